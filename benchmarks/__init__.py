@@ -1,0 +1,1 @@
+"""python -m benchmarks: devtensor against NumPy and PyTorch, side by side in one process."""

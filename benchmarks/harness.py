@@ -1,0 +1,245 @@
+"""Runs the rows: checks each result, then times the libraries in turns, A B C A, A B C A, ...
+
+The second A is the control: the same code against itself shows what the machine's noise does to a ratio. Other
+libraries' threads spin for up to a tenth of a second after a call, so every turn waits until they all sleep, warms up,
+and only then is timed.
+"""
+
+import gc
+import importlib
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from . import machine, report, rows
+
+OURS = "devtensor"
+CONTROL = "control"
+WARM_UP = 0.1  # of the timed calls of a turn
+
+
+class Effort:
+    def __init__(self, quick):
+        self.rounds = 5 if quick else 15
+        self.turn_ns = 5e6 if quick else 40e6
+
+
+def libraries():
+    found = {}
+    for name in (OURS, "numpy", "torch"):
+        try:
+            found[name] = importlib.import_module(name)
+        except ModuleNotFoundError as e:
+            if name != "torch" or e.name != "torch":
+                raise
+    return found
+
+
+def set_threads(libs, n):
+    for name in (OURS, "torch"):
+        if name in libs:
+            libs[name].set_num_threads(n)
+
+
+def sleeping():
+    """Whether every other thread of this process is asleep."""
+    me = str(threading.get_native_id())
+    for task in os.listdir("/proc/self/task"):
+        if task != me:
+            try:
+                state = Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue  # it has ended
+            if state != "S":
+                return False
+    return True
+
+
+def wait_until_quiet(limit_s=1.0):
+    """Returns once three looks in a row, a millisecond apart, find all other threads asleep."""
+    end, quiet = time.perf_counter() + limit_s, 0
+    while quiet < 3 and time.perf_counter() < end:
+        quiet = quiet + 1 if sleeping() else 0
+        time.sleep(0.001)
+
+
+def compile_loop(expression, names):
+    """loop(n): nanoseconds of n evaluations; value(): one result. The inputs are local variables, as in a program."""
+    arguments = ", ".join(f"{name}={name}" for name in names)
+    comma = ", " if arguments else ""
+    source = (
+        f"def loop(n{comma}{arguments}):\n"
+        "    turns = repeat(None, n)\n"
+        "    start = clock()\n"
+        "    for _ in turns:\n"
+        f"        {expression}\n"
+        "    return clock() - start\n"
+        f"def value({arguments}):\n"
+        f"    return {expression}\n"
+    )
+    space = {**names, "clock": time.perf_counter_ns, "repeat": itertools.repeat}
+    exec(source, space)
+    return space["loop"], space["value"]
+
+
+def convert(name, lib, array):
+    """The library's own copy of a NumPy array."""
+    if name == "numpy":
+        return array
+    return lib.array(array) if name == OURS else lib.tensor(array)
+
+
+def to_numpy(result):
+    return result if isinstance(result, np.ndarray) else np.asarray(result.numpy())
+
+
+def check(name, result, expected, bound):
+    """Largest error as a fraction of what rounding allows."""
+    got = to_numpy(result).astype("float64")
+    if got.shape != expected.shape:
+        raise AssertionError(f"{name}: shape {got.shape}, expected {expected.shape}")
+    error = np.abs(got - expected)
+    if not np.all(error <= bound):  # NaN fails too
+        raise AssertionError(f"{name}: wrong by {np.nanmax(error)} (allowed {np.max(bound)})")
+    return float(np.max(error / np.maximum(bound, np.finfo("float64").tiny), initial=0.0))
+
+
+def poison(lib, result):
+    """Leaves NaN where the next result of this size is likely to be put."""
+    trash = [lib.full(tuple(result.shape), float("nan"), dtype=result.dtype) for _ in range(2)]
+    del trash
+
+
+def prepare(row, libs):
+    """{library: loop} of those that have the row, after a check of each against the reference."""
+    inputs = row.inputs(np.random.default_rng(0))
+    expected, bound = row.reference(inputs)
+    loops, first, errors = {}, {}, {}
+    for name, expression in row.expressions.items():
+        if name not in libs:
+            continue
+        lib = libs[name]
+        names = {key: convert(name, lib, array) for key, array in inputs.items()}
+        for key, setup in row.names.items():
+            names[key] = eval(setup, {"lib": lib, **names})
+        loop, value = compile_loop(expression, names)
+        start = time.perf_counter_ns()
+        result = value()
+        first[name] = time.perf_counter_ns() - start
+        if name == OURS:
+            poison(lib, result)
+        del result
+        errors[name] = check(f"{row.name}, {name}", value(), expected, bound)
+        loops[name] = loop
+    return loops, first, errors
+
+
+def calls_per_turn(loop, turn_ns):
+    n = 1
+    while True:
+        wait_until_quiet()
+        spent = loop(n)
+        if spent >= turn_ns / 10 or n >= 10_000_000:
+            return max(1, round(n * turn_ns / max(spent, 1)))
+        n *= 4
+
+
+def time_row(row, libs, effort, tick):
+    loops, first, errors = prepare(row, libs)
+    counts = {name: calls_per_turn(loop, effort.turn_ns) for name, loop in loops.items()}
+    turns = [(name, name) for name in loops] + [(CONTROL, OURS)]
+    times = {label: [] for label, _ in turns}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(effort.rounds):
+            for label, name in turns:
+                wait_until_quiet()
+                loops[name](max(1, int(counts[name] * WARM_UP)))
+                times[label].append(loops[name](counts[name]) / counts[name])
+                tick()
+    finally:
+        gc.enable()
+    return summary(row.group, row.name, times, row.work, row.unit, first, errors)
+
+
+def summary(group, name, times, work=0.0, unit="", first=None, errors=None):
+    """A row of the record. Ratios are taken within a round: peer time over our time."""
+    ratios = {}
+    for label, values in times.items():
+        if label != OURS:
+            per_round = [theirs / ours for theirs, ours in zip(values, times[OURS], strict=True)]
+            ratios[label] = statistics.quantiles(per_round, n=4, method="inclusive")
+    medians = {label: statistics.median(values) for label, values in times.items()}
+    rate = {label: work / t for label, t in medians.items()} if unit else {}
+    return {
+        "group": group,
+        "name": name,
+        "ns": times,
+        "median_ns": medians,
+        "ratio_quartiles": ratios,
+        "rate": rate,
+        "unit": unit,
+        "first_call_ns": first or {},
+        "error_of_allowed": errors or {},
+    }
+
+
+def time_imports(libs, effort, tick):
+    """Seconds in `import x`, each in a process of its own."""
+    names = [name for name in rows.IMPORTS if name in libs]
+    times = {label: [] for label in [*names, CONTROL]}
+    for _ in range(effort.rounds):
+        for label in times:
+            module = OURS if label == CONTROL else label
+            code = f"import time; t = time.perf_counter_ns(); import {module}; print(time.perf_counter_ns() - t)"
+            out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+            times[label].append(float(out.stdout))
+            tick()
+    return summary("import", "import", times)
+
+
+def run(options, threads):
+    libs = libraries()
+    set_threads(libs, threads)
+    effort = Effort(options.quick)
+    wanted = options.only.lower()
+    chosen = [row for row in rows.ROWS if wanted in f"{row.group} {row.name}".lower()]
+    imports = wanted in "import"
+    if options.list:
+        for row in chosen:
+            print(f"{row.group}: {row.name}")
+        return 0
+    if not chosen and not imports:
+        print(f"no row contains {options.only!r}; --list shows them", file=sys.stderr)
+        return 2
+
+    meta = machine.describe(libs, threads, options)
+    for key, value in meta.items():
+        print(f"{key}: {value}")
+    per_round = [1 + sum(name in libs for name in row.expressions) for row in chosen]
+    if imports:
+        per_round.append(1 + len(libs))
+    done = []
+    with report.progress(sum(per_round) * effort.rounds) as tick:
+        for row in chosen:
+            done.append(time_row(row, libs, effort, tick))
+        if imports:
+            done.append(time_imports(libs, effort, tick))
+    record = {"machine": meta, "rows": done}
+    print(report.table(record))
+    stem = report.file_stem(meta)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{stem}.json").write_text(json.dumps(record, indent=1) + "\n")
+    (options.out / f"{stem}.md").write_text(report.markdown(record))
+    report.plot(record, options.out / f"{stem}.png")
+    print(f"written: {options.out / stem}.json, .md")
+    return 0

@@ -1,0 +1,58 @@
+"""What a table must say about where it was measured."""
+
+import ctypes
+import datetime
+import os
+import platform
+from pathlib import Path
+
+
+def cpu():
+    model, flags = platform.machine(), set()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            model = value.strip()
+        elif key.strip() == "flags":
+            flags = set(value.split())
+            break
+    return model, flags
+
+
+def instruction_set(flags):
+    for name, needed in (("AVX-512", {"avx512f", "avx512vl"}), ("AVX2", {"avx2", "fma"}), ("SSE4.2", {"sse4_2"})):
+        if needed <= flags:
+            return name
+    return "baseline"
+
+
+def openblas_core():
+    """The kernels that NumPy's OpenBLAS chose, or None."""
+    paths = {
+        line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line
+    }
+    for path in sorted(paths):
+        library = ctypes.CDLL(path)
+        for symbol in ("scipy_openblas_get_corename64_", "scipy_openblas_get_corename", "openblas_get_corename"):
+            if hasattr(library, symbol):
+                function = getattr(library, symbol)
+                function.restype = ctypes.c_char_p
+                return function().decode()
+    return None
+
+
+def describe(libs, threads, options):
+    model, flags = cpu()
+    out = {
+        "date": datetime.date.today().isoformat(),
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "instruction_set": instruction_set(flags),
+        "threads": threads,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "openblas_core": openblas_core(),
+        "effort": "quick" if options.quick else "full",
+    }
+    out.update({name: lib.__version__ for name, lib in libs.items()})
+    return out

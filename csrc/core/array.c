@@ -1,0 +1,213 @@
+/* array.c: arrays as values over storage. */
+#include "check.h"
+#include "devtensor.h"
+
+#include <string.h>
+
+bool
+dt_array_is_contiguous(const dt_array *a)
+{
+    int64_t expected = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        if (a->shape[d] == 0) {
+            return true;
+        }
+        if (a->shape[d] != 1 && a->strides[d] != expected) {
+            return false;
+        }
+        expected *= a->shape[d];
+    }
+    return true;
+}
+
+/* Dimensions of more than one element, innermost first. */
+static int
+dims_by_stride(const dt_array *a, int order[DT_MAX_NDIM])
+{
+    int n = 0;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        if (a->shape[d] == 1) {
+            continue;
+        }
+        int at = n++;
+        for (; at > 0 && a->strides[order[at - 1]] > a->strides[d]; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = d;
+    }
+    return n;
+}
+
+bool
+dt_array_is_dense(const dt_array *a)
+{
+    int order[DT_MAX_NDIM], n = dims_by_stride(a, order);
+    int64_t expected = 1;
+    for (int i = 0; i < n; i++) {
+        if (a->shape[order[i]] == 0) {
+            return true;
+        }
+        if (a->strides[order[i]] != expected) {
+            return false;
+        }
+        expected *= a->shape[order[i]];
+    }
+    return true;
+}
+
+bool
+dt_array_overlaps_itself(const dt_array *a)
+{
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] > 1 && a->strides[d] == 0) {
+            return dt_array_numel(a) > 0;
+        }
+    }
+    return false;
+}
+
+void
+dt_array_extent(const dt_array *a, int64_t *first, int64_t *last)
+{
+    int64_t low = 0, high = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] == 0) {
+            *first = *last = a->offset;
+            return;
+        }
+        int64_t span = (a->shape[d] - 1) * a->strides[d];
+        low += span < 0 ? span : 0;
+        high += span > 0 ? span : 0;
+    }
+    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)a->dtype);
+    *first = a->offset + low * itemsize;
+    *last = a->offset + (high + 1) * itemsize;
+}
+
+void
+dt_array_clear(dt_array *a)
+{
+    dt_storage_release(a->storage);
+    a->storage = NULL;
+}
+
+void
+dt_array_copy_handle(const dt_array *a, dt_array *out)
+{
+    *out = *a;
+    if (out->storage != NULL) {
+        dt_storage_retain(out->storage);
+    }
+}
+
+void
+dt_array_set_contiguous(dt_array *a)
+{
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        a->strides[d] = stride;
+        stride *= a->shape[d] > 1 ? a->shape[d] : 1;
+    }
+}
+
+dt_status
+dt_shape_check(const char *op, int ndim, const int64_t *shape, dt_dtype dtype, dt_error *err)
+{
+    if (ndim > DT_MAX_NDIM) {
+        return dt_fail_too_many_dims(op, ndim, err);
+    }
+    /* sizes of 0 do not hide an overflow in the others */
+    uint64_t nbytes = dt_itemsize(dtype);
+    for (int d = 0; d < ndim; d++) {
+        if (shape[d] < 0) {
+            return dt_fail_negative_dim(op, ndim, shape, shape[d], err);
+        }
+        if (shape[d] > 0 && __builtin_mul_overflow(nbytes, (uint64_t)shape[d], &nbytes)) {
+            nbytes = UINT64_MAX;
+        }
+        if (nbytes > INT64_MAX) {
+            return dt_fail_too_large(op, ndim, shape, err);
+        }
+    }
+    return DT_OK;
+}
+
+static void
+array_init(dt_array *a, dt_dtype dtype, int ndim, const int64_t *shape)
+{
+    a->storage = NULL;
+    a->offset = 0;
+    a->dtype = (uint8_t)dtype;
+    a->ndim = (uint8_t)ndim;
+    for (int d = 0; d < ndim; d++) {
+        a->shape[d] = shape[d];
+    }
+}
+
+dt_status
+dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_shape_check("empty", ndim, shape, dtype, err));
+    dt_array a;
+    array_init(&a, dtype, ndim, shape);
+    dt_array_set_contiguous(&a);
+    DT_TRY(dt_storage_new(device, dt_array_nbytes(&a), &a.storage, err));
+    *out = a;
+    return DT_OK;
+}
+
+/* The strides of like where they fill a block, else contiguous. */
+static void
+set_strides_like(const dt_array *like, dt_array *a)
+{
+    if (dt_array_is_dense(like)) {
+        memcpy(a->strides, like->strides, sizeof(a->strides));
+    } else {
+        dt_array_set_contiguous(a);
+    }
+}
+
+dt_status
+dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
+    dt_array a;
+    array_init(&a, dtype, like->ndim, like->shape);
+    set_strides_like(like, &a);
+    DT_TRY(dt_storage_new(device, dt_array_nbytes(&a), &a.storage, err));
+    *out = a;
+    return DT_OK;
+}
+
+dt_status
+dt_empty_pinned(const dt_array *like, dt_array *out, dt_error *err)
+{
+    dt_array a;
+    array_init(&a, (dt_dtype)like->dtype, like->ndim, like->shape);
+    set_strides_like(like, &a);
+    DT_TRY(dt_storage_new_pinned(dt_array_nbytes(&a), &a.storage, err));
+    *out = a;
+    return DT_OK;
+}
+
+dt_status
+dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int ndim, const int64_t *shape,
+              const int64_t *strides, dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_shape_check("as_strided", ndim, shape, dtype, err));
+    array_init(out, dtype, ndim, shape);
+    out->storage = dt_storage_retain(storage);
+    out->offset = offset;
+    for (int d = 0; d < ndim; d++) {
+        out->strides[d] = strides[d];
+    }
+    return DT_OK;
+}
+
+void
+dt_immediate(const dt_scalar *value, dt_dtype dtype, dt_array *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->dtype = (uint8_t)dtype;
+    dt_scalar_store(value, dtype, out->immediate);
+}

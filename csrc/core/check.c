@@ -1,0 +1,517 @@
+/* check.c: every sentence a user can see about a mismatch, and nowhere else.
+ *
+ * The first part of a sentence is the frameworks' own, so that a search finds it; the list in parentheses names the op
+ * and all operands as the user gave them. */
+#include "check.h"
+#include "sentence.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------- device and dtype */
+
+static dt_status
+fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first, const dt_operand *second,
+            dt_error *err)
+{
+    char a[DT_DEVICE_TEXT], b[DT_DEVICE_TEXT];
+    dt_sentence_begin(err, DT_EDEVICE, "device-mismatch", op, in, n);
+    err->culprit = dt_odd_one_out(err->operands, err->noperands, DT_SHOW_DEVICE);
+    dt_sentence_add(err, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+                    dt_device_text(dt_array_device(first->array), a),
+                    dt_device_text(dt_array_device(second->array), b));
+    dt_sentence_operands(err, DT_SHOW_DEVICE);
+    return DT_EDEVICE;
+}
+
+dt_status
+dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err)
+{
+    const dt_operand *first = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!dt_operand_present(&in[i])) {
+            continue;
+        }
+        if (first == NULL) {
+            first = &in[i];
+        } else if (DT_UNLIKELY(!dt_device_equal(dt_array_device(first->array), dt_array_device(in[i].array)))) {
+            return fail_device(op, in, n, first, &in[i], err);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status
+fail_dtype(const char *op, const dt_operand *in, int n, const dt_operand *first, const dt_operand *second,
+           dt_error *err)
+{
+    char name_a[DT_NAME_TEXT], name_b[DT_NAME_TEXT];
+    const char *a = dt_dtypes[first->array->dtype].name, *b = dt_dtypes[second->array->dtype].name;
+    dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
+    err->culprit = dt_odd_one_out(err->operands, err->noperands, DT_SHOW_DTYPE);
+    if (strncmp(op, "conv", 4) == 0) {
+        dt_sentence_add(err, "Input type (%s) and %s type (%s) should be the same", a, dt_operand_name(second, name_b),
+                        b);
+    } else {
+        /* what the frameworks call the factors of a product */
+        bool factors = strcmp(op, "linear") == 0 ? second == &in[1]
+                                                 : strcmp(second->name, "mat2") == 0 || strcmp(op, "matmul") == 0;
+        dt_sentence_add(err, "%s and %s must have the same dtype, but got %s and %s",
+                        factors ? "mat1" : dt_operand_name(first, name_a),
+                        factors ? "mat2" : dt_operand_name(second, name_b), a, b);
+    }
+    dt_sentence_operands(err, DT_SHOW_DTYPE);
+    return DT_EDTYPE;
+}
+
+dt_status
+dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err)
+{
+    const dt_operand *first = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!dt_operand_present(&in[i])) {
+            continue;
+        }
+        if (first == NULL) {
+            first = &in[i];
+        } else if (DT_UNLIKELY(first->array->dtype != in[i].array->dtype)) {
+            return fail_dtype(op, in, n, first, &in[i], err);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status
+dt_fail_kind(const char *op, const dt_operand *in, int n, const char *kinds, dt_error *err)
+{
+    dt_sentence_begin(err, DT_EDTYPE, "dtype-not-supported", op, in, n);
+    dt_sentence_add(err, "\"%s\" not implemented for '%s': it takes %s", op,
+                    dt_dtypes[err->operands[0].array->dtype].name, kinds);
+    err->culprit = 0;
+    dt_sentence_operands(err, DT_SHOW_DTYPE);
+    return DT_EDTYPE;
+}
+
+dt_status
+dt_check_float(const char *op, const dt_operand *in, int n, dt_error *err)
+{
+    return dt_is_float((dt_dtype)in[0].array->dtype)
+               ? DT_OK
+               : dt_fail_kind(op, in, n, "float16, bfloat16, float32 and float64", err);
+}
+
+dt_status
+dt_check_not_bool(const char *op, const dt_operand *in, int n, const char *advice, dt_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        if (dt_operand_present(&in[i]) && in[i].array->dtype != DT_BOOL) {
+            return DT_OK;
+        }
+    }
+    return dt_fail_kind(op, in, n, advice, err);
+}
+
+/* ---------------------------------------------------------------- sizes and dimensions */
+
+dt_status
+dt_fail_too_many_dims(const char *op, int ndim, dt_error *err)
+{
+    return dt_fail(err, DT_ESHAPE, "too-many-dimensions", op, "%s: arrays have at most %d dimensions, but got %d", op,
+                   DT_MAX_NDIM, ndim);
+}
+
+dt_status
+dt_fail_negative_dim(const char *op, int ndim, const int64_t *shape, int64_t size, dt_error *err)
+{
+    char text[DT_SHAPE_TEXT];
+    return dt_fail(err, DT_ESHAPE, "negative-dimension", op, "Trying to create tensor with negative dimension %lld: %s",
+                   (long long)size, dt_shape_text(ndim, shape, text));
+}
+
+dt_status
+dt_fail_too_large(const char *op, int ndim, const int64_t *shape, dt_error *err)
+{
+    char text[DT_SHAPE_TEXT];
+    return dt_fail(err, DT_ESHAPE, "size-overflow", op, "Storage size calculation overflowed with sizes=%s",
+                   dt_shape_text(ndim, shape, text));
+}
+
+dt_status
+dt_check_dim(const char *op, int64_t dim, int ndim, int *index, dt_error *err)
+{
+    int64_t n = ndim > 0 ? ndim : 1;
+    if (dim < -n || dim >= n) {
+        return dt_fail(err, DT_EINDEX, "dimension-out-of-range", op,
+                       "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n,
+                       (long long)(n - 1), (long long)dim);
+    }
+    *index = (int)(dim < 0 ? dim + n : dim);
+    return DT_OK;
+}
+
+dt_status
+dt_check_dims(const char *op, int n, const int64_t *dims, int ndim, int *indices, dt_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        DT_TRY(dt_check_dim(op, dims[i], ndim, &indices[i], err));
+        for (int j = 0; j < i; j++) {
+            if (indices[i] == indices[j]) {
+                return dt_fail(err, DT_EVALUE, "repeated-dimension", op,
+                               "dim %d appears multiple times in the list of dims of %s", indices[i], op);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+dt_status
+dt_fail_index(const char *op, int64_t index, int dim, int64_t size, dt_error *err)
+{
+    return dt_fail(err, DT_EINDEX, "index-out-of-range", op,
+                   "index %lld is out of bounds for dimension %d with size %lld", (long long)index, dim,
+                   (long long)size);
+}
+
+dt_status
+dt_fail_length(const char *op, int64_t start, int64_t length, int64_t size, dt_error *err)
+{
+    return dt_fail(err, DT_ESHAPE, "length-out-of-range", op,
+                   "%s: start (%lld) + length (%lld) exceeds dimension size (%lld)", op, (long long)start,
+                   (long long)length, (long long)size);
+}
+
+/* ---------------------------------------------------------------- views */
+
+dt_status
+dt_fail_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    char text[DT_SHAPE_TEXT];
+    return dt_sentence_shapes("shape-mismatch", op, &in, 1, &in, err, "shape '%s' is invalid for input of size %lld",
+                              dt_shape_text(ndim, shape, text), (long long)dt_array_numel(x));
+}
+
+dt_status
+dt_fail_reshape_unknown(const char *op, const char *reason, int ndim, const int64_t *shape, dt_error *err)
+{
+    char text[DT_SHAPE_TEXT];
+    return dt_fail(err, DT_ESHAPE, "shape-mismatch", op, "%s: %s, but got %s", op, reason,
+                   dt_shape_text(ndim, shape, text));
+}
+
+dt_status
+dt_fail_view(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    char text[DT_SHAPE_TEXT];
+    return dt_sentence_shapes(
+        "view-needs-copy", op, &in, 1, &in, err,
+        "view size %s is not compatible with input tensor's size and stride (at least one dimension "
+        "spans across two contiguous subspaces). Use .reshape(...) instead.",
+        dt_shape_text(ndim, shape, text));
+}
+
+dt_status
+dt_fail_permute(const char *op, const dt_array *x, int ndims, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    return dt_sentence_shapes("shape-mismatch", op, &in, 1, &in, err,
+                              "number of dimensions in the tensor input (%d) does not match the length of the desired "
+                              "ordering of dimensions (%d)",
+                              x->ndim, ndims);
+}
+
+dt_status
+dt_fail_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, int dim, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    char text[DT_SHAPE_TEXT];
+    int own = dim - (ndim - x->ndim);
+    dt_shape_text(ndim, shape, text);
+    if (dim < 0 || own < 0) {
+        return dt_sentence_shapes(
+            "shape-mismatch", op, &in, 1, &in, err,
+            "the sizes given %s must be at least as many as the dimensions of the tensor (%d), and -1 "
+            "only stands for one of those",
+            text, x->ndim);
+    }
+    return dt_sentence_shapes(
+        "shape-mismatch", op, &in, 1, &in, err,
+        "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
+        "dimension %d. Target sizes: %s",
+        (long long)shape[dim], (long long)x->shape[own], dim, text);
+}
+
+/* ---------------------------------------------------------------- shapes of operands */
+
+dt_status
+dt_check_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err)
+{
+    static const char *const wanted[] = {"", "a vector (1D)", "a matrix (2D)", "a batch of matrices (3D)"};
+    char name[DT_NAME_TEXT];
+    int ndim = in[which].array->ndim;
+    return ndim == rank
+               ? DT_OK
+               : dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err, "%s must be %s, but got a %dD tensor",
+                                    dt_operand_name(&in[which], name), wanted[rank], ndim);
+}
+
+dt_status
+dt_check_min_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err)
+{
+    char name[DT_NAME_TEXT];
+    int ndim = in[which].array->ndim;
+    return ndim >= rank ? DT_OK
+                        : dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err,
+                                             "both arguments to %s need to be at least %dD, but %s is %dD", op, rank,
+                                             dt_operand_name(&in[which], name), ndim);
+}
+
+dt_status
+dt_fail_broadcast(const char *op, const dt_operand *in, int n, int a, int b, int dim, dt_error *err)
+{
+    const dt_array *x = in[a].array, *y = in[b].array;
+    int ndim = 0; /* dim counts in the broadcast shape */
+    for (int i = 0; i < n; i++) {
+        ndim = dt_operand_present(&in[i]) && in[i].array->ndim > ndim ? in[i].array->ndim : ndim;
+    }
+    return dt_sentence_shapes(
+        "shape-mismatch", op, in, n, dt_odder(&in[a], &in[b]), err,
+        "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+        (long long)x->shape[x->ndim - (ndim - dim)], (long long)y->shape[y->ndim - (ndim - dim)], dim);
+}
+
+dt_status
+dt_fail_cat(const char *op, const dt_operand *first, const dt_operand *other, int dim, dt_error *err)
+{
+    const dt_operand in[] = {*first, *other};
+    if (strcmp(op, "stack") == 0) {
+        return dt_sentence_shapes("shape-mismatch", op, in, 2, &in[1], err,
+                                  "stack expects each tensor to be equal size");
+    }
+    if (first->array->ndim != other->array->ndim) {
+        return dt_sentence_shapes("rank-mismatch", op, in, 2, &in[1], err,
+                                  "Tensors must have same number of dimensions: got %d and %d", first->array->ndim,
+                                  other->array->ndim);
+    }
+    return dt_sentence_shapes("shape-mismatch", op, in, 2, &in[1], err,
+                              "Sizes of tensors must match except in dimension %d", dim);
+}
+
+dt_status
+dt_fail_empty_list(const char *op, dt_error *err)
+{
+    return dt_fail(err, DT_EVALUE, "empty-list", op, "%s expects a non-empty list of tensors", op);
+}
+
+dt_status
+dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    if (dim < 0) {
+        return dt_sentence_shapes(
+            "empty-reduction", op, &in, 1, &in, err,
+            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+            "dim with the 'dim' argument.",
+            op);
+    }
+    return dt_sentence_shapes("empty-reduction", op, &in, 1, &in, err,
+                              "%s(): Expected reduction dim %d to have non-zero size.", op, dim);
+}
+
+/* ---------------------------------------------------------------- results */
+
+dt_status
+dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{name, out, -1}};
+    if (dt_array_readonly(out)) {
+        dt_sentence_begin(err, DT_EVALUE, "read-only", op, in, 1);
+        dt_sentence_add(
+            err,
+            "%s: %s is read-only, since the memory that it shares is read-only; .clone() makes a copy that can be "
+            "written",
+            op, name);
+        err->culprit = 0;
+        return DT_EVALUE;
+    }
+    if (dt_array_overlaps_itself(out)) {
+        dt_sentence_begin(err, DT_EVALUE, "overlapping-write", op, in, 1);
+        dt_sentence_add(
+            err,
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.");
+        err->culprit = 0;
+        dt_sentence_operands(err, DT_SHOW_SHAPE);
+        return DT_EVALUE;
+    }
+    return DT_OK;
+}
+
+static bool
+same_shape(const dt_array *a, int ndim, const int64_t *shape)
+{
+    return a->ndim == ndim && memcmp(a->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
+}
+
+/* in lists the inputs; out joins them in the messages. Its device has been checked with theirs. */
+dt_status
+dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, dt_dtype dtype, int ndim,
+             const int64_t *shape, dt_error *err)
+{
+    dt_operand all[DT_MAX_OPERANDS];
+    char expected[DT_SHAPE_TEXT], got[DT_SHAPE_TEXT];
+    int count = 0;
+    for (int i = 0; i < n && count < DT_MAX_OPERANDS - 1; i++) {
+        all[count++] = in[i];
+    }
+    all[count++] = (dt_operand){"out", out, -1};
+    if (out->dtype != dtype) {
+        dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, all, count);
+        dt_sentence_add(err, "Expected out tensor to have dtype %s, but got %s instead", dt_dtypes[dtype].name,
+                        dt_dtypes[out->dtype].name);
+        err->culprit = err->noperands - 1;
+        dt_sentence_operands(err, DT_SHOW_DTYPE);
+        return DT_EDTYPE;
+    }
+    if (!same_shape(out, ndim, shape)) {
+        dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, all, count);
+        dt_sentence_add(err, "Expected out tensor to have shape %s, but got %s instead",
+                        dt_shape_text(ndim, shape, expected), dt_array_shape_text(out, got));
+        err->culprit = err->noperands - 1;
+        dt_sentence_operands(err, DT_SHOW_SHAPE);
+        return DT_ESHAPE;
+    }
+    return dt_check_writable(op, "out", out, err);
+}
+
+dt_status
+dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, int ndim, const int64_t *shape,
+                  dt_error *err)
+{
+    const dt_array *target = in[0].array;
+    if (dt_dtypes[result].category > dt_dtypes[target->dtype].category) {
+        dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
+        dt_sentence_add(err, "result type %s can't be cast to the desired output type %s", dt_dtypes[result].name,
+                        dt_dtypes[target->dtype].name);
+        err->culprit = err->noperands - 1;
+        dt_sentence_operands(err, DT_SHOW_DTYPE);
+        return DT_EDTYPE;
+    }
+    if (!same_shape(target, ndim, shape)) {
+        char text[DT_SHAPE_TEXT], wanted[DT_SHAPE_TEXT];
+        dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, in, n);
+        dt_sentence_add(err, "output with shape %s doesn't match the broadcast shape %s",
+                        dt_array_shape_text(target, text), dt_shape_text(ndim, shape, wanted));
+        err->culprit = err->noperands - 1;
+        dt_sentence_operands(err, DT_SHOW_SHAPE);
+        return DT_ESHAPE;
+    }
+    return dt_check_writable(op, in[0].name, target, err);
+}
+
+/* ---------------------------------------------------------------- matrices and images */
+
+dt_status
+dt_fail_matmul(const char *op, const dt_operand *in, int n, int a, int dim_a, int b, int dim_b, dt_error *err)
+{
+    const dt_array *x = in[a].array, *y = in[b].array;
+    char shape_a[DT_SHAPE_TEXT], shape_b[DT_SHAPE_TEXT], text[DT_SHAPE_TEXT], name[DT_NAME_TEXT];
+    dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, in, n);
+    dt_sentence_culprit(err, dt_odder(&in[a], &in[b]));
+    dt_sentence_add(
+        err,
+        "mat1 and mat2 shapes cannot be multiplied: %s and %s (%s: size %lld of %s at dim %d must equal size %lld of "
+        "%s "
+        "at dim %d",
+        dt_array_shape_text(x, shape_a), dt_array_shape_text(y, shape_b), op, (long long)x->shape[x->ndim + dim_a],
+        in[a].name, dim_a, (long long)y->shape[y->ndim + dim_b], in[b].name, dim_b);
+    for (int i = 0; i < n; i++) {
+        if (i != a && i != b && dt_operand_present(&in[i])) {
+            dt_sentence_add(err, "; %s %s", dt_operand_name(&in[i], name), dt_array_shape_text(in[i].array, text));
+        }
+    }
+    dt_sentence_add(err, ")");
+    return DT_ESHAPE;
+}
+
+dt_status
+dt_fail_batch(const char *op, const dt_operand *in, int n, int a, int b, dt_error *err)
+{
+    char shape_a[DT_SHAPE_TEXT], shape_b[DT_SHAPE_TEXT];
+    return dt_sentence_shapes("shape-mismatch", op, in, n, dt_odder(&in[a], &in[b]), err,
+                              "Expected the batch dimensions of %s and %s to match, but got %s and %s", in[a].name,
+                              in[b].name, dt_array_shape_text(in[a].array, shape_a),
+                              dt_array_shape_text(in[b].array, shape_b));
+}
+
+dt_status
+dt_fail_addend(const char *op, const dt_operand *in, int n, int ndim, const int64_t *shape, dt_error *err)
+{
+    char text[DT_SHAPE_TEXT], wanted[DT_SHAPE_TEXT];
+    return dt_sentence_shapes("shape-mismatch", op, in, n, &in[0], err,
+                              "%s of shape %s cannot be expanded to the shape %s of the product", in[0].name,
+                              dt_array_shape_text(in[0].array, text), dt_shape_text(ndim, shape, wanted));
+}
+
+dt_status
+dt_fail_bias(const char *op, const dt_operand *in, int n, int bias, int64_t size, dt_error *err)
+{
+    char weight[DT_SHAPE_TEXT], text[DT_SHAPE_TEXT];
+    return dt_sentence_shapes(
+        "shape-mismatch", op, in, n, &in[bias], err,
+        "Given weight of size %s, expected bias to be 1-dimensional with %lld elements, but got bias of "
+        "size %s instead",
+        dt_array_shape_text(in[1].array, weight), (long long)size, dt_array_shape_text(in[bias].array, text));
+}
+
+dt_status
+dt_fail_conv_rank(const char *op, const dt_operand *in, int n, int which, dt_error *err)
+{
+    char text[DT_SHAPE_TEXT];
+    dt_array_shape_text(in[which].array, text);
+    if (which == 0) {
+        return dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err,
+                                  "Expected 3D (unbatched) or 4D (batched) input to %s, but got input of size: %s", op,
+                                  text);
+    }
+    return dt_sentence_shapes(
+        "rank-mismatch", op, in, n, &in[which], err,
+        "Expected 4D weight to %s (out channels, in channels / groups, height, width), but got weight of "
+        "size: %s",
+        op, text);
+}
+
+dt_status
+dt_fail_conv_channels(const char *op, const dt_operand *in, int n, int64_t groups, int64_t expected, int64_t got,
+                      dt_error *err)
+{
+    char weight[DT_SHAPE_TEXT], input[DT_SHAPE_TEXT];
+    return dt_sentence_shapes(
+        "shape-mismatch", op, in, n, dt_odder(&in[0], &in[1]), err,
+        "Given groups=%lld, weight of size %s, expected input %s to have %lld channels, but got %lld "
+        "channels instead",
+        (long long)groups, dt_array_shape_text(in[1].array, weight), dt_array_shape_text(in[0].array, input),
+        (long long)expected, (long long)got);
+}
+
+dt_status
+dt_fail_conv_groups(const char *op, const dt_operand *in, int n, int64_t groups, dt_error *err)
+{
+    char weight[DT_SHAPE_TEXT];
+    return dt_sentence_shapes(
+        "shape-mismatch", op, in, n, &in[1], err,
+        "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, but got weight of "
+        "size %s instead",
+        (long long)groups, (long long)groups, dt_array_shape_text(in[1].array, weight));
+}
+
+dt_status
+dt_fail_window(const char *op, const dt_operand *in, int n, const int64_t padded[2], const int64_t kernel[2],
+               dt_error *err)
+{
+    return dt_sentence_shapes(
+        "shape-mismatch", op, in, n, &in[0], err,
+        "Calculated padded input size per channel: (%lld x %lld). Kernel size: (%lld x %lld). Kernel size "
+        "can't be greater than actual input size",
+        (long long)padded[0], (long long)padded[1], (long long)kernel[0], (long long)kernel[1]);
+}

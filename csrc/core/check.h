@@ -1,0 +1,59 @@
+/* check.h: the sentences a user can see about a mismatch. Each function writes one of them and returns its status. */
+#ifndef DT_CHECK_H
+#define DT_CHECK_H
+
+#include "devtensor.h"
+
+/* sizes and dimensions */
+dt_status dt_fail_too_many_dims(const char *op, int ndim, dt_error *err);
+dt_status dt_fail_negative_dim(const char *op, int ndim, const int64_t *shape, int64_t size, dt_error *err);
+dt_status dt_fail_too_large(const char *op, int ndim, const int64_t *shape, dt_error *err);
+/* dim counted from the end becomes an index below ndim; a scalar has one dimension here, as in PyTorch */
+dt_status dt_check_dim(const char *op, int64_t dim, int ndim, int *index, dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_dims(const char *op, int n, const int64_t *dims, int ndim, int *indices,
+                        dt_error *err) DT_MUST_CHECK;
+dt_status dt_fail_index(const char *op, int64_t index, int dim, int64_t size, dt_error *err);
+dt_status dt_fail_length(const char *op, int64_t start, int64_t length, int64_t size, dt_error *err);
+
+/* views */
+dt_status dt_fail_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err);
+dt_status dt_fail_reshape_unknown(const char *op, const char *reason, int ndim, const int64_t *shape, dt_error *err);
+dt_status dt_fail_view(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err);
+dt_status dt_fail_permute(const char *op, const dt_array *x, int ndims, dt_error *err);
+dt_status dt_fail_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, int dim, dt_error *err);
+
+/* operands */
+dt_status dt_check_float(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_not_bool(const char *op, const dt_operand *in, int n, const char *advice,
+                            dt_error *err) DT_MUST_CHECK;
+dt_status dt_fail_kind(const char *op, const dt_operand *in, int n, const char *kinds, dt_error *err);
+dt_status dt_check_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_min_rank(const char *op, const dt_operand *in, int n, int which, int rank,
+                            dt_error *err) DT_MUST_CHECK;
+dt_status dt_fail_broadcast(const char *op, const dt_operand *in, int n, int a, int b, int dim, dt_error *err);
+dt_status dt_fail_cat(const char *op, const dt_operand *first, const dt_operand *other, int dim, dt_error *err);
+dt_status dt_fail_empty_list(const char *op, dt_error *err);
+dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err);
+
+/* results: out= and in place */
+dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, dt_dtype dtype, int ndim,
+                       const int64_t *shape, dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, int ndim,
+                            const int64_t *shape, dt_error *err) DT_MUST_CHECK;
+
+/* matrices and images; dim_a of operand a must equal dim_b of operand b (dims from the end, negative) */
+dt_status dt_fail_matmul(const char *op, const dt_operand *in, int n, int a, int dim_a, int b, int dim_b,
+                         dt_error *err);
+/* batch dimensions that do not go together; an addend that does not broadcast to the product */
+dt_status dt_fail_batch(const char *op, const dt_operand *in, int n, int a, int b, dt_error *err);
+dt_status dt_fail_addend(const char *op, const dt_operand *in, int n, int ndim, const int64_t *shape, dt_error *err);
+dt_status dt_fail_bias(const char *op, const dt_operand *in, int n, int bias, int64_t size, dt_error *err);
+dt_status dt_fail_conv_rank(const char *op, const dt_operand *in, int n, int which, dt_error *err);
+dt_status dt_fail_conv_channels(const char *op, const dt_operand *in, int n, int64_t groups, int64_t expected,
+                                int64_t got, dt_error *err);
+dt_status dt_fail_conv_groups(const char *op, const dt_operand *in, int n, int64_t groups, dt_error *err);
+dt_status dt_fail_window(const char *op, const dt_operand *in, int n, const int64_t padded[2], const int64_t kernel[2],
+                         dt_error *err);
+
+#endif

@@ -1,0 +1,194 @@
+/* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
+#include "check.h"
+#include "devtensor.h"
+
+#include <string.h>
+
+#define OP "conv2d"
+
+static dt_status
+check_parameters(const int64_t stride[2], dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2],
+                 dt_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        if (stride[i] <= 0) {
+            return dt_fail(err, DT_EVALUE, "invalid-parameter", OP,
+                           "non-positive stride is not supported: got stride=(%lld, %lld)", (long long)stride[0],
+                           (long long)stride[1]);
+        }
+        if (mode == DT_PADDING_NUMBERS && padding[i] < 0) {
+            return dt_fail(err, DT_EVALUE, "invalid-parameter", OP,
+                           "negative padding is not supported: got padding=(%lld, %lld)", (long long)padding[0],
+                           (long long)padding[1]);
+        }
+        if (dilation[i] <= 0) {
+            return dt_fail(err, DT_EVALUE, "invalid-parameter", OP,
+                           "dilation should be greater than zero: got dilation=(%lld, %lld)", (long long)dilation[0],
+                           (long long)dilation[1]);
+        }
+    }
+    if (mode == DT_PADDING_SAME && (stride[0] != 1 || stride[1] != 1)) {
+        return dt_fail(err, DT_EVALUE, "invalid-parameter", OP,
+                       "padding='same' is not supported for strided convolutions: got stride=(%lld, %lld)",
+                       (long long)stride[0], (long long)stride[1]);
+    }
+    return DT_OK;
+}
+
+static dt_status
+fail_overflow(const char *name, int64_t value, dt_error *err)
+{
+    return dt_fail(err, DT_EVALUE, "invalid-parameter", OP,
+                   "%s=%lld is too large: sizes of the padded input must fit in 64 bits", name, (long long)value);
+}
+
+/* Padding on both sides and the size of the result, for one spatial dimension; no overflow whatever is given. */
+static dt_status
+output_size(int64_t size, int64_t kernel, dt_padding_mode mode, int64_t padding, int i, dt_conv2d_params *p,
+            int64_t *padded, int64_t *reach, int64_t *out, dt_error *err)
+{
+    if (__builtin_mul_overflow(kernel > 0 ? kernel - 1 : 0, p->dilation[i], reach) ||
+        __builtin_add_overflow(*reach, 1, reach)) {
+        return fail_overflow("dilation", p->dilation[i], err);
+    }
+    *reach = kernel == 0 ? 0 : *reach;
+    switch (mode) {
+    case DT_PADDING_NUMBERS:
+        p->pad_before[i] = p->pad_after[i] = padding;
+        break;
+    case DT_PADDING_SAME: /* an odd total goes after, as in PyTorch */
+        p->pad_before[i] = *reach > 0 ? (*reach - 1) / 2 : 0;
+        p->pad_after[i] = *reach > 0 ? *reach - 1 - p->pad_before[i] : 0;
+        break;
+    case DT_PADDING_VALID:
+        p->pad_before[i] = p->pad_after[i] = 0;
+        break;
+    }
+    int64_t total;
+    if (__builtin_add_overflow(p->pad_before[i], p->pad_after[i], &total) ||
+        __builtin_add_overflow(size, total, padded)) {
+        return fail_overflow("padding", padding, err);
+    }
+    *out = *padded < *reach ? -1 : (*padded - *reach) / p->stride[i] + 1;
+    return DT_OK;
+}
+
+/* Whether x, an image batch, lies in memory with its channels innermost. */
+static bool
+is_channels_last(const dt_array *x)
+{
+    int64_t c = x->shape[1], h = x->shape[2], w = x->shape[3];
+    return x->strides[1] == 1 && (c > 1 || (x->strides[3] == c && h * w > 1)) && (w == 1 || x->strides[3] == c) &&
+           (h == 1 || x->strides[2] == c * w) && (x->shape[0] == 1 || x->strides[0] == c * h * w) &&
+           !dt_array_is_contiguous(x);
+}
+
+static dt_status
+new_result(const dt_array *x, const dt_array *weight, const int64_t shape[4], dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, 4, shape, out, err));
+    if (is_channels_last(x) || is_channels_last(weight)) {
+        out->strides[1] = 1;
+        out->strides[3] = shape[1];
+        out->strides[2] = shape[1] * shape[3];
+        out->strides[0] = shape[1] * shape[3] * shape[2];
+    }
+    return DT_OK;
+}
+
+/* A (C, H, W) image is a batch of one; borrowed. */
+static dt_array
+as_batch(const dt_array *x)
+{
+    if (x->ndim == 4) {
+        return *x;
+    }
+    dt_array batch = {.storage = x->storage, .offset = x->offset, .dtype = x->dtype, .ndim = 4};
+    batch.shape[0] = 1;
+    batch.strides[0] = x->strides[0] * x->shape[0];
+    memcpy(batch.shape + 1, x->shape, 3 * sizeof(int64_t));
+    memcpy(batch.strides + 1, x->strides, 3 * sizeof(int64_t));
+    return batch;
+}
+
+static dt_status
+check_channels(const dt_operand *in, const dt_array *x, const dt_array *weight, const dt_array *bias, int64_t groups,
+               dt_error *err)
+{
+    if (groups <= 0) {
+        return dt_fail(err, DT_EVALUE, "invalid-parameter", OP,
+                       "expected groups to be greater than 0, but got groups=%lld", (long long)groups);
+    }
+    if (weight->shape[0] % groups != 0 || weight->shape[0] < groups) {
+        return dt_fail_conv_groups(OP, in, 3, groups, err);
+    }
+    int64_t expected;
+    if (__builtin_mul_overflow(weight->shape[1], groups, &expected) || x->shape[1] != expected) {
+        return dt_fail_conv_channels(OP, in, 3, groups, expected, x->shape[1], err);
+    }
+    if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != weight->shape[0])) {
+        return dt_fail_bias(OP, in, 3, 2, weight->shape[0], err);
+    }
+    return DT_OK;
+}
+
+dt_status
+dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
+          dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups, dt_array *out,
+          dt_error *err)
+{
+    const dt_operand in[] = {
+        {"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(dt_check_same_device(OP, in, 4, err));
+    DT_TRY(dt_check_same_dtype(OP, in, 3, err));
+    DT_TRY(dt_check_float(OP, in, 3, err));
+    if (input->ndim != 3 && input->ndim != 4) {
+        return dt_fail_conv_rank(OP, in, 3, 0, err);
+    }
+    if (weight->ndim != 4) {
+        return dt_fail_conv_rank(OP, in, 3, 1, err);
+    }
+    dt_array x = as_batch(input);
+    DT_TRY(check_channels(in, &x, weight, bias, groups, err));
+    DT_TRY(check_parameters(stride, mode, padding, dilation, err));
+    dt_conv2d_params p = {.stride = {stride[0], stride[1]}, .dilation = {dilation[0], dilation[1]}, .groups = groups};
+    int64_t padded[2], reach[2], shape[4] = {x.shape[0], weight->shape[0], 0, 0};
+    for (int i = 0; i < 2; i++) {
+        DT_TRY(output_size(x.shape[2 + i], weight->shape[2 + i], mode, padding ? padding[i] : 0, i, &p, &padded[i],
+                           &reach[i], &shape[2 + i], err));
+    }
+    if (shape[2] < 0 || shape[3] < 0 || weight->shape[2] == 0 || weight->shape[3] == 0) {
+        return dt_fail_window(OP, in, 3, padded, reach, err);
+    }
+    DT_TRY(dt_shape_check(OP, 4, shape, (dt_dtype)x.dtype, err));
+    int ndim = input->ndim;
+    const int64_t *result_shape = shape + (4 - ndim);
+    if (out->storage != NULL) {
+        DT_TRY(dt_check_out(OP, in, 3, out, (dt_dtype)x.dtype, ndim, result_shape, err));
+    }
+    bool direct = out->storage != NULL && out->storage != input->storage && out->storage != weight->storage &&
+                  (bias == NULL || out->storage != bias->storage);
+    dt_array y;
+    if (direct) {
+        y = as_batch(out);
+        return dt_array_numel(&y) > 0 ? y.storage->backend->conv2d(&x, weight, bias, &p, &y, err) : DT_OK;
+    }
+    DT_TRY(new_result(&x, weight, shape, &y, err));
+    dt_status rc = dt_array_numel(&y) > 0 ? y.storage->backend->conv2d(&x, weight, bias, &p, &y, err) : DT_OK;
+    if (ndim == 3) { /* drop the batch of one */
+        y.ndim = 3;
+        memmove(y.shape, y.shape + 1, 3 * sizeof(int64_t));
+        memmove(y.strides, y.strides + 1, 3 * sizeof(int64_t));
+    }
+    if (rc == DT_OK && out->storage != NULL) {
+        rc = dt_copy_into(OP, out, &y, false, false, err);
+        dt_array_clear(&y);
+        return rc;
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&y);
+        return rc;
+    }
+    *out = y;
+    return DT_OK;
+}

@@ -1,0 +1,313 @@
+/* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
+#include "check.h"
+#include "devtensor.h"
+
+#include <string.h>
+
+static const dt_device host = {DT_CPU, 0};
+
+/* The side that is not the host's does the work: it knows both. */
+static dt_status
+copy_slot(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
+{
+    if (dt_array_numel(dst) == 0) {
+        return DT_OK;
+    }
+    const dt_storage *worker = dt_array_device(src).type == DT_CPU ? dst->storage : src->storage;
+    return worker->backend->copy(src, dst, non_blocking, err);
+}
+
+/* A new array like x on device, of dtype, with x's values. */
+static dt_status
+copy_new(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, dt_array *out, dt_error *err)
+{
+    dt_array copy;
+    DT_TRY(dt_empty_like(x, device, dtype, &copy, err));
+    dt_status rc = copy_slot(x, &copy, non_blocking, err);
+    if (rc != DT_OK) {
+        dt_array_clear(&copy);
+        return rc;
+    }
+    *out = copy;
+    return DT_OK;
+}
+
+dt_status
+dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bool force_copy, dt_array *out,
+      dt_error *err)
+{
+    if (!force_copy && x->dtype == dtype && dt_device_equal(dt_array_device(x), device)) {
+        dt_array_copy_handle(x, out);
+        return DT_OK;
+    }
+    return copy_new(x, device, dtype, non_blocking, out, err);
+}
+
+dt_status
+dt_clone(const dt_array *x, dt_array *out, dt_error *err)
+{
+    return copy_new(x, dt_array_device(x), (dt_dtype)x->dtype, false, out, err);
+}
+
+dt_status
+dt_contiguous(const dt_array *x, dt_array *out, dt_error *err)
+{
+    if (dt_array_is_contiguous(x)) {
+        dt_array_copy_handle(x, out);
+        return DT_OK;
+    }
+    dt_array copy;
+    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, &copy, err));
+    dt_status rc = copy_slot(x, &copy, false, err);
+    if (rc != DT_OK) {
+        dt_array_clear(&copy);
+        return rc;
+    }
+    *out = copy;
+    return DT_OK;
+}
+
+/* Whether a and b touch a common byte without being the same view. */
+static bool
+partly_overlap(const dt_array *a, const dt_array *b)
+{
+    int64_t a0, a1, b0, b1;
+    if (a->storage != b->storage) {
+        return false;
+    }
+    dt_array_extent(a, &a0, &a1);
+    dt_array_extent(b, &b0, &b1);
+    size_t n = a->ndim * sizeof(int64_t);
+    bool same = a->offset == b->offset && a->dtype == b->dtype && a->ndim == b->ndim &&
+                memcmp(a->shape, b->shape, n) == 0 && memcmp(a->strides, b->strides, n) == 0;
+    return !same && a0 < b1 && b0 < a1;
+}
+
+dt_status
+dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking, dt_error *err)
+{
+    const dt_operand in[] = {{"input", dst, -1}, {strcmp(op, "setitem") == 0 ? "value" : "src", src, -1}};
+    if (!across) {
+        DT_TRY(dt_check_same_device(op, in, 2, err));
+    }
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(dt_broadcast_shapes(op, in, 2, &ndim, shape, err));
+    DT_TRY(dt_check_in_place(op, in, 2, (dt_dtype)dst->dtype, ndim, shape, err));
+    dt_array value, separate = DT_ARRAY_EMPTY;
+    DT_TRY(dt_expand(op, src, ndim, shape, &value, err));
+    dt_status rc = DT_OK;
+    if (partly_overlap(dst, &value)) {
+        rc = dt_clone(&value, &separate, err);
+    }
+    if (rc == DT_OK) {
+        rc = copy_slot(separate.storage ? &separate : &value, dst, non_blocking, err);
+    }
+    dt_array_clear(&value);
+    dt_array_clear(&separate);
+    return rc;
+}
+
+/* Integers that do not fit are refused; floats become infinite, by the cast rule. */
+static dt_status
+check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
+{
+    if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT) {
+        return DT_OK;
+    }
+    unsigned char element[8];
+    dt_scalar_store(value, dtype, element);
+    if (dt_scalar_load(dtype, element).i == value->i) {
+        return DT_OK;
+    }
+    return dt_fail(err, DT_EVALUE, "value-overflow", op,
+                   "value cannot be converted to type %s without overflow: %lld (%s)", dt_dtypes[dtype].name,
+                   (long long)value->i, op);
+}
+
+dt_status
+dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
+{
+    DT_TRY(dt_check_writable(op, "input", x, err));
+    DT_TRY(check_value(op, value, (dt_dtype)x->dtype, err));
+    return dt_array_numel(x) == 0 ? DT_OK : x->storage->backend->fill(x, value, err);
+}
+
+dt_status
+dt_pin(const dt_array *x, dt_array *out, dt_error *err)
+{
+    if (dt_array_device(x).type != DT_CPU) {
+        char text[DT_DEVICE_TEXT];
+        return dt_fail(err, DT_EVALUE, "cannot-pin", "pin_memory",
+                       "cannot pin an array on %s: only dense CPU tensors can be pinned",
+                       dt_device_text(dt_array_device(x), text));
+    }
+    if (x->storage->flags & DT_STORAGE_PINNED) {
+        dt_array_copy_handle(x, out);
+        return DT_OK;
+    }
+    dt_array pinned;
+    DT_TRY(dt_empty_pinned(x, &pinned, err));
+    dt_status rc = copy_slot(x, &pinned, false, err);
+    if (rc != DT_OK) {
+        dt_array_clear(&pinned);
+        return rc;
+    }
+    *out = pinned;
+    return DT_OK;
+}
+
+dt_status
+dt_item(const char *op, const dt_array *x, dt_scalar *out, dt_error *err)
+{
+    if (dt_array_numel(x) != 1) {
+        return dt_fail(err, DT_EVALUE, "not-a-scalar", op, "a Tensor with %lld elements cannot be converted to Scalar",
+                       (long long)dt_array_numel(x));
+    }
+    dt_array element;
+    DT_TRY(dt_to(x, host, (dt_dtype)x->dtype, false, false, &element, err));
+    *out = dt_scalar_load((dt_dtype)x->dtype, dt_array_data(&element));
+    dt_array_clear(&element);
+    return DT_OK;
+}
+
+/* ---------------------------------------------------------------- cat and stack */
+
+/* PyTorch lets a 1-d array of no elements stand beside any shape. */
+static bool
+is_nothing(const dt_array *a)
+{
+    return a->ndim == 1 && a->shape[0] == 0;
+}
+
+/* All entries, for checks; more than DT_MAX_OPERANDS are checked pairwise against the first. */
+static dt_status
+check_list(const char *op, const dt_array *const *arrays, int n, dt_dtype *dtype, dt_error *err)
+{
+    if (n == 0) {
+        return dt_fail_empty_list(op, err);
+    }
+    *dtype = (dt_dtype)arrays[0]->dtype;
+    for (int i = 1; i < n; i++) {
+        *dtype = dt_promote(*dtype, (dt_dtype)arrays[i]->dtype);
+        if (dt_device_equal(dt_array_device(arrays[0]), dt_array_device(arrays[i]))) {
+            continue;
+        }
+        dt_operand in[DT_MAX_OPERANDS];
+        int shown = n < DT_MAX_OPERANDS ? n : DT_MAX_OPERANDS;
+        for (int k = 0; k < shown; k++) {
+            in[k] = (dt_operand){"tensors", arrays[k], k};
+        }
+        if (i >= shown) {
+            in[shown - 1] = (dt_operand){"tensors", arrays[i], i};
+        }
+        DT_TRY(dt_check_same_device(op, in, shown, err));
+    }
+    return DT_OK;
+}
+
+/* out[.., at : at + length, ..] = part */
+static dt_status
+copy_part(const char *op, const dt_array *part, int dim, int64_t at, dt_array *out, dt_error *err)
+{
+    dt_array place;
+    DT_TRY(dt_slice(op, out, dim, at, 1, part->shape[dim], &place, err));
+    dt_status rc = copy_slot(part, &place, false, err);
+    dt_array_clear(&place);
+    return rc;
+}
+
+dt_status
+dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err)
+{
+    dt_dtype dtype;
+    DT_TRY(check_list("cat", arrays, n, &dtype, err));
+    const dt_array *model = arrays[0];
+    int model_index = 0, at;
+    for (int i = 1; i < n && is_nothing(model); i++) {
+        model = arrays[i];
+        model_index = i;
+    }
+    if (model->ndim == 0) {
+        return dt_fail(err, DT_ESHAPE, "rank-mismatch", "cat",
+                       "zero-dimensional tensor (at position %d) cannot be concatenated", model_index);
+    }
+    DT_TRY(dt_check_dim("cat", dim, model->ndim, &at, err));
+    int64_t shape[DT_MAX_NDIM];
+    memcpy(shape, model->shape, sizeof(shape));
+    shape[at] = 0;
+    for (int i = 0; i < n; i++) {
+        const dt_array *a = arrays[i];
+        if (is_nothing(a) && a->ndim != model->ndim) {
+            continue;
+        }
+        const dt_operand in[] = {{"tensors", model, model_index}, {"tensors", a, i}};
+        bool fits = a->ndim == model->ndim;
+        for (int d = 0; d < model->ndim && fits; d++) {
+            fits = d == at || a->shape[d] == model->shape[d];
+        }
+        if (!fits) {
+            return dt_fail_cat("cat", &in[0], &in[1], at, err);
+        }
+        if (__builtin_add_overflow(shape[at], a->shape[at], &shape[at])) {
+            return dt_fail_too_large("cat", model->ndim, model->shape, err);
+        }
+    }
+    dt_array result;
+    DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim, shape, &result, err));
+    dt_status rc = DT_OK;
+    int64_t position = 0;
+    for (int i = 0; i < n && rc == DT_OK; i++) {
+        if (arrays[i]->ndim == model->ndim) {
+            rc = copy_part("cat", arrays[i], at, position, &result, err);
+            position += arrays[i]->shape[at];
+        }
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&result);
+        return rc;
+    }
+    *out = result;
+    return DT_OK;
+}
+
+dt_status
+dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err)
+{
+    dt_dtype dtype;
+    DT_TRY(check_list("stack", arrays, n, &dtype, err));
+    const dt_array *model = arrays[0];
+    int at;
+    if (model->ndim == DT_MAX_NDIM) {
+        return dt_fail_too_many_dims("stack", DT_MAX_NDIM + 1, err);
+    }
+    DT_TRY(dt_check_dim("stack", dim, model->ndim + 1, &at, err));
+    for (int i = 1; i < n; i++) {
+        const dt_operand in[] = {{"tensors", model, 0}, {"tensors", arrays[i], i}};
+        if (arrays[i]->ndim != model->ndim ||
+            memcmp(arrays[i]->shape, model->shape, model->ndim * sizeof(int64_t)) != 0) {
+            return dt_fail_cat("stack", &in[0], &in[1], at, err);
+        }
+    }
+    int64_t shape[DT_MAX_NDIM];
+    for (int d = 0; d <= model->ndim; d++) {
+        shape[d] = d < at ? model->shape[d] : d == at ? n : model->shape[d - 1];
+    }
+    dt_array result;
+    DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim + 1, shape, &result, err));
+    dt_status rc = DT_OK;
+    for (int i = 0; i < n && rc == DT_OK; i++) {
+        dt_array part;
+        rc = dt_unsqueeze("stack", arrays[i], at, &part, err);
+        if (rc == DT_OK) {
+            rc = copy_part("stack", &part, at, i, &result, err);
+            dt_array_clear(&part);
+        }
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&result);
+        return rc;
+    }
+    *out = result;
+    return DT_OK;
+}

@@ -1,0 +1,492 @@
+/* devtensor.h: every type of the core and the functions between its rooms. READ FIRST.
+ *
+ * The core checks, infers and allocates, then calls one slot of the backend that owns the memory. It knows neither
+ * Python nor CUDA, and no backend by name.
+ *
+ * Ownership. A dt_storage is counted: _new gives one reference, _retain another, _release takes one back. A dt_array is
+ * a plain value that holds one reference to its storage; dt_array_clear gives it back. Functions with a dt_array *out
+ * fill an empty one (all zero, DT_ARRAY_EMPTY) with a new reference; when out already has a storage (out=, in place)
+ * they write into it. On failure out is as it was. Everything else is borrowed for the call.
+ *
+ * Failure. Functions that can fail return a dt_status and take the dt_error last; err is written only on failure.
+ * DT_TRY where nothing is held, one `done:` label where something is. */
+#ifndef DEVTENSOR_H
+#define DEVTENSOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scalar.h"
+#include "walk.h"
+
+#define DT_MAX_OPERANDS 8
+
+#if defined(__GNUC__)
+#define DT_MUST_CHECK __attribute__((warn_unused_result))
+#define DT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#define DT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#else
+#define DT_MUST_CHECK
+#define DT_PRINTF(fmt, first)
+#define DT_UNLIKELY(x) (x)
+#endif
+
+/* ---------------------------------------------------------------- status and error: error.c, check.c */
+
+typedef enum {
+    DT_OK = 0,
+    DT_EDEVICE,     /* DeviceMismatchError */
+    DT_EDTYPE,      /* DTypeMismatchError */
+    DT_ESHAPE,      /* ShapeMismatchError */
+    DT_EVALUE,      /* RuntimeError: a parameter that no operand explains */
+    DT_EINDEX,      /* IndexError */
+    DT_ENODEVICE,   /* DeviceNotAvailableError */
+    DT_EHOSTACCESS, /* HostAccessError */
+    DT_ENOMEM,      /* MemoryError: host memory */
+    DT_EOUTOFMEMORY,/* OutOfMemoryError: device memory */
+    DT_ECUDA,       /* CudaError */
+    DT_ENOTIMPL,    /* NotImplementedError */
+} dt_status;
+
+typedef enum { DT_CPU = 1, DT_CUDA = 2 } dt_device_type; /* DLPack's codes */
+
+typedef struct {
+    int32_t type;
+    int32_t index;
+} dt_device;
+
+struct dt_array;
+
+/* One operand as the caller knows it: the public parameter name; index >= 0 for an entry of a list ("tensors[2]"). */
+typedef struct {
+    const char *name;
+    const struct dt_array *array; /* borrowed; NULL: absent */
+    int index;
+} dt_operand;
+
+typedef struct {
+    dt_status status;
+    const char *code; /* stable, such as "device-mismatch" */
+    const char *op;   /* the public name */
+    int noperands, culprit; /* culprit: index into operands, or -1 */
+    dt_operand operands[DT_MAX_OPERANDS];
+    /* DT_ECUDA and DT_EOUTOFMEMORY */
+    const char *symbol; /* the call that failed */
+    int library_status;
+    dt_device device;
+    size_t requested;
+    char message[1024];
+} dt_error;
+
+#define DT_TRY(call)                                                                                                   \
+    do {                                                                                                               \
+        dt_status try_status_ = (call);                                                                                \
+        if (DT_UNLIKELY(try_status_ != DT_OK))                                                                         \
+            return try_status_;                                                                                        \
+    } while (0)
+
+/* Returns status, after writing the printf-formatted message; code names the kind. */
+dt_status dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...) DT_PRINTF(5, 6);
+dt_status dt_fail_nomem(dt_error *err, size_t nbytes);
+
+/* ---------------------------------------------------------------- dtypes: dtype.c */
+
+typedef enum { DT_CATEGORY_BOOL, DT_CATEGORY_INT, DT_CATEGORY_FLOAT } dt_category;
+
+typedef enum {
+#define DT_DTYPE(NAME, name, ctype, bits, dlpack, category) DT_##NAME,
+#include "dtypes.def"
+#undef DT_DTYPE
+    DT_NDTYPES
+} dt_dtype;
+
+typedef struct {
+    const char *name;
+    uint8_t itemsize;
+    uint8_t dlpack_code;
+    dt_category category;
+} dt_dtype_info;
+
+extern const dt_dtype_info dt_dtypes[DT_NDTYPES];
+
+static inline size_t
+dt_itemsize(dt_dtype dtype)
+{
+    return dt_dtypes[dtype].itemsize;
+}
+
+static inline bool
+dt_is_float(dt_dtype dtype)
+{
+    return dt_dtypes[dtype].category == DT_CATEGORY_FLOAT;
+}
+
+dt_dtype dt_promote(dt_dtype a, dt_dtype b);
+/* -1 if there is no such name */
+int dt_dtype_find(const char *name);
+/* float32 or another float: what a Python float gives; process-wide */
+dt_dtype dt_default_dtype(void);
+void dt_set_default_dtype(dt_dtype dtype);
+
+/* A Python number. f and i both hold the value, converted. */
+typedef struct {
+    dt_category kind;
+    double f;
+    int64_t i;
+} dt_scalar;
+
+dt_scalar dt_scalar_int(int64_t i);
+dt_scalar dt_scalar_float(double f);
+dt_scalar dt_scalar_bool(bool b);
+/* Writes value as one element of dtype to out, by the cast rule (cast.h). */
+void dt_scalar_store(const dt_scalar *value, dt_dtype dtype, void *out);
+dt_scalar dt_scalar_load(dt_dtype dtype, const void *in);
+
+/* ---------------------------------------------------------------- memory: memory.c */
+
+/* All host allocation goes through these, so that a test can make the n-th one fail. NULL on failure. */
+void *dt_malloc(size_t nbytes);
+void *dt_calloc(size_t count, size_t size);
+void *dt_malloc_aligned(size_t nbytes); /* 64-byte aligned */
+void dt_free(void *p);
+/* The n-th call from now fails (0: the next one), and all after it when sticky; n < 0 disarms. */
+void dt_fail_allocations(int64_t n, bool sticky);
+/* Number of allocations asked for so far, and of blocks alive. */
+int64_t dt_allocation_count(void);
+int64_t dt_live_blocks(void);
+
+#define DT_COUNTERS(X)                                                                                                 \
+    X(allocations)    /* device and large host blocks asked of a backend */                                           \
+    X(transfers)      /* copies between devices that carry bytes */                                                    \
+    X(bytes_to_device)                                                                                                 \
+    X(bytes_to_host)                                                                                                   \
+    X(bytes_between_devices)                                                                                           \
+    X(launches)       /* kernels and library calls sent to a device */                                                 \
+    X(synchronizations)
+
+typedef struct {
+#define DT_COUNTER(name) atomic_int_fast64_t name;
+    DT_COUNTERS(DT_COUNTER)
+#undef DT_COUNTER
+} dt_counter_set;
+
+extern dt_counter_set dt_counters;
+#define DT_COUNT(name, n) atomic_fetch_add_explicit(&dt_counters.name, (n), memory_order_relaxed)
+
+/* ---------------------------------------------------------------- devices and backends: device.c, registry.c */
+
+struct dt_backend;
+
+/* Strict: "cpu", "cuda", "cuda:N". A bare "cuda" is the current CUDA device. */
+dt_status dt_device_parse(const char *text, dt_device *device, dt_error *err) DT_MUST_CHECK;
+dt_status dt_device_make(const char *type, int64_t index, dt_device *device, dt_error *err) DT_MUST_CHECK;
+#define DT_DEVICE_TEXT 24
+/* Writes "cpu" or "cuda:0" to text (DT_DEVICE_TEXT bytes) and returns it. */
+const char *dt_device_text(dt_device device, char *text);
+bool dt_device_equal(dt_device a, dt_device b);
+
+/* The current CUDA device of this thread; setting it checks that the device exists. */
+int dt_current_device(void);
+dt_status dt_set_current_device(int index, dt_error *err) DT_MUST_CHECK;
+/* Where creation functions put arrays when no device is given; process-wide, "cpu" at first. */
+dt_device dt_default_device(void);
+dt_status dt_set_default_device(dt_device device, dt_error *err) DT_MUST_CHECK;
+
+/* A backend is opened on first use of its device type; open returns the table or fails with the reason. */
+typedef dt_status (*dt_backend_open)(const struct dt_backend **backend, dt_error *err);
+void dt_register_backend(dt_device_type type, dt_backend_open open);
+/* The backend of an existing device; DT_ENODEVICE for one that is not there. */
+dt_status dt_backend_for(dt_device device, const struct dt_backend **backend, dt_error *err) DT_MUST_CHECK;
+dt_status dt_device_count(dt_device_type type, int *count, dt_error *err) DT_MUST_CHECK;
+
+typedef struct {
+    char name[128];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    size_t total_memory, free_memory, allocated_memory, reserved_memory, peak_memory;
+    bool simulated;
+} dt_device_info;
+
+/* ---------------------------------------------------------------- storage: storage.c */
+
+enum { DT_STORAGE_READONLY = 1, DT_STORAGE_PINNED = 2, DT_STORAGE_FOREIGN = 4 };
+
+/* One block of memory on one device, shared by views. */
+typedef struct dt_storage {
+    atomic_size_t refs;
+    const struct dt_backend *backend;
+    dt_device device;
+    unsigned flags;
+    size_t nbytes;
+    void *data; /* device address: host code reads it only on cpu */
+    void *owner; /* foreign or pinned memory: what keeps it alive */
+    void (*release_owner)(void *owner, void *data); /* NULL: backend->free */
+    void *private; /* the backend's */
+} dt_storage;
+
+/* A new block of nbytes on device (contents undefined). */
+dt_status dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
+/* Wraps memory that someone else owns; release_owner(owner, data) is called once, from any thread, without the GIL. */
+dt_status dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, void *owner,
+                          void (*release_owner)(void *, void *), dt_storage **out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
+void dt_storage_release(dt_storage *storage);
+
+static inline dt_storage *
+dt_storage_retain(dt_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    return storage;
+}
+
+/* ---------------------------------------------------------------- arrays: array.c, view.c */
+
+/* A typed, strided view. Never changes after it is made. Without a storage it is an immediate: one number of dtype,
+ * shape () or expanded, whose bytes stand in the value itself; only inputs of elementwise slots may be immediates. */
+typedef struct dt_array {
+    dt_storage *storage;
+    union {
+        int64_t offset; /* bytes from storage->data */
+        unsigned char immediate[8];
+    };
+    uint8_t dtype; /* dt_dtype */
+    uint8_t ndim;
+    int64_t shape[DT_MAX_NDIM];
+    int64_t strides[DT_MAX_NDIM]; /* in elements */
+} dt_array;
+
+#define DT_ARRAY_EMPTY ((dt_array){0})
+
+static inline dt_device
+dt_array_device(const dt_array *a)
+{
+    return a->storage->device;
+}
+
+/* Address of element 0: of the device, or of the immediate. */
+static inline void *
+dt_array_data(const dt_array *a)
+{
+    return a->storage ? (char *)a->storage->data + a->offset : (void *)(uintptr_t)a->immediate;
+}
+
+static inline int64_t
+dt_array_numel(const dt_array *a)
+{
+    int64_t n = 1;
+    for (int i = 0; i < a->ndim; i++) {
+        n *= a->shape[i];
+    }
+    return n;
+}
+
+static inline size_t
+dt_array_nbytes(const dt_array *a)
+{
+    return (size_t)dt_array_numel(a) * dt_itemsize((dt_dtype)a->dtype);
+}
+
+static inline bool
+dt_array_readonly(const dt_array *a)
+{
+    return a->storage && (a->storage->flags & DT_STORAGE_READONLY);
+}
+
+bool dt_array_is_contiguous(const dt_array *a);
+/* Whether every element has an address of its own and together they fill one block (any order of dimensions). */
+bool dt_array_is_dense(const dt_array *a);
+/* Whether two elements share an address (an expanded dimension). */
+bool dt_array_overlaps_itself(const dt_array *a);
+/* First and one past the last byte that a touches, from storage->data. */
+void dt_array_extent(const dt_array *a, int64_t *first, int64_t *last);
+void dt_array_clear(dt_array *a);
+/* out becomes another holder of the same storage. */
+void dt_array_copy_handle(const dt_array *a, dt_array *out);
+/* Fills strides for a contiguous array of a's shape. */
+void dt_array_set_contiguous(dt_array *a);
+
+/* Checks a shape: rank, signs, number of bytes. */
+dt_status dt_shape_check(const char *op, int ndim, const int64_t *shape, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+dt_status dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Like dt_empty, with the strides of like where that is dense, else contiguous (PyTorch's preserve_format). */
+dt_status dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_empty_pinned(const dt_array *like, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* A view of all of storage's elements with these strides (elements); the caller has checked the bounds. */
+dt_status dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int ndim, const int64_t *shape,
+                        const int64_t *strides, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* out: an immediate of dtype. */
+void dt_immediate(const dt_scalar *value, dt_dtype dtype, dt_array *out);
+
+/* Views share the storage. Negative dims count from the end; dims are checked (DT_EINDEX). */
+dt_status dt_view_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK; /* fails where a copy would be needed */
+dt_status dt_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK; /* copies where needed */
+dt_status dt_flatten(const char *op, const dt_array *x, int64_t start_dim, int64_t end_dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_unflatten(const char *op, const dt_array *x, int64_t dim, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_permute(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_transpose(const char *op, const dt_array *x, int64_t dim0, int64_t dim1, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_movedim(const char *op, const dt_array *x, int n, const int64_t *source, const int64_t *destination, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* ndims 0: every dimension of size 1 */
+dt_status dt_squeeze(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_unsqueeze(const char *op, const dt_array *x, int64_t dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* -1 keeps a size */
+dt_status dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_narrow(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t length, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Python's slice, already clipped by the caller: length elements from start, step > 0 */
+dt_status dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t step, int64_t length, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Drops dim; index may be negative */
+dt_status dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_diagonal(const char *op, const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK; /* of a matrix */
+
+/* ---------------------------------------------------------------- walks: walk.h, walk.c */
+
+void dt_walk_init(dt_walk *walk, int narrays, const dt_array *const *arrays);
+
+/* ---------------------------------------------------------------- op codes and parameters */
+
+typedef enum {
+#define DT_UNARY(name, ...) DT_UNARY_##name,
+#include "elementwise.def"
+#undef DT_UNARY
+    DT_NUNARY
+} dt_unary_op;
+
+typedef enum {
+#define DT_BINARY(name, ...) DT_BINARY_##name,
+#include "elementwise.def"
+#undef DT_BINARY
+    DT_NBINARY
+} dt_binary_op;
+
+typedef enum { DT_TERNARY_where, DT_TERNARY_lerp, DT_NTERNARY } dt_ternary_op; /* where: a is the bool condition; lerp: a + c * (b - a) */
+
+typedef enum {
+#define DT_REDUCE(name, ...) DT_REDUCE_##name,
+#include "reductions.def"
+#undef DT_REDUCE
+    DT_NREDUCE
+} dt_reduce_op;
+
+typedef enum { DT_KIND_ARITH, DT_KIND_FLOAT, DT_KIND_ROUND, DT_KIND_BITS, DT_KIND_TEST, DT_KIND_FTEST, DT_KIND_COMPARE } dt_elementwise_kind;
+typedef enum { DT_REDUCE_KIND_SUM, DT_REDUCE_KIND_FLOAT, DT_REDUCE_KIND_SAME, DT_REDUCE_KIND_ARG, DT_REDUCE_KIND_TEST } dt_reduce_kind;
+
+extern const char *const dt_unary_names[DT_NUNARY];
+extern const char *const dt_binary_names[DT_NBINARY];
+extern const char *const dt_reduce_names[DT_NREDUCE];
+
+/* Up to two parameters p0, p1 of an elementwise op, each as a float and as an integer (saturated). */
+typedef struct {
+    double f[2];
+    int64_t i[2];
+} dt_params;
+
+typedef struct {
+    double alpha, beta;
+} dt_matmul_params;
+
+typedef struct {
+    int64_t stride[2], pad_before[2], pad_after[2], dilation[2], groups;
+} dt_conv2d_params;
+
+typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;
+
+typedef struct {
+    dt_pool2d_mode mode;
+    bool count_include_pad;
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+    int64_t divisor; /* 0: the size of the window */
+} dt_pool2d_params;
+
+typedef enum { DT_RANDOM_UNIFORM, DT_RANDOM_NORMAL, DT_RANDOM_INTEGERS, DT_RANDOM_PERMUTATION } dt_random_kind;
+
+/* Philox4x32-10 (Salmon et al. 2011): element i of the result is a function of (seed, offset + i) alone, the same on
+ * every device (philox.h). a, b: [a, b) for uniform, mean and deviation for normal; low, high: [low, high) for integers. */
+typedef struct {
+    dt_random_kind kind;
+    uint64_t seed, offset;
+    double a, b;
+    int64_t low, high;
+} dt_random_params;
+
+/* ---------------------------------------------------------------- the backend table */
+
+typedef struct dt_backend {
+    const char *name;
+#define DT_SLOT(ret, name, args) ret(*name) args;
+#include "slots.def"
+#undef DT_SLOT
+} dt_backend;
+
+/* ---------------------------------------------------------------- checks: check.c (every sentence about a mismatch) */
+
+/* All operands (absent ones skipped, immediates too) on one device; the same dtype. Hot: two compares when all is well. */
+dt_status dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- ops: one file a family */
+
+/* copy.c */
+/* dst device and dtype; same value (a new handle) when nothing changes and force_copy is false. */
+dt_status dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bool force_copy, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_clone(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op names the caller. */
+dt_status dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking, dt_error *err) DT_MUST_CHECK;
+dt_status dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err) DT_MUST_CHECK;
+dt_status dt_pin(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* One element to a Python number; a transfer when on a device. */
+dt_status dt_item(const char *op, const dt_array *x, dt_scalar *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* create.c */
+dt_status dt_full(const char *op, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, const dt_scalar *value, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_scalar *end, const dt_scalar *step, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t steps, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array *out, dt_error *err) DT_MUST_CHECK; /* tril, triu */
+
+/* random.c: the generator that ops draw from when none is given is dt_default_generator. */
+typedef struct {
+    atomic_uint_fast64_t seed, offset;
+} dt_generator;
+extern dt_generator dt_default_generator;
+void dt_seed(dt_generator *generator, uint64_t seed);
+/* params: kind and its numbers; seed and offset are taken from the generator, which moves on. */
+dt_status dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_random_params params, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* elementwise.c: in_place: out is the first operand (x += y): its device, dtype and shape stay. An operand of dtype_of
+ * a Python scalar is given as an immediate by dt_immediate_operand; see there. */
+dt_status dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* One operand may be a Python number: a or b NULL and scalar given. */
+dt_status dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar, const dt_params *params, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* condition, a, b; a or b may be a number */
+dt_status dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa, const dt_scalar *sb, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Shapes broadcast together; names are for the message. */
+dt_status dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape, dt_error *err) DT_MUST_CHECK;
+
+/* reduce.c: ndims < 0: all dimensions. dtype < 0: the op's own. */
+dt_status dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* matmul.c: the public names check their own ranks; out= as everywhere. */
+dt_status dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_mm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha, dt_array *out, dt_error *err) DT_MUST_CHECK; /* addmm, baddbmm */
+dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* conv2d.c, pool2d.c. padding_mode: explicit numbers in padding, or "same", or "valid". */
+typedef enum { DT_PADDING_NUMBERS, DT_PADDING_SAME, DT_PADDING_VALID } dt_padding_mode;
+dt_status dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2], dt_padding_mode mode, const int64_t padding[2],
+                    const int64_t dilation[2], int64_t groups, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* indices NULL: not wanted */
+dt_status dt_pool2d(const char *op, const dt_array *input, const dt_pool2d_params *params, bool ceil_mode, dt_array *out, dt_array *indices, dt_error *err) DT_MUST_CHECK;
+dt_status dt_adaptive_avg_pool2d(const dt_array *input, const int64_t output_size[2], dt_array *out, dt_error *err) DT_MUST_CHECK; /* -1 keeps a size */
+
+#endif

@@ -1,0 +1,423 @@
+/* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
+#include "check.h"
+#include "devtensor.h"
+
+#include <string.h>
+
+const char *const dt_unary_names[DT_NUNARY] = {
+#define DT_UNARY(name, ...) #name,
+#include "elementwise.def"
+#undef DT_UNARY
+};
+
+const char *const dt_binary_names[DT_NBINARY] = {
+#define DT_BINARY(name, ...) #name,
+#include "elementwise.def"
+#undef DT_BINARY
+};
+
+static const uint8_t unary_kinds[DT_NUNARY] = {
+#define DT_UNARY(name, kind, ...) DT_KIND_##kind,
+#include "elementwise.def"
+#undef DT_UNARY
+};
+
+static const uint8_t binary_kinds[DT_NBINARY] = {
+#define DT_BINARY(name, kind, ...) DT_KIND_##kind,
+#include "elementwise.def"
+#undef DT_BINARY
+};
+
+/* ---------------------------------------------------------------- operands made ready */
+
+/* An operand of the wanted dtype and shape: the caller's own where nothing has to change, else a view or cast in made.
+ */
+typedef struct {
+    const dt_array *array;
+    dt_array made;
+} operand;
+
+static dt_status
+operand_open(operand *o, const char *op, const dt_array *x, dt_dtype dtype, int ndim, const int64_t *shape,
+             dt_error *err)
+{
+    o->array = x;
+    o->made.storage = NULL;
+    bool same_shape = x->ndim == ndim && memcmp(x->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
+    if (x->storage == NULL || (x->dtype == dtype && same_shape)) { /* an immediate fits any shape */
+        return DT_OK;
+    }
+    dt_array cast;
+    DT_TRY(dt_to(x, dt_array_device(x), dtype, false, false, &cast, err));
+    dt_status rc = dt_expand(op, &cast, ndim, shape, &o->made, err);
+    dt_array_clear(&cast);
+    o->array = &o->made;
+    return rc;
+}
+
+static void
+operand_close(operand *o)
+{
+    dt_array_clear(&o->made);
+}
+
+static bool
+same_view(const dt_array *a, const dt_array *b)
+{
+    size_t n = a->ndim * sizeof(int64_t);
+    return a->offset == b->offset && a->dtype == b->dtype && a->ndim == b->ndim && memcmp(a->shape, b->shape, n) == 0 &&
+           memcmp(a->strides, b->strides, n) == 0;
+}
+
+/* Whether writing target while reading x could read what was already written. */
+static bool
+unsafe_alias(const dt_array *target, const dt_array *x)
+{
+    if (x->storage == NULL || x->storage != target->storage || same_view(target, x)) {
+        return false;
+    }
+    int64_t t0, t1, x0, x1;
+    dt_array_extent(target, &t0, &t1);
+    dt_array_extent(x, &x0, &x1);
+    return t0 < x1 && x0 < t1;
+}
+
+/* Where a result goes: a new array, the caller's out, or a temporary that is cast or copied into out afterwards. */
+typedef struct {
+    dt_array target;
+    bool is_out;    /* target is out itself */
+    bool write_out; /* target is a temporary for out */
+} destination;
+
+/* like: the operand whose layout a new result takes, if it has the shape. */
+static dt_status
+destination_open(destination *d, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, const dt_array *like,
+                 const dt_array *const *inputs, int ninputs, const dt_array *out, dt_error *err)
+{
+    bool alias = false;
+    for (int i = 0; i < ninputs && out->storage != NULL; i++) {
+        alias = alias || unsafe_alias(out, inputs[i]);
+    }
+    if (out->storage != NULL && !alias && out->dtype == dtype) {
+        d->target = *out;
+        d->is_out = true;
+        d->write_out = false;
+        return DT_OK;
+    }
+    d->is_out = false;
+    d->write_out = out->storage != NULL;
+    bool fits =
+        like->storage != NULL && like->ndim == ndim && memcmp(like->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
+    return fits ? dt_empty_like(like, device, dtype, &d->target, err)
+                : dt_empty(device, dtype, ndim, shape, &d->target, err);
+}
+
+/* Hands the result over, or undoes; rc is how the computation ended. */
+static dt_status
+destination_close(destination *d, const char *op, dt_status rc, dt_array *out, dt_error *err)
+{
+    if (d->is_out) {
+        return rc;
+    }
+    if (rc == DT_OK && d->write_out) {
+        rc = dt_copy_into(op, out, &d->target, false, false, err);
+        dt_array_clear(&d->target);
+        return rc;
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&d->target);
+        return rc;
+    }
+    *out = d->target;
+    return DT_OK;
+}
+
+/* ---------------------------------------------------------------- shapes */
+
+dt_status
+dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape, dt_error *err)
+{
+    int source[DT_MAX_NDIM] = {0}; /* which operand decided a dimension */
+    *ndim = 0;
+    for (int k = 0; k < n; k++) {
+        if (in[k].array != NULL && in[k].array->storage != NULL && in[k].array->ndim > *ndim) {
+            *ndim = in[k].array->ndim;
+        }
+    }
+    for (int d = 0; d < *ndim; d++) {
+        shape[d] = 1;
+        for (int k = 0; k < n; k++) {
+            const dt_array *a = in[k].array;
+            int own = a == NULL || a->storage == NULL ? -1 : d - (*ndim - a->ndim);
+            if (own < 0 || a->shape[own] == 1) {
+                continue;
+            }
+            if (shape[d] == 1) {
+                shape[d] = a->shape[own];
+                source[d] = k;
+            } else if (shape[d] != a->shape[own]) {
+                return dt_fail_broadcast(op, in, n, source[d], k, d, err);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+/* ---------------------------------------------------------------- dtypes */
+
+/* PyTorch's rule: arrays with dimensions decide; a 0-dim array, then a Python number, only by a higher category. */
+static dt_dtype
+promote_pair(const dt_array *a, const dt_array *b)
+{
+    dt_category ca = dt_dtypes[a->dtype].category, cb = dt_dtypes[b->dtype].category;
+    if ((a->ndim == 0) == (b->ndim == 0) || (a->ndim == 0 ? ca : cb) > (a->ndim == 0 ? cb : ca)) {
+        return dt_promote((dt_dtype)a->dtype, (dt_dtype)b->dtype);
+    }
+    return (dt_dtype)(a->ndim == 0 ? b->dtype : a->dtype);
+}
+
+static dt_dtype
+promote_scalar(dt_dtype dtype, const dt_scalar *scalar)
+{
+    if (scalar->kind <= dt_dtypes[dtype].category) {
+        return dtype;
+    }
+    return scalar->kind == DT_CATEGORY_FLOAT ? dt_default_dtype() : DT_INT64;
+}
+
+static dt_dtype
+float_dtype(dt_dtype dtype)
+{
+    return dt_is_float(dtype) ? dtype : dt_default_dtype();
+}
+
+static bool
+gives_bool(dt_elementwise_kind kind)
+{
+    return kind == DT_KIND_TEST || kind == DT_KIND_FTEST || kind == DT_KIND_COMPARE;
+}
+
+/* ---------------------------------------------------------------- unary */
+
+static dt_status
+unary_dtype(dt_elementwise_kind kind, const char *name, const dt_operand *in, dt_dtype *compute, dt_error *err)
+{
+    *compute = (dt_dtype)in->array->dtype;
+    switch (kind) {
+    case DT_KIND_FLOAT:
+    case DT_KIND_FTEST:
+        *compute = float_dtype(*compute);
+        return DT_OK;
+    case DT_KIND_ARITH:
+        return dt_check_not_bool(name, in, 1, "numbers; for bool use logical_not, logical_and or a cast", err);
+    case DT_KIND_BITS:
+        return dt_is_float(*compute) ? dt_fail_kind(name, in, 1, "integers and bool", err) : DT_OK;
+    default:
+        return DT_OK;
+    }
+}
+
+static dt_status
+checked_out(const char *name, const dt_operand *in, int n, bool in_place, dt_dtype result, int ndim,
+            const int64_t *shape, const dt_array *out, dt_error *err)
+{
+    if (in_place) {
+        return dt_check_in_place(name, in, n, result, ndim, shape, err);
+    }
+    return out->storage != NULL ? dt_check_out(name, in, n, out, result, ndim, shape, err) : DT_OK;
+}
+
+dt_status
+dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out,
+         dt_error *err)
+{
+    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage ? out : NULL, -1}};
+    dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
+    dt_dtype compute;
+    DT_TRY(dt_check_same_device(name, in, in_place ? 1 : 2, err));
+    DT_TRY(unary_dtype(kind, name, in, &compute, err));
+    if (op == DT_UNARY_bitwise_not && compute == DT_BOOL) {
+        op = DT_UNARY_logical_not;
+    }
+    dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
+    DT_TRY(checked_out(name, in, 1, in_place, result, x->ndim, x->shape, out, err));
+    operand a;
+    DT_TRY(operand_open(&a, name, x, compute, x->ndim, x->shape, err));
+    destination d;
+    dt_status rc = destination_open(&d, dt_array_device(x), result, x->ndim, x->shape, a.array, &a.array, 1, out, err);
+    if (rc == DT_OK) {
+        if (dt_array_numel(&d.target) > 0) {
+            rc = d.target.storage->backend->unary(op, params, a.array, &d.target, err);
+        }
+        rc = destination_close(&d, name, rc, out, err);
+    }
+    operand_close(&a);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- binary */
+
+/* What + and * mean for bool; sub is refused. */
+static dt_status
+bool_op(dt_binary_op *op, const char *name, const dt_operand *in, dt_error *err)
+{
+    switch (*op) {
+    case DT_BINARY_add:
+    case DT_BINARY_maximum:
+        *op = DT_BINARY_logical_or;
+        return DT_OK;
+    case DT_BINARY_mul:
+    case DT_BINARY_minimum:
+        *op = DT_BINARY_logical_and;
+        return DT_OK;
+    default:
+        return dt_fail_kind(name, in, 2, "numbers; for bool use ^ (logical_xor), | or &", err);
+    }
+}
+
+static dt_status
+binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, const dt_array *a, const dt_array *b,
+             const dt_scalar *scalar, dt_dtype *compute, dt_error *err)
+{
+    dt_elementwise_kind kind = (dt_elementwise_kind)binary_kinds[*op];
+    const dt_array *array = a ? a : b;
+    *compute = scalar ? promote_scalar((dt_dtype)array->dtype, scalar) : promote_pair(a, b);
+    if (kind == DT_KIND_FLOAT) {
+        *compute = float_dtype(*compute);
+    } else if (kind == DT_KIND_COMPARE && scalar && scalar->kind == DT_CATEGORY_INT &&
+               dt_dtypes[*compute].category == DT_CATEGORY_INT) {
+        unsigned char element[8]; /* uint8 == 300 is false, not 300 wrapped */
+        dt_scalar_store(scalar, *compute, element);
+        *compute = dt_scalar_load(*compute, element).i == scalar->i ? *compute : DT_INT64;
+    } else if (kind == DT_KIND_BITS && dt_is_float(*compute)) {
+        return dt_fail_kind(name, in, 2, "integers and bool", err);
+    } else if (kind == DT_KIND_ARITH && *compute == DT_BOOL) {
+        return bool_op(op, name, in, err);
+    }
+    return DT_OK;
+}
+
+dt_status
+dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
+          const dt_params *params, bool in_place, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", a, -1}, {"other", b, -1}, {"out", out->storage && !in_place ? out : NULL, -1}};
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    dt_dtype compute;
+    bool compares = gives_bool((dt_elementwise_kind)binary_kinds[op]);
+    DT_TRY(dt_check_same_device(name, in, 3, err));
+    DT_TRY(binary_dtype(&op, name, in, a, b, scalar, &compute, err));
+    dt_dtype result = compares ? DT_BOOL : compute;
+    DT_TRY(dt_broadcast_shapes(name, in, 2, &ndim, shape, err));
+    DT_TRY(checked_out(name, in, 2, in_place, result, ndim, shape, out, err));
+    dt_array immediate;
+    if (scalar != NULL) {
+        dt_immediate(scalar, compute, &immediate);
+        a = a ? a : &immediate;
+        b = b ? b : &immediate;
+    }
+    dt_device device = dt_array_device(a->storage ? a : b);
+    operand x, y;
+    DT_TRY(operand_open(&x, name, a, compute, ndim, shape, err));
+    dt_status rc = operand_open(&y, name, b, compute, ndim, shape, err);
+    if (rc != DT_OK) {
+        operand_close(&x);
+        return rc;
+    }
+    const dt_array *like = x.array->storage && !dt_array_overlaps_itself(x.array) ? x.array : y.array;
+    destination d;
+    rc = destination_open(&d, device, result, ndim, shape, like, (const dt_array *[]){x.array, y.array}, 2, out, err);
+    if (rc == DT_OK) {
+        if (dt_array_numel(&d.target) > 0) {
+            rc = d.target.storage->backend->binary(op, params, x.array, y.array, &d.target, err);
+        }
+        rc = destination_close(&d, name, rc, out, err);
+    }
+    operand_close(&x);
+    operand_close(&y);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- ternary */
+
+/* x[0..2] have dtypes[i] already chosen; shapes broadcast together. */
+static dt_status
+ternary(dt_ternary_op op, const char *name, const dt_operand *in, const dt_array *const x[3], const dt_dtype dtypes[3],
+        dt_dtype result, bool in_place, dt_array *out, dt_error *err)
+{
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(dt_broadcast_shapes(name, in, 3, &ndim, shape, err));
+    DT_TRY(checked_out(name, in, 3, in_place, result, ndim, shape, out, err));
+    operand ready[3];
+    const dt_array *inputs[3];
+    dt_device device = dt_array_device(in[0].array);
+    dt_status rc = DT_OK;
+    int opened = 0;
+    while (opened < 3 && rc == DT_OK) {
+        rc = operand_open(&ready[opened], name, x[opened], dtypes[opened], ndim, shape, err);
+        inputs[opened] = ready[opened].array;
+        opened++;
+    }
+    destination d;
+    if (rc == DT_OK) {
+        rc = destination_open(&d, device, result, ndim, shape, inputs[1], inputs, 3, out, err);
+        if (rc == DT_OK) {
+            if (dt_array_numel(&d.target) > 0) {
+                rc = d.target.storage->backend->ternary(op, inputs[0], inputs[1], inputs[2], &d.target, err);
+            }
+            rc = destination_close(&d, name, rc, out, err);
+        }
+    }
+    while (opened > 0) {
+        operand_close(&ready[--opened]);
+    }
+    return rc;
+}
+
+dt_status
+dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa, const dt_scalar *sb,
+         dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {
+        {"condition", condition, -1}, {"input", a, -1}, {"other", b, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(dt_check_same_device("where", in, 4, err));
+    if (condition->dtype != DT_BOOL) {
+        return dt_fail_kind("where", in, 3, "a bool condition", err);
+    }
+    dt_dtype compute;
+    if (a && b) {
+        compute = promote_pair(a, b);
+    } else if (a || b) {
+        compute = promote_scalar((dt_dtype)(a ? a : b)->dtype, a ? sb : sa);
+    } else {
+        compute = promote_scalar(promote_scalar(DT_BOOL, sa), sb);
+    }
+    dt_array immediate[2];
+    if (a == NULL) {
+        dt_immediate(sa, compute, &immediate[0]);
+    }
+    if (b == NULL) {
+        dt_immediate(sb, compute, &immediate[1]);
+    }
+    const dt_array *x[3] = {condition, a ? a : &immediate[0], b ? b : &immediate[1]};
+    const dt_dtype dtypes[3] = {DT_BOOL, compute, compute};
+    return ternary(DT_TERNARY_where, "where", in, x, dtypes, compute, false, out, err);
+}
+
+dt_status
+dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1},
+                             {"end", end, -1},
+                             {"weight", weight, -1},
+                             {"out", out->storage && !in_place ? out : NULL, -1}};
+    DT_TRY(dt_check_same_device("lerp", in, 4, err));
+    DT_TRY(dt_check_same_dtype("lerp", in, 3, err));
+    DT_TRY(dt_check_float("lerp", in, 3, err));
+    dt_dtype compute = (dt_dtype)input->dtype;
+    const dt_array *x[3] = {input, end, weight};
+    const dt_dtype dtypes[3] = {compute, compute, compute};
+    return ternary(DT_TERNARY_lerp, "lerp", in, x, dtypes, compute, in_place, out, err);
+}

@@ -1,0 +1,29 @@
+/* error.c: how a failure is written down. */
+#include "devtensor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+dt_status
+dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...)
+{
+    memset(err, 0, offsetof(dt_error, message));
+    err->status = status;
+    err->code = code;
+    err->op = op;
+    err->culprit = -1;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->message, sizeof(err->message), format, args);
+    va_end(args);
+    return status;
+}
+
+dt_status
+dt_fail_nomem(dt_error *err, size_t nbytes)
+{
+    dt_fail(err, DT_ENOMEM, "out-of-memory", NULL, "not enough memory: you tried to allocate %zu bytes.", nbytes);
+    err->requested = nbytes;
+    return DT_ENOMEM;
+}

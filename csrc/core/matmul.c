@@ -1,0 +1,320 @@
+/* matmul.c: products of matrices and vectors. Every public name comes down to one slot call on (batch.., m, k) and
+ * (batch.., k, n); vectors become matrices by views. */
+#include "check.h"
+#include "devtensor.h"
+
+#include <string.h>
+
+static const dt_matmul_params plain = {1.0, 0.0};
+
+/* Device, then dtype of all, then that there is such a product. */
+static dt_status
+check_operands(const char *op, const dt_operand *in, int n, int noperands, dt_error *err)
+{
+    DT_TRY(dt_check_same_device(op, in, n, err));
+    DT_TRY(dt_check_same_dtype(op, in, noperands, err));
+    return dt_check_float(op, in, noperands, err);
+}
+
+/* out = alpha * a @ b + beta * out + bias, where a and b are matrices or batches of one rank, batches broadcast. */
+static dt_status
+product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
+        dt_error *err)
+{
+    int ndim = out->ndim;
+    int64_t shape_a[DT_MAX_NDIM], shape_b[DT_MAX_NDIM];
+    memcpy(shape_a, out->shape, sizeof(shape_a));
+    memcpy(shape_b, out->shape, sizeof(shape_b));
+    memcpy(shape_a + ndim - 2, a->shape + a->ndim - 2, 2 * sizeof(int64_t));
+    memcpy(shape_b + ndim - 2, b->shape + b->ndim - 2, 2 * sizeof(int64_t));
+    dt_array wide_a, wide_b;
+    DT_TRY(dt_expand("matmul", a, ndim, shape_a, &wide_a, err));
+    dt_status rc = dt_expand("matmul", b, ndim, shape_b, &wide_b, err);
+    if (rc == DT_OK) {
+        rc = out->storage->backend->matmul(&wide_a, &wide_b, bias, params, out, err);
+        dt_array_clear(&wide_b);
+    }
+    dt_array_clear(&wide_a);
+    return rc;
+}
+
+/* Whether writing to out would change an operand that is still read. */
+static bool
+aliases(const dt_array *out, const dt_array *x)
+{
+    return x != NULL && x->storage == out->storage;
+}
+
+/* Computes into out (checked) or a new array of this shape; a, b already matrices or batches. work_shape is the shape
+ * of the product with its matrix dimensions, shape the user's (vectors dropped): same elements in the same order. */
+static dt_status
+run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, int work_ndim,
+    const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+{
+    dt_array work, result = DT_ARRAY_EMPTY;
+    bool direct = out->storage != NULL && dt_array_is_contiguous(out) && !aliases(out, a) && !aliases(out, b) &&
+                  !aliases(out, bias);
+    if (direct) {
+        DT_TRY(dt_reshape(op, out, work_ndim, work_shape, &work, err));
+    } else {
+        DT_TRY(dt_empty(dt_array_device(a), (dt_dtype)a->dtype, work_ndim, work_shape, &work, err));
+    }
+    dt_status rc = dt_array_numel(&work) > 0 ? product(a, b, bias, &plain, &work, err) : DT_OK;
+    if (rc == DT_OK && !direct) {
+        rc = dt_reshape(op, &work, ndim, shape, &result, err);
+    }
+    dt_array_clear(&work);
+    if (rc != DT_OK || direct) {
+        return rc;
+    }
+    if (out->storage == NULL) {
+        *out = result;
+        return DT_OK;
+    }
+    rc = dt_copy_into(op, out, &result, false, false, err);
+    dt_array_clear(&result);
+    return rc;
+}
+
+dt_status
+dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"other", other, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(check_operands("matmul", in, 3, 2, err));
+    DT_TRY(dt_check_min_rank("matmul", in, 2, 0, 1, err));
+    DT_TRY(dt_check_min_rank("matmul", in, 2, 1, 1, err));
+    bool row = input->ndim == 1, column = other->ndim == 1;
+    if (input->shape[input->ndim - 1] != other->shape[column ? 0 : other->ndim - 2]) {
+        return dt_fail_matmul("matmul", in, 2, 0, -1, 1, column ? -1 : -2, err);
+    }
+    dt_array a = *input, b = *other; /* borrowed: a vector is a matrix of one row or column */
+    if (row) {
+        a = (dt_array){.storage = input->storage,
+                       .offset = input->offset,
+                       .dtype = input->dtype,
+                       .ndim = 2,
+                       .shape = {1, input->shape[0]},
+                       .strides = {input->strides[0] * input->shape[0], input->strides[0]}};
+    }
+    if (column) {
+        b = (dt_array){.storage = other->storage,
+                       .offset = other->offset,
+                       .dtype = other->dtype,
+                       .ndim = 2,
+                       .shape = {other->shape[0], 1},
+                       .strides = {other->strides[0], 1}};
+    }
+    /* the batch dimensions, seen as arrays of their own, broadcast */
+    dt_array batch_a = a, batch_b = b;
+    batch_a.ndim = (uint8_t)(a.ndim - 2);
+    batch_b.ndim = (uint8_t)(b.ndim - 2);
+    const dt_operand batches[] = {{"input", &batch_a, -1}, {"other", &batch_b, -1}};
+    int nbatch;
+    int64_t work[DT_MAX_NDIM], shape[DT_MAX_NDIM];
+    dt_status rc = dt_broadcast_shapes("matmul", batches, 2, &nbatch, work, err);
+    if (rc != DT_OK) { /* the operands are the user's, not the views */
+        return dt_fail_batch("matmul", in, 2, 0, 1, err);
+    }
+    work[nbatch] = a.shape[a.ndim - 2];
+    work[nbatch + 1] = b.shape[b.ndim - 1];
+    memcpy(shape, work, sizeof(shape));
+    int ndim = nbatch;
+    if (!row) {
+        shape[ndim++] = work[nbatch];
+    }
+    if (!column) {
+        shape[ndim++] = work[nbatch + 1];
+    }
+    DT_TRY(dt_shape_check("matmul", ndim, shape, (dt_dtype)input->dtype, err));
+    if (out->storage != NULL) {
+        DT_TRY(dt_check_out("matmul", in, 2, out, (dt_dtype)input->dtype, ndim, shape, err));
+    }
+    return run("matmul", &a, &b, NULL, nbatch + 2, work, ndim, shape, out, err);
+}
+
+/* mm (rank 2) and bmm (rank 3) */
+static dt_status
+ranked(const char *op, int rank, const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"mat2", mat2, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(check_operands(op, in, 3, 2, err));
+    DT_TRY(dt_check_rank(op, in, 2, 0, rank, err));
+    DT_TRY(dt_check_rank(op, in, 2, 1, rank, err));
+    if (rank == 3 && input->shape[0] != mat2->shape[0]) {
+        return dt_fail_batch(op, in, 2, 0, 1, err);
+    }
+    if (input->shape[rank - 1] != mat2->shape[rank - 2]) {
+        return dt_fail_matmul(op, in, 2, 0, -1, 1, -2, err);
+    }
+    int64_t shape[3] = {input->shape[0], input->shape[rank - 2], mat2->shape[rank - 1]};
+    const int64_t *result = rank == 3 ? shape : shape + 1;
+    DT_TRY(dt_shape_check(op, rank, result, (dt_dtype)input->dtype, err));
+    if (out->storage != NULL) {
+        DT_TRY(dt_check_out(op, in, 2, out, (dt_dtype)input->dtype, rank, result, err));
+    }
+    return run(op, input, mat2, NULL, rank, result, rank, result, out, err);
+}
+
+dt_status
+dt_mm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
+{
+    return ranked("mm", 2, input, mat2, out, err);
+}
+
+dt_status
+dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
+{
+    return ranked("bmm", 3, input, mat2, out, err);
+}
+
+/* A vector as a matrix of one row or one column; borrowed. */
+static dt_array
+as_matrix(const dt_array *v, bool row)
+{
+    dt_array m = {.storage = v->storage, .offset = v->offset, .dtype = v->dtype, .ndim = 2};
+    m.shape[0] = row ? 1 : v->shape[0];
+    m.shape[1] = row ? v->shape[0] : 1;
+    m.strides[0] = row ? 1 : v->strides[0];
+    m.strides[1] = row ? v->strides[0] : 1;
+    return m;
+}
+
+dt_status
+dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"vec", vec, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(check_operands("mv", in, 3, 2, err));
+    DT_TRY(dt_check_rank("mv", in, 2, 0, 2, err));
+    DT_TRY(dt_check_rank("mv", in, 2, 1, 1, err));
+    if (input->shape[1] != vec->shape[0]) {
+        return dt_fail_matmul("mv", in, 2, 0, -1, 1, -1, err);
+    }
+    const int64_t work[2] = {input->shape[0], 1};
+    if (out->storage != NULL) {
+        DT_TRY(dt_check_out("mv", in, 2, out, (dt_dtype)input->dtype, 1, work, err));
+    }
+    dt_array column = as_matrix(vec, false);
+    return run("mv", input, &column, NULL, 2, work, 1, work, out, err);
+}
+
+dt_status
+dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"tensor", tensor, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(check_operands("dot", in, 3, 2, err));
+    DT_TRY(dt_check_rank("dot", in, 2, 0, 1, err));
+    DT_TRY(dt_check_rank("dot", in, 2, 1, 1, err));
+    if (input->shape[0] != tensor->shape[0]) {
+        return dt_fail_matmul("dot", in, 2, 0, -1, 1, -1, err);
+    }
+    const int64_t work[2] = {1, 1};
+    if (out->storage != NULL) {
+        DT_TRY(dt_check_out("dot", in, 2, out, (dt_dtype)input->dtype, 0, work, err));
+    }
+    dt_array row = as_matrix(input, true), column = as_matrix(tensor, false);
+    return run("dot", &row, &column, NULL, 2, work, 0, work, out, err);
+}
+
+dt_status
+dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"vec2", vec2, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(dt_check_same_device("outer", in, 3, err));
+    DT_TRY(dt_check_same_dtype("outer", in, 2, err));
+    DT_TRY(dt_check_rank("outer", in, 2, 0, 1, err));
+    DT_TRY(dt_check_rank("outer", in, 2, 1, 1, err));
+    dt_array column = as_matrix(input, false), row = as_matrix(vec2, true);
+    return dt_binary(DT_BINARY_mul, "outer", &column, &row, NULL, NULL, false, out, err);
+}
+
+dt_status
+dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha,
+         dt_array *out, dt_error *err)
+{
+    bool batched = strcmp(op, "baddbmm") == 0;
+    int rank = batched ? 3 : 2;
+    const dt_operand in[] = {{"input", input, -1},
+                             {batched ? "batch1" : "mat1", mat1, -1},
+                             {batched ? "batch2" : "mat2", mat2, -1},
+                             {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(check_operands(op, in, 4, 3, err));
+    DT_TRY(dt_check_rank(op, in, 3, 1, rank, err));
+    DT_TRY(dt_check_rank(op, in, 3, 2, rank, err));
+    if (batched && mat1->shape[0] != mat2->shape[0]) {
+        return dt_fail_batch(op, in, 3, 1, 2, err);
+    }
+    if (mat1->shape[rank - 1] != mat2->shape[rank - 2]) {
+        return dt_fail_matmul(op, in, 3, 1, -1, 2, -2, err);
+    }
+    int64_t sizes[3] = {mat1->shape[0], mat1->shape[rank - 2], mat2->shape[rank - 1]};
+    const int64_t *shape = batched ? sizes : sizes + 1;
+    DT_TRY(dt_shape_check(op, rank, shape, (dt_dtype)input->dtype, err));
+    dt_array wide, work;
+    if (dt_expand(op, input, rank, shape, &wide, err) != DT_OK) {
+        return dt_fail_addend(op, in, 3, rank, shape, err);
+    }
+    dt_status rc = out->storage ? dt_check_out(op, in, 3, out, (dt_dtype)input->dtype, rank, shape, err) : DT_OK;
+    if (rc == DT_OK) {
+        rc = dt_empty(dt_array_device(mat1), (dt_dtype)mat1->dtype, rank, shape, &work, err);
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&wide);
+        return rc;
+    }
+    const dt_matmul_params params = {alpha, beta};
+    if (beta != 0.0) { /* 0 must not let a NaN of input through */
+        rc = dt_copy_into(op, &work, &wide, false, false, err);
+    }
+    if (rc == DT_OK && dt_array_numel(&work) > 0) {
+        rc = product(mat1, mat2, NULL, &params, &work, err);
+    }
+    dt_array_clear(&wide);
+    if (rc == DT_OK && out->storage != NULL) {
+        rc = dt_copy_into(op, out, &work, false, false, err);
+        dt_array_clear(&work);
+        return rc;
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&work);
+        return rc;
+    }
+    *out = work;
+    return DT_OK;
+}
+
+dt_status
+dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {
+        {"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, {"out", out->storage ? out : NULL, -1}};
+    DT_TRY(check_operands("linear", in, 4, 3, err));
+    DT_TRY(dt_check_min_rank("linear", in, 3, 0, 1, err));
+    DT_TRY(dt_check_rank("linear", in, 3, 1, 2, err));
+    int last = input->ndim - 1;
+    if (input->shape[last] != weight->shape[1]) {
+        return dt_fail_matmul("linear", in, 3, 0, -1, 1, -1, err);
+    }
+    if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != weight->shape[0])) {
+        return dt_fail_bias("linear", in, 3, 2, weight->shape[0], err);
+    }
+    int64_t shape[DT_MAX_NDIM], work[2] = {1, weight->shape[0]}, flat_shape[2] = {1, input->shape[last]};
+    memcpy(shape, input->shape, sizeof(shape));
+    shape[last] = weight->shape[0];
+    DT_TRY(dt_shape_check("linear", input->ndim, shape, (dt_dtype)input->dtype, err));
+    for (int d = 0; d < last; d++) {
+        work[0] *= input->shape[d];
+    }
+    flat_shape[0] = work[0];
+    if (out->storage != NULL) {
+        DT_TRY(dt_check_out("linear", in, 3, out, (dt_dtype)input->dtype, input->ndim, shape, err));
+    }
+    dt_array flat, transposed;
+    DT_TRY(dt_reshape("linear", input, 2, flat_shape, &flat, err));
+    dt_status rc = dt_transpose("linear", weight, 0, 1, &transposed, err);
+    if (rc == DT_OK) {
+        rc = run("linear", &flat, &transposed, bias, 2, work, input->ndim, shape, out, err);
+        dt_array_clear(&transposed);
+    }
+    dt_array_clear(&flat);
+    return rc;
+}

@@ -1,0 +1,80 @@
+/* random.c: draws from a counter-based generator; how many numbers were drawn is all its state. */
+#include "check.h"
+#include "devtensor.h"
+
+dt_generator dt_default_generator;
+
+void
+dt_seed(dt_generator *generator, uint64_t seed)
+{
+    generator->seed = seed;
+    generator->offset = 0;
+}
+
+static dt_status
+check_params(const char *op, dt_dtype dtype, const dt_random_params *p, dt_error *err)
+{
+    switch (p->kind) {
+    case DT_RANDOM_UNIFORM:
+    case DT_RANDOM_NORMAL:
+        if (!dt_is_float(dtype)) {
+            return dt_fail(err, DT_EDTYPE, "dtype-not-supported", op,
+                           "\"%s\" not implemented for '%s': it takes float16, bfloat16, float32 and float64", op,
+                           dt_dtypes[dtype].name);
+        }
+        if (p->kind == DT_RANDOM_NORMAL && !(p->b >= 0)) {
+            return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "%s expects std >= 0.0, but found std %g", op,
+                           p->b);
+        }
+        return DT_OK;
+    case DT_RANDOM_INTEGERS:
+        if (p->low >= p->high) {
+            return dt_fail(err, DT_EVALUE, "invalid-parameter", op,
+                           "%s expects 'from' to be less than 'to', but got from=%lld >= to=%lld", op,
+                           (long long)p->low, (long long)p->high);
+        }
+        if (!dt_is_float(dtype)) {
+            unsigned char element[8];
+            const dt_scalar bounds[2] = {dt_scalar_int(p->low), dt_scalar_int(p->high - 1)};
+            for (int i = 0; i < 2; i++) {
+                dt_scalar_store(&bounds[i], dtype, element);
+                if (dt_scalar_load(dtype, element).i != bounds[i].i) {
+                    return dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)",
+                                   (long long)bounds[i].i, dt_dtypes[dtype].name, op);
+                }
+            }
+        }
+        return DT_OK;
+    default:
+        return DT_OK;
+    }
+}
+
+dt_status
+dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape,
+          dt_random_params params, dt_array *out, dt_error *err)
+{
+    dt_array a;
+    DT_TRY(check_params(op, dtype, &params, err));
+    DT_TRY(dt_shape_check(op, ndim, shape, dtype, err));
+    DT_TRY(dt_empty(device, params.kind == DT_RANDOM_PERMUTATION ? DT_INT64 : dtype, ndim, shape, &a, err));
+    int64_t n = dt_array_numel(&a);
+    params.seed = generator->seed;
+    params.offset = atomic_fetch_add(&generator->offset, params.kind == DT_RANDOM_PERMUTATION ? 1u : (uint64_t)n);
+    dt_status rc = n > 0 ? a.storage->backend->random(&a, &params, err) : DT_OK;
+    if (rc == DT_OK && params.kind == DT_RANDOM_PERMUTATION && dtype != DT_INT64) {
+        dt_array cast;
+        rc = dt_to(&a, device, dtype, false, false, &cast, err);
+        dt_array_clear(&a);
+        if (rc != DT_OK) {
+            return rc;
+        }
+        a = cast;
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&a);
+        return rc;
+    }
+    *out = a;
+    return DT_OK;
+}

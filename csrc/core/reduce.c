@@ -1,0 +1,190 @@
+/* reduce.c: reductions and softmax. The reduced dimensions go last; the backend sees rows. */
+#include "check.h"
+#include "devtensor.h"
+
+#include <string.h>
+
+const char *const dt_reduce_names[DT_NREDUCE] = {
+#define DT_REDUCE(name, ...) #name,
+#include "reductions.def"
+#undef DT_REDUCE
+};
+
+static const uint8_t reduce_kinds[DT_NREDUCE] = {
+#define DT_REDUCE(name, kind, ...) DT_REDUCE_KIND_##kind,
+#include "reductions.def"
+#undef DT_REDUCE
+};
+
+/* What the op answers in, and the dtype that the input is cast to first. */
+static dt_status
+reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_array *x, int wanted, dt_dtype *input, dt_dtype *result,
+              dt_error *err)
+{
+    const dt_operand in[] = {{"input", x, -1}};
+    dt_dtype dtype = (dt_dtype)x->dtype;
+    *input = *result = dtype;
+    switch (kind) {
+    case DT_REDUCE_KIND_SUM:
+        *result = wanted >= 0 ? (dt_dtype)wanted : dt_is_float(dtype) ? dtype : DT_INT64;
+        /* a wider or other category is cast first, so that nothing is lost on the way */
+        *input = dt_dtypes[*result].category == dt_dtypes[dtype].category || !dt_is_float(*result) ? dtype : *result;
+        if (dt_is_float(dtype) && !dt_is_float(*result)) {
+            *input = *result;
+        }
+        return DT_OK;
+    case DT_REDUCE_KIND_FLOAT:
+        if (wanted >= 0) {
+            *result = (dt_dtype)wanted;
+            *input = dt_is_float(dtype) ? dtype : *result;
+        }
+        if (!dt_is_float(*input) || !dt_is_float(*result)) {
+            return dt_fail_kind(name, in, 1, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+        }
+        return DT_OK;
+    case DT_REDUCE_KIND_ARG:
+        *result = DT_INT64;
+        return DT_OK;
+    case DT_REDUCE_KIND_TEST:
+        *result = DT_BOOL;
+        return DT_OK;
+    default:
+        return DT_OK;
+    }
+}
+
+/* A view of x with the dimensions in `reduced` last, and the shape of the result. */
+static dt_status
+rows_view(const char *name, const dt_array *x, int n, const int *reduced, bool keepdim, dt_array *view, int *ndim,
+          int64_t *shape, dt_error *err)
+{
+    bool is_reduced[DT_MAX_NDIM] = {false};
+    int64_t order[DT_MAX_NDIM];
+    int k = 0;
+    for (int i = 0; i < n; i++) {
+        is_reduced[reduced[i]] = true;
+    }
+    *ndim = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        if (!is_reduced[d]) {
+            order[k++] = d;
+        }
+        if (!is_reduced[d] || keepdim) {
+            shape[(*ndim)++] = is_reduced[d] ? 1 : x->shape[d];
+        }
+    }
+    for (int d = 0; d < x->ndim; d++) {
+        if (is_reduced[d]) {
+            order[k++] = d;
+        }
+    }
+    return dt_permute(name, x, x->ndim, order, view, err);
+}
+
+static dt_status
+check_not_empty(const char *name, const dt_array *x, bool all, int n, const int *reduced, dt_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        if (x->shape[reduced[i]] == 0) {
+            return dt_fail_empty_reduction(name, x, all ? -1 : reduced[i], err);
+        }
+    }
+    return DT_OK;
+}
+
+/* A reduction of nothing: the identity of the op, NaN for a mean. */
+static dt_status
+fill_identity(dt_reduce_op op, dt_array *out, dt_error *err)
+{
+    dt_scalar value = op == DT_REDUCE_mean                          ? dt_scalar_float((double)NAN)
+                      : op == DT_REDUCE_prod || op == DT_REDUCE_all ? dt_scalar_int(1)
+                                                                    : dt_scalar_int(0);
+    return out->storage->backend->fill(out, &value, err);
+}
+
+dt_status
+dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype,
+          dt_array *out, dt_error *err)
+{
+    dt_reduce_kind kind = (dt_reduce_kind)reduce_kinds[op];
+    dt_dtype input, result;
+    ndims = ndims == 0 ? -1 : ndims; /* an empty list means all, as in PyTorch */
+    int reduced[DT_MAX_NDIM], n = ndims < 0 ? x->ndim : ndims, ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(reduce_dtypes(kind, name, x, dtype, &input, &result, err));
+    if (n > DT_MAX_NDIM) {
+        return dt_fail_too_many_dims(name, n, err);
+    }
+    if (ndims < 0) {
+        for (int d = 0; d < n; d++) {
+            reduced[d] = d;
+        }
+    } else {
+        DT_TRY(dt_check_dims(name, n, dims, x->ndim, reduced, err));
+        n = x->ndim == 0 ? 0 : n;
+    }
+    if (kind == DT_REDUCE_KIND_SAME || kind == DT_REDUCE_KIND_ARG) {
+        DT_TRY(check_not_empty(name, x, ndims < 0, n, reduced, err));
+    }
+    dt_array cast, view = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY;
+    DT_TRY(dt_to(x, dt_array_device(x), input, false, false, &cast, err));
+    dt_status rc = rows_view(name, &cast, n, reduced, keepdim, &view, &ndim, shape, err);
+    if (rc == DT_OK) {
+        rc = dt_empty(dt_array_device(x), result, ndim, shape, &target, err);
+    }
+    if (rc == DT_OK && dt_array_numel(&target) > 0) {
+        dt_array rows = target; /* the backend's out has the kept dimensions only */
+        rows.ndim = (uint8_t)(view.ndim - n);
+        memcpy(rows.shape, view.shape, sizeof(rows.shape));
+        dt_array_set_contiguous(&rows);
+        rc = dt_array_numel(&view) == 0 ? fill_identity(op, &rows, err)
+                                        : target.storage->backend->reduce(op, NULL, &view, n, &rows, err);
+    }
+    dt_array_clear(&cast);
+    dt_array_clear(&view);
+    if (rc != DT_OK) {
+        dt_array_clear(&target);
+        return rc;
+    }
+    *out = target;
+    return DT_OK;
+}
+
+dt_status
+dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", x, -1}};
+    int last;
+    dt_dtype compute = dtype >= 0 ? (dt_dtype)dtype : (dt_dtype)x->dtype;
+    if (!dt_is_float(compute)) {
+        return dt_fail_kind(name, in, 1, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+    }
+    DT_TRY(dt_check_dim(name, dim, x->ndim, &last, err));
+    dt_array cast, rows = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY, place = DT_ARRAY_EMPTY;
+    DT_TRY(dt_to(x, dt_array_device(x), compute, false, false, &cast, err));
+    const int64_t from = last, to = -1, one = 1;
+    dt_status rc = dt_empty_like(&cast, dt_array_device(x), compute, &target, err);
+    if (rc == DT_OK && x->ndim == 0) { /* one row of one element */
+        rc = dt_expand(name, &cast, 1, &one, &rows, err);
+        if (rc == DT_OK) {
+            rc = dt_expand(name, &target, 1, &one, &place, err);
+        }
+    } else if (rc == DT_OK) {
+        rc = dt_movedim(name, &cast, 1, &from, &to, &rows, err);
+        if (rc == DT_OK) {
+            rc = dt_movedim(name, &target, 1, &from, &to, &place, err);
+        }
+    }
+    if (rc == DT_OK && dt_array_numel(&target) > 0) {
+        rc = target.storage->backend->softmax(&rows, log, &place, err);
+    }
+    dt_array_clear(&cast);
+    dt_array_clear(&rows);
+    dt_array_clear(&place);
+    if (rc != DT_OK) {
+        dt_array_clear(&target);
+        return rc;
+    }
+    *out = target;
+    return DT_OK;
+}

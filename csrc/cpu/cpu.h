@@ -1,0 +1,93 @@
+/* cpu.h: the host backend. The core has checked every argument; slots trust them. Results never depend on the number
+ * of threads: work is cut at places that follow from the shapes alone, and partial results meet in a fixed order. */
+#ifndef DT_CPU_H
+#define DT_CPU_H
+
+#include "../core/devtensor.h"
+
+#define DT_SLOT(ret, name, args) ret cpu_##name args;
+#include "../core/slots.def"
+#undef DT_SLOT
+
+extern const dt_backend cpu_backend;
+dt_status cpu_open(const dt_backend **backend, dt_error *err);
+
+#define CPU_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define CPU_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define CPU_CEIL_DIV(a, b) (((a) + (b)-1) / (b))
+
+/* Iterations do not depend on each other: an output is either apart from the inputs or exactly one of them. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CPU_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define CPU_INDEPENDENT
+#endif
+
+/* ---------------------------------------------------------------- threads.c */
+
+typedef void (*cpu_body)(void *ctx, int64_t begin, int64_t end);
+/* Calls body over [0, nitems), cut in one piece a thread, no piece below grain. Inline when another region runs. */
+void cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx);
+int cpu_num_threads(void);
+void cpu_set_num_threads(int n);
+
+/* ---------------------------------------------------------------- rows.c */
+
+#define CPU_GRAIN 32768 /* elements worth a thread */
+
+/* n elements of up to four arrays, the output first: addresses, and strides in elements. */
+typedef void (*cpu_row)(char *const *data, const int64_t *strides, int64_t n, const void *ctx);
+/* Calls row over the whole walk on all threads. */
+void cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const void *ctx);
+
+/* n elements of one array, the first of them at `index` in row-major order; stride in bytes. */
+typedef void (*cpu_indexed_row)(char *data, int64_t stride, int64_t index, int64_t n, const void *ctx);
+void cpu_indexed_walk(const dt_array *out, cpu_indexed_row row, const void *ctx);
+
+/* Offset, in elements, of row-major element index over the first ndim dimensions. */
+static inline int64_t
+cpu_offset(int ndim, const int64_t *shape, const int64_t *strides, int64_t index)
+{
+    int64_t offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        offset += index % shape[d] * strides[d];
+        index /= shape[d];
+    }
+    return offset;
+}
+
+/* ---------------------------------------------------------------- copy.c */
+
+/* The row that copies data[1] to data[0] by the cast rule; bits are kept where the dtypes are equal. */
+cpu_row cpu_cast_row(dt_dtype from, dt_dtype to);
+
+/* ---------------------------------------------------------------- gemm.c */
+
+/* c = alpha * a @ b + beta * c + bias, all of one float dtype, accumulated in float32 (float64 in itself). Strides are
+ * in elements. c is not read when beta is 0. bias, or NULL, is read at row * bias_row + column * bias_column.
+ * conv is NULL, or says that a's and b's columns are the taps and b's rows the patches of a convolution. */
+struct cpu_conv;
+typedef struct {
+    dt_dtype dtype;
+    int64_t m, n, k;
+    double alpha, beta;
+    const void *a, *b, *bias;
+    void *c;
+    int64_t a_row, a_column, b_row, b_column, c_row, c_column, bias_row, bias_column;
+    const struct cpu_conv *conv;
+} cpu_gemm_args;
+
+dt_status cpu_gemm(const cpu_gemm_args *g, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- conv2d.c, for gemm.c */
+
+/* Panels of `width` rows of a or columns of b (count of them real, the rest zero) over depth taps from `tap`, in the
+ * accumulator's type. */
+void cpu_conv_pack_a(const cpu_gemm_args *g, void *panel, int64_t row, int64_t count, int64_t tap, int64_t depth,
+                     int64_t width);
+void cpu_conv_pack_b(const cpu_gemm_args *g, void *panel, int64_t column, int64_t count, int64_t tap, int64_t depth,
+                     int64_t width);
+/* Offsets from c of count columns of its first row. */
+void cpu_conv_columns(const struct cpu_conv *conv, int64_t column, int64_t count, int64_t *offsets);
+
+#endif

@@ -1,0 +1,154 @@
+/* elementwise_each.h: the rows of elementwise.def for one dtype. Included by each_dtype.h. */
+#if !DT_CAT(IS_HALF, ENUM)
+
+#if IS_FLOAT
+#define HAS_ARITH 1
+#define HAS_FLOAT 1
+#define HAS_ROUND 1
+#define HAS_FTEST 1
+#define HAS_BITS 0
+#define GET(v) (v)
+#define PARAM(k) ((C)(params ? params->f[k] : 0))
+#else
+#define HAS_FLOAT 0
+#define HAS_ROUND 0
+#define HAS_FTEST 0
+#define HAS_BITS 1
+#define PARAM(k) ((C)(params ? params->i[k] : 0))
+#if IS_BOOL
+#define HAS_ARITH 0
+#define GET(v) ((C)((v) != 0))
+#define RESULT_BITS(v) ((v)&1)
+#else
+#define HAS_ARITH 1
+#define GET(v) (v)
+#define RESULT_BITS(v) (v)
+#endif
+#endif
+#define HAS_TEST 1
+#define HAS_COMPARE 1
+#define OUT_ARITH T
+#define OUT_FLOAT T
+#define OUT_ROUND T
+#define OUT_BITS T
+#define OUT_TEST uint8_t
+#define OUT_FTEST uint8_t
+#define OUT_COMPARE uint8_t
+
+#define UNARY_ROW(name, R, expr)                                                                                       \
+    static void DT_CAT(unary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)      \
+    {                                                                                                                  \
+        const dt_params *params = ctx;                                                                                 \
+        const C p0 = PARAM(0), p1 = PARAM(1);                                                                          \
+        const int64_t so = strides[0], sx = strides[1];                                                                \
+        R *out = (R *)data[0];                                                                                         \
+        const T *px = (const T *)data[1];                                                                              \
+        (void)p0;                                                                                                      \
+        (void)p1;                                                                                                      \
+        if (so == 1 && sx == 1) {                                                                                      \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C x = GET(px[i]);                                                                                \
+                out[i] = (R)(expr);                                                                                    \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const C x = GET(px[i * sx]);                                                                               \
+            out[i * so] = (R)(expr);                                                                                   \
+        }                                                                                                              \
+    }
+
+#define BINARY_ROW(name, R, expr)                                                                                      \
+    static void DT_CAT(binary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)     \
+    {                                                                                                                  \
+        const dt_params *params = ctx;                                                                                 \
+        const C p0 = PARAM(0);                                                                                         \
+        const int64_t so = strides[0], sa = strides[1], sb = strides[2];                                               \
+        R *out = (R *)data[0];                                                                                         \
+        const T *pa = (const T *)data[1], *pb = (const T *)data[2];                                                    \
+        (void)p0;                                                                                                      \
+        if (so == 1 && sa == 1 && sb == 1) {                                                                           \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C a = GET(pa[i]), b = GET(pb[i]);                                                                \
+                out[i] = (R)(expr);                                                                                    \
+            }                                                                                                          \
+        } else if (so == 1 && sa == 1 && sb == 0) {                                                                    \
+            const C b = GET(*pb);                                                                                      \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C a = GET(pa[i]);                                                                                \
+                out[i] = (R)(expr);                                                                                    \
+            }                                                                                                          \
+        } else if (so == 1 && sa == 0 && sb == 1) {                                                                    \
+            const C a = GET(*pa);                                                                                      \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C b = GET(pb[i]);                                                                                \
+                out[i] = (R)(expr);                                                                                    \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C a = GET(pa[i * sa]), b = GET(pb[i * sb]);                                                      \
+                out[i * so] = (R)(expr);                                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+#if !IS_FLOAT
+#define DT_UNARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(i)))
+#define DT_BINARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(i)))
+#else
+#define DT_UNARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, OUT_##kind, f))
+#define DT_BINARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, OUT_##kind, f))
+#endif
+#include "../core/elementwise.def"
+#undef DT_UNARY
+#undef DT_BINARY
+
+#if IS_FLOAT
+static void
+DT_CAT(lerp, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
+{
+    T *out = (T *)data[0];
+    const T *pa = (const T *)data[1], *pb = (const T *)data[2], *pc = (const T *)data[3];
+    (void)ctx;
+    for (int64_t i = 0; i < n; i++) {
+        const C a = pa[i * strides[1]], b = pb[i * strides[2]], c = pc[i * strides[3]];
+        out[i * strides[0]] = c < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c);
+    }
+}
+#endif
+
+static const op_rows DT_CAT(op_rows, ENUM) = {
+#define DT_UNARY(name, kind, ...) DT_CAT(IF, HAS_##kind)(.unary[DT_UNARY_##name] = DT_CAT(unary_##name, ENUM), )
+#define DT_BINARY(name, kind, ...) DT_CAT(IF, HAS_##kind)(.binary[DT_BINARY_##name] = DT_CAT(binary_##name, ENUM), )
+#include "../core/elementwise.def"
+#undef DT_UNARY
+#undef DT_BINARY
+#if IS_FLOAT
+    .lerp = DT_CAT(lerp, ENUM),
+#endif
+};
+
+#undef HAS_ARITH
+#undef HAS_FLOAT
+#undef HAS_ROUND
+#undef HAS_FTEST
+#undef HAS_BITS
+#undef HAS_TEST
+#undef HAS_COMPARE
+#undef GET
+#undef PARAM
+#undef RESULT_BITS
+#undef OUT_ARITH
+#undef OUT_FLOAT
+#undef OUT_ROUND
+#undef OUT_BITS
+#undef OUT_TEST
+#undef OUT_FTEST
+#undef OUT_COMPARE
+#undef UNARY_ROW
+#undef BINARY_ROW
+#endif

@@ -1,0 +1,93 @@
+/* matmul.c: batches of matrix products. */
+#include "cpu.h"
+
+typedef struct {
+    const dt_array *a, *b, *out;
+    cpu_gemm_args g;
+    int nbatch;
+    atomic_int status;
+    dt_error *err;
+    atomic_flag err_taken;
+} matmul_job;
+
+/* A batch of a over one b is one product of more rows, where a and out continue from matrix to matrix. */
+static void
+fold_rows(matmul_job *job)
+{
+    while (job->nbatch > 0) {
+        int d = job->nbatch - 1;
+        int64_t size = job->out->shape[d];
+        bool continues = job->b->strides[d] == 0 && job->a->strides[d] == job->g.m * job->g.a_row &&
+                         job->out->strides[d] == job->g.m * job->g.c_row;
+        if (size != 1 && !continues) {
+            return;
+        }
+        job->g.m *= size;
+        job->nbatch--;
+    }
+}
+
+static void
+matmul_part(void *ctx, int64_t begin, int64_t end)
+{
+    matmul_job *job = ctx;
+    int64_t itemsize = (int64_t)dt_itemsize(job->g.dtype);
+    const int64_t *shape = job->out->shape;
+    for (int64_t i = begin; i < end; i++) {
+        cpu_gemm_args g = job->g;
+        g.a = (const char *)g.a + cpu_offset(job->nbatch, shape, job->a->strides, i) * itemsize;
+        g.b = (const char *)g.b + cpu_offset(job->nbatch, shape, job->b->strides, i) * itemsize;
+        g.c = (char *)g.c + cpu_offset(job->nbatch, shape, job->out->strides, i) * itemsize;
+        dt_error err;
+        dt_status rc = cpu_gemm(&g, &err);
+        if (rc != DT_OK) {
+            if (!atomic_flag_test_and_set(&job->err_taken)) {
+                *job->err = err;
+                atomic_store(&job->status, rc);
+            }
+            return;
+        }
+    }
+}
+
+dt_status
+cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
+           dt_error *err)
+{
+    int row = out->ndim - 2, column = out->ndim - 1;
+    matmul_job job = {
+        .a = a,
+        .b = b,
+        .out = out,
+        .nbatch = row,
+        .err = err,
+        .err_taken = ATOMIC_FLAG_INIT,
+        .g =
+            {
+                .dtype = (dt_dtype)out->dtype,
+                .m = out->shape[row],
+                .n = out->shape[column],
+                .k = a->shape[column],
+                .alpha = params->alpha,
+                .beta = params->beta,
+                .a = dt_array_data(a),
+                .b = dt_array_data(b),
+                .bias = bias ? dt_array_data(bias) : NULL,
+                .c = dt_array_data(out),
+                .a_row = a->strides[row],
+                .a_column = a->strides[column],
+                .b_row = b->strides[row],
+                .b_column = b->strides[column],
+                .c_row = out->strides[row],
+                .c_column = out->strides[column],
+                .bias_column = bias ? bias->strides[0] : 0,
+            },
+    };
+    fold_rows(&job);
+    int64_t batch = 1, work = job.g.m * job.g.n * CPU_MAX(job.g.k, 1);
+    for (int d = 0; d < job.nbatch; d++) {
+        batch *= out->shape[d];
+    }
+    cpu_parallel(batch, CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job);
+    return (dt_status)atomic_load(&job.status);
+}

@@ -1,0 +1,102 @@
+/* memory.c: the backend's table, its blocks of memory, and the one device there is. */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+const dt_backend cpu_backend = {
+    .name = "cpu",
+#define DT_SLOT(ret, name, args) .name = cpu_##name,
+#include "../core/slots.def"
+#undef DT_SLOT
+};
+
+dt_status
+cpu_open(const dt_backend **backend, dt_error *err)
+{
+    (void)err;
+    *backend = &cpu_backend;
+    return DT_OK;
+}
+
+/* Large blocks in large pages: the first touch of a page costs more than filling it. */
+static void
+advise_huge_pages(void *data, size_t nbytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = (uintptr_t)1 << 21;
+    if (nbytes < 4 * page) {
+        return;
+    }
+    size_t skip = (size_t)(-(uintptr_t)data & (page - 1));
+    (void)madvise((char *)data + skip, (nbytes - skip) & ~(page - 1), MADV_HUGEPAGE);
+#else
+    (void)data;
+    (void)nbytes;
+#endif
+}
+
+dt_status
+cpu_alloc(dt_storage *storage, dt_error *err)
+{
+    storage->data = NULL;
+    if (storage->nbytes == 0) {
+        return DT_OK;
+    }
+    void *data = dt_malloc_aligned(storage->nbytes);
+    if (data == NULL) {
+        return dt_fail_nomem(err, storage->nbytes);
+    }
+    advise_huge_pages(data, storage->nbytes);
+    storage->data = data;
+    return DT_OK;
+}
+
+void
+cpu_free(dt_storage *storage)
+{
+    dt_free(storage->data);
+}
+
+dt_status
+cpu_alloc_pinned(dt_storage *storage, dt_error *err)
+{
+    (void)storage;
+    return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "page-locked memory belongs to CUDA, not to cpu");
+}
+
+dt_status
+cpu_device_count(int *count, dt_error *err)
+{
+    (void)err;
+    *count = 1;
+    return DT_OK;
+}
+
+dt_status
+cpu_device_info(int index, dt_device_info *info, dt_error *err)
+{
+    (void)index;
+    (void)err;
+    long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+    memset(info, 0, sizeof(*info));
+    memcpy(info->name, "cpu", sizeof("cpu"));
+    info->total_memory = page > 0 && pages > 0 ? (size_t)page * (size_t)pages : 0;
+    return DT_OK;
+}
+
+dt_status
+cpu_synchronize(int index, dt_error *err)
+{
+    (void)index;
+    (void)err;
+    return DT_OK;
+}
+
+dt_status
+cpu_empty_cache(dt_error *err)
+{
+    (void)err;
+    return DT_OK;
+}

@@ -1,0 +1,218 @@
+/* reduce.c: the reductions of reductions.def.
+ *
+ * Outputs are made in blocks, each by one thread: one output at a time where the reduced elements are close together,
+ * BLOCK neighbours at a time where the kept ones are. A block's reduced elements are halved down to leaves and combined
+ * like a tree, so that sums of float64 lose little; few long blocks are cut in chunks that threads share. */
+#include "cpu.h"
+
+#define LANES 8
+#define BLOCK 256
+#define LEAF_ALONE 1024 /* reduced elements of a leaf */
+#define LEAF_BLOCK 128
+#define CHUNK 65536 /* elements */
+
+typedef struct {
+    void (*init)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart, int64_t position);
+    void (*step)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t count, int64_t along,
+                 int64_t position);
+    void (*combine)(void *accs, int64_t *at, const void *others, const int64_t *others_at, int64_t width);
+    void (*finish)(const void *accs, const int64_t *at, int64_t width, int64_t size, void *results);
+    dt_dtype result;
+} reduce_kernel;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtype-limits"
+#define DT_EACH "../cpu/reduce_each.h"
+#include "../core/each_dtype.h"
+#pragma GCC diagnostic pop
+
+static const reduce_kernel *const kernels[DT_NDTYPES] = {
+#define DT_DTYPE(NAME, name, ...) [DT_##NAME] = reduce_kernels_##NAME,
+#include "../core/dtypes.def"
+#undef DT_DTYPE
+};
+
+/* ---------------------------------------------------------------- the order of going over x */
+
+/* Some dimensions of x, at least one, merged where the strides allow. */
+typedef struct {
+    int n;
+    int64_t shape[DT_MAX_NDIM], strides[DT_MAX_NDIM], numel;
+} dims;
+
+static dims
+take_dims(const dt_array *x, int first, int end, bool any_order)
+{
+    dims d = {.numel = 1};
+    int order[DT_MAX_NDIM], n = 0;
+    for (int i = first; i < end; i++) {
+        d.numel *= x->shape[i];
+        if (x->shape[i] == 1) {
+            continue;
+        }
+        int at = n++;
+        for (; any_order && at > 0 && x->strides[order[at - 1]] < x->strides[i]; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t shape = x->shape[order[i]], stride = x->strides[order[i]];
+        if (d.n > 0 && d.strides[d.n - 1] == stride * shape) {
+            d.shape[d.n - 1] *= shape;
+            d.strides[d.n - 1] = stride;
+        } else {
+            d.shape[d.n] = shape;
+            d.strides[d.n++] = stride;
+        }
+    }
+    if (d.n == 0) {
+        d.shape[0] = 1;
+        d.strides[0] = 0;
+        d.n = 1;
+    }
+    return d;
+}
+
+typedef struct {
+    const reduce_kernel *kernel;
+    const char *x;
+    char *out;
+    int64_t itemsize, out_itemsize;
+    dims kept, reduced;
+    int64_t width, blocks_per_row, leaf;
+    int64_t chunk, nchunks; /* of the reduced elements */
+    uint64_t *partial;      /* accumulators of each block and chunk: width of them, then width positions */
+    cpu_row store;
+} reduce_job;
+
+static int64_t
+block_width(const reduce_job *job, int64_t block)
+{
+    int64_t first = block % job->blocks_per_row * job->width;
+    return CPU_MIN(job->width, job->kept.shape[job->kept.n - 1] - first);
+}
+
+static int64_t
+block_first(const reduce_job *job, int64_t block)
+{
+    int64_t row = block / job->blocks_per_row;
+    return row * job->kept.shape[job->kept.n - 1] + block % job->blocks_per_row * job->width;
+}
+
+static void
+reduce_leaf(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, const char *x, int64_t begin,
+            int64_t end)
+{
+    const dims *r = &job->reduced;
+    int64_t apart = job->kept.strides[job->kept.n - 1], inner = r->shape[r->n - 1], along = r->strides[r->n - 1];
+    for (int64_t i = begin, count; i < end; i += count) {
+        const char *row = x + cpu_offset(r->n, r->shape, r->strides, i) * job->itemsize;
+        count = CPU_MIN(end - i, inner - i % inner);
+        if (i == begin) {
+            job->kernel->init(accs, at, width, row, apart, i);
+        }
+        job->kernel->step(accs, at, width, apart, row, count, along, i);
+    }
+}
+
+static void
+reduce_range(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, const char *x, int64_t begin,
+             int64_t end)
+{
+    int64_t leaves = CPU_CEIL_DIV(end - begin, job->leaf);
+    if (leaves <= 1) {
+        reduce_leaf(job, accs, at, width, x, begin, end);
+        return;
+    }
+    uint64_t others[BLOCK];
+    int64_t others_at[BLOCK], middle = begin + (leaves + 1) / 2 * job->leaf;
+    reduce_range(job, accs, at, width, x, begin, middle);
+    reduce_range(job, others, others_at, width, x, middle, end);
+    job->kernel->combine(accs, at, others, others_at, width);
+}
+
+static void
+finish_block(const reduce_job *job, int64_t block, const uint64_t *accs, const int64_t *at)
+{
+    uint64_t results[BLOCK];
+    int64_t width = block_width(job, block);
+    job->kernel->finish(accs, at, width, job->reduced.numel, results);
+    char *out = job->out + block_first(job, block) * job->out_itemsize;
+    job->store((char *[]){out, (char *)results}, (const int64_t[]){1, 1}, width, NULL);
+}
+
+static void
+reduce_part(void *ctx, int64_t begin, int64_t end)
+{
+    const reduce_job *job = ctx;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t block = item / job->nchunks, first = item % job->nchunks * job->chunk;
+        int64_t last = CPU_MIN(first + job->chunk, job->reduced.numel), width = block_width(job, block);
+        int64_t offset = cpu_offset(job->kept.n, job->kept.shape, job->kept.strides, block_first(job, block));
+        const char *x = job->x + offset * job->itemsize;
+        if (job->partial != NULL) {
+            uint64_t *accs = job->partial + item * 2 * job->width;
+            reduce_range(job, accs, (int64_t *)accs + job->width, width, x, first, last);
+            continue;
+        }
+        uint64_t accs[BLOCK];
+        int64_t at[BLOCK];
+        reduce_range(job, accs, at, width, x, first, last);
+        finish_block(job, block, accs, at);
+    }
+}
+
+static void
+combine_chunks(const reduce_job *job, int64_t block)
+{
+    uint64_t *accs = job->partial + block * job->nchunks * 2 * job->width;
+    int64_t width = block_width(job, block);
+    for (int64_t chunk = 1; chunk < job->nchunks; chunk++) {
+        const uint64_t *others = accs + chunk * 2 * job->width;
+        job->kernel->combine(accs, (int64_t *)accs + job->width, others, (const int64_t *)others + job->width, width);
+    }
+    finish_block(job, block, accs, (int64_t *)accs + job->width);
+}
+
+dt_status
+cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nreduce, dt_array *out, dt_error *err)
+{
+    (void)params;
+    const reduce_kernel *kernel = &kernels[x->dtype][op];
+    reduce_job job = {
+        .kernel = kernel,
+        .x = dt_array_data(x),
+        .out = dt_array_data(out),
+        .itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype),
+        .out_itemsize = (int64_t)dt_itemsize((dt_dtype)out->dtype),
+        .kept = take_dims(x, 0, x->ndim - nreduce, false),
+        .reduced = take_dims(x, x->ndim - nreduce, x->ndim, op != DT_REDUCE_argmax && op != DT_REDUCE_argmin),
+        .store = cpu_cast_row(kernel->result, (dt_dtype)out->dtype),
+    };
+    int64_t neighbours = job.kept.shape[job.kept.n - 1], size = job.reduced.numel;
+    bool alone =
+        neighbours == 1 || (size >= 32 && job.reduced.strides[job.reduced.n - 1] <= job.kept.strides[job.kept.n - 1]);
+    job.width = alone ? 1 : CPU_MIN(BLOCK, neighbours);
+    job.leaf = alone ? LEAF_ALONE : LEAF_BLOCK;
+    job.blocks_per_row = CPU_CEIL_DIV(neighbours, job.width);
+    int64_t blocks = job.kept.numel / neighbours * job.blocks_per_row;
+    job.chunk = size;
+    job.nchunks = 1;
+    if (blocks < 32 && size * job.width >= 4 * CHUNK) {
+        job.chunk = CPU_CEIL_DIV(CHUNK / job.width, job.leaf) * job.leaf;
+        job.nchunks = CPU_CEIL_DIV(size, job.chunk);
+        size_t nbytes = (size_t)(blocks * job.nchunks * job.width) * 2 * sizeof(*job.partial);
+        job.partial = dt_malloc_aligned(nbytes);
+        if (job.partial == NULL) {
+            return dt_fail_nomem(err, nbytes);
+        }
+    }
+    int64_t work = CPU_MIN(job.chunk, CPU_GRAIN) * job.width;
+    cpu_parallel(blocks * job.nchunks, CPU_CEIL_DIV(CPU_GRAIN, work), reduce_part, &job);
+    for (int64_t block = 0; job.partial != NULL && block < blocks; block++) {
+        combine_chunks(&job, block);
+    }
+    dt_free(job.partial);
+    return DT_OK;
+}

@@ -1,0 +1,224 @@
+/* reduce_each.h: the kernels of reductions.def for one dtype. Included by each_dtype.h. A is the accumulator's type, R
+ * the result's; a comparison starts from an element, the others from their identity. */
+
+#define REDUCE_PARTS(name, A, R, READ, START, VALUE, FINISH, PUT)                                                      \
+    static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
+                                          int64_t position)                                                            \
+    {                                                                                                                  \
+        const T *px = (const T *)data;                                                                                 \
+        (void)at;                                                                                                      \
+        (void)position;                                                                                                \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            const A first = READ(px[j * apart]);                                                                       \
+            (void)first;                                                                                               \
+            ((A *)accs)[j] = (A)(START);                                                                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
+                                          int64_t count, int64_t along, int64_t position)                              \
+    {                                                                                                                  \
+        const T *px = (const T *)data;                                                                                 \
+        A *all = accs;                                                                                                 \
+        (void)at;                                                                                                      \
+        (void)position;                                                                                                \
+        for (int64_t i = 0; width > 1 && i < count; i++) {                                                             \
+            const T *row = px + i * along;                                                                             \
+            if (apart == 1) {                                                                                          \
+                for (int64_t j = 0; j < width; j++) {                                                                  \
+                    const A acc = all[j], x = READ(row[j]);                                                            \
+                    all[j] = (A)(VALUE);                                                                               \
+                }                                                                                                      \
+            } else {                                                                                                   \
+                for (int64_t j = 0; j < width; j++) {                                                                  \
+                    const A acc = all[j], x = READ(row[j * apart]);                                                    \
+                    all[j] = (A)(VALUE);                                                                               \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        if (width > 1) {                                                                                               \
+            return;                                                                                                    \
+        }                                                                                                              \
+        A lanes[LANES];                                                                                                \
+        int64_t i = 0;                                                                                                 \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            const A first = all[0];                                                                                    \
+            (void)first;                                                                                               \
+            lanes[l] = (A)(START);                                                                                     \
+        }                                                                                                              \
+        for (; along == 1 && i + LANES <= count; i += LANES) {                                                         \
+            for (int l = 0; l < LANES; l++) {                                                                          \
+                const A acc = lanes[l], x = READ(px[i + l]);                                                           \
+                lanes[l] = (A)(VALUE);                                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; i < count; i++) {                                                                                       \
+            const A acc = lanes[i % LANES], x = READ(px[i * along]);                                                   \
+            lanes[i % LANES] = (A)(VALUE);                                                                             \
+        }                                                                                                              \
+        DT_CAT(combine_##name, ENUM)(all, NULL, &lanes[0], NULL, 1);                                                   \
+        for (int l = 1; l < LANES; l++) {                                                                              \
+            DT_CAT(combine_##name, ENUM)(all, NULL, &lanes[l], NULL, 1);                                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    FINISH_PART(name, A, R, FINISH, PUT)
+
+#define COMBINE_PART(name, A, VALUE)                                                                                   \
+    static void DT_CAT(combine_##name, ENUM)(void *accs, int64_t *at, const void *others, const int64_t *others_at,    \
+                                             int64_t width)                                                            \
+    {                                                                                                                  \
+        (void)at;                                                                                                      \
+        (void)others_at;                                                                                               \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            const A acc = ((A *)accs)[j], x = ((const A *)others)[j];                                                  \
+            ((A *)accs)[j] = (A)(VALUE);                                                                               \
+        }                                                                                                              \
+    }
+
+#define FINISH_PART(name, A, R, FINISH, PUT)                                                                           \
+    static void DT_CAT(finish_##name, ENUM)(const void *accs, const int64_t *at, int64_t width, int64_t size,          \
+                                            void *results)                                                             \
+    {                                                                                                                  \
+        const A n = (A)size;                                                                                           \
+        (void)n;                                                                                                       \
+        (void)at;                                                                                                      \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            const A acc = ((const A *)accs)[j];                                                                        \
+            ((R *)results)[j] = PUT(FINISH);                                                                           \
+        }                                                                                                              \
+    }
+
+/* Comparisons that remember the position: at[j] of accs[j]. */
+#define ARG_PARTS(name, BETTER)                                                                                        \
+    static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
+                                          int64_t position)                                                            \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            ((C *)accs)[j] = LOAD(((const T *)data)[j * apart]);                                                       \
+            at[j] = position;                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
+                                          int64_t count, int64_t along, int64_t position)                              \
+    {                                                                                                                  \
+        const T *px = (const T *)data;                                                                                 \
+        C *all = accs;                                                                                                 \
+        if (width == 1) {                                                                                              \
+            C acc = all[0];                                                                                            \
+            for (int64_t i = 0; i < count; i++) {                                                                      \
+                const C x = LOAD(px[i * along]);                                                                       \
+                if (BETTER) {                                                                                          \
+                    acc = x;                                                                                           \
+                    at[0] = position + i;                                                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+            all[0] = acc;                                                                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                const C acc = all[j], x = LOAD(px[i * along + j * apart]);                                             \
+                const int better = (BETTER);                                                                           \
+                all[j] = better ? x : acc;                                                                             \
+                at[j] = better ? position + i : at[j];                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void DT_CAT(combine_##name, ENUM)(void *accs, int64_t *at, const void *others, const int64_t *others_at,    \
+                                             int64_t width)                                                            \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            const C acc = ((C *)accs)[j], x = ((const C *)others)[j];                                                  \
+            if (BETTER) {                                                                                              \
+                ((C *)accs)[j] = x;                                                                                    \
+                at[j] = others_at[j];                                                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void DT_CAT(finish_##name, ENUM)(const void *accs, const int64_t *at, int64_t width, int64_t size,          \
+                                            void *results)                                                             \
+    {                                                                                                                  \
+        (void)accs;                                                                                                    \
+        (void)size;                                                                                                    \
+        memcpy(results, at, (size_t)width * sizeof(*at));                                                              \
+    }
+
+#define SAME_AS(v) (v)
+#define IS_NONZERO(v) ((uint8_t)(LOAD(v) != 0))
+#define READ_SUM(v) ((C)LOAD(v))
+#define REDUCE_TEST(name, identity, step, finish)                                                                      \
+    COMBINE_PART(name, uint8_t, step)                                                                                  \
+    REDUCE_PARTS(name, uint8_t, uint8_t, IS_NONZERO, identity, step, finish, SAME_AS)
+#define REDUCE_SAME(name, identity, step, finish)                                                                      \
+    COMBINE_PART(name, C, E(step, (step) || x != x) ? x : acc)                                                         \
+    REDUCE_PARTS(name, C, T, LOAD, first, E(step, (step) || x != x) ? x : acc, finish, STORE)
+#define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, E(step, (step) || (x != x && acc == acc)))
+#define REDUCE_SUM(...)
+#define REDUCE_FLOAT(...)
+#define DT_REDUCE(name, kind, identity, step, finish, doc) REDUCE_##kind(name, identity, step, finish)
+#include "../core/reductions.def"
+#undef REDUCE_TEST
+#undef REDUCE_SAME
+#undef REDUCE_ARG
+#undef REDUCE_SUM
+#undef REDUCE_FLOAT
+
+/* Sums and products are accumulated in double or int64: there C and U mean those. */
+#pragma push_macro("C")
+#pragma push_macro("U")
+#undef C
+#undef U
+#define U uint64_t
+#if IS_FLOAT
+#define C double
+#define REDUCE_FLOAT REDUCE_SUM
+#else
+#define C int64_t
+#define REDUCE_FLOAT(...)
+#endif
+#define REDUCE_SUM(name, identity, step, finish)                                                                       \
+    COMBINE_PART(name, C, step)                                                                                        \
+    REDUCE_PARTS(name, C, C, READ_SUM, identity, step, finish, SAME_AS)
+#define REDUCE_TEST(...)
+#define REDUCE_SAME(...)
+#define REDUCE_ARG(...)
+#include "../core/reductions.def"
+#undef DT_REDUCE
+#undef REDUCE_TEST
+#undef REDUCE_SAME
+#undef REDUCE_ARG
+#undef REDUCE_SUM
+#undef REDUCE_FLOAT
+#pragma pop_macro("C")
+#pragma pop_macro("U")
+
+static const reduce_kernel DT_CAT(reduce_kernels, ENUM)[DT_NREDUCE] = {
+#define ENTRY(name, result)                                                                                            \
+    [DT_REDUCE_##name] = {DT_CAT(init_##name, ENUM), DT_CAT(step_##name, ENUM), DT_CAT(combine_##name, ENUM),          \
+                          DT_CAT(finish_##name, ENUM), result},
+#if IS_FLOAT
+#define ENTRY_SUM(name) ENTRY(name, DT_FLOAT64)
+#define ENTRY_FLOAT(name) ENTRY(name, DT_FLOAT64)
+#else
+#define ENTRY_SUM(name) ENTRY(name, DT_INT64)
+#define ENTRY_FLOAT(name)
+#endif
+#define ENTRY_SAME(name) ENTRY(name, DT_CAT(DT, ENUM))
+#define ENTRY_ARG(name) ENTRY(name, DT_INT64)
+#define ENTRY_TEST(name) ENTRY(name, DT_BOOL)
+#define DT_REDUCE(name, kind, ...) ENTRY_##kind(name)
+#include "../core/reductions.def"
+#undef DT_REDUCE
+};
+#undef ENTRY
+#undef ENTRY_SUM
+#undef ENTRY_FLOAT
+#undef ENTRY_SAME
+#undef ENTRY_ARG
+#undef ENTRY_TEST
+#undef REDUCE_PARTS
+#undef COMBINE_PART
+#undef FINISH_PART
+#undef ARG_PARTS
+#undef SAME_AS
+#undef IS_NONZERO
+#undef READ_SUM

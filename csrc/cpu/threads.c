@@ -1,0 +1,223 @@
+/* threads.c: one pool of detached workers, started by the first region that is worth them.
+ *
+ * A region is announced by its ticket: how many regions there have been, and in how many parts this one is cut. Worker
+ * i takes part i + 1, the caller part 0; a worker without a part reads nothing but the ticket, so that the caller need
+ * not wait for it. Whoever waits spins a little, then sleeps. A child of fork has no workers and starts its own. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+#define MAX_THREADS 1024
+#define SPINS 2000
+#define PARTS_BITS 16
+#define WORKER_STACK ((size_t)2 << 20)
+
+#if defined(__x86_64__) || defined(__i386__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() atomic_signal_fence(memory_order_seq_cst)
+#endif
+
+static pthread_mutex_t region = PTHREAD_MUTEX_INITIALIZER; /* held as long as a region runs; guards nworkers and job */
+static pthread_mutex_t sleepers = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
+static atomic_uint_fast64_t ticket;
+static atomic_int pending;  /* parts of the region that workers have not finished */
+static atomic_int sleeping; /* workers */
+static atomic_bool waiting; /* the caller sleeps */
+static atomic_int wanted;   /* threads; 0: not known yet */
+static int nworkers;
+static struct {
+    cpu_body body;
+    void *ctx;
+    int64_t nitems;
+} job;
+
+static int
+default_num_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+        n = CPU_COUNT(&set);
+    }
+#endif
+    const char *text = getenv("DEVTENSOR_NUM_THREADS");
+    long limit = text ? strtol(text, NULL, 10) : 0;
+    if (limit > 0 && limit < n) {
+        n = limit;
+    }
+    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (int)n;
+}
+
+int
+cpu_num_threads(void)
+{
+    int n = atomic_load_explicit(&wanted, memory_order_relaxed);
+    if (n == 0) {
+        n = default_num_threads();
+        int unknown = 0;
+        if (!atomic_compare_exchange_strong(&wanted, &unknown, n)) {
+            n = unknown;
+        }
+    }
+    return n;
+}
+
+void
+cpu_set_num_threads(int n)
+{
+    atomic_store(&wanted, n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n);
+}
+
+static void
+run_part(int part, int parts)
+{
+    int64_t size = job.nitems / parts, larger = job.nitems % parts;
+    int64_t begin = part * size + CPU_MIN(part, larger);
+    job.body(job.ctx, begin, begin + size + (part < larger));
+}
+
+static uint_fast64_t
+next_ticket(uint_fast64_t seen)
+{
+    for (int i = 0; i < SPINS; i++) {
+        uint_fast64_t now = atomic_load(&ticket);
+        if (now != seen) {
+            return now;
+        }
+        PAUSE();
+    }
+    uint_fast64_t now;
+    pthread_mutex_lock(&sleepers);
+    atomic_fetch_add(&sleeping,
+                     1); /* before the last look at the ticket, which the caller writes before it looks here */
+    while ((now = atomic_load(&ticket)) == seen) {
+        pthread_cond_wait(&wake, &sleepers);
+    }
+    atomic_fetch_sub(&sleeping, 1);
+    pthread_mutex_unlock(&sleepers);
+    return now;
+}
+
+static void *
+work(void *arg)
+{
+    int part = (int)(intptr_t)arg;
+    for (uint_fast64_t seen = 0;;) {
+        seen = next_ticket(seen);
+        int parts = (int)(seen & ((1u << PARTS_BITS) - 1));
+        if (part >= parts) {
+            continue;
+        }
+        run_part(part, parts);
+        if (atomic_fetch_sub(&pending, 1) == 1 && atomic_load(&waiting)) {
+            pthread_mutex_lock(&sleepers);
+            pthread_cond_signal(&finished);
+            pthread_mutex_unlock(&sleepers);
+        }
+    }
+    return NULL;
+}
+
+static void
+after_fork_in_child(void)
+{
+    pthread_mutex_init(&region, NULL);
+    pthread_mutex_init(&sleepers, NULL);
+    pthread_cond_init(&wake, NULL);
+    pthread_cond_init(&finished, NULL);
+    atomic_store(&pending, 0);
+    atomic_store(&sleeping, 0);
+    atomic_store(&waiting, false);
+    nworkers = 0;
+}
+
+static void
+watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+static void
+announce(int parts)
+{
+    uint_fast64_t regions = atomic_load(&ticket) >> PARTS_BITS;
+    atomic_store(&ticket, (regions + 1) << PARTS_BITS | (uint_fast64_t)parts);
+}
+
+/* Signals are left to the threads of the program. */
+static void
+start_workers(int n)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    announce(1); /* a new worker must not take the last region for its first */
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) != 0) {
+        return;
+    }
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)pthread_attr_setstacksize(&attr, WORKER_STACK);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_t thread;
+    while (nworkers < n && pthread_create(&thread, &attr, work, (void *)(intptr_t)(nworkers + 1)) == 0) {
+        nworkers++;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+static void
+wait_for_workers(void)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load(&pending) == 0) {
+            return;
+        }
+        PAUSE();
+    }
+    pthread_mutex_lock(&sleepers);
+    atomic_store(&waiting, true);
+    while (atomic_load(&pending) > 0) {
+        pthread_cond_wait(&finished, &sleepers);
+    }
+    atomic_store(&waiting, false);
+    pthread_mutex_unlock(&sleepers);
+}
+
+void
+cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx)
+{
+    int64_t pieces = nitems / CPU_MAX(grain, 1);
+    int parts = pieces < 2 ? 1 : (int)CPU_MIN(pieces, cpu_num_threads());
+    if (parts < 2 || pthread_mutex_trylock(&region) != 0) {
+        body(ctx, 0, nitems);
+        return;
+    }
+    if (nworkers < parts - 1) {
+        start_workers(parts - 1);
+        parts = CPU_MIN(parts, nworkers + 1);
+    }
+    job.body = body;
+    job.ctx = ctx;
+    job.nitems = nitems;
+    atomic_store(&pending, parts - 1);
+    announce(parts);
+    if (atomic_load(&sleeping) > 0) {
+        pthread_mutex_lock(&sleepers);
+        pthread_cond_broadcast(&wake);
+        pthread_mutex_unlock(&sleepers);
+    }
+    run_part(0, parts);
+    wait_for_workers();
+    pthread_mutex_unlock(&region);
+}

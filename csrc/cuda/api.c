@@ -1,0 +1,339 @@
+/* api.c: the table of calls: counted, able to fail on demand, filled from the libraries or by the simulated GPU. */
+#include "cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "load.h"
+
+#define DEFAULT_SIM_MEMORY ((size_t)4 << 30)
+#define MAX_SIM_DEVICES 64
+
+static cuda_api real;
+atomic_int_fast64_t cuda_api_calls[DT_NAPI];
+
+const char *const cuda_api_names[DT_NAPI] = {
+#define DT_API(library, symbol, ret, params, names) #symbol,
+#include "api.def"
+#undef DT_API
+};
+
+const uint8_t cuda_api_libraries[DT_NAPI] = {
+#define DT_API(library, symbol, ret, params, names) DT_LIBRARY_##library,
+#include "api.def"
+#undef DT_API
+};
+
+/* ---------------------------------------------------------------- faults on demand */
+
+static struct {
+    atomic_bool armed;
+    atomic_int symbol, status;
+    atomic_int_fast64_t left;
+    atomic_bool sticky;
+} fault;
+
+static const char *const returns[DT_NAPI] = {
+#define DT_API(library, symbol, ret, params, names) #ret,
+#include "api.def"
+#undef DT_API
+};
+
+static bool
+returns_status(int symbol)
+{
+    const char *type = returns[symbol];
+    return strcmp(type, "void") != 0 && strcmp(type, "size_t") != 0 && strcmp(type, "const char *") != 0;
+}
+
+void
+cuda_api_fail(int symbol, int64_t nth, int status, bool sticky)
+{
+    atomic_store(&fault.armed, false);
+    atomic_store(&fault.symbol, symbol);
+    atomic_store(&fault.status, status);
+    atomic_store(&fault.sticky, sticky);
+    atomic_store(&fault.left, nth);
+    atomic_store(&fault.armed, nth >= 0);
+}
+
+static intptr_t
+planned_fault(int symbol)
+{
+    int wanted = atomic_load(&fault.symbol);
+    if ((wanted >= 0 && wanted != symbol) || !returns_status(symbol)) {
+        return 0;
+    }
+    int64_t left = atomic_fetch_sub(&fault.left, 1);
+    return left == 0 || (left < 0 && atomic_load(&fault.sticky)) ? atomic_load(&fault.status) : 0;
+}
+
+/* Counts the call; nonzero: what it must answer instead of being made. */
+static inline intptr_t
+enter(int symbol)
+{
+    atomic_fetch_add_explicit(&cuda_api_calls[symbol], 1, memory_order_relaxed);
+    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) ? planned_fault(symbol) : 0;
+}
+
+#define DT_API(library, symbol, ret, params, names)                                                                    \
+    static ret call_##symbol params                                                                                    \
+    {                                                                                                                  \
+        intptr_t planned = enter(DT_API_##symbol);                                                                     \
+        if (DT_UNLIKELY(planned != 0)) {                                                                               \
+            return (ret)planned;                                                                                       \
+        }                                                                                                              \
+        return real.symbol names;                                                                                      \
+    }
+#include "api.def"
+#undef DT_API
+
+cuda_api cu = {
+#define DT_API(library, symbol, ret, params, names) .symbol = call_##symbol,
+#include "api.def"
+#undef DT_API
+};
+
+/* ---------------------------------------------------------------- opening */
+
+typedef enum { MODE_AUTO, MODE_OFF, MODE_SIM } cuda_mode;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool opened, simulated, forked;
+static atomic_bool loaded[DT_NLIBRARIES];
+static int requested_devices; /* 0: no simulation was asked for by the program */
+static size_t requested_memory;
+
+static void
+after_fork_in_child(void)
+{
+    if (atomic_load(&opened)) {
+        atomic_store(&forked, true);
+    }
+}
+
+bool
+cuda_api_alive(void)
+{
+    return atomic_load_explicit(&opened, memory_order_acquire) && !atomic_load_explicit(&forked, memory_order_relaxed);
+}
+
+bool
+cuda_is_simulated(void)
+{
+    return atomic_load(&simulated);
+}
+
+dt_status
+cuda_request_simulated(int devices, size_t memory, dt_error *err)
+{
+    if (devices < 1 || devices > MAX_SIM_DEVICES) {
+        return dt_fail(err, DT_EVALUE, "invalid-argument", NULL, "the number of simulated devices must be 1 to %d, got %d",
+                       MAX_SIM_DEVICES, devices);
+    }
+    pthread_mutex_lock(&lock);
+    bool late = atomic_load(&opened);
+    bool same = late && atomic_load(&simulated) && requested_devices == devices && requested_memory == memory;
+    if (!late) {
+        requested_devices = devices;
+        requested_memory = memory;
+    }
+    pthread_mutex_unlock(&lock);
+    if (late && !same) {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "Simulated CUDA must be asked for before CUDA is first used in the process.");
+    }
+    return DT_OK;
+}
+
+/* What DEVTENSOR_CUDA asks for. */
+static dt_status
+read_mode(cuda_mode *mode, int *devices, dt_error *err)
+{
+    const char *text = getenv("DEVTENSOR_CUDA");
+    *mode = MODE_AUTO;
+    *devices = 1;
+    if (text == NULL || text[0] == '\0' || strcmp(text, "auto") == 0) {
+        return DT_OK;
+    }
+    if (strcmp(text, "off") == 0) {
+        *mode = MODE_OFF;
+        return DT_OK;
+    }
+    if (strncmp(text, "sim", 3) == 0) {
+        *mode = MODE_SIM;
+        if (text[3] == '\0') {
+            return DT_OK;
+        }
+        size_t ndigits = text[3] == ':' ? strspn(text + 4, "0123456789") : 0;
+        if (ndigits > 0 && ndigits < 4 && text[4 + ndigits] == '\0') {
+            *devices = (int)strtol(text + 4, NULL, 10);
+            if (*devices >= 1 && *devices <= MAX_SIM_DEVICES) {
+                return DT_OK;
+            }
+        }
+    }
+    return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                   "DEVTENSOR_CUDA=%.64s is not understood: valid are auto, off, sim and sim:N with N from 1 to %d.", text,
+                   MAX_SIM_DEVICES);
+}
+
+static dt_status
+read_sim_memory(size_t *memory, dt_error *err)
+{
+    const char *text = getenv("DEVTENSOR_SIM_MEMORY");
+    *memory = DEFAULT_SIM_MEMORY;
+    if (text == NULL || text[0] == '\0') {
+        return DT_OK;
+    }
+    size_t ndigits = strspn(text, "0123456789");
+    if (ndigits == 0 || ndigits > 15 || text[ndigits] != '\0') {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "DEVTENSOR_SIM_MEMORY=%.64s is not a number of bytes.", text);
+    }
+    *memory = (size_t)strtoull(text, NULL, 10);
+    return DT_OK;
+}
+
+static dt_status
+open_simulated(int devices, size_t memory, dt_error *err)
+{
+    if (memory == 0) {
+        DT_TRY(read_sim_memory(&memory, err));
+    }
+    DT_TRY(sim_open(devices, memory, &real, err));
+    for (int i = 0; i < DT_NLIBRARIES; i++) {
+        atomic_store(&loaded[i], true);
+    }
+    atomic_store(&simulated, true);
+    return DT_OK;
+}
+
+static void *
+slot_of(int symbol)
+{
+    static const size_t offsets[DT_NAPI] = {
+#define DT_API(library, symbol, ret, params, names) offsetof(cuda_api, symbol),
+#include "api.def"
+#undef DT_API
+    };
+    return (char *)&real + offsets[symbol];
+}
+
+/* Loads one library and fills its part of the table; the lock is held. */
+static dt_status
+load_library(dt_library library, dt_error *err)
+{
+    void *handle = cuda_load_library(library);
+    if (handle == NULL) {
+        char tried[900];
+        cuda_load_report(library, tried, sizeof(tried));
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.\n%s",
+                       library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), tried);
+    }
+    for (int symbol = 0; symbol < DT_NAPI; symbol++) {
+        if (cuda_api_libraries[symbol] != library) {
+            continue;
+        }
+        void *address = cuda_load_symbol(handle, library, cuda_api_names[symbol]);
+        if (address == NULL) {
+            return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                           "%s is too old for devtensor: it has no symbol %s.", cuda_load_soname(library),
+                           cuda_api_names[symbol]);
+        }
+        memcpy(slot_of(symbol), &address, sizeof(address));
+    }
+    atomic_store_explicit(&loaded[library], true, memory_order_release);
+    return DT_OK;
+}
+
+static dt_status
+fail_init(int status, dt_error *err)
+{
+    switch (status) {
+    case CUDA_ERROR_NO_DEVICE:
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "CUDA is not available: the driver is installed but finds no CUDA device.");
+    case CUDA_ERROR_STUB_LIBRARY:
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "CUDA is not available: the libcuda.so.1 that was found is the stub for linking, not a driver.");
+    case 35: /* CUDA_ERROR_INSUFFICIENT_DRIVER */
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "CUDA is not available: the NVIDIA driver is too old for CUDA 13.");
+    default:
+        return cuda_fail(NULL, DT_API_cuInit, status, err);
+    }
+}
+
+static dt_status
+open_real(dt_error *err)
+{
+    DT_TRY(load_library(DT_LIBRARY_CUDA, err));
+    int status = cu.cuInit(0);
+    return status == 0 ? DT_OK : fail_init(status, err);
+}
+
+static dt_status
+open_locked(dt_error *err)
+{
+    static bool watching;
+    cuda_mode mode;
+    int devices;
+    if (atomic_load(&opened)) {
+        return DT_OK;
+    }
+    if (!watching && pthread_atfork(NULL, NULL, after_fork_in_child) != 0) {
+        return dt_fail_nomem(err, 0);
+    }
+    watching = true;
+    if (requested_devices > 0) {
+        DT_TRY(open_simulated(requested_devices, requested_memory, err));
+    } else {
+        DT_TRY(read_mode(&mode, &devices, err));
+        if (mode == MODE_OFF) {
+            return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "CUDA is switched off by DEVTENSOR_CUDA=off.");
+        }
+        DT_TRY(mode == MODE_SIM ? open_simulated(devices, 0, err) : open_real(err));
+    }
+    atomic_store_explicit(&opened, true, memory_order_release);
+    return DT_OK;
+}
+
+static dt_status
+fail_forked(dt_error *err)
+{
+    return dt_fail(err, DT_ENODEVICE, "forked", NULL,
+                   "CUDA was used before this process was forked, and cannot be used in the child. Start the process with "
+                   "the \"spawn\" method, or use CUDA only in the child.");
+}
+
+dt_status
+cuda_api_open(dt_error *err)
+{
+    if (atomic_load_explicit(&opened, memory_order_acquire)) {
+        return atomic_load_explicit(&forked, memory_order_relaxed) ? fail_forked(err) : DT_OK;
+    }
+    pthread_mutex_lock(&lock);
+    dt_status rc = open_locked(err);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+dt_status
+cuda_api_need(dt_library library, dt_error *err)
+{
+    if (atomic_load_explicit(&loaded[library], memory_order_acquire)) {
+        return DT_OK;
+    }
+    pthread_mutex_lock(&lock);
+    dt_status rc = DT_OK;
+    if (!atomic_load(&loaded[library])) {
+        if (library == DT_LIBRARY_CUDNN) { /* it looks for these two among the libraries that are loaded already */
+            (void)cuda_load_library(DT_LIBRARY_CUBLASLT);
+            (void)cuda_load_library(DT_LIBRARY_NVRTC);
+        }
+        rc = load_library(library, err);
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}

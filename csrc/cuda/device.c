@@ -1,0 +1,311 @@
+/* device.c: what is kept for each device, opened on its first use; the backend's table; failures of calls. */
+#include "cuda.h"
+
+#define MAX_DEVICES 256
+#define MATMUL_SETS 32
+#define CONV2D_SETS 32
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cuda_device *_Atomic devices[MAX_DEVICES];
+
+/* ---------------------------------------------------------------- failures */
+
+static bool
+is_sticky(int status)
+{
+    return status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT ||
+           status == CUDA_ERROR_MISALIGNED_ADDRESS || status == CUDA_ERROR_LAUNCH_FAILED ||
+           status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_CONTAINED;
+}
+
+static void
+describe_driver(int status, const char **name, const char **text)
+{
+    *name = *text = NULL;
+    if (cu.cuGetErrorName(status, name) != 0 || *name == NULL) {
+        *name = "unknown error";
+    }
+    if (cu.cuGetErrorString(status, text) != 0 || *text == NULL) {
+        *text = "no description";
+    }
+}
+
+static const char *
+cublas_name(int status)
+{
+    switch (status) {
+#define NAME(s)                                                                                                        \
+    case s:                                                                                                            \
+        return #s
+        NAME(CUBLAS_STATUS_NOT_INITIALIZED);
+        NAME(CUBLAS_STATUS_ALLOC_FAILED);
+        NAME(CUBLAS_STATUS_INVALID_VALUE);
+        NAME(CUBLAS_STATUS_ARCH_MISMATCH);
+        NAME(CUBLAS_STATUS_EXECUTION_FAILED);
+        NAME(CUBLAS_STATUS_INTERNAL_ERROR);
+        NAME(CUBLAS_STATUS_NOT_SUPPORTED);
+#undef NAME
+    default:
+        return "unknown error";
+    }
+}
+
+dt_status
+cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
+{
+    const char *name = NULL, *text = "";
+    char last[256] = "";
+    dt_status kind = DT_ECUDA;
+    switch (cuda_api_libraries[symbol]) {
+    case DT_LIBRARY_CUDA:
+        describe_driver(status, &name, &text);
+        if (device != NULL && is_sticky(status)) {
+            atomic_store(&device->poison, status);
+        }
+        kind = status == CUDA_ERROR_OUT_OF_MEMORY ? DT_EOUTOFMEMORY : DT_ECUDA;
+        break;
+    case DT_LIBRARY_CUBLASLT:
+        name = cublas_name(status);
+        kind = status == CUBLAS_STATUS_ALLOC_FAILED ? DT_EOUTOFMEMORY : DT_ECUDA;
+        break;
+    case DT_LIBRARY_CUDNN:
+        name = cu.cudnnGetErrorString(status);
+        cu.cudnnGetLastErrorString(last, sizeof(last));
+        last[sizeof(last) - 1] = '\0';
+        text = last;
+        break;
+    default:
+        name = cu.nvrtcGetErrorString(status);
+        break;
+    }
+    char where[DT_DEVICE_TEXT + 4] = "";
+    dt_device at = {DT_CUDA, device ? device->index : 0};
+    if (device != NULL) {
+        where[0] = ' ', where[1] = 'o', where[2] = 'n', where[3] = ' ';
+        dt_device_text(at, where + 4);
+    }
+    dt_fail(err, kind, kind == DT_ECUDA ? "cuda-error" : "out-of-memory", NULL, "%s failed%s: %s (%d)%s%s",
+            cuda_api_names[symbol], where, name ? name : "unknown error", status, text[0] ? ": " : "", text);
+    err->symbol = cuda_api_names[symbol];
+    err->library_status = status;
+    err->device = at;
+    return kind;
+}
+
+static dt_status
+fail_poisoned(const cuda_device *device, dt_error *err)
+{
+    const char *name, *text;
+    int status = device->poison;
+    describe_driver(status, &name, &text);
+    dt_fail(err, DT_ECUDA, "cuda-error", NULL,
+            "cuda:%d cannot be used any more in this process: an earlier call failed with %s (%d): %s", device->index,
+            name, status, text);
+    err->library_status = status;
+    err->device = (dt_device){DT_CUDA, device->index};
+    return DT_ECUDA;
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static dt_status
+read_properties(cuda_device *d, dt_error *err)
+{
+    int pools = 0;
+    CUDA_TRY(d, cuDeviceGetName, (d->name, sizeof(d->name), d->handle));
+    d->name[sizeof(d->name) - 1] = '\0';
+    CUDA_TRY(d, cuDeviceGetAttribute, (&d->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->handle));
+    CUDA_TRY(d, cuDeviceGetAttribute, (&d->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->handle));
+    CUDA_TRY(d, cuDeviceGetAttribute, (&d->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, d->handle));
+    CUDA_TRY(d, cuDeviceTotalMem_v2, (&d->total_memory, d->handle));
+    CUDA_TRY(d, cuDeviceGetAttribute, (&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, d->handle));
+    if (!pools) {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "cuda:%d (%s) cannot be used: its driver has no stream-ordered memory pools.", d->index, d->name);
+    }
+    return DT_OK;
+}
+
+/* The context is current. */
+static dt_status
+open_stream(cuda_device *d, dt_error *err)
+{
+    uint64_t keep_all = UINT64_MAX;
+    DT_TRY(read_properties(d, err));
+    CUDA_TRY(d, cuDeviceGetDefaultMemPool, (&d->pool, d->handle));
+    CUDA_TRY(d, cuMemPoolSetAttribute, (d->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
+    CUDA_TRY(d, cuStreamCreate, (&d->stream, CU_STREAM_NON_BLOCKING));
+    return DT_OK;
+}
+
+static dt_status
+open_context(cuda_device *d, dt_error *err)
+{
+    CUDA_TRY(d, cuDeviceGet, (&d->handle, d->index));
+    CUDA_TRY(d, cuDevicePrimaryCtxRetain, (&d->context, d->handle));
+    dt_status rc = CUDA_CALL(d, cuCtxSetCurrent, (d->context));
+    if (rc == DT_OK) {
+        rc = open_stream(d, err);
+    }
+    if (rc != DT_OK) {
+        (void)cu.cuDevicePrimaryCtxRelease_v2(d->handle);
+    }
+    return rc;
+}
+
+static dt_status
+open_device(int index, cuda_device **out, dt_error *err)
+{
+    cuda_device *d = dt_calloc(1, sizeof(*d));
+    if (d == NULL) {
+        return dt_fail_nomem(err, sizeof(*d));
+    }
+    d->index = index;
+    d->matmuls = (cuda_cache){.key_size = cuda_matmul_key_size(), .nsets = MATMUL_SETS, .destroy = cuda_matmul_destroy};
+    d->convolutions =
+        (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = cuda_conv2d_destroy};
+    pthread_mutex_init(&d->transfer_lock, NULL);
+    pthread_mutex_init(&d->module_lock, NULL);
+    pthread_mutex_init(&d->library_lock, NULL);
+    dt_status rc = open_context(d, err);
+    if (rc != DT_OK) {
+        pthread_mutex_destroy(&d->transfer_lock);
+        pthread_mutex_destroy(&d->module_lock);
+        pthread_mutex_destroy(&d->library_lock);
+        dt_free(d);
+        return rc;
+    }
+    *out = d;
+    return DT_OK;
+}
+
+static dt_status
+find_or_open(int index, cuda_device **out, dt_error *err)
+{
+    if (index < 0 || index >= MAX_DEVICES) {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "Device cuda:%d does not exist.", index);
+    }
+    *out = atomic_load_explicit(&devices[index], memory_order_acquire);
+    if (*out != NULL) {
+        return DT_OK;
+    }
+    pthread_mutex_lock(&lock);
+    dt_status rc = DT_OK;
+    *out = atomic_load(&devices[index]);
+    if (*out == NULL && (rc = open_device(index, out, err)) == DT_OK) {
+        atomic_store_explicit(&devices[index], *out, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+dt_status
+cuda_enter(int index, cuda_device **device, dt_error *err)
+{
+    if (DT_UNLIKELY(!cuda_api_alive())) {
+        DT_TRY(cuda_api_open(err)); /* says that the process was forked */
+    }
+    DT_TRY(find_or_open(index, device, err));
+    cuda_device *d = *device;
+    if (DT_UNLIKELY(atomic_load_explicit(&d->poison, memory_order_relaxed) != 0)) {
+        return fail_poisoned(d, err);
+    }
+    CUcontext current = NULL; /* other users of CUDA in the process may have changed it */
+    CUDA_TRY(d, cuCtxGetCurrent, (&current));
+    if (current != d->context) {
+        CUDA_TRY(d, cuCtxSetCurrent, (d->context));
+    }
+    return DT_OK;
+}
+
+cuda_device *
+cuda_reenter(int index)
+{
+    cuda_device *d = cuda_api_alive() ? atomic_load_explicit(&devices[index], memory_order_acquire) : NULL;
+    CUcontext current = NULL;
+    if (d == NULL || atomic_load(&d->poison) != 0 || cu.cuCtxGetCurrent(&current) != 0 ||
+        (current != d->context && cu.cuCtxSetCurrent(d->context) != 0)) {
+        return NULL;
+    }
+    return d;
+}
+
+dt_status
+cuda_wait(cuda_device *device, dt_error *err)
+{
+    DT_COUNT(synchronizations, 1);
+    CUDA_TRY(device, cuStreamSynchronize, (device->stream));
+    return DT_OK;
+}
+
+/* ---------------------------------------------------------------- slots */
+
+static const dt_backend cuda_backend = {
+    .name = "cuda",
+#define DT_SLOT(ret, name, args) .name = cuda_##name,
+#include "../core/slots.def"
+#undef DT_SLOT
+};
+
+dt_status
+cuda_open(const dt_backend **backend, dt_error *err)
+{
+    DT_TRY(cuda_api_open(err));
+    *backend = &cuda_backend;
+    return DT_OK;
+}
+
+dt_status
+cuda_device_count(int *count, dt_error *err)
+{
+    *count = 0;
+    DT_TRY(cuda_api_open(err));
+    CUDA_TRY(NULL, cuDeviceGetCount, (count));
+    return DT_OK;
+}
+
+dt_status
+cuda_device_info(int index, dt_device_info *info, dt_error *err)
+{
+    cuda_device *d;
+    uint64_t reserved = 0;
+    *info = (dt_device_info){0};
+    DT_TRY(cuda_enter(index, &d, err));
+    CUDA_TRY(d, cuMemGetInfo_v2, (&info->free_memory, &info->total_memory));
+    CUDA_TRY(d, cuMemPoolGetAttribute, (d->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+    for (size_t i = 0; i < sizeof(info->name); i++) {
+        info->name[i] = d->name[i];
+    }
+    info->major = d->major;
+    info->minor = d->minor;
+    info->multiprocessors = d->multiprocessors;
+    info->total_memory = d->total_memory;
+    info->allocated_memory = d->allocated;
+    info->peak_memory = d->peak;
+    info->reserved_memory = (size_t)reserved;
+    info->simulated = cuda_is_simulated();
+    return DT_OK;
+}
+
+dt_status
+cuda_synchronize(int index, dt_error *err)
+{
+    cuda_device *d;
+    DT_TRY(cuda_enter(index, &d, err));
+    return cuda_wait(d, err);
+}
+
+dt_status
+cuda_empty_cache(dt_error *err)
+{
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        cuda_device *d;
+        if (atomic_load(&devices[i]) == NULL) {
+            continue;
+        }
+        DT_TRY(cuda_enter(i, &d, err));
+        DT_TRY(cuda_wait(d, err)); /* a block is free once the stream has come to its release */
+        CUDA_TRY(d, cuMemPoolTrimTo, (d->pool, 0));
+    }
+    return DT_OK;
+}

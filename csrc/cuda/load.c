@@ -1,0 +1,172 @@
+/* load.c: where the CUDA libraries are looked for. Absolute paths and bare names only; every attempt is written down. */
+#define _GNU_SOURCE /* RTLD_NOLOAD */
+#include "load.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+#define REPORT_BYTES 2048
+#define PATH_BYTES 4096
+
+static const struct {
+    const char *soname, *purpose;
+} libraries[DT_NLIBRARIES] = {
+    [DT_LIBRARY_CUDA] = {"libcuda.so.1", "CUDA"},
+    [DT_LIBRARY_CUBLASLT] = {"libcublasLt.so.13", "matrix multiplication on CUDA"},
+    [DT_LIBRARY_CUDNN] = {"libcudnn.so.9", "convolution on CUDA"},
+    [DT_LIBRARY_NVRTC] = {"libnvrtc.so.13", "compiling kernels at run time"},
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *handles[DT_NLIBRARIES];
+static char reports[DT_NLIBRARIES][REPORT_BYTES];
+static char search_path[PATH_BYTES];
+
+const char *
+cuda_load_soname(dt_library library)
+{
+    return libraries[library].soname;
+}
+
+const char *
+cuda_load_purpose(dt_library library)
+{
+    return libraries[library].purpose;
+}
+
+void
+cuda_set_search_path(const char *directories)
+{
+    pthread_mutex_lock(&lock);
+    snprintf(search_path, sizeof(search_path), "%s", directories);
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+note(dt_library library, const char *what, const char *outcome)
+{
+    size_t used = strlen(reports[library]);
+    snprintf(reports[library] + used, REPORT_BYTES - used, "%s: %s\n", what, outcome);
+}
+
+static void *
+try_open(dt_library library, const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle != NULL) {
+        note(library, path, "loaded");
+        return handle;
+    }
+    const char *reason = dlerror();
+    char outcome[512];
+    snprintf(outcome, sizeof(outcome), "not found (%s)", reason ? reason : "no reason given");
+    note(library, path, outcome);
+    return NULL;
+}
+
+/* directory[0..length) with below ("" or "/lib") and the library's name */
+static void *
+try_directory(dt_library library, const char *source, const char *directory, size_t length, const char *below)
+{
+    char path[PATH_BYTES];
+    if (length == 0) {
+        return NULL;
+    }
+    if (directory[0] != '/') {
+        snprintf(path, sizeof(path), "%s=%.*s", source, (int)length, directory);
+        note(library, path, "ignored, not an absolute path");
+        return NULL;
+    }
+    int n = snprintf(path, sizeof(path), "%.*s%s/%s", (int)length, directory, below, libraries[library].soname);
+    return n > 0 && (size_t)n < sizeof(path) ? try_open(library, path) : NULL;
+}
+
+static void *
+try_variable(dt_library library, const char *variable, const char *below)
+{
+    const char *directory = getenv(variable);
+    return directory ? try_directory(library, variable, directory, strlen(directory), below) : NULL;
+}
+
+static void *
+try_search_path(dt_library library)
+{
+    void *handle = NULL;
+    for (const char *p = search_path; handle == NULL && *p != '\0';) {
+        size_t length = strcspn(p, ":");
+        handle = try_directory(library, "search path", p, length, "");
+        p += length + (p[length] == ':');
+    }
+    return handle;
+}
+
+static void *
+find(dt_library library)
+{
+    const char *soname = libraries[library].soname;
+    void *handle = try_variable(library, "DEVTENSOR_CUDA_LIB_DIR", "");
+    if (handle != NULL) {
+        return handle;
+    }
+    handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); /* the copy of another package in this process */
+    if (handle != NULL) {
+        note(library, soname, "loaded already");
+        return handle;
+    }
+    (void)dlerror();
+    if ((handle = try_search_path(library)) != NULL || (handle = try_variable(library, "CONDA_PREFIX", "/lib")) != NULL ||
+        (handle = try_open(library, soname)) != NULL || (handle = try_variable(library, "CUDA_PATH", "/lib64")) != NULL) {
+        return handle;
+    }
+    return try_variable(library, "CUDA_HOME", "/lib64");
+}
+
+void *
+cuda_load_library(dt_library library)
+{
+    pthread_mutex_lock(&lock);
+    if (handles[library] == NULL) {
+        reports[library][0] = '\0'; /* only the latest search */
+        handles[library] = find(library);
+    }
+    void *handle = handles[library];
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+void *
+cuda_load_symbol(void *handle, dt_library library, const char *name)
+{
+    void *address = dlsym(handle, name);
+    if (address == NULL) {
+        pthread_mutex_lock(&lock);
+        note(library, name, "no such symbol");
+        pthread_mutex_unlock(&lock);
+    }
+    return address;
+}
+
+size_t
+cuda_load_report(dt_library library, char *text, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    int n = snprintf(text, size, "%s", reports[library]);
+    pthread_mutex_unlock(&lock);
+    return n < 0 ? 0 : (size_t)n;
+}
+
+size_t
+cuda_api_report(char *text, size_t size)
+{
+    size_t length = 0;
+    for (int i = 0; i < DT_NLIBRARIES; i++) {
+        size_t at = length < size ? length : size;
+        length += cuda_load_report((dt_library)i, at < size ? text + at : NULL, size - at);
+    }
+    return length;
+}

@@ -1,0 +1,16 @@
+/* load.h: finding shared libraries, with a memory of every attempt (load.c). */
+#ifndef DT_CUDA_LOAD_H
+#define DT_CUDA_LOAD_H
+
+#include "api.h"
+
+const char *cuda_load_soname(dt_library library);
+/* What users lose without it. */
+const char *cuda_load_purpose(dt_library library);
+/* The library's handle, or NULL; not closed again. A second call gives the same handle. */
+void *cuda_load_library(dt_library library);
+void *cuda_load_symbol(void *handle, dt_library library, const char *name);
+/* The attempts for one library, as cuda_api_report gives them for all. */
+size_t cuda_load_report(dt_library library, char *text, size_t size);
+
+#endif

@@ -1,0 +1,34 @@
+/* pool2d.c: max and average pooling. */
+#include <string.h>
+
+#include "cuda.h"
+
+dt_status
+cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_array *indices, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    k_pool2d_args args = {0};
+    cuda_kernel kernel = params->mode == DT_POOL_MAX ? CUDA_KERNEL_max_pool2d : CUDA_KERNEL_avg_pool2d;
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
+    args.x = cuda_operand(x);
+    args.out = cuda_operand(out);
+    args.height = x->shape[2];
+    args.width = x->shape[3];
+    memcpy(args.shape, out->shape, sizeof(args.shape));
+    memcpy(args.x_strides, x->strides, sizeof(args.x_strides));
+    memcpy(args.out_strides, out->strides, sizeof(args.out_strides));
+    if (indices != NULL) {
+        args.indices = cuda_operand(indices);
+        memcpy(args.indices_strides, indices->strides, sizeof(args.indices_strides));
+    }
+    memcpy(args.kernel, params->kernel, sizeof(args.kernel));
+    memcpy(args.stride, params->stride, sizeof(args.stride));
+    memcpy(args.padding, params->padding, sizeof(args.padding));
+    memcpy(args.dilation, params->dilation, sizeof(args.dilation));
+    args.divisor = params->divisor;
+    args.count_include_pad = params->count_include_pad;
+    args.adaptive = params->mode == DT_POOL_ADAPTIVE_AVG;
+    return cuda_launch(d, function, dt_array_numel(out), &args, err);
+}

@@ -1,0 +1,60 @@
+/* random.c: random numbers, arange, and the triangles of a matrix. */
+#include <string.h>
+
+#include "cuda.h"
+
+dt_status
+cuda_random(dt_array *out, const dt_random_params *params, dt_error *err)
+{
+    static const cuda_kernel kernels[] = {
+        [DT_RANDOM_UNIFORM] = CUDA_KERNEL_uniform,
+        [DT_RANDOM_NORMAL] = CUDA_KERNEL_normal,
+        [DT_RANDOM_INTEGERS] = CUDA_KERNEL_integers,
+        [DT_RANDOM_PERMUTATION] = CUDA_KERNEL_permutation,
+    };
+    cuda_device *d;
+    CUfunction function;
+    k_random_args args = {.seed = params->seed, .offset = params->offset, .a = params->a, .b = params->b,
+                          .low = params->low, .high = params->high};
+    const dt_array *arrays[] = {out};
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernels[params->kind], (dt_dtype)out->dtype, &function, err));
+    cuda_walk_logical(&args.walk, 0, out->ndim, 1, arrays);
+    args.out = cuda_operand(out);
+    return cuda_launch(d, function, args.walk.numel, &args, err);
+}
+
+dt_status
+cuda_arange(dt_array *out, const dt_scalar *start, const dt_scalar *step, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    k_arange_args args = {.start = start->f, .step = step->f, .first = start->i, .increment = step->i};
+    const dt_array *arrays[] = {out};
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_arange, (dt_dtype)out->dtype, &function, err));
+    cuda_walk_logical(&args.walk, 0, out->ndim, 1, arrays);
+    args.out = cuda_operand(out);
+    return cuda_launch(d, function, args.walk.numel, &args, err);
+}
+
+dt_status
+cuda_tri(const dt_array *x, dt_array *out, int64_t diagonal, bool upper, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    k_tri_args args = {.upper = upper};
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_tri, (dt_dtype)out->dtype, &function, err));
+    int64_t rows = out->shape[out->ndim - 2], columns = out->shape[out->ndim - 1]; /* far diagonals must not overflow */
+    args.diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
+    args.walk.ndim = out->ndim;
+    args.walk.narrays = 2;
+    args.walk.numel = dt_array_numel(out);
+    memcpy(args.walk.shape, out->shape, sizeof(out->shape));
+    memcpy(args.walk.strides[0], out->strides, sizeof(out->strides));
+    memcpy(args.walk.strides[1], x->strides, sizeof(x->strides));
+    args.out = cuda_operand(out);
+    args.x = cuda_operand(x);
+    return cuda_launch(d, function, args.walk.numel, &args, err);
+}

@@ -1,0 +1,13 @@
+/* elementwise.cu: every op of elementwise.def, where and lerp, for every dtype. */
+#include "index.h"
+
+/* x < 0 for unsigned dtypes */
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 186
+#else
+#pragma GCC diagnostic ignored "-Wtype-limits"
+#endif
+
+#define DT_EACH "../kernels/each_elementwise.h"
+#include "../core/each_dtype.h"
+#undef DT_EACH

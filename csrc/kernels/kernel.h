@@ -1,0 +1,64 @@
+/* kernel.h: one body per kernel, for nvcc, for NVRTC and for the host compiler.
+ *
+ *   DT_KERNEL(k_name, args_type, a) { ... }
+ *
+ * A kernel takes one struct by value. On a GPU its threads share the work; on the host the simulated GPU runs it as a
+ * single thread of a single block, so a kernel must be right for any grid and block: it strides over its work by
+ * DT_FOR (threads of the whole grid) or DT_FOR_BLOCKS and DT_FOR_THREADS (blocks, then threads of a block), and between
+ * threads of a block it shares only through DT_SHARED and DT_SYNC.
+ *
+ * Pointers in the struct are device addresses: read them with DT_GLOBAL. On the host that checks the address against
+ * the simulated device and gives the memory behind it; a kernel that forgets dies at once. */
+#ifndef DT_KERNEL_H
+#define DT_KERNEL_H
+
+#include "../core/scalar.h"
+
+#ifdef __CUDACC__
+#define DT_KERNEL(name, args_type, a) extern "C" __global__ void __launch_bounds__(256) name(const args_type a)
+#define DT_GLOBAL(type, address, nbytes) ((type *)(address))
+#define DT_SHARED __shared__
+#define DT_SYNC() __syncthreads()
+#define DT_THREAD ((int)threadIdx.x)
+#define DT_THREADS ((int)blockDim.x)
+#define DT_BLOCK ((int64_t)blockIdx.x)
+#define DT_BLOCKS ((int64_t)gridDim.x)
+#define DT_DEVICE static __device__ __forceinline__
+#else
+/* The simulated GPU finds kernels by name in the section dt_kernels. */
+typedef struct {
+    const char *name;
+    void (*run)(const void *args);
+    unsigned args_size;
+} dt_host_kernel;
+
+#define DT_KERNEL(name, args_type, a)                                                                                  \
+    static void name(const args_type a);                                                                               \
+    static void name##_run(const void *args)                                                                           \
+    {                                                                                                                  \
+        args_type copy;                                                                                                \
+        memcpy(&copy, args, sizeof(copy));                                                                             \
+        name(copy);                                                                                                    \
+    }                                                                                                                  \
+    static const dt_host_kernel name##_entry __attribute__((section("dt_kernels"), used, aligned(8))) = {              \
+        #name, name##_run, sizeof(args_type)};                                                                         \
+    static void name(const args_type a)
+
+/* The memory behind a simulated device's address; a wrong address ends the launch as an illegal access. */
+void *sim_global(uint64_t address, uint64_t nbytes);
+#define DT_GLOBAL(type, address, nbytes) ((type *)sim_global((uint64_t)(address), (uint64_t)(nbytes)))
+#define DT_SHARED
+#define DT_SYNC() ((void)0)
+#define DT_THREAD 0
+#define DT_THREADS 1
+#define DT_BLOCK ((int64_t)0)
+#define DT_BLOCKS ((int64_t)1)
+#define DT_DEVICE static inline
+#endif
+
+#define DT_MAX_THREADS 256
+#define DT_FOR(i, n) for (int64_t i = DT_BLOCK * DT_THREADS + DT_THREAD; i < (n); i += DT_BLOCKS * DT_THREADS)
+#define DT_FOR_BLOCKS(i, n) for (int64_t i = DT_BLOCK; i < (n); i += DT_BLOCKS)
+#define DT_FOR_THREADS(i, n) for (int64_t i = DT_THREAD; i < (n); i += DT_THREADS)
+
+#endif

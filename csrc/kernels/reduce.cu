@@ -1,0 +1,45 @@
+/* reduce.cu: every reduction of reductions.def, for every dtype. Integers accumulate in int64, floats in double. The
+ * threads of a block take elements in turn and meet in a tree of fixed shape, so that results are reproducible. */
+#include "index.h"
+
+/* k_step_sum_int64(acc, x), k_finish_sum_int64(acc, n), k_identity_sum_int64() and the same in float64. For the kinds
+ * that compare, the step says whether x replaces acc. */
+#define K_STEPS(name, identity, step, finish)                                                                          \
+    DT_DEVICE C DT_CAT(k_step_##name, A_NAME)(C acc, C x) { return step; }                                             \
+    DT_DEVICE C DT_CAT(k_identity_##name, A_NAME)(void) { return identity; }                                           \
+    DT_DEVICE C DT_CAT(k_finish_##name, A_NAME)(C acc, C n)                                                            \
+    {                                                                                                                  \
+        (void)n;                                                                                                       \
+        return finish;                                                                                                 \
+    }
+#define DT_REDUCE(name, kind, identity, step, finish, doc) K_STEPS(name, identity, step, finish)
+#define DT_CAT_(a, b) a##_##b
+#define DT_CAT(a, b) DT_CAT_(a, b)
+
+#define C int64_t
+#define U uint64_t
+#define A_NAME int64
+#define E(i, f) (i)
+#include "../core/reductions.def"
+#undef C
+#undef U
+#undef A_NAME
+#undef E
+
+#define C double
+#define U uint64_t
+#define A_NAME float64
+#define E(i, f) (f)
+#include "../core/reductions.def"
+#undef C
+#undef U
+#undef A_NAME
+#undef E
+#undef DT_REDUCE
+#undef K_STEPS
+#undef DT_CAT_
+#undef DT_CAT
+
+#define DT_EACH "../kernels/each_reduce.h"
+#include "../core/each_dtype.h"
+#undef DT_EACH

@@ -1,0 +1,6 @@
+/* softmax.cu: softmax and log_softmax over the last dimension, a block a row. */
+#include "index.h"
+
+#define DT_EACH "../kernels/each_softmax.h"
+#include "../core/each_dtype.h"
+#undef DT_EACH

@@ -1,0 +1,333 @@
+/* args.c: what stands in a call is matched to the names of the parameters. */
+#include "py.h"
+
+/* NumPy's spellings. */
+static const char *const aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}};
+
+static int
+find(const py_spec *spec, const char *name)
+{
+    for (int i = 0; spec->names[i] != NULL; i++) {
+        if (strcmp(spec->names[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The index of keyword, or -1. A method has its first parameter already and writes to no out=. */
+static int
+find_keyword(const py_spec *spec, PyObject *keyword, bool method)
+{
+    const char *name = PyUnicode_AsUTF8(keyword);
+    if (name == NULL) {
+        PyErr_Clear(); /* lone surrogates name nothing */
+        return -1;
+    }
+    int i = find(spec, name);
+    for (size_t k = 0; i < 0 && k < Py_ARRAY_LENGTH(aliases); k++) {
+        if (strcmp(aliases[k][0], name) == 0) {
+            i = find(spec, aliases[k][1]);
+        }
+    }
+    return method && (i == 0 || (i > 0 && strcmp(name, "out") == 0)) ? -1 : i;
+}
+
+static int
+fail_too_many(const py_spec *spec, Py_ssize_t given, bool method)
+{
+    int most = spec->positional - method;
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional argument%s but %zd %s given", spec->op, most,
+                 most == 1 ? "" : "s", given, given == 1 ? "was" : "were");
+    return -1;
+}
+
+static int
+parse_keywords(PyObject *const *values, PyObject *kwnames, bool method, py_args *out)
+{
+    const py_spec *spec = out->spec;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
+        PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
+        int i = find_keyword(spec, keyword, method);
+        if (i < 0) {
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", spec->op, keyword);
+            return -1;
+        }
+        if (out->v[i] != NULL || (i == spec->varargs && out->nrest > 0)) {
+            PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'", spec->op, spec->names[i]);
+            return -1;
+        }
+        if (i == spec->varargs) {
+            out->rest = &values[k];
+            out->nrest = 1;
+        } else {
+            out->v[i] = values[k];
+        }
+    }
+    return 0;
+}
+
+int
+py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, py_args *out)
+{
+    bool method = py_is_array(self);
+    memset(out->v, 0, sizeof(out->v));
+    out->state = py_state_of(self);
+    out->type = out->state->array_type;
+    out->op = spec->op;
+    out->spec = spec;
+    out->rest = NULL;
+    out->nrest = 0;
+    if (method) {
+        out->v[0] = self;
+    }
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        Py_ssize_t slot = i + method;
+        if (slot == spec->varargs) {
+            out->rest = args + i;
+            out->nrest = nargs - i;
+            break;
+        }
+        if (slot >= spec->positional) {
+            return fail_too_many(spec, nargs, method);
+        }
+        out->v[slot] = args[i];
+    }
+    if (kwnames != NULL && parse_keywords(args + nargs, kwnames, method, out) < 0) {
+        return -1;
+    }
+    for (int i = 0; i < spec->required; i++) {
+        if (out->v[i] == NULL && (i != spec->varargs || out->nrest == 0)) {
+            PyErr_Format(PyExc_TypeError, "%s() missing required argument: '%s'", spec->op, spec->names[i]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- one parameter */
+
+int
+py_arg_wrong(const py_args *a, int i, const char *wanted)
+{
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->op, a->spec->names[i], wanted,
+                 a->v[i] == NULL ? "missing" : Py_TYPE(a->v[i])->tp_name);
+    return -1;
+}
+
+const dt_array *
+py_arg_array(const py_args *a, int i)
+{
+    PyObject *object = a->v[i];
+    if (object != NULL && py_is_array(object)) {
+        return py_array_of(object);
+    }
+    py_arg_wrong(a, i, object != NULL && py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one)" : "DeviceArray");
+    return NULL;
+}
+
+int
+py_arg_optional_array(const py_args *a, int i, const dt_array **out)
+{
+    *out = NULL;
+    if (!py_given(a->v[i])) {
+        return 0;
+    }
+    *out = py_arg_array(a, i);
+    return *out == NULL ? -1 : 0;
+}
+
+int
+py_arg_out(const py_args *a, int i, PyObject **out)
+{
+    *out = NULL;
+    if (!py_given(a->v[i])) {
+        return 0;
+    }
+    if (!py_is_array(a->v[i])) {
+        return py_arg_wrong(a, i, "DeviceArray");
+    }
+    *out = a->v[i];
+    return 0;
+}
+
+PyObject *
+py_result(const py_args *a, int i)
+{
+    PyObject *out;
+    if (py_arg_out(a, i, &out) < 0) {
+        return NULL;
+    }
+    return out != NULL ? Py_NewRef(out) : py_array_new(a->type, a->op);
+}
+
+int
+py_arg_int(const py_args *a, int i, int64_t *out)
+{
+    return py_given(a->v[i]) ? py_int(a->op, a->spec->names[i], a->v[i], out) : 0;
+}
+
+int
+py_arg_pair(const py_args *a, int i, int64_t out[2])
+{
+    PyObject *object = a->v[i];
+    if (!py_given(object)) {
+        return 0;
+    }
+    if (PyIndex_Check(object) && !py_is_array(object)) {
+        if (py_int(a->op, a->spec->names[i], object, &out[0]) < 0) {
+            return -1;
+        }
+        out[1] = out[0];
+        return 0;
+    }
+    if (!PyTuple_Check(object) && !PyList_Check(object)) {
+        return py_arg_wrong(a, i, "an int or a pair of ints");
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
+    if (n != 1 && n != 2) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 or 2 entries, not %zd", a->op, a->spec->names[i], n);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < 2; k++) {
+        PyObject *item = PySequence_GetItem(object, n == 2 ? k : 0); /* __index__ may change a list */
+        int rc = item == NULL ? -1 : py_int(a->op, a->spec->names[i], item, &out[k]);
+        Py_XDECREF(item);
+        if (rc < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int
+py_arg_scalar(const py_args *a, int i, dt_scalar *out)
+{
+    if (!py_given(a->v[i])) {
+        return 0;
+    }
+    int rc = py_scalar(a->v[i], out);
+    return rc == 0 ? py_arg_wrong(a, i, "a number") : rc < 0 ? -1 : 0;
+}
+
+int
+py_arg_float(const py_args *a, int i, double *out)
+{
+    dt_scalar value = dt_scalar_float(*out);
+    if (py_arg_scalar(a, i, &value) < 0) {
+        return -1;
+    }
+    *out = value.f;
+    return 0;
+}
+
+int
+py_arg_bool(const py_args *a, int i, bool *out)
+{
+    PyObject *object = a->v[i];
+    if (!py_given(object)) {
+        return 0;
+    }
+    dt_scalar value;
+    int rc = py_scalar(object, &value);
+    if (rc == 0 || (rc > 0 && value.kind == DT_CATEGORY_FLOAT)) {
+        return py_arg_wrong(a, i, "bool");
+    }
+    if (rc > 0) {
+        *out = value.i != 0;
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+int
+py_arg_dtype(const py_args *a, int i, dt_dtype *out)
+{
+    return py_given(a->v[i]) ? py_dtype(a->state, a->v[i], out) : 0;
+}
+
+int
+py_arg_device(const py_args *a, int i, dt_device *out)
+{
+    return py_given(a->v[i]) ? py_device(a->state, a->v[i], out) : 0;
+}
+
+int
+py_arg_no_grad(const py_args *a, int i)
+{
+    bool wanted = false;
+    if (py_arg_bool(a, i, &wanted) < 0) {
+        return -1;
+    }
+    if (wanted) {
+        PyErr_Format(PyExc_NotImplementedError, "%s(): devtensor computes no gradients yet (%s=True)", a->op, a->spec->names[i]);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- lists of ints */
+
+static int
+parse_ints(const py_args *a, const char *name, PyObject *const *items, Py_ssize_t count, int *n, int64_t *out)
+{
+    if (count > DT_MAX_NDIM) {
+        py_refuse(a->state, DT_ESHAPE, "too-many-dimensions", a->op, "%s: arrays have at most %d dimensions, but got %zd", a->op,
+                  DT_MAX_NDIM, count);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        if (py_int(a->op, name, items[k], &out[k]) < 0) {
+            return -1;
+        }
+    }
+    *n = (int)count;
+    return 0;
+}
+
+static int
+parse_sequence(const py_args *a, const char *name, PyObject *object, int *n, int64_t *out)
+{
+    if (PyUnicode_Check(object) || py_is_array(object) || !PySequence_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be ints or a sequence of ints, not %s", a->op, name,
+                     Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    PyObject *items = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    if (items == NULL) {
+        return -1;
+    }
+    int rc = parse_ints(a, name, ((PyTupleObject *)items)->ob_item, PyTuple_GET_SIZE(items), n, out);
+    Py_DECREF(items);
+    return rc;
+}
+
+static bool
+is_int(PyObject *object)
+{
+    return PyLong_Check(object) || (PyIndex_Check(object) && !PySequence_Check(object));
+}
+
+int
+py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM])
+{
+    *n = -1;
+    PyObject *object = a->v[i];
+    if (!py_given(object)) {
+        return 0;
+    }
+    if (is_int(object)) {
+        *n = 1;
+        return py_int(a->op, a->spec->names[i], object, &dims[0]);
+    }
+    return parse_sequence(a, a->spec->names[i], object, n, dims);
+}
+
+int
+py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM])
+{
+    const char *name = a->spec->names[a->spec->varargs];
+    if (a->nrest == 1 && !is_int(a->rest[0])) {
+        return parse_sequence(a, name, a->rest[0], n, sizes);
+    }
+    return parse_ints(a, name, a->rest, a->nrest, n, sizes);
+}

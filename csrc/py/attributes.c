@@ -1,0 +1,332 @@
+/* attributes.c: methods that tell about an array, or take its values to Python. */
+#include "py.h"
+
+#define NO_ARGUMENTS(name) static PyObject *py_##name(PyObject *self, PyObject *Py_UNUSED(ignored))
+
+static PyObject *
+py_numel(PY_PARAMS)
+{
+    PY_PARSE("numel", 1, 1, "input")
+    const dt_array *x = py_arg_array(&a, 0);
+    return x == NULL ? NULL : PyLong_FromLongLong(dt_array_numel(x));
+}
+
+NO_ARGUMENTS(dim)
+{
+    return PyLong_FromLong(py_array_of(self)->ndim);
+}
+
+NO_ARGUMENTS(element_size)
+{
+    return PyLong_FromSize_t(dt_itemsize((dt_dtype)py_array_of(self)->dtype));
+}
+
+NO_ARGUMENTS(data_ptr)
+{
+    const dt_array *x = py_array_of(self);
+    return dt_array_numel(x) == 0 ? PyLong_FromLong(0) : PyLong_FromVoidPtr(dt_array_data(x));
+}
+
+NO_ARGUMENTS(is_contiguous)
+{
+    return PyBool_FromLong(dt_array_is_contiguous(py_array_of(self)));
+}
+
+NO_ARGUMENTS(is_pinned)
+{
+    return PyBool_FromLong((py_array_of(self)->storage->flags & DT_STORAGE_PINNED) != 0);
+}
+
+/* All numbers, or that of one dimension. */
+static PyObject *
+tuple_or_entry(const py_args *a, const int64_t *numbers)
+{
+    const dt_array *x = py_array_of(a->v[0]);
+    if (!py_given(a->v[1])) {
+        return py_shape_tuple(x->ndim, numbers);
+    }
+    int64_t dim = 0;
+    if (py_arg_int(a, 1, &dim) < 0) {
+        return NULL;
+    }
+    if (dim < -x->ndim || dim >= x->ndim) {
+        return py_refuse(a->state, DT_EINDEX, "dimension-out-of-range", a->op,
+                         "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -x->ndim, x->ndim - 1,
+                         (long long)dim);
+    }
+    return PyLong_FromLongLong(numbers[dim < 0 ? dim + x->ndim : dim]);
+}
+
+static PyObject *
+py_size(PY_PARAMS)
+{
+    PY_PARSE("size", 1, 2, "input", "dim")
+    return tuple_or_entry(&a, py_array_of(self)->shape);
+}
+
+static PyObject *
+py_stride(PY_PARAMS)
+{
+    PY_PARSE("stride", 1, 2, "input", "dim")
+    return tuple_or_entry(&a, py_array_of(self)->strides);
+}
+
+/* ---------------------------------------------------------------- values */
+
+NO_ARGUMENTS(item)
+{
+    return py_item_object(py_state_of(self), "item", self);
+}
+
+static PyObject *
+nested_list(const dt_array *x, int dim, const char *data)
+{
+    if (dim == x->ndim) {
+        dt_scalar value = dt_scalar_load((dt_dtype)x->dtype, data);
+        return py_scalar_object(&value);
+    }
+    int64_t step = x->strides[dim] * (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    PyObject *list = PyList_New((Py_ssize_t)x->shape[dim]);
+    for (int64_t i = 0; list != NULL && i < x->shape[dim]; i++) {
+        PyObject *entry = nested_list(x, dim + 1, data + i * step);
+        if (entry == NULL) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
+        }
+    }
+    return list;
+}
+
+NO_ARGUMENTS(tolist)
+{
+    const dt_array *x = py_array_of(self);
+    dt_array host = DT_ARRAY_EMPTY;
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_on_device(x), status, dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
+    if (status != DT_OK) {
+        return py_raise(py_state_of(self), &err, &self, 1);
+    }
+    PyObject *list = nested_list(&host, 0, dt_array_data(&host));
+    dt_array_clear(&host);
+    return list;
+}
+
+static PyObject *
+py___format__(PyObject *self, PyObject *spec)
+{
+    if (py_array_of(self)->ndim == 0) {
+        PyObject *number = py_item_object(py_state_of(self), "format", self);
+        PyObject *text = number == NULL ? NULL : PyObject_Format(number, spec);
+        Py_XDECREF(number);
+        return text;
+    }
+    if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) {
+        return PyObject_Str(self);
+    }
+    return PyErr_Format(PyExc_TypeError, "only 0-dimensional DeviceArrays take a format specification, this one has %d dimensions",
+                        py_array_of(self)->ndim);
+}
+
+/* ---------------------------------------------------------------- copies and pickles */
+
+static PyObject *
+handle(PyObject *self, const char *action)
+{
+    PyObject *result = py_array_new(Py_TYPE(self), action);
+    if (result != NULL) {
+        dt_array_copy_handle(py_array_of(self), py_array_of(result));
+    }
+    return result;
+}
+
+static PyObject *
+py_detach(PY_PARAMS)
+{
+    PY_PARSE("detach", 1, 1, "input")
+    return py_arg_array(&a, 0) == NULL ? NULL : handle(a.v[0], "detach");
+}
+
+NO_ARGUMENTS(__copy__)
+{
+    return handle(self, "copy");
+}
+
+static PyObject *
+clone(PyObject *self, const char *action)
+{
+    dt_error err;
+    dt_status status;
+    const dt_array *x = py_array_of(self);
+    PyObject *result = py_array_new(Py_TYPE(self), action);
+    if (result == NULL) {
+        return NULL;
+    }
+    PY_CALL(py_is_large(x), status, dt_clone(x, py_array_of(result), &err));
+    return py_finish(result, status, &err, &self, 1);
+}
+
+static PyObject *
+py___deepcopy__(PyObject *self, PyObject *memo)
+{
+    (void)memo;
+    return clone(self, "deepcopy");
+}
+
+static PyObject *
+py_clone(PY_PARAMS)
+{
+    PY_PARSE("clone", 1, 1, "input")
+    return py_arg_array(&a, 0) == NULL ? NULL : clone(a.v[0], "clone");
+}
+
+/* (_rebuild, (shape, dtype, bytes, device)) */
+NO_ARGUMENTS(__reduce__)
+{
+    const dt_array *x = py_array_of(self);
+    py_state *state = py_state_of(self);
+    dt_array host = DT_ARRAY_EMPTY, flat = DT_ARRAY_EMPTY;
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_on_device(x), status, dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
+    if (status == DT_OK) {
+        status = dt_contiguous(&host, &flat, &err);
+        dt_array_clear(&host);
+    }
+    if (status != DT_OK) {
+        return py_raise(state, &err, &self, 1);
+    }
+    PyObject *result = NULL, *module = PyImport_ImportModule("devtensor._C");
+    PyObject *rebuild = module == NULL ? NULL : PyObject_GetAttrString(module, "_rebuild");
+    PyObject *shape = py_shape_tuple(x->ndim, x->shape), *dtype = py_dtype_object(state, (dt_dtype)x->dtype);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)dt_array_nbytes(x));
+    if (bytes != NULL && dt_array_nbytes(x) > 0) {
+        memcpy(PyBytes_AS_STRING(bytes), dt_array_data(&flat), dt_array_nbytes(x));
+    }
+    if (rebuild != NULL && shape != NULL && bytes != NULL) {
+        char text[DT_DEVICE_TEXT];
+        result = Py_BuildValue("O(OOOs)", rebuild, shape, dtype, bytes, dt_device_text(dt_array_device(x), text));
+    }
+    dt_array_clear(&flat);
+    Py_XDECREF(module);
+    Py_XDECREF(rebuild);
+    Py_XDECREF(shape);
+    Py_DECREF(dtype);
+    Py_XDECREF(bytes);
+    return result;
+}
+
+/* Makes an array of the bytes of a pickle; nothing in it is trusted. */
+static PyObject *
+py__rebuild(PY_PARAMS)
+{
+    PY_PARSE("_rebuild", 4, 4, "shape", "dtype", "data", "device")
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    dt_dtype dtype = DT_FLOAT32;
+    dt_device device = {DT_CPU, 0};
+    if (py_arg_dims(&a, 0, &n, shape) < 0 || py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_device(&a, 3, &device) < 0) {
+        return NULL;
+    }
+    if (n < 0 || !PyTuple_Check(a.v[0]) || !PyBytes_Check(a.v[2])) {
+        PyErr_SetString(PyExc_TypeError, "_rebuild() takes a shape, a dtype, bytes and a device");
+        return NULL;
+    }
+    dt_error err;
+    dt_array host = DT_ARRAY_EMPTY;
+    dt_status status = dt_empty((dt_device){DT_CPU, 0}, DT_UINT8, 0, NULL, &host, &err);
+    dt_array_clear(&host);
+    if (status == DT_OK) {
+        status = dt_shape_check("_rebuild", n, shape, dtype, &err);
+    }
+    int64_t nbytes = (int64_t)dt_itemsize(dtype);
+    for (int d = 0; status == DT_OK && d < n; d++) {
+        nbytes *= shape[d];
+    }
+    const char *data = PyBytes_AS_STRING(a.v[2]);
+    if (status == DT_OK && PyBytes_GET_SIZE(a.v[2]) != nbytes) {
+        return PyErr_Format(PyExc_ValueError, "_rebuild(): %zd bytes do not make this shape, which has %lld", PyBytes_GET_SIZE(a.v[2]),
+                            (long long)nbytes);
+    }
+    for (int64_t i = 0; status == DT_OK && dtype == DT_BOOL && i < nbytes; i++) {
+        if (data[i] != 0 && data[i] != 1) {
+            PyErr_SetString(PyExc_ValueError, "_rebuild(): a bool is 0 or 1");
+            return NULL;
+        }
+    }
+    PyObject *result = py_array_new(a.type, "unpickle");
+    if (result == NULL) {
+        return NULL;
+    }
+    if (status == DT_OK) {
+        status = dt_empty((dt_device){DT_CPU, 0}, dtype, n, shape, &host, &err);
+    }
+    if (status == DT_OK) {
+        if (nbytes > 0) {
+            memcpy(dt_array_data(&host), data, (size_t)nbytes);
+        }
+        PY_CALL(device.type != DT_CPU, status, dt_to(&host, device, dtype, false, false, py_array_of(result), &err));
+        dt_array_clear(&host);
+    }
+    return py_done(&a, result, status, &err);
+}
+
+/* ---------------------------------------------------------------- for code written for PyTorch */
+
+static PyObject *
+py_requires_grad_(PY_PARAMS)
+{
+    PY_PARSE("requires_grad_", 1, 2, "input", "requires_grad")
+    if (a.v[1] == NULL) {
+        a.v[1] = Py_True;
+    }
+    return py_arg_no_grad(&a, 1) < 0 ? NULL : Py_NewRef(self);
+}
+
+static PyObject *
+py_backward(PY_PARAMS)
+{
+    (void)self, (void)args, (void)nargs, (void)kwnames;
+    PyErr_SetString(PyExc_NotImplementedError, "backward(): devtensor computes no gradients yet");
+    return NULL;
+}
+
+#define METHOD(name, doc) {#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc}
+
+#define CLONE_DOC                                                                                                      \
+    "A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.\n\n"                     \
+    "Raises MemoryError or OutOfMemoryError."
+#define DETACH_DOC "A view of the whole array, as there are no gradients to leave behind.\n\nAny shape, dtype and device."
+#define NUMEL_DOC "The number of elements, an int.\n\nAny shape, dtype and device."
+
+PyMethodDef py_attributes_functions[] = {
+    PY_OP(numel, "input", NUMEL_DOC),
+    PY_OP(clone, "input", CLONE_DOC),
+    PY_OP(detach, "input", DETACH_DOC),
+    {"_rebuild", PY_CAST(py__rebuild), METH_FASTCALL | METH_KEYWORDS,
+     "_rebuild(shape, dtype, data, device)\n--\n\nWhat a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."},
+    PY_END,
+};
+
+PyMethodDef py_attributes_methods[] = {
+    PY_OP(numel, "$self", NUMEL_DOC),
+    PY_OP(clone, "$self", CLONE_DOC),
+    PY_OP(detach, "$self", DETACH_DOC),
+    METHOD(dim, "The number of dimensions, an int."),
+    PY_OP(size, "$self, dim=None", "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
+    PY_OP(stride, "$self, dim=None", "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
+    METHOD(element_size, "Bytes of one element, an int."),
+    METHOD(data_ptr, "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
+    METHOD(is_contiguous, "Whether the elements lie in row-major order without gaps."),
+    METHOD(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
+    METHOD(item, "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for another number of elements."),
+    METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host."),
+    {"__format__", py___format__, METH_O, NULL},
+    {"__copy__", py___copy__, METH_NOARGS, NULL},
+    {"__deepcopy__", py___deepcopy__, METH_O, NULL},
+    {"__reduce__", py___reduce__, METH_NOARGS, NULL},
+    PY_OP(requires_grad_, "$self, requires_grad=True", "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
+    PY_OP(backward, "$self, *args, **kwargs", "Raises NotImplementedError: devtensor computes no gradients yet."),
+    PY_END,
+};

@@ -1,0 +1,201 @@
+/* conv.c: conv2d and pooling. */
+#include "py.h"
+
+/* Multiply-adds above which a convolution is worth a release of the GIL. */
+#define LARGE_CONV 200000
+
+static bool
+is_large(const dt_array *x, const dt_array *weight)
+{
+    int64_t taps = 1;
+    for (int d = 0; d < weight->ndim; d++) {
+        taps *= d == 1 || weight->shape[d] == 0 ? 1 : weight->shape[d];
+        if (taps > LARGE_CONV) {
+            return true;
+        }
+    }
+    return dt_array_numel(x) > LARGE_CONV / taps;
+}
+
+/* Parameter i: numbers, "same" or "valid". */
+static int
+parse_padding(const py_args *a, int i, dt_padding_mode *mode, int64_t padding[2])
+{
+    PyObject *object = a->v[i];
+    *mode = DT_PADDING_NUMBERS;
+    if (object == NULL || !PyUnicode_Check(object)) {
+        return py_arg_pair(a, i, padding);
+    }
+    if (PyUnicode_CompareWithASCIIString(object, "same") == 0) {
+        *mode = DT_PADDING_SAME;
+    } else if (PyUnicode_CompareWithASCIIString(object, "valid") == 0) {
+        *mode = DT_PADDING_VALID;
+    } else {
+        py_refuse(a->state, DT_EVALUE, "invalid-argument", a->op, "%s: padding must be numbers, 'same' or 'valid'", a->op);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+py_conv2d(PY_PARAMS)
+{
+    PY_PARSE("conv2d", 2, 7, "input", "weight", "bias", "stride", "padding", "dilation", "groups", "out")
+    int64_t stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1}, groups = 1;
+    dt_padding_mode mode;
+    const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
+    if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_pair(&a, 3, stride) < 0 ||
+        parse_padding(&a, 4, &mode, padding) < 0 || py_arg_pair(&a, 5, dilation) < 0 || py_arg_int(&a, 6, &groups) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_result(&a, 7);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(is_large(x, weight), status, dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+/* ---------------------------------------------------------------- pooling */
+
+/* Parameters 1, 2, 3: kernel_size, stride (that of the kernel by default), padding. */
+static int
+parse_window(const py_args *a, dt_pool2d_params *params)
+{
+    if (!py_given(a->v[1])) {
+        return py_arg_wrong(a, 1, "an int or a pair of ints");
+    }
+    if (py_arg_pair(a, 1, params->kernel) < 0) {
+        return -1;
+    }
+    params->stride[0] = params->kernel[0];
+    params->stride[1] = params->kernel[1];
+    bool empty = a->v[2] != NULL && (PyTuple_CheckExact(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
+    return (empty ? 0 : py_arg_pair(a, 2, params->stride)) < 0 || py_arg_pair(a, 3, params->padding) < 0 ? -1 : 0;
+}
+
+static PyObject *
+py_max_pool2d(PY_PARAMS)
+{
+    PY_PARSE("max_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+    dt_pool2d_params params = {.mode = DT_POOL_MAX, .dilation = {1, 1}};
+    bool ceil_mode = false, return_indices = false;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || parse_window(&a, &params) < 0 || py_arg_pair(&a, 4, params.dilation) < 0 || py_arg_bool(&a, 5, &ceil_mode) < 0 ||
+        py_arg_bool(&a, 6, &return_indices) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, "max_pool2d"), *indices = NULL;
+    if (result == NULL || (return_indices && (indices = py_array_new(a.type, "max_pool2d")) == NULL)) {
+        Py_XDECREF(result);
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    dt_array *positions = indices == NULL ? NULL : py_array_of(indices);
+    PY_CALL(py_is_large(x), status, dt_pool2d("max_pool2d", x, &params, ceil_mode, py_array_of(result), positions, &err));
+    if (status != DT_OK) {
+        Py_XDECREF(indices);
+        return py_done(&a, result, status, &err);
+    }
+    return indices == NULL ? result : Py_BuildValue("NN", result, indices);
+}
+
+static PyObject *
+py_avg_pool2d(PY_PARAMS)
+{
+    PY_PARSE("avg_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+    dt_pool2d_params params = {.mode = DT_POOL_AVG, .count_include_pad = true, .dilation = {1, 1}};
+    bool ceil_mode = false;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || parse_window(&a, &params) < 0 || py_arg_bool(&a, 4, &ceil_mode) < 0 ||
+        py_arg_bool(&a, 5, &params.count_include_pad) < 0 || py_arg_int(&a, 6, &params.divisor) < 0) {
+        return NULL;
+    }
+    if (py_given(a.v[6]) && params.divisor == 0) {
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "avg_pool2d", "avg_pool2d: divisor_override must not be zero");
+    }
+    PyObject *result = py_array_new(a.type, "avg_pool2d");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_pool2d("avg_pool2d", x, &params, ceil_mode, py_array_of(result), NULL, &err));
+    return py_done(&a, result, status, &err);
+}
+
+/* An int, or a pair of ints or None; -1 keeps a size. */
+static int
+parse_output_size(const py_args *a, int64_t size[2])
+{
+    PyObject *object = a->v[1];
+    size[0] = size[1] = -1;
+    if (!py_given(object)) {
+        return 0;
+    }
+    if (!PyTuple_Check(object) && !PyList_Check(object)) {
+        if (py_arg_pair(a, 1, size) < 0) {
+            return -1;
+        }
+        size[0] = size[1] = size[0] < 0 ? -2 : size[0]; /* only None keeps a size */
+        return 0;
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
+    if (n != 1 && n != 2) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument 'output_size' must have 1 or 2 entries, not %zd", a->op, n);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < 2; k++) {
+        PyObject *item = PySequence_GetItem(object, n == 2 ? k : 0);
+        int rc = item == NULL ? -1 : item == Py_None ? 0 : py_int(a->op, "output_size", item, &size[k]);
+        Py_XDECREF(item);
+        if (rc < 0) {
+            return -1;
+        }
+        size[k] = item != Py_None && size[k] < 0 ? -2 : size[k];
+    }
+    return 0;
+}
+
+static PyObject *
+py_adaptive_avg_pool2d(PY_PARAMS)
+{
+    PY_PARSE("adaptive_avg_pool2d", 2, 2, "input", "output_size")
+    int64_t size[2];
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || parse_output_size(&a, size) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, "adaptive_avg_pool2d");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_adaptive_avg_pool2d(x, size, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+#define RAISES                                                                                                         \
+    "Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded\n" \
+    "input, RuntimeError for numbers out of range."
+
+PyMethodDef py_conv_functions[] = {
+    PY_OP(conv2d, "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None",
+          "2-D convolution (cross-correlation) of images.\n\n"
+          "input (N, C, H, W) or (C, H, W), weight (K, C / groups, R, S), bias (K,); the result is (N, K, P, Q) or (K, P, Q).\n"
+          "stride, padding and dilation are ints or pairs; padding may be \"same\" or \"valid\". Floats of one dtype on one device.\n"
+          "Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit."),
+    PY_OP(max_pool2d, "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False",
+          "Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, in H * W).\n\n" RAISES),
+    PY_OP(avg_pool2d, "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None",
+          "Mean of each window of (N, C, H, W) or (C, H, W).\n\n" RAISES),
+    PY_OP(adaptive_avg_pool2d, "input, output_size",
+          "Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, W).\n\n" RAISES),
+    PY_END,
+};
+
+PyMethodDef py_conv_methods[] = {PY_END};

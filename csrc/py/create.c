@@ -1,0 +1,356 @@
+/* create.c: arrays made directly on their device. */
+#include "py.h"
+
+/* dtype=, device=, requires_grad= at parameters i, i + 1, i + 2. */
+static int
+parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
+{
+    return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_no_grad(a, i + 2) < 0 ? -1 : 0;
+}
+
+/* value NULL: undefined contents */
+static PyObject *
+make(const py_args *a, dt_device device, dt_dtype dtype, int n, const int64_t *shape, const dt_scalar *value)
+{
+    PyObject *result = py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    dt_array *out = py_array_of(result);
+    int64_t largest = 0;
+    for (int d = 0; d < n; d++) {
+        largest = shape[d] > largest ? shape[d] : largest;
+    }
+    PY_CALL(largest > PY_LARGE / 8, status,
+            value == NULL ? dt_empty(device, dtype, n, shape, out, &err) : dt_full(a->op, device, dtype, n, shape, value, out, &err));
+    return py_done(a, result, status, &err);
+}
+
+/* size, dtype, device, requires_grad */
+static PyObject *
+call_sized(const py_args *a, const dt_scalar *value)
+{
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    dt_dtype dtype = dt_default_dtype();
+    dt_device device = dt_default_device();
+    if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 1, &dtype, &device) < 0) {
+        return NULL;
+    }
+    return make(a, device, dtype, n, shape, value);
+}
+
+static PyObject *
+py_empty(PY_PARAMS)
+{
+    PY_PARSE_REST("empty", 1, 1, 0, "size", "dtype", "device", "requires_grad")
+    return call_sized(&a, NULL);
+}
+
+static PyObject *
+py_zeros(PY_PARAMS)
+{
+    PY_PARSE_REST("zeros", 1, 1, 0, "size", "dtype", "device", "requires_grad")
+    const dt_scalar zero = dt_scalar_int(0);
+    return call_sized(&a, &zero);
+}
+
+static PyObject *
+py_ones(PY_PARAMS)
+{
+    PY_PARSE_REST("ones", 1, 1, 0, "size", "dtype", "device", "requires_grad")
+    const dt_scalar one = dt_scalar_int(1);
+    return call_sized(&a, &one);
+}
+
+static dt_dtype
+dtype_of_kind(const dt_scalar *value)
+{
+    return value->kind == DT_CATEGORY_BOOL ? DT_BOOL : value->kind == DT_CATEGORY_INT ? DT_INT64 : dt_default_dtype();
+}
+
+static PyObject *
+py_full(PY_PARAMS)
+{
+    PY_PARSE("full", 2, 2, "size", "fill_value", "dtype", "device", "requires_grad")
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    dt_scalar value = {0};
+    if (!py_given(a.v[0]) || !py_given(a.v[1])) {
+        py_arg_wrong(&a, py_given(a.v[0]), py_given(a.v[0]) ? "a number" : "a sequence of ints");
+        return NULL;
+    }
+    if (py_arg_dims(&a, 0, &n, shape) < 0 || py_arg_scalar(&a, 1, &value) < 0) {
+        return NULL;
+    }
+    dt_dtype dtype = dtype_of_kind(&value);
+    dt_device device = dt_default_device();
+    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make(&a, device, dtype, n, shape, &value);
+}
+
+/* ---------------------------------------------------------------- like another array */
+
+/* input, [value,] dtype, device, requires_grad: strides like those of input where it is dense */
+static PyObject *
+call_like(const py_args *a, int options, const dt_scalar *value)
+{
+    const dt_array *x = py_arg_array(a, 0);
+    if (x == NULL) {
+        return NULL;
+    }
+    dt_dtype dtype = (dt_dtype)x->dtype;
+    dt_device device = dt_array_device(x);
+    PyObject *result = parse_options(a, options, &dtype, &device) < 0 ? NULL : py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_array *out = py_array_of(result);
+    dt_status status = dt_empty_like(x, device, dtype, out, &err);
+    if (status == DT_OK && value != NULL) {
+        PY_CALL(py_is_large(out), status, dt_fill(a->op, out, value, &err));
+    }
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_empty_like(PY_PARAMS)
+{
+    PY_PARSE("empty_like", 1, 1, "input", "dtype", "device", "requires_grad")
+    return call_like(&a, 1, NULL);
+}
+
+static PyObject *
+py_zeros_like(PY_PARAMS)
+{
+    PY_PARSE("zeros_like", 1, 1, "input", "dtype", "device", "requires_grad")
+    const dt_scalar zero = dt_scalar_int(0);
+    return call_like(&a, 1, &zero);
+}
+
+static PyObject *
+py_ones_like(PY_PARAMS)
+{
+    PY_PARSE("ones_like", 1, 1, "input", "dtype", "device", "requires_grad")
+    const dt_scalar one = dt_scalar_int(1);
+    return call_like(&a, 1, &one);
+}
+
+static PyObject *
+py_full_like(PY_PARAMS)
+{
+    PY_PARSE("full_like", 2, 2, "input", "fill_value", "dtype", "device", "requires_grad")
+    dt_scalar value = {0};
+    if (!py_given(a.v[1])) {
+        py_arg_wrong(&a, 1, "a number");
+        return NULL;
+    }
+    return py_arg_scalar(&a, 1, &value) < 0 ? NULL : call_like(&a, 2, &value);
+}
+
+/* x.new_*: another shape, the dtype and device of x. input, size, dtype, device, requires_grad */
+static PyObject *
+call_new(const py_args *a, const dt_scalar *value)
+{
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    const dt_array *x = py_array_of(a->v[0]);
+    dt_dtype dtype = (dt_dtype)x->dtype;
+    dt_device device = dt_array_device(x);
+    if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 2, &dtype, &device) < 0) {
+        return NULL;
+    }
+    return make(a, device, dtype, n, shape, value);
+}
+
+static PyObject *
+py_new_empty(PY_PARAMS)
+{
+    PY_PARSE_REST("new_empty", 2, 2, 1, "input", "size", "dtype", "device", "requires_grad")
+    return call_new(&a, NULL);
+}
+
+static PyObject *
+py_new_zeros(PY_PARAMS)
+{
+    PY_PARSE_REST("new_zeros", 2, 2, 1, "input", "size", "dtype", "device", "requires_grad")
+    const dt_scalar zero = dt_scalar_int(0);
+    return call_new(&a, &zero);
+}
+
+static PyObject *
+py_new_ones(PY_PARAMS)
+{
+    PY_PARSE_REST("new_ones", 2, 2, 1, "input", "size", "dtype", "device", "requires_grad")
+    const dt_scalar one = dt_scalar_int(1);
+    return call_new(&a, &one);
+}
+
+static PyObject *
+py_new_full(PY_PARAMS)
+{
+    PY_PARSE("new_full", 3, 3, "input", "size", "fill_value", "dtype", "device", "requires_grad")
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    dt_scalar value = {0};
+    const dt_array *x = py_array_of(self);
+    dt_dtype dtype = (dt_dtype)x->dtype;
+    dt_device device = dt_array_device(x);
+    if (!py_given(a.v[1]) || !py_given(a.v[2])) {
+        py_arg_wrong(&a, 1 + py_given(a.v[1]), py_given(a.v[1]) ? "a number" : "a sequence of ints");
+        return NULL;
+    }
+    if (py_arg_dims(&a, 1, &n, shape) < 0 || py_arg_scalar(&a, 2, &value) < 0 || parse_options(&a, 3, &dtype, &device) < 0) {
+        return NULL;
+    }
+    return make(&a, device, dtype, n, shape, &value);
+}
+
+/* ---------------------------------------------------------------- sequences and matrices */
+
+static PyObject *
+py_arange(PY_PARAMS)
+{
+    PY_PARSE("arange", 0, 3, "start", "end", "step", "dtype", "device", "requires_grad")
+    dt_scalar start = dt_scalar_int(0), end = {0}, step = dt_scalar_int(1);
+    if (!py_given(a.v[1])) { /* arange(end) */
+        a.v[1] = a.v[0];
+        a.v[0] = NULL;
+    }
+    if (!py_given(a.v[1])) {
+        PyErr_SetString(PyExc_TypeError, "arange() missing required argument: 'end'");
+        return NULL;
+    }
+    if (py_arg_scalar(&a, 0, &start) < 0 || py_arg_scalar(&a, 1, &end) < 0 || py_arg_scalar(&a, 2, &step) < 0) {
+        return NULL;
+    }
+    bool floats = start.kind == DT_CATEGORY_FLOAT || end.kind == DT_CATEGORY_FLOAT || step.kind == DT_CATEGORY_FLOAT;
+    dt_dtype dtype = floats ? dt_default_dtype() : DT_INT64;
+    dt_device device = dt_default_device();
+    PyObject *result = parse_options(&a, 3, &dtype, &device) < 0 ? NULL : py_array_new(a.type, "arange");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(end.f - start.f > PY_LARGE, status, dt_arange(device, dtype, &start, &end, &step, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py_linspace(PY_PARAMS)
+{
+    PY_PARSE("linspace", 3, 3, "start", "end", "steps", "dtype", "device", "requires_grad")
+    double start = 0, end = 0;
+    int64_t steps = 0;
+    dt_dtype dtype = dt_default_dtype();
+    dt_device device = dt_default_device();
+    if (py_arg_float(&a, 0, &start) < 0 || py_arg_float(&a, 1, &end) < 0 || py_arg_int(&a, 2, &steps) < 0 ||
+        parse_options(&a, 3, &dtype, &device) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, "linspace");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(steps > PY_LARGE, status, dt_linspace(device, dtype, start, end, steps, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py_eye(PY_PARAMS)
+{
+    PY_PARSE("eye", 1, 2, "n", "m", "dtype", "device", "requires_grad")
+    int64_t n = 0;
+    dt_dtype dtype = dt_default_dtype();
+    dt_device device = dt_default_device();
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    int64_t m = n;
+    if (py_arg_int(&a, 1, &m) < 0 || parse_options(&a, 2, &dtype, &device) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, "eye");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(m > 0 && n > PY_LARGE / m, status, dt_eye(device, dtype, n, m, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+call_tri(const py_args *a, bool upper)
+{
+    int64_t diagonal = 0;
+    const dt_array *x = py_arg_array(a, 0);
+    PyObject *result = x == NULL || py_arg_int(a, 1, &diagonal) < 0 ? NULL : py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_tri(a->op, x, diagonal, upper, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_tril(PY_PARAMS)
+{
+    PY_PARSE("tril", 1, 2, "input", "diagonal")
+    return call_tri(&a, false);
+}
+
+static PyObject *
+py_triu(PY_PARAMS)
+{
+    PY_PARSE("triu", 1, 2, "input", "diagonal")
+    return call_tri(&a, true);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+#define OPTIONS ", dtype=None, device=None, requires_grad=False"
+#define WHERE                                                                                                          \
+    "dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is\n" \
+    "made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or\n"      \
+    "OutOfMemoryError."
+#define LIKE "of the shape of input, and of its dtype and device unless others are given.\n\nRaises MemoryError or OutOfMemoryError."
+#define NEW "of the given size, and of the dtype and device of self unless others are given.\n\nRaises MemoryError or OutOfMemoryError."
+#define TRIANGLES(first)                                                                                               \
+    PY_OP(tril, first ", diagonal=0", "The lower triangle of a matrix (..., m, n), zeros above the diagonal.\n\n"       \
+                                      "Any dtype. Raises ShapeMismatchError for less than two dimensions."),           \
+        PY_OP(triu, first ", diagonal=0", "The upper triangle of a matrix (..., m, n), zeros below the diagonal.\n\n"   \
+                                          "Any dtype. Raises ShapeMismatchError for less than two dimensions.")
+
+PyMethodDef py_create_functions[] = {
+    PY_OP(empty, "*size" OPTIONS, "An array whose elements are undefined.\n\n" WHERE),
+    PY_OP(zeros, "*size" OPTIONS, "An array of zeros.\n\n" WHERE),
+    PY_OP(ones, "*size" OPTIONS, "An array of ones.\n\n" WHERE),
+    PY_OP(full, "size, fill_value, *" OPTIONS, "An array of one number; its kind decides the dtype: bool, int64 or the default.\n\n" WHERE),
+    PY_OP(empty_like, "input, *" OPTIONS, "An array whose elements are undefined, " LIKE),
+    PY_OP(zeros_like, "input, *" OPTIONS, "Zeros " LIKE),
+    PY_OP(ones_like, "input, *" OPTIONS, "Ones " LIKE),
+    PY_OP(full_like, "input, fill_value, *" OPTIONS, "One number " LIKE),
+    PY_OP(arange, "start=0, end=None, step=1, *" OPTIONS,
+          "Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default dtype.\n\n" WHERE),
+    PY_OP(linspace, "start, end, steps, *" OPTIONS, "steps numbers from start to end, both included, evenly spaced.\n\n" WHERE),
+    PY_OP(eye, "n, m=None, *" OPTIONS, "An (n, m) matrix with ones on the diagonal and zeros elsewhere.\n\n" WHERE),
+    TRIANGLES("input"),
+    PY_END,
+};
+
+PyMethodDef py_create_methods[] = {
+    PY_OP(new_empty, "$self, *size" OPTIONS, "An array whose elements are undefined, " NEW),
+    PY_OP(new_zeros, "$self, *size" OPTIONS, "Zeros " NEW),
+    PY_OP(new_ones, "$self, *size" OPTIONS, "Ones " NEW),
+    PY_OP(new_full, "$self, size, fill_value, *" OPTIONS, "One number " NEW),
+    TRIANGLES("$self"),
+    PY_END,
+};

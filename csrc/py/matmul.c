@@ -1,0 +1,130 @@
+/* matmul.c: products of matrices and vectors. */
+#include "py.h"
+
+/* Bound on the multiply-adds of a product: more than this is worth a release of the GIL. */
+#define LARGE_PRODUCT 500000
+
+bool
+py_matmul_is_large(const dt_array *a, const dt_array *b)
+{
+    int64_t columns = b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
+    return columns > 0 && dt_array_numel(a) > LARGE_PRODUCT / columns;
+}
+
+typedef dt_status (*product)(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err);
+
+static PyObject *
+call(const py_spec *spec, product multiply, PY_PARAMS)
+{
+    py_args a;
+    if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
+        return NULL;
+    }
+    const dt_array *x = py_arg_array(&a, 0), *y = x == NULL ? NULL : py_arg_array(&a, 1);
+    PyObject *result = y == NULL ? NULL : py_result(&a, 2);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_matmul_is_large(x, y), status, multiply(x, y, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+#define PRODUCT(name, second)                                                                                          \
+    static PyObject *py_##name(PY_PARAMS)                                                                              \
+    {                                                                                                                  \
+        static const py_spec spec = {#name, 2, 2, -1, {"input", second, "out"}};                                       \
+        return call(&spec, dt_##name, self, args, nargs, kwnames);                                                     \
+    }
+PRODUCT(matmul, "other")
+PRODUCT(mm, "mat2")
+PRODUCT(bmm, "mat2")
+PRODUCT(mv, "vec")
+PRODUCT(dot, "tensor")
+PRODUCT(outer, "vec2")
+
+/* input, mat1 (or batch1), mat2 (or batch2), beta, alpha, out */
+static PyObject *
+call_addmm(const py_args *a)
+{
+    double beta = 1, alpha = 1;
+    const dt_array *x[3];
+    for (int i = 0; i < 3; i++) {
+        if ((x[i] = py_arg_array(a, i)) == NULL) {
+            return NULL;
+        }
+    }
+    if (py_arg_float(a, 3, &beta) < 0 || py_arg_float(a, 4, &alpha) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_result(a, 5);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_matmul_is_large(x[1], x[2]), status, dt_addmm(a->op, x[0], x[1], x[2], beta, alpha, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_addmm(PY_PARAMS)
+{
+    PY_PARSE("addmm", 3, 3, "input", "mat1", "mat2", "beta", "alpha", "out")
+    return call_addmm(&a);
+}
+
+static PyObject *
+py_baddbmm(PY_PARAMS)
+{
+    PY_PARSE("baddbmm", 3, 3, "input", "batch1", "batch2", "beta", "alpha", "out")
+    return call_addmm(&a);
+}
+
+static PyObject *
+py_linear(PY_PARAMS)
+{
+    PY_PARSE("linear", 2, 3, "input", "weight", "bias", "out")
+    const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
+    if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_result(&a, 3);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    int64_t rows = weight->ndim > 0 ? weight->shape[0] : 1;
+    PY_CALL(rows > 0 && dt_array_numel(x) > LARGE_PRODUCT / rows, status, dt_linear(x, weight, bias, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+#define RAISES                                                                                                         \
+    "\n\nFloats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,\n" \
+    "DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit."
+
+#define OPS(first, out)                                                                                                \
+    PY_OP(matmul, first ", other" out,                                                                                 \
+          "Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast." RAISES),    \
+        PY_OP(mm, first ", mat2" out, "Matrix product (m, k) @ (k, n), no broadcasting." RAISES),                      \
+        PY_OP(bmm, first ", mat2" out, "Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting." RAISES),     \
+        PY_OP(mv, first ", vec" out, "Matrix (m, k) times vector (k,)." RAISES),                                       \
+        PY_OP(dot, first ", tensor" out, "Inner product of two vectors (k,): 0-dimensional." RAISES),                  \
+        PY_OP(outer, first ", vec2" out, "Outer product of vectors (m,) and (n,): (m, n)." RAISES)
+#define ADD_OPS(first, star, out)                                                                                      \
+    PY_OP(addmm, first ", mat1, mat2" star "beta=1, alpha=1" out,                                                      \
+          "beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n)." RAISES),       \
+        PY_OP(baddbmm, first ", batch1, batch2" star "beta=1, alpha=1" out,                                            \
+              "beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts." RAISES)
+
+PyMethodDef py_matmul_functions[] = {
+    OPS("input", ", *, out=None"),
+    ADD_OPS("input", ", *, ", ", out=None"),
+    PY_OP(linear, "input, weight, bias=None, *, out=None",
+          "input @ weight.T + bias; input (..., k), weight (n, k) or (k,), bias (n,): (..., n)." RAISES),
+    PY_END,
+};
+
+PyMethodDef py_matmul_methods[] = {OPS("$self", ""), ADD_OPS("$self", ", *, ", ""), PY_END};

@@ -1,0 +1,154 @@
+/* module.c: devtensor._C, its state and its initialisation. */
+#include "py.h"
+
+#include <structmember.h>
+
+py_state *
+py_state_of(PyObject *self)
+{
+    return py_is_array(self)       ? PyType_GetModuleState(Py_TYPE(self))
+           : PyModule_Check(self) ? PyModule_GetState(self)
+                                  : PyType_GetModuleState(Py_TYPE(self));
+}
+
+static PyTypeObject *
+pair_type(PyObject *module, const char *name, const char *doc)
+{
+    PyStructSequence_Field fields[] = {
+        {"values", "DeviceArray: the elements."}, {"indices", "DeviceArray of int64: their positions."}, {NULL, NULL}};
+    PyStructSequence_Desc desc = {name, doc, fields, 2};
+    PyTypeObject *type = PyStructSequence_NewType(&desc);
+    if (type != NULL && PyModule_AddObjectRef(module, strrchr(name, '.') + 1, (PyObject *)type) < 0) {
+        Py_CLEAR(type);
+    }
+    return type;
+}
+
+static PyTypeObject *
+plain_type(PyObject *module, PyType_Spec *spec)
+{
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+}
+
+static int
+add_types(PyObject *module, py_state *state)
+{
+    state->dtype_type = plain_type(module, &py_dtype_spec);
+    state->device_type = plain_type(module, &py_device_spec);
+    state->generator_type = plain_type(module, &py_generator_spec);
+    state->array_type = py_array_type_new(module);
+    state->max_type = pair_type(module, "devtensor._C.max_result", "What max(input, dim) returns.");
+    state->min_type = pair_type(module, "devtensor._C.min_result", "What min(input, dim) returns.");
+    if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL || state->array_type == NULL ||
+        state->max_type == NULL || state->min_type == NULL) {
+        return -1;
+    }
+    if (PyModule_AddObjectRef(module, "dtype", (PyObject *)state->dtype_type) < 0 ||
+        PyModule_AddObjectRef(module, "device", (PyObject *)state->device_type) < 0 ||
+        PyModule_AddObjectRef(module, "Generator", (PyObject *)state->generator_type) < 0 ||
+        PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->array_type) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+#define MAX_FUNCTIONS 100
+
+/* The public functions of one family: those with a doc. */
+static int
+add_functions(PyObject *module, const PyMethodDef *table, PyMethodDef *kept)
+{
+    int n = 0;
+    for (; table->ml_name != NULL && n < MAX_FUNCTIONS - 1; table++) {
+        if (table->ml_doc == NULL || table->ml_doc[0] != '\0') {
+            kept[n++] = *table;
+        }
+    }
+    kept[n] = (PyMethodDef){NULL, NULL, 0, NULL};
+    return PyModule_AddFunctions(module, kept);
+}
+
+static int
+module_exec(PyObject *module)
+{
+    py_state *state = PyModule_GetState(module);
+#define PY_FAMILY(name)                                                                                                \
+    static PyMethodDef name[MAX_FUNCTIONS];                                                                            \
+    if (add_functions(module, py_##name##_functions, name) < 0) {                                                      \
+        return -1;                                                                                                     \
+    }
+    PY_FAMILIES(PY_FAMILY)
+#undef PY_FAMILY
+    py_backends_register();
+    if (add_types(module, state) < 0 || py_dtypes_init(module, state) < 0 || py_devices_init(module, state) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static int
+module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    py_state *state = PyModule_GetState(module);
+    Py_VISIT(state->array_type);
+    Py_VISIT(state->dtype_type);
+    Py_VISIT(state->device_type);
+    Py_VISIT(state->generator_type);
+    Py_VISIT(state->max_type);
+    Py_VISIT(state->min_type);
+    Py_VISIT(state->errors);
+    return 0;
+}
+
+static int
+module_clear(PyObject *module)
+{
+    py_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->array_type);
+    Py_CLEAR(state->dtype_type);
+    Py_CLEAR(state->device_type);
+    Py_CLEAR(state->generator_type);
+    Py_CLEAR(state->max_type);
+    Py_CLEAR(state->min_type);
+    Py_CLEAR(state->errors);
+    Py_CLEAR(state->cpu);
+    for (int i = 0; i < DT_NDTYPES; i++) {
+        Py_CLEAR(state->dtypes[i]);
+    }
+    for (int i = 0; i < PY_CACHED_DEVICES; i++) {
+        Py_CLEAR(state->cuda[i]);
+    }
+    return 0;
+}
+
+static void
+module_free(void *module)
+{
+    module_clear(module);
+    py_array_clear_free_list();
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+PyModuleDef py_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "devtensor._C",
+    .m_doc = "The compiled part of devtensor; its public names are those of the package.",
+    .m_size = sizeof(py_state),
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC
+PyInit__C(void)
+{
+    return PyModuleDef_Init(&py_module);
+}

@@ -1,0 +1,307 @@
+/* move.c: what changes device or dtype, or writes values: to, cuda, float, copy_, fill_. */
+#include "py.h"
+
+/* self on device and of dtype: the same object when nothing changes. */
+PyObject *
+py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy)
+{
+    const dt_array *x = py_array_of(self);
+    bool moves = !dt_device_equal(dt_array_device(x), device);
+    if (!copy && !moves && x->dtype == dtype) {
+        return Py_NewRef(self);
+    }
+    PyObject *result = py_array_new(Py_TYPE(self), action);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(moves || py_is_large(x), status, dt_to(x, device, dtype, non_blocking, copy, py_array_of(result), &err));
+    return DT_UNLIKELY(status != DT_OK) ? py_finish(result, status, &err, &self, 1) : result;
+}
+
+/* ---------------------------------------------------------------- to */
+
+typedef struct {
+    dt_device device;
+    dt_dtype dtype;
+    bool has_device, has_dtype;
+} target;
+
+/* object is a device: 1; nothing that is meant so: 0. A text that is no dtype is taken for a device. */
+static int
+parse_device(const py_args *a, PyObject *object, target *t)
+{
+    bool device = PyUnicode_Check(object) || PyLong_Check(object) || Py_TYPE(object) == a->state->device_type;
+    if (!device) {
+        return 0;
+    }
+    t->has_device = true;
+    return py_device(a->state, object, &t->device) < 0 ? -1 : 1;
+}
+
+/* The first positional value: a device, a dtype, another array or None. Returns the number of values used. */
+static int
+parse_first(const py_args *a, target *t)
+{
+    PyObject *first = a->rest[0];
+    if (py_is_array(first)) {
+        *t = (target){dt_array_device(py_array_of(first)), (dt_dtype)py_array_of(first)->dtype, true, true};
+        return 1;
+    }
+    int rc = first == Py_None ? 0 : py_find_dtype(a->state, first, &t->dtype);
+    if (rc != 0) {
+        t->has_dtype = rc > 0;
+        return rc;
+    }
+    if (first != Py_None && (rc = parse_device(a, first, t)) <= 0) {
+        if (rc == 0) {
+            PyErr_Format(PyExc_TypeError, "to(): a device, a dtype or a DeviceArray is needed, not %s", Py_TYPE(first)->tp_name);
+        }
+        return -1;
+    }
+    if (a->nrest < 2 || PyBool_Check(a->rest[1])) {
+        return 1;
+    }
+    if (a->rest[1] != Py_None) {
+        t->has_dtype = true;
+        return py_dtype(a->state, a->rest[1], &t->dtype) < 0 ? -1 : 2;
+    }
+    return 2;
+}
+
+static int
+parse_flag(const py_args *a, Py_ssize_t position, int keyword, bool *out)
+{
+    py_args one = *a;
+    if (position < a->nrest) {
+        if (a->v[keyword] != NULL) {
+            PyErr_Format(PyExc_TypeError, "to() got multiple values for argument '%s'", a->spec->names[keyword]);
+            return -1;
+        }
+        one.v[keyword] = a->rest[position];
+    }
+    return py_arg_bool(&one, keyword, out);
+}
+
+enum { TO_DEVICE = 2, TO_DTYPE, TO_NON_BLOCKING, TO_COPY };
+
+static int
+parse_to(const py_args *a, target *t, bool *non_blocking, bool *copy)
+{
+    int used = a->nrest > 0 ? parse_first(a, t) : 0;
+    if (used < 0) {
+        return -1;
+    }
+    if (a->nrest > used + 2) {
+        PyErr_Format(PyExc_TypeError, "to() takes at most %d positional arguments but %zd were given", used + 2, a->nrest);
+        return -1;
+    }
+    if ((t->has_device && a->v[TO_DEVICE] != NULL) || (t->has_dtype && a->v[TO_DTYPE] != NULL)) {
+        PyErr_Format(PyExc_TypeError, "to() got multiple values for argument '%s'", t->has_device && a->v[TO_DEVICE] ? "device" : "dtype");
+        return -1;
+    }
+    if (py_arg_device(a, TO_DEVICE, &t->device) < 0 || py_arg_dtype(a, TO_DTYPE, &t->dtype) < 0) {
+        return -1;
+    }
+    return parse_flag(a, used, TO_NON_BLOCKING, non_blocking) < 0 || parse_flag(a, used + 1, TO_COPY, copy) < 0 ? -1 : 0;
+}
+
+static PyObject *
+py_to(PY_PARAMS)
+{
+    PY_PARSE_REST("to", 1, 2, 1, "input", "", "device", "dtype", "non_blocking", "copy")
+    const dt_array *x = py_array_of(self);
+    target t = {dt_array_device(x), (dt_dtype)x->dtype, false, false};
+    bool non_blocking = false, copy = false;
+    if (parse_to(&a, &t, &non_blocking, &copy) < 0) {
+        return NULL;
+    }
+    return py_convert(self, "to", t.device, t.dtype, non_blocking, copy);
+}
+
+/* ---------------------------------------------------------------- to one device or dtype */
+
+static PyObject *
+py_cuda(PY_PARAMS)
+{
+    PY_PARSE("cuda", 1, 3, "input", "device", "non_blocking")
+    dt_device device = {DT_CUDA, dt_current_device()};
+    bool non_blocking = false;
+    if (py_arg_device(&a, 1, &device) < 0 || py_arg_bool(&a, 2, &non_blocking) < 0) {
+        return NULL;
+    }
+    if (device.type != DT_CUDA) {
+        return py_refuse(a.state, DT_EVALUE, "invalid-device", "cuda", "cuda(): Invalid device, must be cuda device");
+    }
+    return py_convert(self, "cuda", device, (dt_dtype)py_array_of(self)->dtype, non_blocking, false);
+}
+
+static PyObject *
+py_cpu(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return py_convert(self, "cpu", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
+}
+
+#define CASTS(X)                                                                                                       \
+    X(float, FLOAT32, "float32")                                                                                       \
+    X(double, FLOAT64, "float64")                                                                                      \
+    X(half, FLOAT16, "float16")                                                                                        \
+    X(bfloat16, BFLOAT16, "bfloat16")                                                                                  \
+    X(int, INT32, "int32")                                                                                             \
+    X(long, INT64, "int64")                                                                                            \
+    X(short, INT16, "int16")                                                                                           \
+    X(char, INT8, "int8")                                                                                              \
+    X(byte, UINT8, "uint8")                                                                                            \
+    X(bool, BOOL, "bool")
+
+#define DEFINE(name, dtype, text)                                                                                      \
+    static PyObject *cast_##dtype(PyObject *self, PyObject *Py_UNUSED(ignored))                                        \
+    {                                                                                                                  \
+        return py_convert(self, #name, dt_array_device(py_array_of(self)), DT_##dtype, false, false);                  \
+    }
+CASTS(DEFINE)
+#undef DEFINE
+
+static PyObject *
+call_cast(const py_args *a)
+{
+    dt_dtype dtype = DT_FLOAT32;
+    bool copy = false;
+    if (!py_given(a->v[1])) {
+        py_arg_wrong(a, 1, "a dtype");
+        return NULL;
+    }
+    if (py_arg_dtype(a, 1, &dtype) < 0 || (a->spec->names[2] != NULL && py_arg_bool(a, 2, &copy) < 0)) {
+        return NULL;
+    }
+    return py_convert(a->v[0], a->op, dt_array_device(py_array_of(a->v[0])), dtype, false, copy);
+}
+
+static PyObject *
+py_astype(PY_PARAMS)
+{
+    PY_PARSE("astype", 2, 2, "input", "dtype", "copy")
+    return call_cast(&a);
+}
+
+static PyObject *
+py_type(PY_PARAMS)
+{
+    PY_PARSE("type", 2, 2, "input", "dtype")
+    return call_cast(&a);
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static PyObject *
+py_pin_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    const dt_array *x = py_array_of(self);
+    if (x->storage->flags & DT_STORAGE_PINNED) {
+        return Py_NewRef(self);
+    }
+    dt_error err;
+    dt_status status;
+    PyObject *result = py_array_new(Py_TYPE(self), "pin_memory");
+    if (result == NULL) {
+        return NULL;
+    }
+    PY_CALL(true, status, dt_pin(x, py_array_of(result), &err));
+    return py_finish(result, status, &err, &self, 1);
+}
+
+static PyObject *
+py_contiguous(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    const dt_array *x = py_array_of(self);
+    if (dt_array_is_contiguous(x)) {
+        return Py_NewRef(self);
+    }
+    dt_error err;
+    dt_status status;
+    PyObject *result = py_array_new(Py_TYPE(self), "contiguous");
+    if (result == NULL) {
+        return NULL;
+    }
+    PY_CALL(py_is_large(x), status, dt_contiguous(x, py_array_of(result), &err));
+    return py_finish(result, status, &err, &self, 1);
+}
+
+static PyObject *
+py_copy_(PY_PARAMS)
+{
+    PY_PARSE("copy_", 2, 3, "input", "src", "non_blocking")
+    bool non_blocking = false;
+    dt_array *x = py_array_of(self);
+    const dt_array *src = py_arg_array(&a, 1);
+    if (src == NULL || py_arg_bool(&a, 2, &non_blocking) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    bool moves = !dt_device_equal(dt_array_device(x), dt_array_device(src));
+    PY_CALL(moves || py_is_large(x), status, dt_copy_into("copy_", x, src, true, non_blocking, &err));
+    return py_done(&a, Py_NewRef(self), status, &err);
+}
+
+static PyObject *
+py_fill_(PY_PARAMS)
+{
+    PY_PARSE("fill_", 2, 2, "input", "value")
+    dt_array *x = py_array_of(self);
+    dt_scalar value = {0};
+    dt_error err;
+    dt_status status;
+    if (py_is_array(a.v[1]) && py_array_of(a.v[1])->ndim == 0) {
+        PY_CALL(py_is_large(x), status, dt_copy_into("fill_", x, py_array_of(a.v[1]), false, false, &err));
+    } else if (!py_given(a.v[1])) {
+        py_arg_wrong(&a, 1, "a number");
+        return NULL;
+    } else if (py_arg_scalar(&a, 1, &value) < 0) {
+        return NULL;
+    } else {
+        PY_CALL(py_is_large(x), status, dt_fill("fill_", x, &value, &err));
+    }
+    return py_done(&a, Py_NewRef(self), status, &err);
+}
+
+static PyObject *
+py_zero_(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    const dt_scalar zero = dt_scalar_int(0);
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(py_array_of(self)), status, dt_fill("zero_", py_array_of(self), &zero, &err));
+    return py_finish(Py_NewRef(self), status, &err, &self, 1);
+}
+
+#define METHOD(name, doc) {#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc}
+#define SAME "Returns self when nothing changes. "
+#define NO_DEVICE "Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full."
+
+PyMethodDef py_move_functions[] = {PY_END};
+
+PyMethodDef py_move_methods[] = {
+    {"to", PY_CAST(py_to), METH_FASTCALL | METH_KEYWORDS,
+     "to($self, *args, device=None, dtype=None, non_blocking=False, copy=False)\n--\n\n"
+     "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
+     "The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to the range.\n" NO_DEVICE},
+    PY_OP(cuda, "$self, device=None, non_blocking=False", "Moves to a CUDA device, the current one by default.\n\n" SAME NO_DEVICE),
+    METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),
+#define CAST(name, dtype, text) {#name, cast_##dtype, METH_NOARGS, #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME},
+    CASTS(CAST)
+#undef CAST
+    PY_OP(astype, "$self, dtype, *, copy=False", "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
+    PY_OP(type, "$self, dtype", "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
+    METHOD(pin_memory, "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
+                       "Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
+    METHOD(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
+    PY_OP(copy_, "$self, src, non_blocking=False",
+          "Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.\n\n"
+          "Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only."),
+    PY_OP(fill_, "$self, value", "Sets every element to a number, or to a 0-dimensional array on the same device.\n\n"
+                                 "Returns self. Raises RuntimeError where self is read-only or value does not fit."),
+    METHOD(zero_, "Sets every element to 0.\n\nReturns self. Raises RuntimeError where self is read-only."),
+    PY_END,
+};

@@ -1,0 +1,258 @@
+/* py.h: the front. The only room with Python.h: types, argument parsing, exceptions, provenance, interchange, the GIL.
+ *
+ * Every op is one C function, a builtin of the module and a method of DeviceArray alike: as a method self is the first
+ * parameter, as a function self is the module. */
+#ifndef DT_PY_H
+#define DT_PY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "../core/devtensor.h"
+
+#define PY_CACHED_DEVICES 16
+#define PY_MAX_ARGS 12
+
+typedef struct {
+    PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *max_type, *min_type;
+    PyObject *dtypes[DT_NDTYPES];
+    PyObject *cpu;
+    PyObject *cuda[PY_CACHED_DEVICES];
+    PyObject *errors; /* devtensor._errors, imported when first needed */
+} py_state;
+
+extern PyModuleDef py_module;
+
+/* The state of the module that self belongs to; self is the module or an instance of one of its types. */
+py_state *py_state_of(PyObject *self);
+
+/* ---------------------------------------------------------------- DeviceArray: device_array.c, origin.c */
+
+/* Where an array was made: worked out only when someone asks. */
+typedef struct {
+    PyObject *code;
+    int instruction;
+    const char *action;
+} py_origin;
+
+typedef struct {
+    PyObject_HEAD
+    dt_array array;
+    PyObject *weakrefs;
+    py_origin origin;
+} py_array;
+
+void py_array_dealloc(PyObject *self);
+
+/* DeviceArray has no subclasses, so its deallocator tells it from everything else. */
+static inline bool
+py_is_array(PyObject *object)
+{
+    return Py_TYPE(object)->tp_dealloc == py_array_dealloc;
+}
+
+static inline dt_array *
+py_array_of(PyObject *object)
+{
+    return &((py_array *)object)->array;
+}
+
+/* An empty array (no storage yet) made by action, from a free list. */
+PyObject *py_array_new(PyTypeObject *type, const char *action);
+/* result if status is DT_OK; else result is released and the exception raised. operands: see py_raise. */
+PyObject *py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
+void py_array_clear_free_list(void);
+
+void py_origin_record(py_origin *origin, const char *action);
+PyObject *py_origin_resolve(py_state *state, const py_origin *origin);
+
+/* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
+
+extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec;
+PyTypeObject *py_array_type_new(PyObject *module);
+int py_dtypes_init(PyObject *module, py_state *state);
+int py_devices_init(PyObject *module, py_state *state);
+
+PyObject *py_dtype_object(py_state *state, dt_dtype dtype);
+PyObject *py_device_object(py_state *state, dt_device device);
+PyObject *py_shape_tuple(int ndim, const int64_t *shape);
+/* A Python bool, int or float. */
+PyObject *py_scalar_object(const dt_scalar *value);
+/* NumPy's descriptor for dtype; bfloat16 is ml_dtypes'. */
+PyObject *py_numpy_dtype(dt_dtype dtype);
+/* The generator in object, or the default one for None. */
+dt_generator *py_to_generator(py_state *state, const char *op, PyObject *object);
+
+/* ---------------------------------------------------------------- arguments: args.c, convert.c */
+
+typedef struct {
+    const char *op;
+    int required;   /* how many must be given */
+    int positional; /* how many may be given without their name */
+    int varargs;    /* the parameter that takes all further positional values, or -1 */
+    const char *names[PY_MAX_ARGS + 1];
+} py_spec;
+
+typedef struct {
+    py_state *state;
+    PyTypeObject *type; /* DeviceArray */
+    const char *op;
+    const py_spec *spec;
+    PyObject *v[PY_MAX_ARGS]; /* borrowed; NULL: not given */
+    PyObject *const *rest;    /* the values for spec->varargs */
+    Py_ssize_t nrest;
+} py_args;
+
+int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, py_args *out);
+
+#define PY_PARAMS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
+
+#define PY_PARSE_REST(op_, required_, positional_, varargs_, ...)                                                      \
+    static const py_spec spec_ = {op_, required_, positional_, varargs_, {__VA_ARGS__}};                               \
+    py_args a;                                                                                                         \
+    if (py_parse(&spec_, self, args, nargs, kwnames, &a) < 0) {                                                        \
+        return NULL;                                                                                                   \
+    }
+#define PY_PARSE(op_, required_, positional_, ...) PY_PARSE_REST(op_, required_, positional_, -1, __VA_ARGS__)
+
+#define PY_CAST(function) ((PyCFunction)(void (*)(void))(function))
+#define PY_OP(name, signature, doc)                                                                                    \
+    {#name, PY_CAST(py_##name), METH_FASTCALL | METH_KEYWORDS, #name "(" signature ")\n--\n\n" doc}
+#define PY_END                                                                                                         \
+    {                                                                                                                  \
+        NULL, NULL, 0, NULL                                                                                            \
+    }
+
+static inline bool
+py_given(PyObject *object)
+{
+    return object != NULL && object != Py_None;
+}
+
+/* Parameter i of a as ...; what is optional stays as it is when not given or None. -1 with an exception set. */
+const dt_array *py_arg_array(const py_args *a, int i);
+int py_arg_optional_array(const py_args *a, int i, const dt_array **out);
+/* An array that shall be written (out=): NULL with no exception when not given. */
+int py_arg_out(const py_args *a, int i, PyObject **out);
+int py_arg_int(const py_args *a, int i, int64_t *out);
+int py_arg_pair(const py_args *a, int i, int64_t out[2]);
+int py_arg_float(const py_args *a, int i, double *out);
+int py_arg_scalar(const py_args *a, int i, dt_scalar *out);
+int py_arg_bool(const py_args *a, int i, bool *out);
+int py_arg_dtype(const py_args *a, int i, dt_dtype *out);
+int py_arg_device(const py_args *a, int i, dt_device *out);
+/* An int or a sequence of ints; at most DT_MAX_NDIM. None gives n = -1. */
+int py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM]);
+/* Sizes given one by one, or as one sequence. */
+int py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM]);
+/* Raises the TypeError that parameter i is not a wanted. */
+int py_arg_wrong(const py_args *a, int i, const char *wanted);
+/* requires_grad= and the like: only False or None. */
+int py_arg_no_grad(const py_args *a, int i);
+
+int py_int(const char *op, const char *name, PyObject *object, int64_t *out);
+/* 1: a Python or NumPy number; 0: something else; -1: an exception. */
+int py_scalar(PyObject *object, dt_scalar *out);
+bool py_is_ndarray(PyObject *object);
+int py_dtype(py_state *state, PyObject *object, dt_dtype *out);
+int py_device(py_state *state, PyObject *object, dt_device *out);
+/* 1: object names a dtype; 0: not; -1: an exception. */
+int py_find_dtype(py_state *state, PyObject *object, dt_dtype *out);
+
+/* ---------------------------------------------------------------- exceptions: errors.c */
+
+/* Raises err and returns NULL. operands are the Python objects whose arrays err may name (also inside tuples). */
+PyObject *py_raise(py_state *state, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
+PyObject *py_raise_args(const py_args *a, const dt_error *err);
+/* A refusal that no array explains. */
+PyObject *py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...) DT_PRINTF(5, 6);
+/* HostAccessError: NumPy and a DeviceArray in one operator. */
+PyObject *py_refuse_numpy(py_state *state, const char *op);
+/* HostAccessError: the memory of x is not the host's. */
+PyObject *py_refuse_host_access(py_state *state, const char *op, const dt_array *x);
+/* An attribute of devtensor._errors; a new reference. */
+PyObject *py_errors_get(py_state *state, const char *name);
+
+/* ---------------------------------------------------------------- the GIL */
+
+#define PY_LARGE 50000
+
+static inline bool
+py_is_large(const dt_array *a)
+{
+    return DT_UNLIKELY(dt_array_numel(a) > PY_LARGE);
+}
+
+static inline bool
+py_on_device(const dt_array *a)
+{
+    return a->storage->device.type != DT_CPU;
+}
+
+/* status = call, without the GIL when release is true. */
+#define PY_CALL(release, status, call)                                                                                 \
+    do {                                                                                                               \
+        if (DT_UNLIKELY(release)) {                                                                                    \
+            PyThreadState *thread_ = PyEval_SaveThread();                                                              \
+            (status) = (call);                                                                                         \
+            PyEval_RestoreThread(thread_);                                                                             \
+        } else {                                                                                                       \
+            (status) = (call);                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
+/* ---------------------------------------------------------------- used across files */
+
+/* One element to a Python number; op is for the message. */
+PyObject *py_item_object(py_state *state, const char *op, PyObject *array);
+/* A new array on the host from nested sequences, numbers, NumPy arrays or a DeviceArray. dtype < 0: found out. */
+PyObject *py_array_from_object(py_state *state, const char *action, PyObject *object, int dtype, dt_device device, bool has_device, bool copy);
+/* A view of the memory of a NumPy array that keeps it alive. */
+PyObject *py_wrap_ndarray(py_state *state, const char *action, PyObject *ndarray);
+/* Whether object is a NumPy array that can be wrapped as it is; else *native is a copy of it that can. */
+PyObject *py_ndarray_native(PyObject *ndarray);
+PyObject *py_numpy_object(PyObject *self);
+PyObject *py_repr(PyObject *self);
+PyObject *py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy);
+PyObject *py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b);
+int py_buffer_get(PyObject *self, Py_buffer *view, int flags);
+void py_buffer_release(PyObject *self, Py_buffer *view);
+
+/* Where a's op writes: out= if that was given (parameter i), else a new array. A new reference. */
+PyObject *py_result(const py_args *a, int i);
+/* The result of a, or its exception. */
+static inline PyObject *
+py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *err)
+{
+    return DT_UNLIKELY(status != DT_OK) ? py_finish(result, status, err, a->v, PY_MAX_ARGS) : result;
+}
+/* Whether the product is worth a release of the GIL. */
+bool py_matmul_is_large(const dt_array *a, const dt_array *b);
+void py_backends_register(void);
+
+/* Tables of the families: functions of the module, methods of DeviceArray. */
+#define PY_FAMILIES(X)                                                                                                 \
+    X(unary)                                                                                                           \
+    X(binary)                                                                                                          \
+    X(compare)                                                                                                         \
+    X(reduce)                                                                                                          \
+    X(shape)                                                                                                           \
+    X(join)                                                                                                            \
+    X(matmul)                                                                                                          \
+    X(conv)                                                                                                            \
+    X(attributes)                                                                                                      \
+    X(move)                                                                                                            \
+    X(create)                                                                                                          \
+    X(random)                                                                                                          \
+    X(interchange)                                                                                                     \
+    X(settings)                                                                                                        \
+    X(cuda)
+
+#define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];
+PY_FAMILIES(PY_FAMILY)
+#undef PY_FAMILY
+
+/* Parts that several files fill in. */
+extern PyType_Slot py_number_slots[], py_index_slots[];
+
+#endif

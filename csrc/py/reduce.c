@@ -1,0 +1,205 @@
+/* reduce.c: reductions, softmax, and max and min with their three meanings. */
+#include "py.h"
+
+static PyObject *
+reduce(const py_args *a, dt_reduce_op op, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype)
+{
+    PyObject *result = py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_reduce(op, a->op, x, ndims, dims, keepdim, dtype, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+/* input, dim=None, keepdim=False, dtype=None; an empty dim means all, as in PyTorch. */
+static PyObject *
+call(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
+{
+    py_args a;
+    if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
+        return NULL;
+    }
+    int ndims;
+    int64_t dims[DT_MAX_NDIM];
+    bool keepdim = false;
+    dt_dtype dtype = DT_NDTYPES;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0 || py_arg_dtype(&a, 3, &dtype) < 0) {
+        return NULL;
+    }
+    return reduce(&a, op, x, ndims == 0 ? -1 : ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype);
+}
+
+#define REDUCTION_NAMES_SUM {"input", "dim", "keepdim", "dtype"}
+#define REDUCTION_NAMES_FLOAT {"input", "dim", "keepdim", "dtype"}
+#define REDUCTION_NAMES_SAME {"input", "dim", "keepdim"}
+#define REDUCTION_NAMES_ARG {"input", "dim", "keepdim"}
+#define REDUCTION_NAMES_TEST {"input", "dim", "keepdim"}
+
+#define DT_REDUCE(name, kind, ...)                                                                                     \
+    static PyObject *py_##name(PY_PARAMS)                                                                              \
+    {                                                                                                                  \
+        static const py_spec spec = {#name, 1, 3, -1, REDUCTION_NAMES_##kind};                                         \
+        return call(&spec, DT_REDUCE_##name, self, args, nargs, kwnames);                                              \
+    }
+#include "../core/reductions.def"
+#undef DT_REDUCE
+
+/* ---------------------------------------------------------------- max, min */
+
+typedef struct {
+    dt_reduce_op values, indices;
+    dt_binary_op binary;
+} extremum;
+
+static PyObject *
+values_and_indices(const py_args *a, const extremum *e, PyTypeObject *type)
+{
+    int64_t dim = 0;
+    bool keepdim = false;
+    const dt_array *x = py_arg_array(a, 0);
+    if (x == NULL || py_arg_int(a, 1, &dim) < 0 || py_arg_bool(a, 2, &keepdim) < 0) {
+        return NULL;
+    }
+    PyObject *values = reduce(a, e->values, x, 1, &dim, keepdim, -1);
+    PyObject *indices = values == NULL ? NULL : reduce(a, e->indices, x, 1, &dim, keepdim, -1);
+    PyObject *result = indices == NULL ? NULL : PyStructSequence_New(type);
+    if (result == NULL) {
+        Py_XDECREF(values);
+        Py_XDECREF(indices);
+        return NULL;
+    }
+    PyStructSequence_SetItem(result, 0, values);
+    PyStructSequence_SetItem(result, 1, indices);
+    return result;
+}
+
+/* max(x), max(x, dim, keepdim=False), max(x, other) */
+static PyObject *
+call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
+{
+    PyObject *second = py_given(a->v[3]) ? a->v[3] : a->v[1];
+    const dt_array *x = py_arg_array(a, 0);
+    if (x == NULL) {
+        return NULL;
+    }
+    if (!py_given(second)) {
+        return reduce(a, e->values, x, -1, NULL, false, -1);
+    }
+    if (!py_is_array(second)) {
+        return values_and_indices(a, e, type);
+    }
+    PyObject *result = py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_binary(e->binary, a->op, x, py_array_of(second), NULL, NULL, false, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_max(PY_PARAMS)
+{
+    PY_PARSE("max", 1, 3, "input", "dim", "keepdim", "other")
+    return call_extremum(&a, &(extremum){DT_REDUCE_amax, DT_REDUCE_argmax, DT_BINARY_maximum}, a.state->max_type);
+}
+
+static PyObject *
+py_min(PY_PARAMS)
+{
+    PY_PARSE("min", 1, 3, "input", "dim", "keepdim", "other")
+    return call_extremum(&a, &(extremum){DT_REDUCE_amin, DT_REDUCE_argmin, DT_BINARY_minimum}, a.state->min_type);
+}
+
+/* ---------------------------------------------------------------- softmax */
+
+static PyObject *
+call_softmax(const py_args *a, bool log)
+{
+    int64_t dim = 0;
+    dt_dtype dtype = DT_NDTYPES;
+    const dt_array *x = py_arg_array(a, 0);
+    if (x == NULL || py_arg_dtype(a, 2, &dtype) < 0) {
+        return NULL;
+    }
+    if (!py_given(a->v[1])) {
+        py_arg_wrong(a, 1, "int");
+        return NULL;
+    }
+    if (py_arg_int(a, 1, &dim) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_softmax(a->op, x, dim, log, dtype == DT_NDTYPES ? -1 : (int)dtype, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_softmax(PY_PARAMS)
+{
+    PY_PARSE("softmax", 2, 2, "input", "dim", "dtype")
+    return call_softmax(&a, false);
+}
+
+static PyObject *
+py_log_softmax(PY_PARAMS)
+{
+    PY_PARSE("log_softmax", 2, 2, "input", "dim", "dtype")
+    return call_softmax(&a, true);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+#define SHAPES                                                                                                         \
+    "dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.\n"                 \
+    "Raises IndexError for a dim that is not there"
+#define KIND_SUM SHAPES ". Ints and bool give int64, floats their own dtype, or dtype."
+#define KIND_FLOAT SHAPES ", DTypeMismatchError for ints and bool (dtype= casts first)."
+#define KIND_SAME SHAPES ", ShapeMismatchError where there is no element to choose from. The result has the dtype of input."
+#define KIND_ARG SHAPES ", ShapeMismatchError where there is no element to choose from. The result is int64."
+#define KIND_TEST SHAPES ". The result is bool."
+#define SIGNATURE_SUM ", dim=None, keepdim=False, *, dtype=None"
+#define SIGNATURE_FLOAT SIGNATURE_SUM
+#define SIGNATURE_SAME ", dim=None, keepdim=False"
+#define SIGNATURE_ARG SIGNATURE_SAME
+#define SIGNATURE_TEST SIGNATURE_SAME
+
+#define EXTREMUM_DOC(word, function)                                                                                   \
+    "The " word " element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,\n"   \
+    "the " word " of each pair, as " function ".\n\n"                                                                  \
+    "values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a\n" \
+    "dim that is not there, ShapeMismatchError where there is no element to choose from."
+#define SOFTMAX_DOC(formula)                                                                                           \
+    formula " over dim, without overflow.\n\n"                                                                         \
+    "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,\n"      \
+    "DTypeMismatchError for ints and bool."
+
+#define OPS(first)                                                                                                     \
+    PY_OP(max, first ", dim=None, keepdim=False, *, other=None", EXTREMUM_DOC("largest", "maximum")),                  \
+        PY_OP(min, first ", dim=None, keepdim=False, *, other=None", EXTREMUM_DOC("smallest", "minimum")),             \
+        PY_OP(softmax, first ", dim, *, dtype=None", SOFTMAX_DOC("exp(x) / sum(exp(x))")),                             \
+        PY_OP(log_softmax, first ", dim, *, dtype=None", SOFTMAX_DOC("x - log(sum(exp(x)))")), PY_END
+
+PyMethodDef py_reduce_functions[] = {
+#define DT_REDUCE(name, kind, identity, step, finish, doc) PY_OP(name, "input" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
+#include "../core/reductions.def"
+#undef DT_REDUCE
+    OPS("input"),
+};
+
+PyMethodDef py_reduce_methods[] = {
+#define DT_REDUCE(name, kind, identity, step, finish, doc) PY_OP(name, "$self" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
+#include "../core/reductions.def"
+#undef DT_REDUCE
+    OPS("$self"),
+};

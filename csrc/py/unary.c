@@ -1,0 +1,252 @@
+/* unary.c: functions of one array, element by element; all but gelu and clamp come from elementwise.def. */
+#include "../core/check.h"
+#include "py.h"
+
+typedef struct {
+    py_spec spec;
+    dt_unary_op op;
+    const char *name; /* without the underscore of the in-place form */
+    int nparams;
+    double defaults[2];
+} unary_op;
+
+static PyObject *
+call(const unary_op *u, bool in_place, PY_PARAMS)
+{
+    py_args a;
+    if (py_parse(&u->spec, self, args, nargs, kwnames, &a) < 0) {
+        return NULL;
+    }
+    dt_params params;
+    for (int i = 0; i < 2; i++) {
+        dt_scalar value = dt_scalar_float(u->defaults[i]);
+        if (i < u->nparams && py_arg_scalar(&a, 1 + i, &value) < 0) {
+            return NULL;
+        }
+        params.f[i] = value.f;
+        params.i[i] = value.i;
+    }
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL) {
+        return NULL;
+    }
+    PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 1 + u->nparams);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_unary(u->op, u->name, x, &params, in_place, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+/* What (count, name, default, ...) of the .def means for the names, the defaults and the signature. */
+#define NAMES(n, ...) NAMES_##n(__VA_ARGS__)
+#define NAMES_0(...) {"input", "out"}
+#define NAMES_1(p, d) {"input", p, "out"}
+#define NAMES_2(p, d, q, e) {"input", p, q, "out"}
+#define DEFAULTS(n, ...) DEFAULTS_##n(__VA_ARGS__)
+#define DEFAULTS_0(...) {0, 0}
+#define DEFAULTS_1(p, d) {d, 0}
+#define DEFAULTS_2(p, d, q, e) {d, e}
+#define COUNT(n, ...) n
+#define SIGNATURE(n, ...) SIGNATURE_##n(__VA_ARGS__)
+#define SIGNATURE_0(...) ""
+#define SIGNATURE_1(p, d) ", " p "=" #d
+#define SIGNATURE_2(p, d, q, e) ", " p "=" #d ", " q "=" #e
+
+#define DT_UNARY(name_, kind, i, f, params, doc)                                                                       \
+    static const unary_op op_##name_ = {                                                                               \
+        {#name_, 1, 1 + COUNT params, -1, NAMES params}, DT_UNARY_##name_, #name_, COUNT params, DEFAULTS params};     \
+    static PyObject *py_##name_(PY_PARAMS)                                                                             \
+    {                                                                                                                  \
+        return call(&op_##name_, false, self, args, nargs, kwnames);                                                   \
+    }                                                                                                                  \
+    static PyObject *py_##name_##_(PY_PARAMS)                                                                          \
+    {                                                                                                                  \
+        return call(&op_##name_, true, self, args, nargs, kwnames);                                                    \
+    }
+#include "../core/elementwise.def"
+#undef DT_UNARY
+
+/* ---------------------------------------------------------------- gelu */
+
+static PyObject *
+py_gelu(PY_PARAMS)
+{
+    PY_PARSE("gelu", 1, 1, "input", "approximate", "out")
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL) {
+        return NULL;
+    }
+    bool is_tanh = false;
+    if (py_given(a.v[1])) {
+        if (!PyUnicode_Check(a.v[1])) {
+            py_arg_wrong(&a, 1, "str");
+            return NULL;
+        }
+        is_tanh = PyUnicode_CompareWithASCIIString(a.v[1], "tanh") == 0;
+        if (!is_tanh && PyUnicode_CompareWithASCIIString(a.v[1], "none") != 0) {
+            return py_refuse(a.state, DT_EVALUE, "invalid-argument", "gelu", "approximate argument must be either none or tanh.");
+        }
+    }
+    PyObject *result = py_result(&a, 2);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status,
+            dt_unary(is_tanh ? DT_UNARY_gelu_tanh : DT_UNARY_gelu_erf, "gelu", x, NULL, false, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+/* ---------------------------------------------------------------- clamp */
+
+typedef struct {
+    const dt_array *array; /* NULL: scalar, if given */
+    dt_scalar scalar;
+    bool given;
+} bound;
+
+static int
+parse_bound(const py_args *a, int i, bound *out)
+{
+    *out = (bound){0};
+    if (!py_given(a->v[i])) {
+        return 0;
+    }
+    out->given = true;
+    if (py_is_array(a->v[i])) {
+        out->array = py_array_of(a->v[i]);
+        return 0;
+    }
+    int rc = py_scalar(a->v[i], &out->scalar);
+    return rc == 0 ? py_arg_wrong(a, i, "a number or DeviceArray") : rc < 0 ? -1 : 0;
+}
+
+static dt_status
+apply_bound(dt_binary_op op, const dt_array *x, const bound *b, dt_array *out, dt_error *err)
+{
+    return dt_binary(op, "clamp", x, b->array, b->array == NULL ? &b->scalar : NULL, NULL, false, out, err);
+}
+
+/* One pass where both bounds are numbers in order and x is a float array, else maximum, then minimum. */
+static dt_status
+clamp(const dt_array *x, const bound *low, const bound *high, dt_array *out, dt_error *err)
+{
+    if (low->given && high->given && low->array == NULL && high->array == NULL && low->scalar.f <= high->scalar.f &&
+        dt_is_float((dt_dtype)x->dtype)) {
+        dt_params params = {{low->scalar.f, high->scalar.f}, {low->scalar.i, high->scalar.i}};
+        return dt_unary(DT_UNARY_hardtanh, "clamp", x, &params, false, out, err);
+    }
+    if (!low->given) {
+        return apply_bound(DT_BINARY_minimum, x, high, out, err);
+    }
+    if (!high->given) {
+        return apply_bound(DT_BINARY_maximum, x, low, out, err);
+    }
+    dt_array raised = DT_ARRAY_EMPTY;
+    DT_TRY(apply_bound(DT_BINARY_maximum, x, low, &raised, err));
+    dt_status status = apply_bound(DT_BINARY_minimum, &raised, high, out, err);
+    dt_array_clear(&raised);
+    return status;
+}
+
+static dt_status
+clamp_in_place(dt_array *x, const bound *low, const bound *high, dt_error *err)
+{
+    dt_array limited = DT_ARRAY_EMPTY;
+    DT_TRY(clamp(x, low, high, &limited, err));
+    const dt_operand in[] = {{"input", x, -1}, {"min", low->array, -1}, {"max", high->array, -1}};
+    dt_status status = dt_check_in_place("clamp", in, 3, (dt_dtype)limited.dtype, limited.ndim, limited.shape, err);
+    if (status == DT_OK) {
+        status = dt_copy_into("clamp", x, &limited, false, false, err);
+    }
+    dt_array_clear(&limited);
+    return status;
+}
+
+static PyObject *
+call_clamp(bool in_place, PY_PARAMS)
+{
+    PY_PARSE("clamp", 1, 3, "input", "min", "max", "out")
+    bound low, high;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || parse_bound(&a, 1, &low) < 0 || parse_bound(&a, 2, &high) < 0) {
+        return NULL;
+    }
+    if (!low.given && !high.given) {
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "clamp", "clamp: At least one of 'min' or 'max' must not be None");
+    }
+    PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 3);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    dt_array *out = py_array_of(result);
+    PY_CALL(py_is_large(x), status, in_place ? clamp_in_place(out, &low, &high, &err) : clamp(x, &low, &high, out, &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py_clamp(PY_PARAMS)
+{
+    return call_clamp(false, self, args, nargs, kwnames);
+}
+
+static PyObject *
+py_clamp_(PY_PARAMS)
+{
+    return call_clamp(true, self, args, nargs, kwnames);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+#define RAISES "Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,\n" \
+               "DeviceMismatchError for an out on another device."
+#define KIND_ARITH "The result has the shape and the dtype of input; every dtype but bool. "
+#define KIND_FLOAT "The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. "
+#define KIND_ROUND "The result has the shape and the dtype of input; floats and ints. "
+#define KIND_BITS "The result has the shape and the dtype of input; ints and bool. "
+#define KIND_TEST "The result is bool and has the shape of input; every dtype. "
+#define KIND_FTEST KIND_TEST
+
+#define IN_PLACE_DOC(name, signature, doc) #name "_($self" signature ")\n--\n\n" doc "\n\nIn place: self keeps device, dtype and shape, and is returned. "
+#define IN_PLACE_ARITH(name, signature, doc) IN_PLACE_DOC(name, signature, doc) KIND_ARITH
+#define IN_PLACE_FLOAT(name, signature, doc) IN_PLACE_DOC(name, signature, doc) "Floats only."
+#define IN_PLACE_ROUND(name, signature, doc) IN_PLACE_DOC(name, signature, doc) KIND_ROUND
+#define IN_PLACE_BITS(name, signature, doc) IN_PLACE_DOC(name, signature, doc) KIND_BITS
+#define IN_PLACE_TEST(name, signature, doc) IN_PLACE_DOC(name, signature, doc) KIND_TEST
+#define IN_PLACE_FTEST(name, signature, doc) ""
+
+#define FLAGS METH_FASTCALL | METH_KEYWORDS
+#define DOC(doc, text) (sizeof(doc) == 1 ? "" : (text))
+#define CLAMP_DOC                                                                                                      \
+    "Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.\n\n"      \
+    "The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,\n"   \
+    "DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool."
+#define GELU_DOC "x times the normal distribution's cumulative function; approximate is \"none\" or \"tanh\".\n\n" KIND_FLOAT RAISES
+
+PyMethodDef py_unary_functions[] = {
+#define DT_UNARY(name, kind, i, f, params, doc)                                                                        \
+    {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "(input" SIGNATURE params ", *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
+#include "../core/elementwise.def"
+#undef DT_UNARY
+    PY_OP(gelu, "input, *, approximate='none', out=None", GELU_DOC),
+    PY_OP(clamp, "input, min=None, max=None, *, out=None", CLAMP_DOC),
+    PY_END,
+};
+
+PyMethodDef py_unary_methods[] = {
+#define DT_UNARY(name, kind, i, f, params, doc)                                                                        \
+    {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "($self" SIGNATURE params ")\n--\n\n" doc "\n\n" KIND_##kind RAISES)},  \
+    {#name "_", PY_CAST(py_##name##_), FLAGS, DOC(doc, IN_PLACE_##kind(name, SIGNATURE params, doc))},
+#include "../core/elementwise.def"
+#undef DT_UNARY
+    PY_OP(gelu, "$self, *, approximate='none'", GELU_DOC),
+    PY_OP(clamp, "$self, min=None, max=None", CLAMP_DOC),
+    PY_OP(clamp_, "$self, min=None, max=None", CLAMP_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
+    PY_END,
+};

@@ -1,0 +1,352 @@
+/* arena.c: a device's memory. One file of bytes mapped twice, cut first fit into blocks with guard bytes around them. */
+#define _GNU_SOURCE
+#include "sim.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define GUARD 64
+#define FRONT 256 /* from the start of a block's span to the user's bytes */
+#define GRANULE 512
+#define GUARD_BYTE 0xc5
+#define FRESH_BYTE 0xff
+#define PUNCH ((size_t)1 << 20) /* spans from this size give their pages back */
+
+static sim_block *touched;
+static int64_t violations;
+
+/* ---------------------------------------------------------------- the arena */
+
+static int
+anonymous_file(void)
+{
+    int fd = memfd_create("devtensor simulated GPU", MFD_CLOEXEC);
+    if (fd < 0) {
+        FILE *file = tmpfile();
+        if (file != NULL) {
+            fd = dup(fileno(file));
+            fclose(file);
+        }
+    }
+    return fd;
+}
+
+CUresult
+sim_arena_open(sim_device *device)
+{
+    size_t size = (device->memory / 4096 + 1) * 4096 * 2 + PUNCH;
+    CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+    void *closed = MAP_FAILED, *open = MAP_FAILED;
+    int fd = anonymous_file();
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0) {
+        goto done;
+    }
+    closed = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    open = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (closed == MAP_FAILED || open == MAP_FAILED) {
+        goto done;
+    }
+    device->arena = size;
+    device->closed = closed;
+    device->open = open;
+    status = CUDA_SUCCESS;
+done:
+    if (status != CUDA_SUCCESS && closed != MAP_FAILED) {
+        munmap(closed, size);
+    }
+    if (status != CUDA_SUCCESS && open != MAP_FAILED) {
+        munmap(open, size);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
+sim_device *
+sim_owner(uint64_t address)
+{
+    for (int i = 0; i < sim_ndevices; i++) {
+        sim_device *device = &sim_devices[i];
+        if (device->closed != NULL && address - (uint64_t)(uintptr_t)device->closed < device->arena) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- how much the device has */
+
+static size_t
+charge_of(size_t nbytes)
+{
+    return (nbytes + GRANULE - 1) / GRANULE * GRANULE;
+}
+
+void
+sim_pool_trim(sim_device *device, size_t keep)
+{
+    if (device->pool_reserved > keep) {
+        device->pool_reserved = keep > device->pool_used ? keep : device->pool_used;
+    }
+}
+
+static CUresult
+charge(sim_device *device, size_t nbytes, bool pooled)
+{
+    size_t n = charge_of(nbytes);
+    size_t pool = pooled ? device->pool_used + n : device->pool_reserved;
+    size_t outside = device->used + (pooled ? 0 : n);
+    if (pooled && pool < device->pool_reserved) {
+        pool = device->pool_reserved;
+    }
+    if (!pooled && outside + pool > device->memory) {
+        sim_pool_trim(device, 0);
+        pool = device->pool_reserved;
+    }
+    if (outside + pool > device->memory) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    device->used = outside;
+    device->pool_reserved = pool;
+    device->pool_used += pooled ? n : 0;
+    if (device->pool_used > device->pool_used_high) {
+        device->pool_used_high = device->pool_used;
+    }
+    if (device->pool_reserved > device->pool_reserved_high) {
+        device->pool_reserved_high = device->pool_reserved;
+    }
+    return CUDA_SUCCESS;
+}
+
+static void
+discharge(sim_device *device, size_t nbytes, bool pooled)
+{
+    if (pooled) {
+        device->pool_used -= charge_of(nbytes);
+    } else {
+        device->used -= charge_of(nbytes);
+    }
+}
+
+/* ---------------------------------------------------------------- blocks */
+
+static size_t
+span_of(size_t nbytes)
+{
+    return charge_of(FRONT + nbytes + GUARD);
+}
+
+uint64_t
+sim_block_address(const sim_block *block)
+{
+    return (uint64_t)(uintptr_t)block->device->closed + block->offset;
+}
+
+/* Index of the first block that begins after offset. */
+static size_t
+upper_bound(const sim_device *device, size_t offset)
+{
+    size_t low = 0, high = device->nblocks;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (device->blocks[middle]->offset <= offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool
+grow(sim_device *device)
+{
+    size_t more = device->room ? device->room * 2 : 64;
+    sim_block **bigger = dt_malloc(more * sizeof(*bigger));
+    if (bigger == NULL) {
+        return false;
+    }
+    if (device->nblocks > 0) {
+        memcpy(bigger, device->blocks, device->nblocks * sizeof(*bigger));
+    }
+    dt_free(device->blocks);
+    device->blocks = bigger;
+    device->room = more;
+    return true;
+}
+
+CUresult
+sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
+{
+    if (nbytes > device->memory) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (device->nblocks == device->room && !grow(device)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    size_t span = span_of(nbytes), end = 0, i = 0;
+    for (; i < device->nblocks; i++) {
+        const sim_block *block = device->blocks[i];
+        if (block->offset - FRONT - end >= span) {
+            break;
+        }
+        end = block->offset - FRONT + span_of(block->nbytes);
+    }
+    if (i == device->nblocks && device->arena - end < span) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sim_block *block = dt_malloc(sizeof(*block));
+    if (block == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult status = charge(device, nbytes, pooled);
+    if (status != CUDA_SUCCESS) {
+        dt_free(block);
+        return status;
+    }
+    *block = (sim_block){.device = device, .offset = end + FRONT, .nbytes = nbytes, .pooled = pooled};
+    memmove(device->blocks + i + 1, device->blocks + i, (device->nblocks - i) * sizeof(block));
+    device->blocks[i] = block;
+    device->nblocks++;
+    *out = block;
+    return CUDA_SUCCESS;
+}
+
+void
+sim_block_start(sim_block *block)
+{
+    unsigned char *bytes = block->device->open + block->offset;
+    memset(bytes - GUARD, GUARD_BYTE, GUARD);
+    memset(bytes, FRESH_BYTE, block->nbytes);
+    memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
+    block->live = true;
+}
+
+static bool
+guard_holds(const unsigned char *guard)
+{
+    for (int i = 0; i < GUARD; i++) {
+        if (guard[i] != GUARD_BYTE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+check_guards(sim_block *block)
+{
+    unsigned char *bytes = block->device->open + block->offset;
+    if (!block->live || (guard_holds(bytes - GUARD) && guard_holds(bytes + block->nbytes))) {
+        return;
+    }
+    violations++;
+    memset(bytes - GUARD, GUARD_BYTE, GUARD);
+    memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
+    sim_poison(block->device, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+void
+sim_block_free(sim_block *block)
+{
+    sim_device *device = block->device;
+    size_t i = upper_bound(device, block->offset) - 1;
+    memmove(device->blocks + i, device->blocks + i + 1, (device->nblocks - i - 1) * sizeof(block));
+    device->nblocks--;
+    check_guards(block);
+    if (block->nbytes >= PUNCH) {
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        size_t first = (block->offset + page - 1) / page * page, last = (block->offset + block->nbytes) / page * page;
+        madvise(device->open + first, last - first, MADV_REMOVE);
+    }
+    discharge(device, block->nbytes, block->pooled);
+    dt_free(block);
+}
+
+sim_block *
+sim_block_at(sim_device *device, uint64_t address)
+{
+    uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
+    size_t i = offset < device->arena ? upper_bound(device, offset) : 0;
+    if (i == 0 || device->blocks[i - 1]->offset != offset || device->blocks[i - 1]->freeing) {
+        return NULL;
+    }
+    return device->blocks[i - 1];
+}
+
+/* The block that holds these bytes (at least one); NULL: none does. */
+static sim_block *
+holder(const sim_device *device, uint64_t address, size_t nbytes)
+{
+    uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
+    size_t i = offset < device->arena ? upper_bound(device, offset) : 0;
+    if (i == 0) {
+        return NULL;
+    }
+    sim_block *block = device->blocks[i - 1];
+    size_t into = offset - block->offset;
+    return into < block->nbytes && nbytes <= block->nbytes - into ? block : NULL;
+}
+
+CUresult
+sim_check_range(sim_device *device, uint64_t address, size_t nbytes)
+{
+    const sim_block *block = holder(device, address, nbytes);
+    return nbytes == 0 || (block != NULL && !block->freeing) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+sim_resolve(sim_device *device, uint64_t address, size_t nbytes, void **memory)
+{
+    if (nbytes == 0) {
+        *memory = device->open;
+        return CUDA_SUCCESS;
+    }
+    sim_block *block = holder(device, address, nbytes);
+    if (block == NULL || !block->live) {
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    if (!block->touched) {
+        block->touched = true;
+        block->next_touched = touched;
+        touched = block;
+    }
+    *memory = device->open + (address - (uint64_t)(uintptr_t)device->closed);
+    return CUDA_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- guards */
+
+void
+sim_check_touched(void)
+{
+    while (touched != NULL) {
+        sim_block *block = touched;
+        touched = block->next_touched;
+        block->touched = false;
+        check_guards(block);
+    }
+}
+
+void
+sim_check_all(sim_device *device)
+{
+    for (size_t i = 0; i < device->nblocks; i++) {
+        check_guards(device->blocks[i]);
+    }
+}
+
+int64_t
+sim_guard_violations(void)
+{
+    sim_lock();
+    for (int i = 0; i < sim_ndevices; i++) {
+        sim_check_all(&sim_devices[i]);
+    }
+    int64_t found = violations;
+    sim_unlock();
+    return found;
+}

@@ -1,0 +1,100 @@
+/* cudnn.h: what stands behind cuDNN's backend descriptors. A descriptor keeps copies of those it was given, so that
+ * they may be destroyed. */
+#ifndef DT_SIM_CUDNN_H
+#define DT_SIM_CUDNN_H
+
+#include "sim.h"
+
+#define SIM_DNN_MAX_OPS 3
+#define SIM_DNN_MAX_TENSORS 8
+
+typedef struct {
+    int dtype; /* CUDNN_DATA_ */
+    int64_t dims[DT_MAX_NDIM], strides[DT_MAX_NDIM];
+    int64_t ndim, nstrides, uid, alignment;
+    bool is_virtual;
+} sim_tensor;
+
+typedef struct {
+    int compute, mode;
+    int64_t spatial, pre[2], post[2], strides[2], dilations[2];
+} sim_convolution;
+
+typedef struct {
+    int mode, compute;
+} sim_pointwise;
+
+typedef struct {
+    bool is_convolution;
+    sim_convolution convolution;
+    sim_pointwise pointwise;
+    sim_tensor x, b, y; /* b: the weight, or the second operand */
+    float alpha, beta;
+    double alpha_double, beta_double;
+} sim_operation;
+
+typedef struct {
+    void *handle;
+    sim_operation ops[SIM_DNN_MAX_OPS];
+    int64_t nops;
+} sim_graph;
+
+/* The engines on offer, named by their index. */
+enum { SIM_ENGINE_TENSOR_CORE, SIM_ENGINE_DOWN_CONVERT, SIM_ENGINE_PLAIN, SIM_NENGINES };
+
+typedef struct {
+    sim_graph graph;
+    int64_t index;
+} sim_engine;
+
+typedef struct {
+    sim_graph graph;
+    int mode;
+} sim_heuristics;
+
+typedef struct {
+    void *handle;
+    sim_engine engine;
+    int64_t workspace;
+} sim_plan;
+
+typedef struct {
+    int64_t uids[SIM_DNN_MAX_TENSORS];
+    void *pointers[SIM_DNN_MAX_TENSORS];
+    int64_t nuids, npointers;
+    void *workspace;
+} sim_pack;
+
+/* An engine's configuration is its engine. */
+typedef struct {
+    cudnnBackendDescriptorType_t type;
+    bool final;
+    uint64_t set; /* bit i: attribute i of the table was set */
+    union {
+        sim_tensor tensor;
+        sim_convolution convolution;
+        sim_pointwise pointwise;
+        sim_operation operation;
+        sim_graph graph;
+        sim_heuristics heuristics;
+        sim_engine engine;
+        sim_plan plan;
+        sim_pack pack;
+    };
+} sim_dnn_desc;
+
+typedef struct {
+    sim_device *device;
+    CUstream stream;
+    bool busy; /* a thread is inside */
+} sim_dnn;
+
+/* cudnn.c: remembers text for cudnnGetLastErrorString and returns status. */
+cudnnStatus_t sim_dnn_fail(cudnnStatus_t status, const char *text);
+
+/* conv2d.c: whether a finished graph, or a plan of it, can be had; and how much workspace the plan wants. */
+cudnnStatus_t sim_check_convolution(const sim_operation *op);
+cudnnStatus_t sim_check_graph(const sim_graph *graph);
+cudnnStatus_t sim_check_plan(sim_plan *plan);
+
+#endif

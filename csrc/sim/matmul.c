@@ -1,0 +1,364 @@
+/* matmul.c: cuBLASLt's product. Its column-major D = epilogue(alpha op(A) op(B) + beta C) is, read row-major, the
+ * transposed product, which the host backend computes when the stream gets there. */
+#include "cublaslt.h"
+
+#include <string.h>
+
+#include "../cpu/cpu.h"
+
+#define WORKSPACE ((size_t)1 << 20) /* what an algorithm wants if it may */
+#define WORKSPACE_ALIGNMENT 256
+
+/* What an algorithm is chosen for. Without padding: its bytes are the key. */
+typedef struct {
+    int64_t m, n, k, batch;
+    int64_t ld[4], stride[4];
+    int32_t type, compute, transa, transb, epilogue, biased;
+} problem;
+
+typedef struct {
+    dt_array a, b, c, d, bias;
+    uint64_t a_address, b_address, c_address, d_address, bias_address, workspace;
+    size_t workspace_size;
+    dt_matmul_params params;
+    sim_rounding rounding;
+    unsigned activation;
+    int stage; /* steps done, for when the next one finds no memory and is tried again */
+} product;
+
+/* ---------------------------------------------------------------- what is asked for */
+
+static int
+dtype_of(cudaDataType type)
+{
+    switch (type) {
+    case CUDA_R_16F:
+        return DT_FLOAT16;
+    case CUDA_R_16BF:
+        return DT_BFLOAT16;
+    case CUDA_R_32F:
+        return DT_FLOAT32;
+    case CUDA_R_64F:
+        return DT_FLOAT64;
+    default:
+        return -1;
+    }
+}
+
+static bool
+supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
+{
+    cudaDataType type = layouts[3]->type;
+    for (int i = 0; i < 4; i++) {
+        const sim_lt_layout *layout = layouts[i];
+        if (layout->type != type || layout->rows > INT32_MAX || layout->columns > INT32_MAX || layout->ld > INT32_MAX) {
+            return false;
+        }
+    }
+    bool computes = type == CUDA_R_64F ? desc->compute == CUBLAS_COMPUTE_64F && desc->scale == CUDA_R_64F
+                                       : desc->scale == CUDA_R_32F && (desc->compute == CUBLAS_COMPUTE_32F ||
+                                                                       desc->compute == CUBLAS_COMPUTE_32F_PEDANTIC);
+    computes |= type == CUDA_R_32F && desc->scale == CUDA_R_32F && desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+    return dtype_of(type) >= 0 && computes && (!biased || desc->bias_type < 0 || desc->bias_type == type);
+}
+
+static cublasStatus_t
+describe(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4], problem *p)
+{
+    const sim_lt_layout *a = layouts[0], *b = layouts[1], *d = layouts[3];
+    memset(p, 0, sizeof(*p));
+    switch (desc->epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+        break;
+    default:
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (desc->transa < CUBLAS_OP_N || desc->transa > CUBLAS_OP_T || desc->transb < CUBLAS_OP_N ||
+        desc->transb > CUBLAS_OP_T) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    bool ta = desc->transa == CUBLAS_OP_T, tb = desc->transb == CUBLAS_OP_T;
+    uint64_t m = d->rows, n = d->columns, k = ta ? a->rows : a->columns;
+    if (m == 0 || n == 0 || k == 0 || (ta ? a->columns : a->rows) != m || (tb ? b->columns : b->rows) != k ||
+        (tb ? b->rows : b->columns) != n || layouts[2]->rows != m || layouts[2]->columns != n) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    for (int i = 0; i < 4; i++) {
+        const sim_lt_layout *layout = layouts[i];
+        if (layout->ld < 0 || (uint64_t)layout->ld < layout->rows || layout->batch != d->batch || layout->batch < 1 ||
+            layout->stride < 0) {
+            return CUBLAS_STATUS_INVALID_VALUE;
+        }
+        p->ld[i] = layout->ld;
+        p->stride[i] = layout->stride;
+    }
+    if (!supported(desc, layouts)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (d->batch > 1 && d->stride < d->ld * (int64_t)(n - 1) + (int64_t)m) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    p->m = (int64_t)m;
+    p->n = (int64_t)n;
+    p->k = (int64_t)k;
+    p->batch = d->batch;
+    p->type = d->type;
+    p->compute = desc->compute;
+    p->transa = desc->transa;
+    p->transb = desc->transb;
+    p->epilogue = (int32_t)desc->epilogue;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool
+find_layouts(cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+             const sim_lt_layout *layouts[4])
+{
+    const cublasLtMatrixLayout_t handles[4] = {a, b, c, d};
+    for (int i = 0; i < 4; i++) {
+        layouts[i] = sim_handle_get(SIM_LT_LAYOUT, handles[i]);
+        if (layouts[i] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* FNV-1a */
+static uint64_t
+key_of(const problem *p)
+{
+    const unsigned char *bytes = (const unsigned char *)p;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < sizeof(*p); i++) {
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash | 1;
+}
+
+/* One algorithm a problem: data holds the key, the workspace and the alignments that it was promised. */
+cublasStatus_t
+sim_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, cublasLtMatrixLayout_t a,
+                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                   cublasLtMatmulPreference_t preference_handle, int wanted,
+                                   cublasLtMatmulHeuristicResult_t *results, int *found)
+{
+    const sim_lt_desc *desc = sim_handle_get(SIM_LT_DESC, desc_handle);
+    const sim_lt_preference *preference = sim_handle_get(SIM_LT_PREFERENCE, preference_handle);
+    const sim_lt_layout *layouts[4];
+    problem p;
+    if (handle == NULL || sim_ready() != CUDA_SUCCESS) {
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    }
+    if (sim_handle_get(SIM_LT, handle) == NULL || desc == NULL || preference == NULL || wanted < 1 || results == NULL ||
+        found == NULL || !find_layouts(a, b, c, d, layouts)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    *found = 0;
+    cublasStatus_t status = describe(desc, layouts, &p);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        return status;
+    }
+    memset(results, 0, sizeof(*results));
+    results->workspaceSize = preference->workspace >= WORKSPACE ? WORKSPACE : 0;
+    results->wavesCount = 1.0f;
+    results->algo.data[0] = key_of(&p);
+    results->algo.data[1] = results->workspaceSize;
+    for (int i = 0; i < 4; i++) {
+        results->algo.data[2 + i] = preference->alignment[i];
+    }
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- the product */
+
+static dt_array
+matrix(const problem *p, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, int64_t batch_stride)
+{
+    dt_array a = DT_ARRAY_EMPTY;
+    int i = 0;
+    a.dtype = (uint8_t)dtype_of(p->type);
+    if (p->batch > 1) {
+        a.shape[i] = p->batch;
+        a.strides[i++] = batch_stride;
+    }
+    a.shape[i] = rows;
+    a.strides[i++] = row_stride;
+    a.shape[i] = columns;
+    a.strides[i++] = column_stride;
+    a.ndim = (uint8_t)i;
+    return a;
+}
+
+static void
+lay_out(const problem *p, product *call)
+{
+    call->a = p->transb == CUBLAS_OP_N ? matrix(p, p->n, p->k, p->ld[1], 1, p->stride[1])
+                                       : matrix(p, p->n, p->k, 1, p->ld[1], p->stride[1]);
+    call->b = p->transa == CUBLAS_OP_N ? matrix(p, p->k, p->m, p->ld[0], 1, p->stride[0])
+                                       : matrix(p, p->k, p->m, 1, p->ld[0], p->stride[0]);
+    call->c = matrix(p, p->n, p->m, p->ld[2], 1, p->stride[2]);
+    call->d = matrix(p, p->n, p->m, p->ld[3], 1, p->stride[3]);
+    call->bias = DT_ARRAY_EMPTY;
+    call->bias.dtype = call->d.dtype;
+    call->bias.ndim = 1;
+    call->bias.shape[0] = p->m;
+    call->bias.strides[0] = 1;
+}
+
+static CUresult
+multiply(sim_device *device, product *call, dt_array *d, dt_error *err)
+{
+    dt_storage storage[3];
+    void *copies[2] = {NULL, NULL};
+    dt_array a = call->a, b = call->b, bias = call->bias;
+    CUresult status = sim_bind(device, call->a_address, &storage[0], &a);
+    if (status == CUDA_SUCCESS) {
+        status = sim_bind(device, call->b_address, &storage[1], &b);
+    }
+    if (status == CUDA_SUCCESS && call->bias_address != 0) {
+        status = sim_bind(device, call->bias_address, &storage[2], &bias);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = sim_round(call->rounding, &storage[0], &a, &copies[0]);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = sim_round(call->rounding, &storage[1], &b, &copies[1]);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = sim_from_status(cpu_matmul(&a, &b, call->bias_address ? &bias : NULL, &call->params, d, err));
+    }
+    dt_free(copies[0]);
+    dt_free(copies[1]);
+    return status;
+}
+
+static CUresult
+run_product(sim_device *device, const sim_item *item)
+{
+    product *call = item->held;
+    dt_error err;
+    dt_storage c_storage, d_storage;
+    dt_array c = call->c, d = call->d;
+    CUresult status = sim_bind(device, call->d_address, &d_storage, &d);
+    if (status == CUDA_SUCCESS) {
+        status = sim_scribble(device, call->workspace, call->workspace_size);
+    }
+    if (status == CUDA_SUCCESS && call->stage == 0 && call->params.beta != 0 && call->c_address != call->d_address) {
+        status = sim_bind(device, call->c_address, &c_storage, &c);
+        if (status == CUDA_SUCCESS) {
+            status = sim_from_status(cpu_copy(&c, &d, false, &err));
+        }
+    }
+    if (status == CUDA_SUCCESS && call->stage <= 1) {
+        call->stage = 1;
+        status = multiply(device, call, &d, &err);
+    }
+    if (status == CUDA_SUCCESS) {
+        call->stage = 2;
+        const dt_params none = {{0}, {0}};
+        dt_unary_op op = call->activation & CUBLASLT_EPILOGUE_GELU ? DT_UNARY_gelu_tanh : DT_UNARY_relu;
+        if (call->activation != 0) {
+            status = sim_from_status(cpu_unary(op, &none, &d, &d, &err));
+        }
+    }
+    return status;
+}
+
+static bool
+aligned(const void *pointer, size_t alignment)
+{
+    return alignment == 0 || (uintptr_t)pointer % alignment == 0;
+}
+
+/* Whether algo was made for p and may run on these pointers and this workspace. */
+static bool
+fits(const cublasLtMatmulAlgo_t *algo, const problem *p, const void *const pointers[4], size_t workspace_size)
+{
+    for (int i = 0; i < 4; i++) {
+        if (!aligned(pointers[i], (size_t)algo->data[2 + i])) {
+            return false;
+        }
+    }
+    return algo->data[0] == key_of(p) && algo->data[1] <= workspace_size;
+}
+
+cublasStatus_t
+sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, const void *alpha, const void *a,
+                   cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
+                   const void *c, cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+                   const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_size, CUstream stream_handle)
+{
+    sim_device *device;
+    sim_stream *stream;
+    const sim_lt_layout *layouts[4];
+    problem p;
+    if (handle == NULL || sim_ready() != CUDA_SUCCESS) {
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    }
+    CUresult ready = sim_current(&device);
+    if (ready != CUDA_SUCCESS) {
+        return ready == CUDA_ERROR_INVALID_CONTEXT ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_EXECUTION_FAILED;
+    }
+    const sim_lt_desc *desc = sim_handle_get(SIM_LT_DESC, desc_handle);
+    if (sim_handle_get(SIM_LT, handle) != device || desc == NULL || alpha == NULL || beta == NULL || a == NULL ||
+        b == NULL || d == NULL || !find_layouts(a_layout, b_layout, c_layout, d_layout, layouts) ||
+        sim_stream_find(device, stream_handle, &stream) != CUDA_SUCCESS) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    cublasStatus_t status = describe(desc, layouts, &p);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        return status;
+    }
+    product call;
+    memset(&call, 0, sizeof(call));
+    lay_out(&p, &call);
+    if (p.type == CUDA_R_64F) {
+        memcpy(&call.params.alpha, alpha, sizeof(double));
+        memcpy(&call.params.beta, beta, sizeof(double));
+    } else {
+        float numbers[2];
+        memcpy(&numbers[0], alpha, sizeof(float));
+        memcpy(&numbers[1], beta, sizeof(float));
+        call.params = (dt_matmul_params){(double)numbers[0], (double)numbers[1]};
+    }
+    const void *c_used = call.params.beta != 0 ? c : d;
+    const void *const pointers[4] = {a, b, c_used, d};
+    size_t itemsize = dt_itemsize((dt_dtype)call.d.dtype);
+    bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+    if (c_used == NULL || !aligned(a, itemsize) || !aligned(b, itemsize) || !aligned(c_used, itemsize) ||
+        !aligned(d, itemsize) || (biased && (desc->bias == NULL || !aligned(desc->bias, itemsize)))) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if ((workspace == NULL && workspace_size > 0) || !aligned(workspace, WORKSPACE_ALIGNMENT) ||
+        (algo != NULL && !fits(algo, &p, pointers, workspace_size))) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    call.a_address = (uint64_t)(uintptr_t)b;
+    call.b_address = (uint64_t)(uintptr_t)a;
+    call.c_address = (uint64_t)(uintptr_t)c_used;
+    call.d_address = (uint64_t)(uintptr_t)d;
+    call.bias_address = biased ? (uint64_t)(uintptr_t)desc->bias : 0;
+    call.workspace = (uint64_t)(uintptr_t)workspace;
+    call.workspace_size = algo ? (size_t)algo->data[1] : workspace_size < WORKSPACE ? workspace_size : WORKSPACE;
+    call.rounding = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? SIM_TF32 : SIM_EXACT;
+    call.activation = desc->epilogue & (CUBLASLT_EPILOGUE_RELU | CUBLASLT_EPILOGUE_GELU);
+    sim_item item = {.run = run_product, .held = dt_malloc(sizeof(call))};
+    if (item.held == NULL) {
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    }
+    memcpy(item.held, &call, sizeof(call));
+    CUresult queued = sim_enqueue(stream, &item);
+    if (queued != CUDA_SUCCESS) {
+        dt_free(item.held);
+        return queued == CUDA_ERROR_OUT_OF_MEMORY ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,126 @@
+"""Builds devtensor._C from csrc/. Environment switches:
+
+DEVTENSOR_BUILD_CUDA  auto (embed GPU code when nvcc is found), 1 (nvcc or an error), 0 (compile it at first use)
+DEVTENSOR_CUDA_ARCH   compute capabilities to embed machine code for, such as "80 90"
+DEVTENSOR_WERROR=1    all warnings, as errors
+DEVTENSOR_SANITIZE=1  AddressSanitizer and UndefinedBehaviorSanitizer
+DEVTENSOR_COVERAGE=1  gcov
+"""
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
+
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
+import kernel_image
+
+ROOMS = ("core", "cpu", "cuda", "sim", "py")
+CFLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-pthread"]
+WERROR = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Werror"]
+# Python's own flags have -fwrapv, which would switch the check for signed overflow off.
+SANITIZE = ["-fsanitize=address,undefined", "-fsanitize=float-cast-overflow", "-fno-wrapv"]
+SANITIZE += ["-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
+COVERAGE = ["--coverage", "-O0", "-g", "-fprofile-update=atomic"]
+
+
+def switch(name):
+    value = os.environ.get(name, "0")
+    if value not in ("0", "1", ""):
+        raise SystemExit(f"{name} must be 0 or 1, not {value!r}")
+    return value == "1"
+
+
+def flags():
+    """Flags for the compiler and for the linker."""
+    compile_args, link_args = list(CFLAGS), ["-pthread"]
+    if switch("DEVTENSOR_WERROR"):
+        compile_args += WERROR
+    if switch("DEVTENSOR_SANITIZE"):
+        compile_args += SANITIZE
+        link_args += ["-fsanitize=address,undefined"]
+    if switch("DEVTENSOR_COVERAGE"):
+        compile_args += COVERAGE
+        link_args += ["--coverage"]
+    return compile_args, link_args
+
+
+class BuildExt(build_ext):
+    """Compiles in parallel, only what has changed, with Python's and NumPy's headers as system headers."""
+
+    def build_extension(self, ext):
+        temp = Path(self.build_temp)
+        temp.mkdir(parents=True, exist_ok=True)
+        image = temp / "kernel_image.c"
+        kernel_image.write(image, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
+
+        includes = [*self.compiler.include_dirs, *ext.include_dirs]
+        command = [*self.compiler.compiler_so, *(f"-isystem{d}" for d in includes)]
+        command += [f"-D{name}={value}" for name, value in ext.define_macros] + ext.extra_compile_args
+        key = hashlib.sha256(shlex.join([*command, sys.version]).encode()).hexdigest()
+        stamp = temp / "command"
+        if self.force or not stamp.exists() or stamp.read_text() != key:
+            for stale in temp.rglob("*.o"):
+                stale.unlink()
+            stamp.write_text(key)
+
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            sources = [Path(s) for s in ext.sources] + [image]
+            objects = list(pool.map(lambda source: self.compile(source, temp, command), sources))
+
+        target = Path(self.get_ext_fullpath(ext.name))
+        self.compiler.link_shared_object(
+            objects, str(target), libraries=ext.libraries, extra_postargs=ext.extra_link_args, build_temp=str(temp)
+        )
+
+    def compile(self, source, temp, command):
+        stem = source.name if source.is_relative_to(temp) else str(source)
+        target, depfile = temp / (stem + ".o"), temp / (stem + ".d")
+        if up_to_date(target, depfile):
+            return str(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        full = [*command, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
+        result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if result.stderr:
+            print(f"{source}:\n{result.stderr}", file=sys.stderr, flush=True)
+        if result.returncode:
+            target.unlink(missing_ok=True)
+            raise CompileError(f"compiling {source} failed: {shlex.join(full)}")
+        return str(target)
+
+
+def up_to_date(target, depfile):
+    if not (target.exists() and depfile.exists()):
+        return False
+    made = target.stat().st_mtime_ns
+    names = depfile.read_text().replace("\\\n", " ").partition(":")[2].split()
+    return all(os.path.exists(name) and os.stat(name).st_mtime_ns < made for name in names)
+
+
+def sources():
+    found = [p for room in ROOMS for p in sorted(Path("csrc", room).glob("*.c"))]
+    return [str(p) for p in found + sorted(Path("csrc", "kernels").glob("*.cu"))]
+
+
+compile_args, link_args = flags()
+extension = Extension(
+    "devtensor._C",
+    sources=sources(),
+    include_dirs=[numpy.get_include()],
+    define_macros=[
+        ("NPY_TARGET_VERSION", "NPY_1_25_API_VERSION"),
+        ("NPY_NO_DEPRECATED_API", "NPY_1_25_API_VERSION"),
+    ],
+    libraries=["dl", "m"],
+    extra_compile_args=compile_args,
+    extra_link_args=link_args,
+)
+setup(ext_modules=[extension], cmdclass={"build_ext": BuildExt})

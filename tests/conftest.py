@@ -1,0 +1,58 @@
+"""Every test runs on the CPU and on two simulated GPUs, or on the real one.
+
+DEVTENSOR_TEST_DEVICES=real takes the real GPU; anything else simulates two devices.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+sys.path.insert(0, str(TESTS))
+if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
+    os.environ.pop("DEVTENSOR_CUDA", None)
+else:
+    os.environ["DEVTENSOR_CUDA"] = "sim:2"
+
+from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
+
+import devtensor as dt  # noqa: E402
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=CUDA_DEVICES)
+def cuda(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="session", autouse=True)
+def expected_devices() -> None:
+    assert dt.cuda.is_available()
+    assert dt.cuda.is_simulated() is not REAL
+    assert dt.cuda.device_count() >= len(CUDA_DEVICES)
+
+
+@pytest.fixture(autouse=True)
+def guards_untouched() -> Iterator[None]:
+    """No op writes next to a buffer of a simulated device, and none changes the current device."""
+    current = dt.cuda.current_device()
+    yield
+    if not REAL:
+        for name in CUDA_DEVICES:
+            dt.cuda.synchronize(name)
+        assert dt._C._sim_guard_violations() == 0
+    assert dt.cuda.current_device() == current
+
+
+@pytest.fixture(autouse=True)
+def fresh_seed() -> None:
+    dt.manual_seed(0)

@@ -1,0 +1,197 @@
+"""Arrays made from and read back to their bytes, with no conversion by anyone in between."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import cases
+import numpy as np
+import reference
+from cases import Case, Operand
+from reference import FORMATS, STORAGE
+
+import devtensor as dt
+
+REAL = os.environ.get("DEVTENSOR_TEST_DEVICES", "simulated") == "real"
+DEVICES = ("cpu", "cuda:0") if REAL else ("cpu", "cuda:0", "cuda:1")
+CUDA_DEVICES = DEVICES[1:]
+
+
+def name_of(dtype: Any) -> str:
+    """ "float32" for dt.float32."""
+    return str(dtype).rpartition(".")[2]
+
+
+def from_bits(bits: np.ndarray, dtype: str, device: str = "cpu") -> dt.DeviceArray:
+    """A contiguous array of these stored elements."""
+    host = dt.empty(bits.shape, dtype=getattr(dt, dtype))
+    stored = np.ascontiguousarray(bits, dtype=STORAGE[dtype])
+    if stored.nbytes:
+        ctypes.memmove(host.data_ptr(), stored.ctypes.data, stored.nbytes)
+    return host.to(device)
+
+
+def bits_of(x: dt.DeviceArray) -> np.ndarray:
+    """The stored elements of an array on any device."""
+    host = x.cpu().contiguous()
+    raw = ctypes.string_at(host.data_ptr(), host.nbytes) if host.nbytes else b""
+    return np.frombuffer(raw, dtype=STORAGE[name_of(x.dtype)]).reshape(tuple(x.shape))
+
+
+def wide_of(x: dt.DeviceArray) -> np.ndarray:
+    return reference.bits_to_wide(bits_of(x), name_of(x.dtype))
+
+
+def lay_out(bits: np.ndarray, dtype: str, device: str, layout: str) -> dt.DeviceArray:
+    """The same values in another arrangement of memory; what lies between them is poison."""
+    if bits.ndim == 0 or layout == "contiguous":
+        return from_bits(bits, dtype, device)
+    if layout == "transposed":
+        return from_bits(bits.T, dtype, device).permute(tuple(reversed(range(bits.ndim))))
+    if layout == "sliced":
+        raw = np.full((*bits.shape[:-1], 2 * bits.shape[-1] + 1), 0xFF, dtype=np.uint8)
+        wide = np.repeat(raw[..., None], bits.itemsize, axis=-1).view(bits.dtype)[..., 0]
+        wide = np.where(wide, wide, wide) if dtype != "bool" else np.ones_like(wide)
+        wide[..., 1::2] = bits
+        return from_bits(wide, dtype, device)[..., 1::2]
+    if layout == "channels_last":
+        if bits.ndim != 4:
+            return from_bits(bits, dtype, device)
+        return from_bits(np.moveaxis(bits, 1, -1), dtype, device).permute((0, 3, 1, 2))
+    assert layout == "expanded"
+    return from_bits(bits[:1], dtype, device).expand(bits.shape)
+
+
+class Built:
+    """A case at one dtype, device and layout: its operands, as given to the op and as wide arrays."""
+
+    def __init__(self, case: Case, dtype: str, device: str, layout: str = "contiguous") -> None:
+        self.case, self.dtype, self.device = case, dtype, device
+        self.wide: list[Any] = []
+        self.dtypes: list[str] = []
+        self.operands: list[Any] = []
+        for i, operand in enumerate(case.operands):
+            if not isinstance(operand, Operand):
+                self.wide.append(operand)
+                self.dtypes.append("")
+                self.operands.append(operand)
+                continue
+            own = operand.dtype or dtype
+            values = cases.make_values(operand, dtype, f"{case.op}{i}", layout)
+            bits = reference.wide_to_bits(values, own)
+            self.wide.append(values)
+            self.dtypes.append(own)
+            self.operands.append(lay_out(bits, own, device, layout))
+
+    @property
+    def arrays(self) -> list[dt.DeviceArray]:
+        return [x for x in self.operands if isinstance(x, dt.DeviceArray)]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        parameters = dict(self.case.parameters)
+        if "dtype" in parameters:
+            parameters["dtype"] = getattr(dt, parameters["dtype"])
+        return parameters
+
+    def call(self, **more: Any) -> Any:
+        """The op as a function."""
+        return call(self.case.op, self.operands, **self.parameters, **more)
+
+    def expected(self) -> Any:
+        """(values, dtype) by the reference; a list of them for ops with many results."""
+        case = self.case
+        dtypes = self.dtypes[1:] if case.op == "where" else self.dtypes
+        args = [self.wide] if case.listed else self.wide
+        return reference.expected(case.op, args, dtypes, **case.parameters)
+
+    def bound(self, want: np.ndarray, dtype: str) -> np.ndarray | float:
+        """The largest error allowed for each element."""
+        if dtype not in FORMATS:
+            return 0.0
+        case, form = self.case, FORMATS[dtype]
+        magnitude = np.abs(np.where(np.isfinite(want), want, 0.0))
+        allowed = case.ulps * form.eps * (magnitude + case.slack)
+        entry = reference.OPS[case.op]
+        if entry.sums and case.ulps:
+            # a sum of products in any order, in float32 or float64 (gamma of Higham's analysis)
+            accumulated = FORMATS["float64" if dtype == "float64" else "float32"].eps
+            args = [np.abs(w.astype(np.float64)) if isinstance(w, np.ndarray) else abs(w)
+                    for w in self.wide]  # fmt: skip
+            ones = [np.ones_like(a) for a in args]
+            parameters = {k: v for k, v in case.parameters.items() if k != "dtype"}
+            with np.errstate(all="ignore"):
+                total = entry.function(*args, **parameters)
+                terms = np.max(entry.function(*ones, **parameters), initial=0)
+            allowed = allowed + max(float(terms), 16.0) * accumulated * total
+        return allowed + (form.smallest if case.ulps else 0)
+
+    def check(self, got: Any) -> None:
+        """got has the dtype, the device and the values that the reference gives."""
+        want = self.expected()
+        if isinstance(want, list):
+            assert isinstance(got, tuple | list)
+            assert len(got) == len(want)
+            for one, (values, dtype) in zip(got, want, strict=True):
+                self.check_one(one, values, dtype)
+        else:
+            self.check_one(got, *want)
+
+    def check_one(self, got: dt.DeviceArray, want: np.ndarray, dtype: str) -> None:
+        assert isinstance(got, dt.DeviceArray)
+        assert name_of(got.dtype) == dtype
+        assert str(got.device) == self.device
+        assert tuple(got.shape) == want.shape
+        assert_close(wide_of(got), want, self.bound(want, dtype))
+
+
+def call(op: str, operands: Sequence[Any], **parameters: Any) -> Any:
+    function = getattr(dt, op, None)
+    if function is None:  # shape ops that are only methods
+        return getattr(operands[0], op)(*operands[1:], **parameters)
+    if op in ("cat", "stack"):
+        return function(list(operands), **parameters)
+    return function(*operands, **parameters)
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, bound: np.ndarray | float = 0.0) -> None:
+    """Equal within bound; NaN and infinities in the same places."""
+    assert got.shape == want.shape
+    if want.dtype == object:
+        wrong = got != want
+    else:
+        got = got.astype(np.float64)
+        with np.errstate(all="ignore"):
+            same = (got == want) | (np.isnan(got) & np.isnan(want))
+            wrong = ~same & ~(np.abs(got - want) <= bound)
+    if np.any(wrong):
+        places = np.argwhere(np.atleast_1d(wrong))
+        first = tuple(places[0]) if got.ndim else ()
+        limit = np.broadcast_to(bound, got.shape)[first]
+        raise AssertionError(
+            f"{len(places)} of {got.size} wrong, first at {[int(i) for i in first]}: got "
+            f"{got[first]!r}, want {want[first]!r}, allowed {limit!r}"
+        )
+
+
+COUNTED = ("transfers", "bytes_to_device", "bytes_to_host", "bytes_between_devices")
+
+
+@contextmanager
+def no_transfers() -> Iterator[None]:
+    """Nothing moves between devices inside."""
+    before = dt._C.counters()
+    yield
+    after = dt._C.counters()
+    moved = {name: after[name] - before[name] for name in COUNTED if after[name] != before[name]}
+    assert not moved
+
+
+def synchronize() -> None:
+    """Waits for every device, so that errors and frees have happened."""
+    for device in CUDA_DEVICES:
+        dt.cuda.synchronize(device)

@@ -1,0 +1,289 @@
+"""NumPy and other host memory: shared when asked, refused when it would be silent or unsafe."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from reference import STORAGE
+
+import devtensor as dt
+
+NAMES = [name for name in STORAGE if name != "bfloat16"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_from_numpy_shares(name: str) -> None:
+    values = np.array([[0, 1, 2], [1, 0, 1]]).astype(name)
+    x = dt.from_numpy(values)
+    assert str(x.dtype) == f"devtensor.{name}"
+    assert x.shape == (2, 3)
+    assert x.data_ptr() == values.ctypes.data
+    values[0, 0] = 1
+    assert x[0, 0].item() == 1
+    x[1, 1] = 1
+    assert values[1, 1] == 1
+    back = x.numpy()
+    assert back.dtype == values.dtype
+    assert np.shares_memory(back, values)
+
+
+def test_from_numpy_keeps_the_memory_alive() -> None:
+    class Owner(np.ndarray):
+        pass
+
+    values = np.arange(1000.0).view(Owner)
+    watch = weakref.ref(values)
+    x = dt.from_numpy(values)
+    view = x[10:20]
+    del values, x
+    gc.collect()
+    assert watch() is not None
+    assert view.tolist() == list(range(10, 20))
+    del view
+    gc.collect()
+    assert watch() is None
+
+
+def test_numpy_keeps_the_array_alive() -> None:
+    x = dt.arange(1000, dtype=dt.float64)
+    values = x.numpy()
+    raw = memoryview(x)
+    other = np.asarray(x)
+    del x
+    gc.collect()
+    junk = [dt.full((1000,), 7.0, dtype=dt.float64) for _ in range(5)]
+    assert values.tolist() == other.tolist() == list(range(1000))
+    assert raw[3] == 3.0
+    assert len(junk) == 5
+
+
+def test_references_are_given_back() -> None:
+    values = np.zeros(3)
+    before = sys.getrefcount(values)
+    x = dt.from_numpy(values)
+    assert sys.getrefcount(values) == before + 1
+    del x
+    assert sys.getrefcount(values) == before
+
+
+def test_read_only_stays_read_only() -> None:
+    values = np.arange(4.0)
+    values.flags.writeable = False
+    x = dt.from_numpy(values)
+    for write in (
+        lambda: x.fill_(1),
+        lambda: x.zero_(),
+        lambda: x.copy_(dt.ones(4, dtype=dt.float64)),
+        lambda: x.__setitem__(0, 1),
+        lambda: x[1:].fill_(1),
+        lambda: operator.iadd(x, 1),
+        lambda: x.add_(1),
+        lambda: x.exp_(),
+        lambda: dt.add(x, 1, out=x),
+        lambda: dt.exp(dt.zeros(4, dtype=dt.float64), out=x),
+        lambda: x.reshape(2, 2).mul_(2),
+    ):
+        with pytest.raises(RuntimeError, match="read-only"):
+            write()
+    assert values.tolist() == [0, 1, 2, 3]
+    assert not x.numpy().flags.writeable
+    assert memoryview(x).readonly
+    assert (x + 1).tolist() == [1, 2, 3, 4]
+    assert x.clone().fill_(1).tolist() == [1, 1, 1, 1]
+    assert x.to("cuda:0").fill_(2).tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1),
+        np.arange(20.0)[3::4],
+        np.broadcast_to(np.arange(3.0), (4, 3)),
+        np.array(2.5),
+        np.zeros((0, 3)),
+        np.zeros((1,) * 8),
+    ],
+    ids=["fortran", "permuted", "sliced", "broadcast", "0-d", "empty", "8-d"],
+)
+def test_layouts_are_kept(values: np.ndarray) -> None:
+    x = dt.from_numpy(values)
+    assert x.shape == values.shape
+    assert x.tolist() == values.tolist()
+    if values.size > 1:
+        assert x.strides == values.strides
+        assert x.data_ptr() == values.ctypes.data
+    assert (x + 1).tolist() == (values + 1).tolist()
+    assert x.to("cuda:0").tolist() == values.tolist()
+    assert x.numpy().tolist() == values.tolist()
+
+
+REFUSED: dict[str, tuple[Any, type[BaseException], str]] = {
+    "negative strides": (np.arange(4.0)[::-1], ValueError, "negative"),
+    "byte-swapped": (np.arange(4.0).astype(">f8"), (ValueError), "byte order"),
+    "object": (np.array([1, "a", None], dtype=object), TypeError, "object"),
+    "string": (np.array(["a"]), TypeError, "str"),
+    "complex": (np.zeros(2, dtype=complex), TypeError, "complex"),
+    "structured": (np.zeros(2, dtype=[("a", "f4"), ("b", "f4")]), TypeError, ""),
+    "uint16": (np.zeros(2, dtype=np.uint16), TypeError, "uint16"),
+    "datetime": (np.zeros(2, dtype="M8[s]"), TypeError, "datetime"),
+    "misaligned": (
+        np.frombuffer(bytearray(33), dtype=np.uint8)[1:].view(np.float64),
+        ValueError,
+        "align",
+    ),
+    "odd strides": (
+        np.zeros(4, dtype=[("a", "f8"), ("b", "u1")])["a"],
+        ValueError,
+        "",
+    ),
+    "9-d": (np.zeros((1,) * 9), ValueError, "8 dimensions"),
+    "list": ([1.0], TypeError, "ndarray"),
+    "none": (None, TypeError, "ndarray"),
+}
+
+
+@pytest.mark.parametrize(("values", "error", "message"), list(REFUSED.values()), ids=list(REFUSED))
+def test_from_numpy_refuses(values: Any, error: type[BaseException], message: str) -> None:
+    with pytest.raises(error, match=message):
+        dt.from_numpy(values)
+
+
+@pytest.mark.parametrize("name", ["negative strides", "byte-swapped", "misaligned", "odd strides"])
+def test_array_copies_what_from_numpy_refuses(name: str, device: str) -> None:
+    values = REFUSED[name][0]
+    assert dt.array(values, device=device).tolist() == values.tolist()
+
+
+def test_subclasses(device: str) -> None:
+    matrix = np.arange(4.0).reshape(2, 2).view(type("Sub", (np.ndarray,), {}))
+    assert dt.from_numpy(matrix).tolist() == [[0, 1], [2, 3]]
+    masked = np.ma.array([1.0, 2.0], mask=[True, False])
+    with pytest.raises(TypeError, match="mask"):
+        dt.from_numpy(masked)
+
+
+def test_memory_mapped(tmp_path: Any) -> None:
+    path = tmp_path / "x.bin"
+    np.arange(8, dtype=np.float32).tofile(path)
+    x = dt.from_numpy(np.memmap(path, dtype=np.float32, mode="r"))
+    assert x.tolist() == list(range(8))
+    with pytest.raises(RuntimeError, match="read-only"):
+        x.zero_()
+
+
+# ---------------------------------------------------------------- the way back
+
+
+def test_numpy_of_views() -> None:
+    x = dt.arange(12, dtype=dt.float32).reshape(3, 4)
+    assert x.T.numpy().tolist() == np.arange(12).reshape(3, 4).T.tolist()
+    assert x[1:, ::2].numpy().strides == (16, 8)
+    assert np.asarray(x[:, 1]).tolist() == [1, 5, 9]
+    x.numpy()[0, 0] = 50
+    assert x[0, 0].item() == 50
+
+
+def test_array_protocol() -> None:
+    x = dt.arange(3, dtype=dt.float32)
+    assert np.shares_memory(np.asarray(x), x.numpy())
+    assert not np.shares_memory(np.array(x), x.numpy())
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    assert np.array(x, copy=True).tolist() == [0, 1, 2]
+
+
+def test_bfloat16_has_no_numpy_dtype() -> None:
+    x = dt.ones(3, dtype=dt.bfloat16)
+    with pytest.raises(TypeError, match="bfloat16"):
+        x.numpy()
+    with pytest.raises(TypeError, match="bfloat16"):
+        np.asarray(x)
+
+
+def test_buffer() -> None:
+    x = dt.arange(6, dtype=dt.int16).reshape(2, 3)
+    view = memoryview(x)
+    assert (view.shape, view.strides, view.format, view.readonly) == ((2, 3), (6, 2), "h", False)
+    assert view.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert bytes(x) == np.arange(6, dtype=np.int16).tobytes()
+    assert memoryview(x.T).tolist() == [[0, 3], [1, 4], [2, 5]]
+    formats = {"bool": "?", "uint8": "B", "int8": "b", "float16": "e", "float32": "f"}
+    for name, code in formats.items():
+        assert memoryview(dt.zeros(1, dtype=name)).format == code
+
+
+# ---------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        np.asarray,
+        np.array,
+        lambda x: x.numpy(),
+        lambda x: x.__array__(),
+        memoryview,
+        bytes,
+        lambda x: np.frombuffer(x, dtype=np.float32),
+        lambda x: np.zeros(3, dtype=np.float32) + x,
+        lambda x: x + np.zeros(3, dtype=np.float32),
+        lambda x: np.add(x, 1),
+        lambda x: np.concatenate([x, x]),
+    ],
+    ids=["asarray", "array", "numpy", "__array__", "memoryview", "bytes", "frombuffer",
+         "ndarray + x", "x + ndarray", "ufunc", "concatenate"],
+)  # fmt: skip
+def test_device_memory_is_not_host_memory(access: Any, cuda: str) -> None:
+    x = dt.ones(3, device=cuda)
+    before = dt._C.counters()["transfers"]
+    with pytest.raises(dt.HostAccessError) as caught:
+        access(x)
+    assert isinstance(caught.value, RuntimeError)
+    assert isinstance(caught.value, TypeError)
+    assert cuda in str(caught.value) or "NumPy" in str(caught.value)
+    assert dt._C.counters()["transfers"] == before
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "truediv", "matmul", "pow", "mod", "lt", "eq"])
+def test_mixing_with_numpy_is_refused_in_both_orders(op: str, device: str) -> None:
+    x = dt.ones((2, 2), device=device)
+    values = np.ones((2, 2), dtype=np.float32)
+    function = getattr(operator, op)
+    with pytest.raises(dt.HostAccessError):
+        function(x, values)
+    with pytest.raises(dt.HostAccessError):
+        function(values, x)
+
+
+def test_functions_refuse_numpy_too(device: str) -> None:
+    x = dt.ones((2, 2), device=device)
+    values = np.ones((2, 2), dtype=np.float32)
+    for call in (
+        lambda: dt.add(x, values),
+        lambda: dt.matmul(x, values),
+        lambda: dt.matmul(values, x),
+        lambda: dt.conv2d(x, values),
+        lambda: dt.relu(values),
+        lambda: dt.cat([x, values]),
+        lambda: x.add_(values),
+        lambda: operator.iadd(x, values),
+        lambda: x.copy_(values),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert x.tolist() == [[1, 1], [1, 1]]
+
+
+def test_numpy_scalars_are_numbers(device: str) -> None:
+    """A NumPy scalar is no array: it counts as the Python number that it is."""
+    x = dt.ones(2, device=device)
+    assert (x + np.float32(1)).tolist() == [2, 2]
+    assert (x * np.float64(2)).dtype == dt.float32
+    assert (x + np.int64(1)).tolist() == [2, 2]
+    assert (x + np.bool_(True)).tolist() == [2, 2]

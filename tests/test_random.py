@@ -1,0 +1,154 @@
+"""Random numbers are a function of the seed alone: equal on all devices, and of the right kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+from reference import FLOATS, INTS
+from support import DEVICES, bits_of, name_of, no_transfers, wide_of
+
+import devtensor as dt
+
+N = 20_000
+DRAWS: dict[str, Callable[..., Any]] = {
+    "rand": lambda **k: dt.rand(1001, **k),
+    "rand float64": lambda **k: dt.rand(7, 11, dtype=dt.float64, **k),
+    "rand float16": lambda **k: dt.rand(1001, dtype=dt.float16, **k),
+    "rand bfloat16": lambda **k: dt.rand(1001, dtype=dt.bfloat16, **k),
+    "randn": lambda **k: dt.randn(1001, **k),
+    "randn float64": lambda **k: dt.randn(33, 3, dtype=dt.float64, **k),
+    "randint": lambda **k: dt.randint(-5, 17, (1001,), **k),
+    "randint int8": lambda **k: dt.randint(0, 100, (1001,), dtype=dt.int8, **k),
+    "randint wide": lambda **k: dt.randint(-(2**62), 2**62, (1001,), **k),
+    "randperm": lambda **k: dt.randperm(1001, **k),
+    "normal": lambda **k: dt.normal(2.0, 3.0, (1001,), **k),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
+def test_equal_on_all_devices(draw: Callable[..., Any]) -> None:
+    found = []
+    for device in DEVICES:
+        dt.manual_seed(123)
+        with no_transfers():
+            first, second = draw(device=device), draw(device=device)
+        assert str(first.device) == device
+        found.append((bits_of(first).tobytes(), bits_of(second).tobytes()))
+    assert len(set(found)) == 1
+    assert found[0][0] != found[0][1]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**32 + 5, 2**63 - 1])
+def test_the_generator_is_philox(seed: int, device: str) -> None:
+    dt.manual_seed(seed)
+    for dtype in ("float32", "float64"):
+        dt.manual_seed(seed)
+        got = dt.rand(9, dtype=getattr(dt, dtype), device=device)
+        np.testing.assert_array_equal(wide_of(got), reference.rand(seed, 0, 9, dtype))
+    dt.manual_seed(seed)
+    assert dt.randint(-3, 40, (9,), device=device).tolist() == reference.randint(seed, 0, 9, -3, 40)
+    dt.manual_seed(seed)
+    got = dt.randn(9, dtype=dt.float64, device=device)
+    np.testing.assert_allclose(wide_of(got), reference.randn(seed, 0, 9), rtol=1e-12)
+
+
+def test_seeds_repeat_and_differ(device: str) -> None:
+    dt.manual_seed(1)
+    a = dt.rand(100, device=device).tolist()
+    b = dt.rand(100, device=device).tolist()
+    dt.manual_seed(1)
+    assert dt.rand(100, device=device).tolist() == a
+    assert not set(a) & set(b)
+    dt.manual_seed(2)
+    assert dt.rand(100, device=device).tolist() != a
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rand_range_and_moments(dtype: str, device: str) -> None:
+    x = wide_of(dt.rand(N, dtype=getattr(dt, dtype), device=device))
+    assert x.min() >= 0
+    assert x.max() < 1
+    assert abs(x.mean() - 0.5) < 0.01
+    assert abs(x.var() - 1 / 12) < 0.003
+    counts = np.histogram(x, 10, (0, 1))[0]
+    assert abs(counts - N / 10).max() < 250
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_randn_moments(dtype: str, device: str) -> None:
+    x = wide_of(dt.randn(N, dtype=getattr(dt, dtype), device=device))
+    assert abs(x.mean()) < 0.03
+    assert abs(x.std() - 1) < 0.02
+    assert abs((x**3).mean()) < 0.08
+    assert abs((x**4).mean() - 3) < 0.2
+    for cut in (-1.5, -0.5, 0.0, 0.7, 2.0):
+        assert abs((x < cut).mean() - 0.5 * (1 + math.erf(cut / math.sqrt(2)))) < 0.012
+
+
+def test_normal(device: str) -> None:
+    x = wide_of(dt.normal(5.0, 0.5, (N,), device=device))
+    assert abs(x.mean() - 5) < 0.02
+    assert abs(x.std() - 0.5) < 0.01
+
+
+@pytest.mark.parametrize("dtype", [*INTS, "float32"])
+def test_randint(dtype: str, device: str) -> None:
+    low = 0 if dtype == "uint8" else -3
+    x = dt.randint(low, 8, (N,), dtype=getattr(dt, dtype), device=device)
+    assert name_of(x.dtype) == dtype
+    found, counts = np.unique(wide_of(x).astype(int), return_counts=True)
+    assert found.tolist() == list(range(low, 8))
+    assert abs(counts - N / len(found)).max() < 260
+    assert dt.randint(5, (4,), device=device).dtype == dt.int64
+    assert set(dt.randint(7, 8, (4,), device=device).tolist()) == {7}
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 1000, 4097])
+def test_randperm(n: int, device: str) -> None:
+    x = dt.randperm(n, device=device)
+    assert x.dtype == dt.int64
+    assert sorted(x.tolist()) == list(range(n))
+    if n > 100:
+        assert x.tolist() != list(range(n))
+        shift = np.abs(np.array(x.tolist()) - np.arange(n)).mean()
+        assert abs(shift - n / 3) < n / 10
+
+
+def test_generators(device: str) -> None:
+    one, two = dt.Generator(), dt.Generator()
+    one.manual_seed(9)
+    two.manual_seed(9)
+    dt.manual_seed(4)
+    want = dt.rand(5, device=device).tolist()
+    dt.manual_seed(4)
+    a = dt.rand(5, generator=one, device=device)
+    assert a.tolist() == dt.rand(5, generator=two, device=device).tolist()
+    assert dt.rand(5, device=device).tolist() == want
+    assert one.initial_seed() == 9
+
+
+def test_empty_draws(device: str) -> None:
+    for x in (dt.rand(0, device=device), dt.randn(2, 0, device=device), dt.randperm(0)):
+        assert x.numel() == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda d: dt.randint(5, 5, (2,), device=d),
+        lambda d: dt.randint(5, 4, (2,), device=d),
+        lambda d: dt.randint(0, 300, (2,), dtype=dt.int8, device=d),
+        lambda d: dt.randperm(-1, device=d),
+        lambda d: dt.normal(0.0, -1.0, (2,), device=d),
+        lambda d: dt.rand(2, dtype=dt.int32, device=d),
+        lambda d: dt.randn(2, dtype=dt.bool, device=d),
+    ],
+)
+def test_impossible_draws(call: Callable[[str], Any], device: str) -> None:
+    with pytest.raises(RuntimeError):
+        call(device)

@@ -1,0 +1,138 @@
+"""Eight threads, mixed ops, shared and private arrays, on every device: no wrong bits, no deadlock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from support import DEVICES, bits_of
+
+import devtensor as dt
+
+THREADS = 8
+
+
+def together(work: Callable[[int], Any]) -> list[Any]:
+    """Runs work(0..7) at once; every error comes back."""
+    barrier = threading.Barrier(THREADS)
+
+    def run(i: int) -> Any:
+        barrier.wait(60)
+        return work(i)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return [future.result(120) for future in [pool.submit(run, i) for i in range(THREADS)]]
+
+
+def mixed(x: dt.DeviceArray, w: dt.DeviceArray) -> bytes:
+    y = dt.relu(x @ w + 1)
+    y = dt.softmax(y * 0.1, dim=-1)
+    image = y.reshape(1, 1, 16, 16)
+    z = dt.conv2d(image, w.reshape(1, 1, 16, 16)[..., :3, :3].contiguous(), padding=1)
+    z = dt.max_pool2d(z, 2)
+    return bits_of(z.sum(dim=-1)).tobytes() + bits_of(y.to(dt.float16).T.contiguous()).tobytes()
+
+
+def test_shared_inputs(device: str) -> None:
+    x, w = dt.rand(16, 16, device=device), dt.rand(16, 16, device=device)
+    want = mixed(x, w)
+    for found in together(lambda _: {mixed(x, w) for _ in range(15)}):
+        assert found == {want}
+
+
+def test_each_thread_on_its_own_device() -> None:
+    def work(i: int) -> list[float]:
+        device = DEVICES[i % len(DEVICES)]
+        found = []
+        for n in range(20):
+            x = dt.full((32, 32), float(i + n), device=device)
+            found.append((x @ x).sum().item() / 32**3)
+            assert str(x.device) == device
+        return found
+
+    for i, found in enumerate(together(work)):
+        assert found == [float((i + n) ** 2) for n in range(20)]
+
+
+def test_moves_between_devices() -> None:
+    values = np.arange(5000, dtype=np.float64)
+
+    def work(i: int) -> None:
+        x = dt.from_numpy(values)
+        for n in range(10):
+            there = x.to(DEVICES[(i + n) % len(DEVICES)], dt.float32)
+            assert there.sum().item() == values.sum()
+            assert there.cpu().tolist() == values.tolist()
+
+    together(work)
+
+
+def test_errors_in_threads(cuda: str) -> None:
+    def work(i: int) -> int:
+        seen = 0
+        for _ in range(30):
+            x, y = dt.ones((2, i + 1), device=cuda), dt.ones((2, i + 1))
+            try:
+                x + y
+            except dt.DeviceMismatchError as error:
+                seen += error.operands[0].shape == (2, i + 1)
+        return seen
+
+    assert together(work) == [30] * THREADS
+
+
+def test_current_device_belongs_to_the_thread() -> None:
+    count = len(DEVICES) - 1
+
+    def work(i: int) -> bool:
+        for _ in range(50):
+            with dt.cuda.device(i % count):
+                if str(dt.zeros(1, device="cuda").device) != f"cuda:{i % count}":
+                    return False
+        return True
+
+    assert all(together(work))
+
+
+def test_random_numbers_are_never_drawn_twice(device: str) -> None:
+    dt.manual_seed(5)
+    found = together(lambda _: [x for _ in range(10) for x in dt.randint(0, 2**62, (20,), device=device).tolist()])
+    drawn = [x for part in found for x in part]
+    assert len(set(drawn)) == len(drawn)
+    dt.manual_seed(5)
+    assert sorted(dt.randint(0, 2**62, (len(drawn),), device=device).tolist()) == sorted(drawn)
+
+
+def test_in_place_on_parts_of_one_array(device: str) -> None:
+    x = dt.zeros((THREADS, 1000), device=device)
+
+    def work(i: int) -> None:
+        for _ in range(20):
+            x[i] += i
+
+    together(work)
+    assert x.sum(dim=1).tolist() == [20.0 * i * 1000 for i in range(THREADS)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_number_of_threads_changes_no_bit(threads: int) -> None:
+    x, w = dt.rand(300, 257), dt.rand(257, 130)
+    image, kernel = dt.rand(2, 8, 30, 30), dt.rand(16, 8, 3, 3)
+    before = dt.get_num_threads()
+
+    def results() -> list[bytes]:
+        found = (x @ w, dt.conv2d(image, kernel), x.sum(), x.sum(dim=0), dt.softmax(x, dim=1), x.exp())
+        return [bits_of(y).tobytes() for y in found]
+
+    try:
+        dt.set_num_threads(1)
+        want = results()
+        dt.set_num_threads(threads)
+        assert dt.get_num_threads() == threads
+        assert results() == want
+    finally:
+        dt.set_num_threads(before)
