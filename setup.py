@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 import kernel_image
 
 ROOMS = ("core", "cpu", "cuda", "sim", "py")
-CFLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-pthread"]
+CFLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
+CFLAGS += ["-fno-trapping-math", "-g0", "-pthread"]
 WERROR = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Werror"]
 # Python's own flags have -fwrapv, which would switch the check for signed overflow off.
 SANITIZE = ["-fsanitize=address,undefined", "-fsanitize=float-cast-overflow", "-fno-wrapv"]

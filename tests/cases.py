@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import formats
 import numpy as np
-import reference
-from reference import DTYPES, FLOATS, INTS
+from formats import DTYPES, FLOATS, INTS
 
 Shape = tuple[int, ...]
 NUMBERS = INTS + FLOATS
@@ -71,9 +71,9 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 3.0, -7.0, np.inf, -np.in
 def special_values(dtype: str) -> np.ndarray:
     """Sixteen values at which ops go wrong."""
     if dtype in FLOATS:
-        form = reference.FORMATS[dtype]
+        form = formats.FORMATS[dtype]
         return np.array([*SPECIAL, form.largest, -form.largest, form.smallest])
-    low, high = reference.RANGE[dtype]
+    low, high = formats.RANGE[dtype]
     wanted = [0, 1, -1, 2, 3, 7, -5, high, low, high - 1, low + 1, high // 2, 4, 100, 10, 5]
     return np.array([min(max(n, low), high) for n in wanted], dtype=object)
 
@@ -93,13 +93,13 @@ def fill(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> np.nd
     if kind == "special":
         return np.resize(special_values(dtype), shape)
     if kind == "distinct":
-        return reference.round_to(rng.permutation(int(np.prod(shape))).reshape(shape), dtype)
+        return formats.round_to(rng.permutation(int(np.prod(shape))).reshape(shape), dtype)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(object)
     if dtype in FLOATS:
         low, high = {"signed": (-4, 4), "positive": (0.25, 4), "unit": (-0.95, 0.95)}[kind]
-        return reference.round_float(rng.uniform(low, high, shape), dtype)
-    low = {"signed": max(-9, reference.RANGE[dtype][0]), "positive": 1, "unit": 0}[kind]
+        return formats.round_float(rng.uniform(low, high, shape), dtype)
+    low = {"signed": max(-9, formats.RANGE[dtype][0]), "positive": 1, "unit": 0}[kind]
     return rng.integers(low, 10, shape).astype(object)
 
 
@@ -475,7 +475,8 @@ REDUCTIONS = tuple(dict.fromkeys(c.op for c in reduction_rows()))
 SHAPES = tuple(dict.fromkeys(c.op for c in shape_rows() if not c.listed))
 METHODS = (*UNARY, *BINARY, *REDUCTIONS, *MATMULS[:6], "addmm", "baddbmm", "lerp", *SHAPES)
 # Ops with an in-place method, name_ ; the target keeps its dtype.
-IN_PLACE = tuple(op for op in (*UNARY, *BINARY, "lerp") if op not in (*TEST_RESULTS, "maximum", "minimum"))
+NOT_IN_PLACE = (*TEST_RESULTS, "maximum", "minimum", "gelu")
+IN_PLACE = tuple(op for op in (*UNARY, *BINARY, "lerp") if op not in NOT_IN_PLACE)
 # Ops that take out=.
 OUT = (*UNARY, *BINARY, "lerp", "where", "matmul", "mm", "bmm", "addmm", "linear", "conv2d")
 OPERATORS = {

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import cases
+import formats
 import numpy as np
 import reference
 from cases import Case, Operand
-from reference import FORMATS, STORAGE
+from formats import FORMATS, STORAGE
 
 import devtensor as dt
 
@@ -43,7 +44,7 @@ def bits_of(x: dt.DeviceArray) -> np.ndarray:
 
 
 def wide_of(x: dt.DeviceArray) -> np.ndarray:
-    return reference.bits_to_wide(bits_of(x), name_of(x.dtype))
+    return formats.bits_to_wide(bits_of(x), name_of(x.dtype))
 
 
 def lay_out(bits: np.ndarray, dtype: str, device: str, layout: str) -> dt.DeviceArray:
@@ -82,7 +83,7 @@ class Built:
                 continue
             own = operand.dtype or dtype
             values = cases.make_values(operand, dtype, f"{case.op}{i}", layout)
-            bits = reference.wide_to_bits(values, own)
+            bits = formats.wide_to_bits(values, own)
             self.wide.append(values)
             self.dtypes.append(own)
             self.operands.append(lay_out(bits, own, device, layout))

@@ -71,13 +71,10 @@ def test_a_planted_failure_is_found() -> None:
 
     def forgets() -> Any:
         try:
-            return x + 1
+            return x + float(len(kept))
         except MemoryError:
             kept.append(None)
             raise
-        finally:
-            if None in kept:
-                x.zero_()
 
     for planted, complaint in (
         (leaks, "leaked"),

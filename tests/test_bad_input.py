@@ -261,7 +261,7 @@ def test_conv2d_parameters(name: str, value: int, device: str) -> None:
         assert not isinstance(caught.value, dt.CudaError)
 
 
-@pytest.mark.parametrize("values", itertools.product([1, 2, *BIG], repeat=3), ids=repr)
+@pytest.mark.parametrize("values", list(itertools.product([1, 2, *BIG], repeat=3)), ids=repr)
 def test_conv2d_combinations(values: tuple[int, int, int]) -> None:
     """Any combination gives a result of the right size or an error, the same on every device."""
     stride, padding, dilation = values

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+import formats
 import numpy as np
 import pytest
-import reference
-from reference import DTYPES, FLOATS, INTS, STORAGE
+from formats import DTYPES, FLOATS, INTS, STORAGE
 from support import bits_of, from_bits, lay_out
 
 import devtensor as dt
@@ -17,30 +17,30 @@ FLT_MAX = float(np.finfo(np.float32).max)
 
 def check(bits: np.ndarray, source: str, target: str, device: str) -> None:
     got = bits_of(from_bits(bits, source, device).to(getattr(dt, target)))
-    np.testing.assert_array_equal(got.view("u1"), reference.cast(bits, source, target).view("u1"))
+    np.testing.assert_array_equal(got.view("u1"), formats.cast(bits, source, target).view("u1"))
 
 
 def boundaries(dtype: str) -> np.ndarray:
     """Values of one dtype around every limit of the others, as stored elements."""
     if dtype not in FLOATS:
-        low, high = reference.RANGE[dtype]
+        low, high = formats.RANGE[dtype]
         around = [2**k + d for k in (0, 7, 8, 11, 15, 16, 24, 31, 32, 53, 62, 63) for d in
                   (-2, -1, 0, 1, 2, 3)]  # fmt: skip
         wanted = [n for m in around for n in (m, -m) if low <= n <= high] + [low, high]
         return np.array(wanted, dtype=STORAGE[dtype])
     values = [0.0, -0.0, 0.4, 0.5, 0.6, 1.5, 2.5, math.inf, -math.inf, math.nan]
     for name in INTS:
-        low, high = reference.RANGE[name]
+        low, high = formats.RANGE[name]
         for edge in (float(low), float(high)):
             values += [edge, edge - 1, edge + 1, edge - 0.5, edge + 0.5]
             values += [math.nextafter(edge, math.inf), math.nextafter(edge, -math.inf)]
-    for form in reference.FORMATS.values():
+    for form in formats.FORMATS.values():
         half = math.ldexp(1.0, form.emax - form.precision) if form.emax < 1023 else 0.0
         for edge in (form.largest + half, form.largest, form.smallest / 2, form.smallest,
                      math.ldexp(1.0, form.emin), 1 + form.eps / 2, 1 + 1.5 * form.eps):  # fmt: skip
             values += [edge, math.nextafter(edge, math.inf), math.nextafter(edge, 0.0)]
     signed = np.array([s * v for v in values for s in (1, -1)])
-    return reference.wide_to_bits(reference.round_float(signed, dtype), dtype)
+    return formats.wide_to_bits(formats.round_float(signed, dtype), dtype)
 
 
 @pytest.mark.parametrize("source", DTYPES)
@@ -59,7 +59,7 @@ def test_every_half(source: str, target: str, device: str) -> None:
 @pytest.mark.parametrize("source", ["uint8", "int8", "int16"])
 @pytest.mark.parametrize("target", DTYPES)
 def test_every_small_integer(source: str, target: str, device: str) -> None:
-    count = 1 << (8 * reference.ITEMSIZE[source])
+    count = 1 << (8 * formats.ITEMSIZE[source])
     check(np.arange(count, dtype=np.uint16).astype(STORAGE[source]), source, target, device)
 
 
@@ -133,7 +133,7 @@ def test_strided_casts(target: str, layout: str, device: str) -> None:
         if layout == "expanded":
             bits = np.broadcast_to(bits[:1], (8, 5))
         got = bits_of(lay_out(bits, source, device, layout).to(getattr(dt, target)))
-        want = reference.cast(np.ascontiguousarray(bits), source, target)
+        want = formats.cast(np.ascontiguousarray(bits), source, target)
         np.testing.assert_array_equal(got.view("u1"), want.view("u1"))
 
 
@@ -142,7 +142,7 @@ def test_strided_casts(target: str, layout: str, device: str) -> None:
 def test_cast_while_moving(source: str, target: str, cuda: str) -> None:
     """One call that moves and casts gives the same bits as a cast on either side."""
     bits = boundaries(source)
-    want = reference.cast(bits, source, target)
+    want = formats.cast(bits, source, target)
     there = from_bits(bits, source).to(cuda, getattr(dt, target))
     assert bits_of(there).tobytes() == want.tobytes()
     back = from_bits(bits, source, cuda).to("cpu", getattr(dt, target))
@@ -157,7 +157,7 @@ def test_large_casts(device: str) -> None:
         want = x.astype(np.float32)
     got = bits_of(from_bits(x, "float64", device).to(dt.float32))
     assert got.tobytes() == want.tobytes()
-    narrow = reference.cast(want, "float32", "bfloat16")
+    narrow = formats.cast(want, "float32", "bfloat16")
     got = bits_of(from_bits(want, "float32", device).to(dt.bfloat16))
     assert got.tobytes() == narrow.tobytes()
 

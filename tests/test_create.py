@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import formats
 import numpy as np
 import pytest
-import reference
-from reference import DTYPES, FLOATS
+from formats import DTYPES, FLOATS
 from support import DEVICES, bits_of, name_of, no_transfers, wide_of
 
 import devtensor as dt
@@ -87,7 +87,7 @@ def test_linspace(dtype: str, steps: int, device: str) -> None:
     x = dt.linspace(-1.0, 3.0, steps, dtype=getattr(dt, dtype), device=device)
     want = np.linspace(-1.0, 3.0, steps)
     assert x.shape == (steps,)
-    np.testing.assert_allclose(wide_of(x), want, atol=4 * reference.FORMATS[dtype].eps)
+    np.testing.assert_allclose(wide_of(x), want, atol=4 * formats.FORMATS[dtype].eps)
     if steps > 1:
         assert (x[0].item(), x[-1].item()) == (-1, 3)
 
@@ -292,7 +292,7 @@ def test_dtype_objects(name: str) -> None:
     dtype = getattr(dt, name)
     assert repr(dtype) == f"devtensor.{name}"
     assert dtype.name == name
-    assert dtype.itemsize == reference.ITEMSIZE[name]
+    assert dtype.itemsize == formats.ITEMSIZE[name]
     assert dtype.is_floating_point == (name in FLOATS)
     assert dt.zeros(1, dtype=name).dtype is dtype
     if name != "bfloat16":

@@ -17,7 +17,7 @@ import cases
 import numpy as np
 import pytest
 from cases import CASES, Case, Operand
-from reference import FLOATS
+from formats import FLOATS
 from support import DEVICES, Built, call, name_of
 
 import devtensor as dt

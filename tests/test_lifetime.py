@@ -22,7 +22,7 @@ def live(device: str) -> int:
     return dt.cuda.memory_allocated(device)
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(4)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_views_keep_their_storage(order: tuple[int, ...], device: str) -> None:
     """Whatever goes first, the rest still reads right; with the last one the memory goes."""
     before = live(device)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference import STORAGE
+from formats import STORAGE
 
 import devtensor as dt
 

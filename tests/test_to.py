@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference import DTYPES, STORAGE
+from formats import DTYPES, STORAGE
 from support import DEVICES, bits_of, from_bits, name_of, no_transfers
 
 import devtensor as dt

@@ -247,7 +247,10 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
     dt_status rc = destination_open(&d, dt_array_device(x), result, x->ndim, x->shape, a.array, &a.array, 1, out, err);
     if (rc == DT_OK) {
         if (dt_array_numel(&d.target) > 0) {
-            rc = d.target.storage->backend->unary(op, params, a.array, &d.target, err);
+            const dt_backend *backend = d.target.storage->backend;
+            bool already_round = kind == DT_KIND_ROUND && !dt_is_float(compute);
+            rc = already_round ? backend->copy(a.array, &d.target, false, err)
+                               : backend->unary(op, params, a.array, &d.target, err);
         }
         rc = destination_close(&d, name, rc, out, err);
     }

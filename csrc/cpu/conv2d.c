@@ -1,6 +1,7 @@
 /* conv2d.c: the convolution as a product of matrices, weight (K / groups, taps) by patches (taps, N * P * Q), where the
- * patches are never laid out: the product packs its panels of them straight from x (gemm.c). With one input channel a
- * group there is nothing to gain from that, and the sums are made directly. Strides of all arrays are free. */
+ * patches are never laid out: the product packs its panels of them straight from x (gemm.c). With one input channel and
+ * few results a group there is nothing to gain from that, and the sums are made directly. Strides of all arrays are
+ * free. */
 #include "gemm.h"
 
 #define DEPTHWISE_BLOCK 64
@@ -51,6 +52,25 @@ split_runs(const struct cpu_conv *conv, int64_t column, int64_t count, conv_run 
         }
     }
     return n;
+}
+
+/* The patches [begin, end) of a run whose number for a tap lies in the image; offset: of the first in x. */
+typedef struct {
+    int64_t begin, end, offset;
+} span;
+
+static inline span
+clip(const struct cpu_conv *conv, const conv_run *run, const conv_tap *tap)
+{
+    int64_t begin = 0, end = run->count, row = run->row + tap->row, column = run->column + tap->column;
+    if (row < 0 || row >= conv->height) {
+        return (span){0, 0, 0};
+    }
+    if (column < 0 || column + (end - 1) * conv->stride[1] >= conv->width) {
+        begin = column < 0 ? CPU_CEIL_DIV(-column, conv->stride[1]) : 0;
+        end = column >= conv->width ? 0 : CPU_MIN((conv->width - 1 - column) / conv->stride[1] + 1, end);
+    }
+    return begin < end ? (span){begin, end, run->offset + tap->x + begin * conv->x_step} : (span){0, 0, 0};
 }
 
 #define DT_EACH "../cpu/conv2d_each.h"
@@ -222,7 +242,7 @@ cpu_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
     struct cpu_conv conv = geometry(x, out, params, taps);
     flatten_rows(weight, params, &conv);
     dt_status rc = DT_OK;
-    if (weight->shape[1] == 1) {
+    if (weight->shape[1] == 1 && weight->shape[0] / params->groups < 4) {
         run_depthwise(x, weight, bias, params->groups, &conv, out);
     } else {
         rc = run_groups(x, weight, bias, params->groups, &conv, out, err);

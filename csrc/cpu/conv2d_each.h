@@ -22,30 +22,21 @@ DT_CAT(pack_weight, ENUM)(const cpu_gemm_args *g, void *panel, int64_t row, int6
 static inline void
 DT_CAT(pack_run, ENUM)(const struct cpu_conv *conv, const T *x, const conv_run *run, const conv_tap *tap, C *to)
 {
-    int64_t step = conv->x_step, first = 0, end = run->count, column = run->column + tap->column;
-    if (run->row + tap->row < 0 || run->row + tap->row >= conv->height) {
-        end = 0;
-    } else if (column < 0 || column + (run->count - 1) * conv->stride[1] >= conv->width) {
-        first = column < 0 ? CPU_MIN(CPU_CEIL_DIV(-column, conv->stride[1]), end) : 0;
-        end = column >= conv->width ? 0 : CPU_MIN((conv->width - 1 - column) / conv->stride[1] + 1, end);
-    }
-    if (first >= end) {
-        first = end = 0;
-    }
-    for (int64_t j = 0; j < first; j++) {
+    span in = clip(conv, run, tap);
+    const T *from = x + in.offset;
+    for (int64_t j = 0; j < in.begin; j++) {
         to[j] = 0;
     }
-    const T *from = x + (end > first ? run->offset + tap->x + first * step : 0);
-    if (step == 1) {
-        for (int64_t j = first; j < end; j++) {
-            to[j] = LOAD(from[j - first]);
+    if (conv->x_step == 1) {
+        for (int64_t j = in.begin; j < in.end; j++) {
+            to[j] = LOAD(from[j - in.begin]);
         }
     } else {
-        for (int64_t j = first; j < end; j++) {
-            to[j] = LOAD(from[(j - first) * step]);
+        for (int64_t j = in.begin; j < in.end; j++) {
+            to[j] = LOAD(from[(j - in.begin) * conv->x_step]);
         }
     }
-    for (int64_t j = end; j < run->count; j++) {
+    for (int64_t j = in.end; j < run->count; j++) {
         to[j] = 0;
     }
 }
@@ -84,15 +75,22 @@ DT_CAT(depthwise, ENUM)(const depthwise_job *job, int64_t begin, int64_t end)
             int64_t count = CPU_MIN(DEPTHWISE_BLOCK, conv->result[1] - q0);
             conv_run run = {count, row, q0 * conv->stride[1] - conv->pad[1], 0};
             run.offset = row * conv->x_row + run.column * conv->x_column;
-            C sums[DEPTHWISE_BLOCK], patch[DEPTHWISE_BLOCK];
+            C sums[DEPTHWISE_BLOCK];
             for (int64_t q = 0; q < count; q++) {
                 sums[q] = bias;
             }
             for (int64_t t = 0; t < job->ntaps; t++) {
                 const C w = LOAD(weight[conv->taps[t].weight]);
-                DT_CAT(pack_run, ENUM)(conv, plane, &run, &conv->taps[t], patch);
-                for (int64_t q = 0; q < count; q++) {
-                    sums[q] += w * patch[q];
+                span in = clip(conv, &run, &conv->taps[t]);
+                const T *from = plane + in.offset;
+                if (conv->x_step == 1) {
+                    for (int64_t q = in.begin; q < in.end; q++) {
+                        sums[q] += w * LOAD(from[q - in.begin]);
+                    }
+                } else {
+                    for (int64_t q = in.begin; q < in.end; q++) {
+                        sums[q] += w * LOAD(from[(q - in.begin) * conv->x_step]);
+                    }
                 }
             }
             for (int64_t q = 0; q < count; q++) {

@@ -1,6 +1,8 @@
 /* matmul.c: batches of matrix products. */
 #include "cpu.h"
 
+#define LARGE_WORK ((int64_t)1 << 21) /* multiplications */
+
 typedef struct {
     const dt_array *a, *b, *out;
     cpu_gemm_args g;
@@ -88,6 +90,7 @@ cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_
     for (int d = 0; d < job.nbatch; d++) {
         batch *= out->shape[d];
     }
-    cpu_parallel(batch, CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job);
+    /* large products share their own work among the threads */
+    cpu_parallel(batch, work >= LARGE_WORK ? batch : CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job);
     return (dt_status)atomic_load(&job.status);
 }

@@ -266,14 +266,6 @@ fail_init(int status, dt_error *err)
 }
 
 static dt_status
-open_real(dt_error *err)
-{
-    DT_TRY(load_library(DT_LIBRARY_CUDA, err));
-    int status = cu.cuInit(0);
-    return status == 0 ? DT_OK : fail_init(status, err);
-}
-
-static dt_status
 open_locked(dt_error *err)
 {
     static bool watching;
@@ -293,7 +285,11 @@ open_locked(dt_error *err)
         if (mode == MODE_OFF) {
             return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "CUDA is switched off by DEVTENSOR_CUDA=off.");
         }
-        DT_TRY(mode == MODE_SIM ? open_simulated(devices, 0, err) : open_real(err));
+        DT_TRY(mode == MODE_SIM ? open_simulated(devices, 0, err) : load_library(DT_LIBRARY_CUDA, err));
+    }
+    int status = cu.cuInit(0);
+    if (status != 0) {
+        return fail_init(status, err);
     }
     atomic_store_explicit(&opened, true, memory_order_release);
     return DT_OK;

@@ -155,9 +155,12 @@ size_t
 cuda_load_report(dt_library library, char *text, size_t size)
 {
     pthread_mutex_lock(&lock);
-    int n = snprintf(text, size, "%s", reports[library]);
+    size_t n = strlen(reports[library]);
+    if (size > 0) {
+        snprintf(text, size, "%s", reports[library]);
+    }
     pthread_mutex_unlock(&lock);
-    return n < 0 ? 0 : (size_t)n;
+    return n;
 }
 
 size_t

@@ -262,7 +262,7 @@ run_locked(product *x, dt_error *err)
     const void *beta = is_wide ? (const void *)&wide[1] : &narrow[1];
     DT_TRY(open_library(d, err));
     DT_TRY(find_plan(d, &x->key, x->bias, &p, err));
-    x->bias_apart = p->bias_apart;
+    x->bias_apart = x->bias_apart || p->bias_apart;
     int status = CUBLAS_STATUS_NOT_SUPPORTED;
     for (; p->chosen < p->nalgorithms; p->chosen++) { /* some are refused only now */
         DT_COUNT(launches, 1);
@@ -332,6 +332,11 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, dt_er
     }
     int64_t times = last >= 0 ? walk.numel / walk.shape[last] : 1;
     fold_batch(&x->key);
+    if (times > 1) { /* all of them with the bias or none */
+        x->bias_apart = true;
+        x->key.has_bias = 0;
+        x->bias = 0;
+    }
     for (int64_t i = 0; i < times; i++) {
         int64_t at[3] = {0, 0, 0}, rest = i;
         for (int d = last - 1; d >= 0; d--) {

@@ -6,7 +6,7 @@
     {                                                                                                                  \
         K_OUT(D, out, a.array[0]);                                                                                     \
         K_IN(S, x, value, a.array[1]);                                                                                 \
-        DT_FOR(i, a.walk.numel)                                                                                        \
+        K_ROLLED DT_FOR(i, a.walk.numel)                                                                               \
         {                                                                                                              \
             int64_t at[2];                                                                                             \
             k_locate(&a.walk, 2, i, at);                                                                               \

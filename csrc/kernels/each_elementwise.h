@@ -17,7 +17,7 @@
 #else
 #define K_HAS_ARITH(...) __VA_ARGS__
 #define K_HAS_FLOAT(...)
-#define K_HAS_ROUND(...) __VA_ARGS__
+#define K_HAS_ROUND(...)
 #define K_HAS_BITS(...) __VA_ARGS__
 #define K_HAS_FTEST(...)
 #endif
@@ -61,7 +61,7 @@
         K_OUT(K_RESULT_##kind, out_, a_.array[0]);                                                                     \
         K_IN(T, in_, value_, a_.array[1]);                                                                             \
         K_PARAMS();                                                                                                    \
-        DT_FOR(i_, a_.walk.numel)                                                                                      \
+        K_ROLLED DT_FOR(i_, a_.walk.numel)                                                                             \
         {                                                                                                              \
             int64_t at_[2];                                                                                            \
             k_locate(&a_.walk, 2, i_, at_);                                                                            \
@@ -76,7 +76,7 @@
         K_IN(T, left_, left_value_, a_.array[1]);                                                                      \
         K_IN(T, right_, right_value_, a_.array[2]);                                                                    \
         K_PARAMS();                                                                                                    \
-        DT_FOR(i_, a_.walk.numel)                                                                                      \
+        K_ROLLED DT_FOR(i_, a_.walk.numel)                                                                             \
         {                                                                                                              \
             int64_t at_[3];                                                                                            \
             k_locate(&a_.walk, 3, i_, at_);                                                                            \
@@ -94,7 +94,7 @@ K_KERNEL(K_NAMED(where), k_elementwise_args, a)
     K_IN(uint8_t, condition, condition_value, a.array[1]);
     K_IN(T, yes, yes_value, a.array[2]);
     K_IN(T, no, no_value, a.array[3]);
-    DT_FOR(i, a.walk.numel)
+    K_ROLLED DT_FOR(i, a.walk.numel)
     {
         int64_t at[4];
         k_locate(&a.walk, 4, i, at);
@@ -113,7 +113,7 @@ K_KERNEL(K_NAMED(lerp), k_elementwise_args, a)
     K_IN(T, start, start_value, a.array[1]);
     K_IN(T, end, end_value, a.array[2]);
     K_IN(T, weight, weight_value, a.array[3]);
-    DT_FOR(i, a.walk.numel)
+    K_ROLLED DT_FOR(i, a.walk.numel)
     {
         int64_t at[4];
         k_locate(&a.walk, 4, i, at);

@@ -5,7 +5,7 @@ K_KERNEL(DT_CAT(k_max_pool2d, NAME), k_pool2d_args, a)
     const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);
     K_OUT(T, out, a.out);
     int64_t *indices = a.indices.address ? DT_GLOBAL(int64_t, a.indices.address, a.indices.nbytes) : 0;
-    DT_FOR(i, a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3])
+    K_ROLLED DT_FOR(i, a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3])
     {
         int64_t place[4], best = -1;
         k_pool_place(&a, i, place);
@@ -39,7 +39,7 @@ K_KERNEL(DT_CAT(k_avg_pool2d, NAME), k_pool2d_args, a)
 {
     const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);
     K_OUT(T, out, a.out);
-    DT_FOR(i, a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3])
+    K_ROLLED DT_FOR(i, a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3])
     {
         int64_t place[4], top, bottom, left, right, rows, columns;
         k_pool_place(&a, i, place);

@@ -7,7 +7,7 @@
     K_KERNEL(K_NAMED(op), args_type, a)                                                                                \
     {                                                                                                                  \
         K_OUT(T, out, a.out);                                                                                          \
-        DT_FOR(i, a.walk.numel)                                                                                        \
+        K_ROLLED DT_FOR(i, a.walk.numel)                                                                               \
         {                                                                                                              \
             int64_t at;                                                                                                \
             k_locate(&a.walk, 1, i, &at);                                                                              \
@@ -34,7 +34,7 @@ K_KERNEL(K_NAMED(tri), k_tri_args, a)
     const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);
     const T zero = K_FROM_INT(0);
     const int64_t rows = a.walk.shape[a.walk.ndim - 2], columns = a.walk.shape[a.walk.ndim - 1];
-    DT_FOR(i, a.walk.numel)
+    K_ROLLED DT_FOR(i, a.walk.numel)
     {
         int64_t at[2];
         k_locate(&a.walk, 2, i, at);

@@ -15,7 +15,7 @@
 #include "../core/scalar.h"
 
 #ifdef __CUDACC__
-#define DT_KERNEL(name, args_type, a) extern "C" __global__ void __launch_bounds__(256) name(const args_type a)
+#define DT_KERNEL(name, args_type, a) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ args_type a)
 #define DT_GLOBAL(type, address, nbytes) ((type *)(address))
 #define DT_SHARED __shared__
 #define DT_SYNC() __syncthreads()
@@ -24,6 +24,7 @@
 #define DT_BLOCK ((int64_t)blockIdx.x)
 #define DT_BLOCKS ((int64_t)gridDim.x)
 #define DT_DEVICE static __device__ __forceinline__
+#define DT_DEVICE_RARE static __device__ __noinline__ /* keeps kernels small */
 #else
 /* The simulated GPU finds kernels by name in the section dt_kernels. */
 typedef struct {
@@ -54,6 +55,7 @@ void *sim_global(uint64_t address, uint64_t nbytes);
 #define DT_BLOCK ((int64_t)0)
 #define DT_BLOCKS ((int64_t)1)
 #define DT_DEVICE static inline
+#define DT_DEVICE_RARE static inline
 #endif
 
 #define DT_MAX_THREADS 256

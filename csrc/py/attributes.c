@@ -154,7 +154,7 @@ NO_ARGUMENTS(__copy__)
 }
 
 static PyObject *
-clone(PyObject *self, const char *action)
+make_clone(PyObject *self, const char *action)
 {
     dt_error err;
     dt_status status;
@@ -171,14 +171,14 @@ static PyObject *
 py___deepcopy__(PyObject *self, PyObject *memo)
 {
     (void)memo;
-    return clone(self, "deepcopy");
+    return make_clone(self, "deepcopy");
 }
 
 static PyObject *
 py_clone(PY_PARAMS)
 {
     PY_PARSE("clone", 1, 1, "input")
-    return py_arg_array(&a, 0) == NULL ? NULL : clone(a.v[0], "clone");
+    return py_arg_array(&a, 0) == NULL ? NULL : make_clone(a.v[0], "clone");
 }
 
 /* (_rebuild, (shape, dtype, bytes, device)) */
@@ -235,11 +235,7 @@ py__rebuild(PY_PARAMS)
     }
     dt_error err;
     dt_array host = DT_ARRAY_EMPTY;
-    dt_status status = dt_empty((dt_device){DT_CPU, 0}, DT_UINT8, 0, NULL, &host, &err);
-    dt_array_clear(&host);
-    if (status == DT_OK) {
-        status = dt_shape_check("_rebuild", n, shape, dtype, &err);
-    }
+    dt_status status = dt_shape_check("_rebuild", n, shape, dtype, &err);
     int64_t nbytes = (int64_t)dt_itemsize(dtype);
     for (int d = 0; status == DT_OK && d < n; d++) {
         nbytes *= shape[d];

@@ -205,18 +205,20 @@ py_on_device(const dt_array *a)
 
 /* One element to a Python number; op is for the message. */
 PyObject *py_item_object(py_state *state, const char *op, PyObject *array);
-/* A new array on the host from nested sequences, numbers, NumPy arrays or a DeviceArray. dtype < 0: found out. */
-PyObject *py_array_from_object(py_state *state, const char *action, PyObject *object, int dtype, dt_device device, bool has_device, bool copy);
-/* A view of the memory of a NumPy array that keeps it alive. */
+/* A new array on the host from a number or nested sequences of numbers; dtype < 0: found out. */
+PyObject *py_array_from_nested(py_state *state, const char *action, PyObject *object, int dtype);
+/* Whether object is one that NumPy should read: its own, or one that says so. */
+bool py_is_numpys(PyObject *object);
+/* A view of the memory of a NumPy array, which stays alive. */
 PyObject *py_wrap_ndarray(py_state *state, const char *action, PyObject *ndarray);
-/* Whether object is a NumPy array that can be wrapped as it is; else *native is a copy of it that can. */
-PyObject *py_ndarray_native(PyObject *ndarray);
-PyObject *py_numpy_object(PyObject *self);
 PyObject *py_repr(PyObject *self);
 PyObject *py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy);
 PyObject *py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b);
 int py_buffer_get(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_release(PyObject *self, Py_buffer *view);
+/* Gives a Python object back that kept memory of a storage alive; from any thread. */
+void py_release_owner(void *owner, void *data);
+PyObject *py_frombuffer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* Where a's op writes: out= if that was given (parameter i), else a new array. A new reference. */
 PyObject *py_result(const py_args *a, int i);

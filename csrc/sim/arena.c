@@ -1,4 +1,5 @@
-/* arena.c: a device's memory. One file of bytes mapped twice, cut first fit into blocks with guard bytes around them. */
+/* arena.c: a device's memory. One file of bytes mapped twice, cut first fit into blocks with guard bytes around them.
+ */
 #define _GNU_SOURCE
 #include "sim.h"
 
@@ -256,6 +257,12 @@ sim_block_free(sim_block *block)
     size_t i = upper_bound(device, block->offset) - 1;
     memmove(device->blocks + i, device->blocks + i + 1, (device->nblocks - i - 1) * sizeof(block));
     device->nblocks--;
+    for (sim_block **link = &touched; block->touched && *link != NULL; link = &(*link)->next_touched) {
+        if (*link == block) {
+            *link = block->next_touched;
+            break;
+        }
+    }
     check_guards(block);
     if (block->nbytes >= PUNCH) {
         size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -60,7 +60,8 @@ destroy(sim_kind kind, void *handle)
 cublasStatus_t
 sim_cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType scale)
 {
-    const sim_lt_desc initial = {.compute = compute, .scale = scale, .bias_type = -1, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
+    const sim_lt_desc initial = {
+        .compute = compute, .scale = scale, .bias_type = -1, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
     void *made;
     cublasStatus_t status = desc ? create(SIM_LT_DESC, &initial, sizeof(initial), &made) : CUBLAS_STATUS_INVALID_VALUE;
     if (status == CUBLAS_STATUS_SUCCESS) {

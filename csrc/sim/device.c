@@ -147,7 +147,10 @@ static const struct {
     CUresult error;
     const char *name, *text;
 } errors[] = {
-#define ERROR(code, text) {CUDA_##code, "CUDA_" #code, text}
+#define ERROR(code, text)                                                                                              \
+    {                                                                                                                  \
+        CUDA_##code, "CUDA_" #code, text                                                                               \
+    }
     ERROR(SUCCESS, "no error"),
     ERROR(ERROR_INVALID_VALUE, "invalid argument"),
     ERROR(ERROR_OUT_OF_MEMORY, "out of memory"),

@@ -13,7 +13,8 @@ sim_extent(const dt_array *a)
         if (a->shape[i] == 0) {
             return 0;
         }
-        if (__builtin_mul_overflow(a->shape[i] - 1, a->strides[i], &step) || __builtin_add_overflow(last, step, &last)) {
+        if (__builtin_mul_overflow(a->shape[i] - 1, a->strides[i], &step) ||
+            __builtin_add_overflow(last, step, &last)) {
             return SIZE_MAX;
         }
     }

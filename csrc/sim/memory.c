@@ -427,7 +427,14 @@ sim_cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t nbytes, CUstre
         return sim_enqueue(stream, &item);
     }
     status = sim_settle(stream);
-    return status == CUDA_SUCCESS ? run_to_host(device, &item) : status;
+    if (status == CUDA_SUCCESS) {
+        status = run_to_host(device, &item);
+        sim_check_touched();
+        if (status != CUDA_SUCCESS) {
+            sim_poison(device, status);
+        }
+    }
+    return status;
 }
 
 CUresult

@@ -47,7 +47,8 @@ sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *nam
                        const char *const *headers, const char *const *header_names)
 {
     (void)name;
-    if (handle == NULL || source == NULL || nheaders < 0 || (nheaders > 0 && (headers == NULL || header_names == NULL))) {
+    if (handle == NULL || source == NULL || nheaders < 0 ||
+        (nheaders > 0 && (headers == NULL || header_names == NULL))) {
         return ERROR_INVALID_INPUT;
     }
     program *p = dt_malloc(sizeof(*p));

@@ -78,14 +78,14 @@ typedef struct sim_device {
     CUresult sticky; /* what every call answers once the device is lost */
     unsigned peers;  /* bit i: device i may be reached */
     sim_stream *null_stream, *streams;
-    size_t memory; /* bytes that the device says it has */
-    size_t arena;  /* bytes mapped: more, for guards and fragments */
+    size_t memory;                /* bytes that the device says it has */
+    size_t arena;                 /* bytes mapped: more, for guards and fragments */
     unsigned char *closed, *open; /* the same bytes, without access and read-write */
     sim_block **blocks;           /* by address */
     size_t nblocks, room;
-    size_t used;                                   /* bytes charged outside the pool */
-    size_t pool_used, pool_used_high;              /* bytes charged inside it */
-    size_t pool_reserved, pool_reserved_high;      /* bytes that it holds */
+    size_t used;                              /* bytes charged outside the pool */
+    size_t pool_used, pool_used_high;         /* bytes charged inside it */
+    size_t pool_reserved, pool_reserved_high; /* bytes that it holds */
     uint64_t release_threshold;
 } sim_device;
 
@@ -172,7 +172,7 @@ typedef struct sim_item {
 struct sim_stream {
     sim_device *device;
     sim_stream *next;
-    void *handle; /* NULL: the NULL stream */
+    void *handle;  /* NULL: the NULL stream */
     bool blocking; /* ordered with the NULL stream */
     unsigned first, count;
     sim_item items[SIM_QUEUE];

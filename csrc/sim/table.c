@@ -34,7 +34,7 @@ leave(const int *entered)
 #define DT_API(library, symbol, ret, params, names)                                                                    \
     static ret locked_##symbol params                                                                                  \
     {                                                                                                                  \
-        int entered __attribute__((cleanup(leave))) = enter();                                                         \
+        int entered __attribute__((cleanup(leave), unused)) = enter();                                                 \
         return sim_##symbol names;                                                                                     \
     }
 #include "../cuda/api.def"
@@ -59,18 +59,20 @@ sim_open(int devices, size_t memory, cuda_api *table, dt_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (devices < 0 || devices > SIM_MAX_DEVICES) {
-        return dt_fail(err, DT_EVALUE, "value", "simulate_cuda", "%d simulated GPUs asked for, 0 to %d can be had", devices,
-                       SIM_MAX_DEVICES);
+        return dt_fail(err, DT_EVALUE, "value", "simulate_cuda", "%d simulated GPUs asked for, 0 to %d can be had",
+                       devices, SIM_MAX_DEVICES);
     }
     if (memory == 0 || memory > (size_t)1 << 44) {
-        return dt_fail(err, DT_EVALUE, "value", "simulate_cuda", "a simulated GPU cannot have %zu bytes of memory", memory);
+        return dt_fail(err, DT_EVALUE, "value", "simulate_cuda", "a simulated GPU cannot have %zu bytes of memory",
+                       memory);
     }
     pthread_once(&once, watch_forks);
     sim_lock();
     bool configured = sim_configure(devices, memory);
     sim_unlock();
     if (!configured) {
-        return dt_fail(err, DT_EVALUE, "value", "simulate_cuda", "the simulated GPUs are in use: their number and memory stay");
+        return dt_fail(err, DT_EVALUE, "value", "simulate_cuda",
+                       "the simulated GPUs are in use: their number and memory stay");
     }
 #define DT_API(library, symbol, ret, params, names) table->symbol = locked_##symbol;
 #include "../cuda/api.def"

@@ -1,0 +1,319 @@
+/* cuda.c: what python/devtensor/cuda.py and testing.py are made of. */
+#include "../cpu/cpu.h"
+#include "../cuda/cuda.h"
+#include "../sim/sim.h"
+#include "py.h"
+
+void
+py_backends_register(void)
+{
+    dt_register_backend(DT_CPU, cpu_open);
+    dt_register_backend(DT_CUDA, cuda_open);
+}
+
+/* device: an int, a text or a device object; the current device when not given. -1 with an exception. */
+static int
+device_index(const py_args *a, int i)
+{
+    dt_device device = {DT_CUDA, dt_current_device()};
+    if (py_arg_device(a, i, &device) < 0) {
+        return -1;
+    }
+    if (device.type != DT_CUDA) {
+        PyErr_Format(PyExc_ValueError, "%s(): Expected a cuda device, but got: cpu", a->op);
+        return -1;
+    }
+    return device.index;
+}
+
+/* The backend of an existing device, opened without the GIL. */
+static const dt_backend *
+backend_of(const py_args *a, int index)
+{
+    const dt_backend *backend = NULL;
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status, dt_backend_for((dt_device){DT_CUDA, index}, &backend, &err));
+    if (status != DT_OK) {
+        py_raise_args(a, &err);
+        return NULL;
+    }
+    return backend;
+}
+
+static PyObject *
+py__cuda_device_count(PY_PARAMS)
+{
+    PY_PARSE("device_count", 0, 0, NULL)
+    int count = 0;
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status, dt_device_count(DT_CUDA, &count, &err));
+    return status == DT_OK ? PyLong_FromLong(count) : py_raise_args(&a, &err);
+}
+
+static PyObject *
+py__cuda_current_device(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromLong(dt_current_device());
+}
+
+/* Where a device object or index points; no CUDA needed. */
+static PyObject *
+py__cuda_index(PY_PARAMS)
+{
+    PY_PARSE("device", 1, 1, "device")
+    int index = device_index(&a, 0);
+    return index < 0 ? NULL : PyLong_FromLong(index);
+}
+
+static PyObject *
+py__cuda_set_device(PY_PARAMS)
+{
+    PY_PARSE("set_device", 1, 1, "device")
+    int index = device_index(&a, 0);
+    if (index < 0) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status, dt_set_current_device(index, &err));
+    if (status != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__cuda_info(PY_PARAMS)
+{
+    PY_PARSE("device_info", 0, 1, "device")
+    int index = device_index(&a, 0);
+    const dt_backend *backend = index < 0 ? NULL : backend_of(&a, index);
+    if (backend == NULL) {
+        return NULL;
+    }
+    dt_device_info info = {.name = ""};
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status, backend->device_info(index, &info, &err));
+    if (status != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:K,s:K,s:K,s:K,s:K,s:O}", "name", info.name, "major", info.major, "minor", info.minor,
+                         "multi_processor_count", info.multiprocessors, "total_memory", (unsigned long long)info.total_memory, "free_memory",
+                         (unsigned long long)info.free_memory, "allocated_memory", (unsigned long long)info.allocated_memory, "reserved_memory",
+                         (unsigned long long)info.reserved_memory, "peak_memory", (unsigned long long)info.peak_memory, "simulated",
+                         info.simulated ? Py_True : Py_False);
+}
+
+static PyObject *
+py__cuda_synchronize(PY_PARAMS)
+{
+    PY_PARSE("synchronize", 0, 1, "device")
+    int index = device_index(&a, 0);
+    const dt_backend *backend = index < 0 ? NULL : backend_of(&a, index);
+    if (backend == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status, backend->synchronize(index, &err));
+    if (status != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__cuda_empty_cache(PY_PARAMS)
+{
+    PY_PARSE("empty_cache", 0, 0, NULL)
+    const dt_backend *backend = backend_of(&a, dt_current_device());
+    if (backend == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status, backend->empty_cache(&err));
+    if (status != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__cuda_reset_peak(PY_PARAMS)
+{
+    PY_PARSE("reset_peak_memory_stats", 0, 1, "device")
+    int index = device_index(&a, 0);
+    if (index < 0 || backend_of(&a, index) == NULL) {
+        return NULL;
+    }
+    cuda_device *device;
+    dt_error err;
+    if (cuda_enter(index, &device, &err) != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    atomic_store(&device->peak, atomic_load(&device->allocated));
+    Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- the loader and the simulated GPU */
+
+static PyObject *
+py__cuda_is_simulated(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyBool_FromLong(cuda_is_simulated());
+}
+
+static PyObject *
+py__cuda_report(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    size_t size = cuda_api_report(NULL, 0) + 1;
+    char *text = PyMem_Malloc(size);
+    if (text == NULL) {
+        return PyErr_NoMemory();
+    }
+    text[0] = '\0';
+    cuda_api_report(text, size);
+    PyObject *result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyMem_Free(text);
+    return result;
+}
+
+static PyObject *
+py__cuda_set_search_path(PyObject *self, PyObject *text)
+{
+    (void)self;
+    const char *directories = PyUnicode_AsUTF8(text);
+    if (directories == NULL) {
+        return NULL;
+    }
+    cuda_set_search_path(directories);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__simulate_cuda(PY_PARAMS)
+{
+    PY_PARSE("simulate_cuda", 1, 2, "devices", "memory")
+    int64_t devices = 0, memory = 0;
+    if (py_arg_int(&a, 0, &devices) < 0 || py_arg_int(&a, 1, &memory) < 0) {
+        return NULL;
+    }
+    if (memory < 0 || devices > INT_MAX || devices < INT_MIN) {
+        PyErr_SetString(PyExc_ValueError, "simulate_cuda(): the number of devices and their memory must be positive");
+        return NULL;
+    }
+    dt_error err;
+    if (cuda_request_simulated((int)devices, (size_t)memory, &err) != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- for tests */
+
+static PyObject *
+py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict != NULL && i < DT_NAPI; i++) {
+        PyObject *count = PyLong_FromLongLong(atomic_load(&cuda_api_calls[i]));
+        if (count == NULL || PyDict_SetItemString(dict, cuda_api_names[i], count) < 0) {
+            Py_CLEAR(dict);
+        }
+        Py_XDECREF(count);
+    }
+    return dict;
+}
+
+static PyObject *
+py__cuda_api_fail(PY_PARAMS)
+{
+    PY_PARSE("_cuda_api_fail", 3, 4, "symbol", "n", "status", "sticky")
+    int64_t n = -1, status = 0;
+    bool sticky = false;
+    int symbol = -1;
+    if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0) {
+        return NULL;
+    }
+    if (a.v[0] != Py_None) {
+        const char *name = PyUnicode_AsUTF8(a.v[0]);
+        if (name == NULL) {
+            return NULL;
+        }
+        for (int i = 0; i < DT_NAPI; i++) {
+            symbol = strcmp(name, cuda_api_names[i]) == 0 ? i : symbol;
+        }
+        if (symbol < 0) {
+            return PyErr_Format(PyExc_ValueError, "_cuda_api_fail(): no symbol %s", name);
+        }
+    }
+    cuda_api_fail(symbol, n, (int)status, sticky);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__sim_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromLongLong(sim_guard_violations());
+}
+
+static PyObject *
+py__sim_ledger(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    int64_t n[6] = {0};
+    sim_ledger(&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "blocks", (long long)n[0], "bytes", (long long)n[1], "streams", (long long)n[2], "events",
+                         (long long)n[3], "modules", (long long)n[4], "descriptors", (long long)n[5]);
+}
+
+static PyObject *
+py__sim_set_compute_capability(PY_PARAMS)
+{
+    PY_PARSE("_sim_set_compute_capability", 2, 2, "major", "minor")
+    int64_t major = 0, minor = 0;
+    if (py_arg_int(&a, 0, &major) < 0 || py_arg_int(&a, 1, &minor) < 0) {
+        return NULL;
+    }
+    if (major < 0 || major > 99 || minor < 0 || minor > 9) {
+        return PyErr_Format(PyExc_ValueError, "_sim_set_compute_capability(): no such capability");
+    }
+    sim_set_compute_capability((int)major, (int)minor);
+    Py_RETURN_NONE;
+}
+
+#define GETTER(name, doc) {#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc}
+
+PyMethodDef py_cuda_functions[] = {
+    PY_OP(_cuda_device_count, "", "Number of CUDA devices. Raises DeviceNotAvailableError where CUDA cannot be used."),
+    GETTER(_cuda_current_device, "The current CUDA device of this thread, an index."),
+    PY_OP(_cuda_index, "device", "The index of a CUDA device. Raises ValueError for the cpu."),
+    PY_OP(_cuda_set_device, "device", "Chooses the current CUDA device of this thread. Raises DeviceNotAvailableError."),
+    PY_OP(_cuda_info, "device=None", "What is known about a device, a dict. Raises DeviceNotAvailableError."),
+    PY_OP(_cuda_synchronize, "device=None", "Waits for all work on a device. Raises CudaError for what went wrong in it."),
+    PY_OP(_cuda_empty_cache, "", "Gives unused device memory back to the driver."),
+    PY_OP(_cuda_reset_peak, "device=None", "Starts the count of the most memory held anew."),
+    GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
+    GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
+    {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,
+     "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python packages keep their libraries."},
+    PY_OP(_simulate_cuda, "devices, memory=0", "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
+    GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
+    PY_OP(_cuda_api_fail, "symbol, n, status, sticky=False",
+          "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; n < 0 disarms."),
+    GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
+    GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
+    PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),
+    PY_END,
+};
+
+PyMethodDef py_cuda_methods[] = {PY_END};

@@ -1,0 +1,186 @@
+/* settings.c: what holds for the whole process: defaults, threads, counters. */
+#include "../cpu/cpu.h"
+#include "py.h"
+
+#include <time.h>
+
+static PyObject *
+py_set_default_dtype(PY_PARAMS)
+{
+    PY_PARSE("set_default_dtype", 1, 1, "d")
+    dt_dtype dtype = DT_NDTYPES;
+    if (py_arg_dtype(&a, 0, &dtype) < 0) {
+        return NULL;
+    }
+    if (dtype == DT_NDTYPES || !dt_is_float(dtype)) {
+        PyErr_SetString(PyExc_TypeError, "only floating-point types are supported as the default type");
+        return NULL;
+    }
+    dt_set_default_dtype(dtype);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_get_default_dtype(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return py_dtype_object(py_state_of(self), dt_default_dtype());
+}
+
+static PyObject *
+py_set_default_device(PY_PARAMS)
+{
+    PY_PARSE("set_default_device", 1, 1, "device")
+    dt_device device = {DT_CPU, 0};
+    dt_error err;
+    if (py_arg_device(&a, 0, &device) < 0) {
+        return NULL;
+    }
+    if (dt_set_default_device(device, &err) != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_get_default_device(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return py_device_object(py_state_of(self), dt_default_device());
+}
+
+static PyObject *
+py_set_num_threads(PY_PARAMS)
+{
+    PY_PARSE("set_num_threads", 1, 1, "n")
+    int64_t n = 0;
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    if (n < 1 || n > INT_MAX) {
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "set_num_threads", "set_num_threads expects a positive integer");
+    }
+    cpu_set_num_threads((int)n);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_get_num_threads(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromLong(cpu_num_threads());
+}
+
+static PyObject *
+py_set_float32_precision(PY_PARAMS)
+{
+    PY_PARSE("set_float32_precision", 1, 1, "precision")
+    if (PyUnicode_Check(a.v[0]) && PyUnicode_CompareWithASCIIString(a.v[0], "highest") == 0) {
+        Py_RETURN_NONE;
+    }
+    if (PyUnicode_Check(a.v[0]) && PyUnicode_CompareWithASCIIString(a.v[0], "tf32") == 0) {
+        PyErr_SetString(PyExc_NotImplementedError, "set_float32_precision(\"tf32\"): devtensor computes float32 strictly, TF32 is not there yet");
+        return NULL;
+    }
+    return PyErr_Format(PyExc_ValueError, "set_float32_precision(): the precision is \"highest\" or \"tf32\", not %R", a.v[0]);
+}
+
+/* ---------------------------------------------------------------- for tests */
+
+static int
+set_number(PyObject *dict, const char *name, int64_t value)
+{
+    PyObject *number = PyLong_FromLongLong(value);
+    int rc = number == NULL ? -1 : PyDict_SetItemString(dict, name, number);
+    Py_XDECREF(number);
+    return rc;
+}
+
+static PyObject *
+py_counters(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    PyObject *dict = PyDict_New();
+#define DT_COUNTER(name)                                                                                               \
+    if (dict != NULL && set_number(dict, #name, atomic_load(&dt_counters.name)) < 0) {                                 \
+        Py_CLEAR(dict);                                                                                                \
+    }
+    DT_COUNTERS(DT_COUNTER)
+#undef DT_COUNTER
+    return dict;
+}
+
+static PyObject *
+py__fail_allocations(PY_PARAMS)
+{
+    PY_PARSE("_fail_allocations", 1, 2, "n", "sticky")
+    int64_t n = -1;
+    bool sticky = false;
+    if (py_arg_int(&a, 0, &n) < 0 || py_arg_bool(&a, 1, &sticky) < 0) {
+        return NULL;
+    }
+    dt_fail_allocations(n, sticky);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__allocation_count(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromLongLong(dt_allocation_count());
+}
+
+static PyObject *
+py__live_blocks(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromLongLong(dt_live_blocks());
+}
+
+/* Seconds for n checks of three operands that agree. */
+static PyObject *
+py__check_cost(PY_PARAMS)
+{
+    PY_PARSE("_check_cost", 1, 1, "n")
+    int64_t n = 0, failed = 0;
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    dt_array x = DT_ARRAY_EMPTY;
+    const int64_t shape[] = {1};
+    if (dt_empty((dt_device){DT_CPU, 0}, DT_FLOAT32, 1, shape, &x, &err) != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    const dt_operand in[] = {{"input", &x, -1}, {"weight", &x, -1}, {"bias", &x, -1}};
+    struct timespec start, end;
+    timespec_get(&start, TIME_UTC);
+    for (int64_t i = 0; i < n; i++) {
+        failed += dt_check_same_device("linear", in, 3, &err) != DT_OK;
+        failed += dt_check_same_dtype("linear", in, 3, &err) != DT_OK;
+    }
+    timespec_get(&end, TIME_UTC);
+    double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+    dt_array_clear(&x);
+    return PyFloat_FromDouble(failed ? -1.0 : seconds);
+}
+
+#define GETTER(name, doc) {#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc}
+
+PyMethodDef py_settings_functions[] = {
+    PY_OP(set_default_dtype, "d", "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for others."),
+    GETTER(get_default_dtype, "The default float dtype."),
+    PY_OP(set_default_device, "device",
+          "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
+    GETTER(get_default_device, "The device of arrays made without device=."),
+    PY_OP(set_num_threads, "n", "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
+    GETTER(get_num_threads, "How many threads the cpu's ops use."),
+    PY_OP(set_float32_precision, "precision",
+          "\"highest\": float32 products are computed strictly in float32.\n\nRaises NotImplementedError for \"tf32\", ValueError for other words."),
+    GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, launches, synchronizations."),
+    PY_OP(_fail_allocations, "n, sticky=False", "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
+    GETTER(_allocation_count, "Host allocations asked for so far."),
+    GETTER(_live_blocks, "Host blocks alive."),
+    PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
+    PY_END,
+};
+
+PyMethodDef py_settings_methods[] = {PY_END};

@@ -1,0 +1,330 @@
+/* conv2d.c: which of cuDNN's graphs can be had, and running them. The host backend computes; dims, strides, paddings,
+ * everything comes from the descriptors. */
+#include "cudnn.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "../cpu/cpu.h"
+
+typedef struct {
+    dt_array x, weight, bias, y;
+    uint64_t x_address, weight_address, bias_address, y_address, workspace;
+    size_t workspace_size;
+    dt_conv2d_params params;
+    sim_rounding rounding;
+    bool relu;
+    bool convolved; /* for when the rest finds no memory and is tried again */
+} convolution;
+
+/* ---------------------------------------------------------------- what can be had */
+
+static int
+dtype_of(int type)
+{
+    switch (type) {
+    case CUDNN_DATA_HALF:
+        return DT_FLOAT16;
+    case CUDNN_DATA_BFLOAT16:
+        return DT_BFLOAT16;
+    case CUDNN_DATA_FLOAT:
+        return DT_FLOAT32;
+    case CUDNN_DATA_DOUBLE:
+        return DT_FLOAT64;
+    default:
+        return -1;
+    }
+}
+
+static bool
+is_size(const int64_t *dims, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    return dims[0] == n && dims[1] == c && dims[2] == h && dims[3] == w;
+}
+
+cudnnStatus_t
+sim_check_convolution(const sim_operation *op)
+{
+    const sim_tensor *x = &op->x, *w = &op->b, *y = &op->y;
+    const sim_convolution *c = &op->convolution;
+    int64_t out[2];
+    if (x->ndim != 4 || w->ndim != 4 || y->ndim != 4) {
+        return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "a convolution of two dimensions has tensors of four");
+    }
+    if (x->dims[1] % w->dims[1] != 0 || w->dims[0] % (x->dims[1] / w->dims[1]) != 0) {
+        return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "channels of input and weight do not make whole groups");
+    }
+    for (int i = 0; i < 2; i++) {
+        int64_t reach, padded;
+        if (__builtin_mul_overflow(c->dilations[i], w->dims[2 + i] - 1, &reach) ||
+            __builtin_add_overflow(x->dims[2 + i], c->pre[i], &padded) ||
+            __builtin_add_overflow(padded, c->post[i], &padded)) {
+            return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "sizes overflow");
+        }
+        out[i] = padded > reach ? (padded - reach - 1) / c->strides[i] + 1 : 0;
+    }
+    return is_size(y->dims, x->dims[0], w->dims[0], out[0], out[1])
+               ? CUDNN_STATUS_SUCCESS
+               : sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the output has the wrong size");
+}
+
+static bool
+is_small(const sim_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int64_t i = 0; i < tensor->ndim; i++) {
+        if (__builtin_mul_overflow(n, tensor->dims[i], &n) || n > INT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The operations after the convolution: at most one addition of a bias, then at most one ReLU. */
+static cudnnStatus_t
+check_tail(const sim_graph *graph)
+{
+    const sim_tensor *y = &graph->ops[0].y;
+    int last_mode = -1;
+    for (int64_t i = 1; i < graph->nops; i++) {
+        const sim_operation *op = &graph->ops[i];
+        bool add = !op->is_convolution && op->pointwise.mode == CUDNN_POINTWISE_ADD && i == 1;
+        bool relu =
+            !op->is_convolution && op->pointwise.mode == CUDNN_POINTWISE_RELU_FWD && last_mode != op->pointwise.mode;
+        if ((!add && !relu) || op->x.uid != y->uid || !op->x.is_virtual || !y->is_virtual || op->x.ndim != 4 ||
+            op->y.ndim != 4 || memcmp(op->x.dims, y->dims, 4 * sizeof(int64_t)) != 0 ||
+            memcmp(op->y.dims, y->dims, 4 * sizeof(int64_t)) != 0) {
+            return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "not convolution, bias, ReLU in a chain");
+        }
+        if (add && (op->b.is_virtual || op->b.ndim != 4 || !is_size(op->b.dims, 1, y->dims[1], 1, 1))) {
+            return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "the bias is not [1, K, 1, 1]");
+        }
+        last_mode = op->pointwise.mode;
+        y = &op->y;
+    }
+    return y->is_virtual ? sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "the result is virtual")
+                         : CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t
+sim_check_graph(const sim_graph *graph)
+{
+    const sim_operation *first = &graph->ops[0], *last = &graph->ops[graph->nops - 1];
+    if (!first->is_convolution || first->x.is_virtual || first->b.is_virtual) {
+        return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "the graph does not begin with a convolution");
+    }
+    cudnnStatus_t status = check_tail(graph);
+    if (status != CUDNN_STATUS_SUCCESS) {
+        return status;
+    }
+    int type = first->x.dtype, compute = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+    bool same =
+        dtype_of(type) >= 0 && first->b.dtype == type && last->y.dtype == type && first->convolution.compute == compute;
+    for (int64_t i = 1; i < graph->nops; i++) {
+        const sim_operation *op = &graph->ops[i];
+        same &= op->pointwise.compute == compute && (op->pointwise.mode != CUDNN_POINTWISE_ADD || op->b.dtype == type);
+    }
+    if (!same) {
+        return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "data types that do not go together");
+    }
+    if (first->alpha != 1.0f || first->alpha_double != 1.0 || first->beta != 0.0f || first->beta_double != 0.0 ||
+        first->convolution.mode != CUDNN_CROSS_CORRELATION || !is_small(&first->x) || !is_small(&first->b) ||
+        !is_small(&first->y)) {
+        return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED, "alpha, beta, the mode, or a tensor of 2**31 elements or more");
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t
+sim_check_plan(sim_plan *plan)
+{
+    const sim_tensor *w = &plan->engine.graph.ops[0].b;
+    cudnnStatus_t status = sim_check_graph(&plan->engine.graph);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        plan->workspace = plan->engine.index != SIM_ENGINE_PLAIN ? 1 << 18 : w->dims[2] * w->dims[3] > 1 ? 1 << 16 : 0;
+    }
+    return status;
+}
+
+/* ---------------------------------------------------------------- running it */
+
+static CUresult
+convolve(sim_device *device, convolution *call, dt_array *y, dt_error *err)
+{
+    dt_storage storage[3];
+    void *copies[2] = {NULL, NULL};
+    dt_array x = call->x, weight = call->weight, bias = call->bias;
+    CUresult status = sim_bind(device, call->x_address, &storage[0], &x);
+    if (status == CUDA_SUCCESS) {
+        status = sim_bind(device, call->weight_address, &storage[1], &weight);
+    }
+    if (status == CUDA_SUCCESS && call->bias_address != 0) {
+        status = sim_bind(device, call->bias_address, &storage[2], &bias);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = sim_round(call->rounding, &storage[0], &x, &copies[0]);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = sim_round(call->rounding, &storage[1], &weight, &copies[1]);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = sim_from_status(cpu_conv2d(&x, &weight, call->bias_address ? &bias : NULL, &call->params, y, err));
+    }
+    dt_free(copies[0]);
+    dt_free(copies[1]);
+    return status;
+}
+
+static CUresult
+run_convolution(sim_device *device, const sim_item *item)
+{
+    convolution *call = item->held;
+    dt_error err;
+    dt_storage storage;
+    dt_array y = call->y;
+    CUresult status = sim_bind(device, call->y_address, &storage, &y);
+    if (status == CUDA_SUCCESS) {
+        status = sim_scribble(device, call->workspace, call->workspace_size);
+    }
+    if (status == CUDA_SUCCESS && !call->convolved) {
+        status = convolve(device, call, &y, &err);
+        call->convolved = status == CUDA_SUCCESS;
+    }
+    if (status == CUDA_SUCCESS && call->relu) {
+        const dt_params none = {{0}, {0}};
+        status = sim_from_status(cpu_unary(DT_UNARY_relu, &none, &y, &y, &err));
+    }
+    return status;
+}
+
+static dt_array
+array_of(const sim_tensor *tensor)
+{
+    dt_array a = DT_ARRAY_EMPTY;
+    a.dtype = (uint8_t)dtype_of(tensor->dtype);
+    a.ndim = (uint8_t)tensor->ndim;
+    memcpy(a.shape, tensor->dims, sizeof(a.shape));
+    memcpy(a.strides, tensor->strides, sizeof(a.strides));
+    return a;
+}
+
+/* The address that the pack gives for a tensor. */
+static cudnnStatus_t
+find_address(const sim_pack *pack, const sim_tensor *tensor, uint64_t *address)
+{
+    for (int64_t i = 0; i < pack->nuids; i++) {
+        if (pack->uids[i] == tensor->uid && pack->pointers[i] != NULL) {
+            *address = (uint64_t)(uintptr_t)pack->pointers[i];
+            return *address % (uint64_t)tensor->alignment == 0
+                       ? CUDNN_STATUS_SUCCESS
+                       : sim_dnn_fail(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+                                      "a pointer has not the alignment promised");
+        }
+    }
+    return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the variant pack lacks a tensor of the plan");
+}
+
+static cudnnStatus_t
+collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
+{
+    static const sim_rounding roundings[SIM_NENGINES] = {
+        [SIM_ENGINE_TENSOR_CORE] = SIM_TF32, [SIM_ENGINE_DOWN_CONVERT] = SIM_HALF, [SIM_ENGINE_PLAIN] = SIM_EXACT};
+    const sim_graph *graph = &plan->engine.graph;
+    const sim_operation *conv = &graph->ops[0];
+    const sim_tensor *y = &graph->ops[graph->nops - 1].y;
+    memset(call, 0, sizeof(*call));
+    call->x = array_of(&conv->x);
+    call->weight = array_of(&conv->b);
+    call->y = array_of(y);
+    call->params.groups = conv->x.dims[1] / conv->b.dims[1];
+    for (int i = 0; i < 2; i++) {
+        call->params.stride[i] = conv->convolution.strides[i];
+        call->params.pad_before[i] = conv->convolution.pre[i];
+        call->params.pad_after[i] = conv->convolution.post[i];
+        call->params.dilation[i] = conv->convolution.dilations[i];
+    }
+    call->rounding = roundings[plan->engine.index];
+    call->workspace = (uint64_t)(uintptr_t)pack->workspace;
+    call->workspace_size = (size_t)plan->workspace;
+    if (plan->workspace > 0 && pack->workspace == NULL) {
+        return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the plan needs a workspace");
+    }
+    cudnnStatus_t status = find_address(pack, &conv->x, &call->x_address);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        status = find_address(pack, &conv->b, &call->weight_address);
+    }
+    if (status == CUDNN_STATUS_SUCCESS) {
+        status = find_address(pack, y, &call->y_address);
+    }
+    for (int64_t i = 1; i < graph->nops && status == CUDNN_STATUS_SUCCESS; i++) {
+        const sim_operation *op = &graph->ops[i];
+        if (op->pointwise.mode == CUDNN_POINTWISE_ADD) {
+            call->bias = array_of(&op->b);
+            call->bias.ndim = 1;
+            call->bias.shape[0] = op->b.dims[1];
+            call->bias.strides[0] = op->b.strides[1];
+            status = find_address(pack, &op->b, &call->bias_address);
+        } else {
+            call->relu = true;
+        }
+    }
+    return status;
+}
+
+cudnnStatus_t
+sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_handle,
+                        cudnnBackendDescriptor_t pack_handle)
+{
+    sim_device *device;
+    sim_stream *stream;
+    convolution call;
+    sim_dnn *dnn = sim_handle_get(SIM_DNN, handle);
+    if (dnn == NULL || dnn->busy) {
+        return dnn ? sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR, "two threads use one handle")
+                   : sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "not a handle");
+    }
+    /* gives another thread that uses this handle at the same time the chance to be caught */
+    dnn->busy = true;
+    sim_unlock();
+    sched_yield();
+    sim_lock();
+    dnn->busy = false;
+    const sim_dnn_desc *plan = sim_handle_get(SIM_DNN_DESC, plan_handle);
+    const sim_dnn_desc *pack = sim_handle_get(SIM_DNN_DESC, pack_handle);
+    if (plan == NULL || plan->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR || pack == NULL ||
+        pack->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
+        return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "not a plan and a variant pack");
+    }
+    if (!plan->final || !pack->final) {
+        return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "the plan or the variant pack is not finalized");
+    }
+    const sim_dnn *planned = sim_handle_get(SIM_DNN, plan->plan.handle);
+    CUresult ready = sim_current(&device);
+    if (ready != CUDA_SUCCESS) {
+        bool lost = ready != CUDA_ERROR_NOT_INITIALIZED && ready != CUDA_ERROR_INVALID_CONTEXT;
+        return lost ? sim_dnn_fail(CUDNN_STATUS_EXECUTION_FAILED, "the device is lost")
+                    : sim_dnn_fail(CUDNN_STATUS_NOT_INITIALIZED, "no device is current");
+    }
+    if (planned == NULL || planned->device != dnn->device || device != dnn->device ||
+        sim_stream_find(device, dnn->stream, &stream) != CUDA_SUCCESS) {
+        return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM,
+                            "the handle, its stream, the plan and the context are of several devices");
+    }
+    cudnnStatus_t status = collect(&plan->plan, &pack->pack, &call);
+    if (status != CUDNN_STATUS_SUCCESS) {
+        return status;
+    }
+    sim_item item = {.run = run_convolution, .held = dt_malloc(sizeof(call))};
+    if (item.held == NULL) {
+        return sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory to queue the work");
+    }
+    memcpy(item.held, &call, sizeof(call));
+    CUresult queued = sim_enqueue(stream, &item);
+    if (queued != CUDA_SUCCESS) {
+        dt_free(item.held);
+        return queued == CUDA_ERROR_OUT_OF_MEMORY ? sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
+                                                                 "no memory for the work queued before")
+                                                  : sim_dnn_fail(CUDNN_STATUS_EXECUTION_FAILED, "the device is lost");
+    }
+    return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,93 @@
+"""Arrays that never change device or dtype behind your back, on the CPU, on CUDA and on a simulated GPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from devtensor import _C
+from devtensor._C import *  # noqa: F403
+from devtensor._errors import (
+    CudaError,
+    DeviceMismatchError,
+    DeviceNotAvailableError,
+    DTypeMismatchError,
+    HostAccessError,
+    KernelArgumentError,
+    OutOfMemoryError,
+    ShapeMismatchError,
+    TransferForbiddenError,
+)
+from devtensor._version import __version__
+from devtensor import cuda, testing  # isort: skip
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class _GradMode:
+    """Context manager and decorator that changes nothing: devtensor computes no gradients."""
+
+    def __init__(self, mode: Any = True) -> None:
+        self._function = mode if callable(mode) else None
+        if self._function is not None:
+            functools.update_wrapper(self, self._function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is not None:
+            return self._function(*args, **kwargs)
+        return args[0]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if self._function is None else self._function.__get__(instance, owner)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+
+class no_grad(_GradMode):
+    """For code written for PyTorch: changes nothing."""
+
+
+class inference_mode(_GradMode):
+    """For code written for PyTorch: changes nothing."""
+
+
+class enable_grad(_GradMode):
+    """For code written for PyTorch: changes nothing, as there are no gradients."""
+
+
+class set_grad_enabled(_GradMode):
+    """For code written for PyTorch: changes nothing, as there are no gradients."""
+
+
+Tensor = _C.DeviceArray
+
+# PyTorch's other names of the dtypes; last, as two of them hide builtins.
+half, double, short, long = _C.float16, _C.float64, _C.int16, _C.int64
+float, int = _C.float32, _C.int32
+
+__all__ = [
+    "CudaError",
+    "DTypeMismatchError",
+    "DeviceMismatchError",
+    "DeviceNotAvailableError",
+    "HostAccessError",
+    "KernelArgumentError",
+    "OutOfMemoryError",
+    "ShapeMismatchError",
+    "Tensor",
+    "TransferForbiddenError",
+    "__version__",
+    "cuda",
+    "enable_grad",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "testing",
+]
+__all__ += [name for name in dir(_C) if not name.startswith("_")]

@@ -1,0 +1,99 @@
+"""Help for tests: simulated devices, comparison, arrays to test with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devtensor import _C, cuda
+
+# Relative and absolute tolerance by dtype, PyTorch's; everything else is compared exactly.
+_TOLERANCES = {
+    _C.float16: (1e-3, 1e-5),
+    _C.bfloat16: (1.6e-2, 1e-5),
+    _C.float32: (1.3e-6, 1e-5),
+    _C.float64: (1e-7, 1e-7),
+}
+
+
+def simulate_cuda(devices: int = 1, memory: int | None = None) -> None:
+    """Make "cuda" mean simulated devices of `memory` bytes each, before the first use of CUDA.
+
+    Raises RuntimeError when other devices are in use already.
+    """
+    if memory is not None and memory <= 0:
+        raise ValueError(f"memory must be positive, not {memory}")
+    _C._simulate_cuda(devices, memory or 0)
+
+
+def devices() -> list[str]:
+    """The devices there are: "cpu", and "cuda:0" and so on."""
+    return ["cpu", *(f"cuda:{i}" for i in range(cuda.device_count()))]
+
+
+def make_array(
+    *shape: int, dtype: Any = None, device: Any = None, low: float | None = None, high: float | None = None, seed: int = 0
+) -> _C.DeviceArray:
+    """Random numbers of any dtype in [low, high); the same for the same seed, on every device.
+
+    Floats are in [-9, 9) by default, ints in [-9, 10), uint8 in [0, 10).
+    """
+    kind = _C.get_default_dtype() if dtype is None else _C.empty(0, dtype=dtype).dtype
+    generator = _C.Generator().manual_seed(seed)
+    if kind is _C.bool:
+        return _C.randint(0, 2, shape, generator=generator, dtype=_C.uint8, device=device).bool()
+    if not kind.is_floating_point:
+        first = (0 if kind is _C.uint8 else -9) if low is None else int(low)
+        last = 10 if high is None else int(high)
+        return _C.randint(first, last, shape, generator=generator, dtype=kind, device=device)
+    first_float, last_float = -9.0 if low is None else low, 9.0 if high is None else high
+    uniform = _C.rand(*shape, generator=generator, dtype=_C.float64, device=device)
+    return (uniform * (last_float - first_float) + first_float).to(kind)
+
+
+def assert_close(
+    actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
+    check_device: bool = True, check_dtype: bool = True, msg: str | None = None,
+) -> None:
+    """Raise AssertionError unless shape, dtype, device and values agree.
+
+    Each of the two may also be a NumPy array, a number or a list. The tolerances follow the dtype; both or none are given.
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError("rtol and atol are given together or not at all")
+    a, b = _C.asarray(actual), _C.asarray(expected)
+    problem = _difference(a, b, rtol, atol, equal_nan, check_device, check_dtype)
+    if problem:
+        raise AssertionError(f"{msg}\n{problem}" if msg else problem)
+
+
+def _difference(
+    a: _C.DeviceArray, b: _C.DeviceArray, rtol: float | None, atol: float | None, equal_nan: bool,
+    check_device: bool, check_dtype: bool,
+) -> str | None:
+    if a.shape != b.shape:
+        return f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}."
+    if check_device and a.device != b.device:
+        return f"The values for attribute 'device' do not match: {a.device} != {b.device}."
+    if check_dtype and a.dtype != b.dtype:
+        return f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}."
+    if rtol is None or atol is None:
+        pairs = [_TOLERANCES.get(x.dtype, (0.0, 0.0)) for x in (a, b)]
+        rtol, atol = (max(column) for column in zip(*pairs, strict=True))
+    wide = _C.float64 if a.dtype.is_floating_point or b.dtype.is_floating_point else _C.int64
+    x, y = a.to("cpu", wide), b.to("cpu", wide)
+    close = _C.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    wrong = close.numel() - int(close.sum())
+    if wrong == 0:
+        return None
+    distance = (x - y).abs().flatten()
+    worst = int(distance.argmax())
+    index: list[int] = []
+    rest = worst
+    for size in reversed(a.shape):
+        index.insert(0, rest % size)
+        rest //= size
+    return (
+        f"Mismatched elements: {wrong} / {close.numel()} ({wrong / close.numel():.1%})\n"
+        f"Greatest absolute difference: {distance[worst].item()} at index {tuple(index)}: "
+        f"{x.flatten()[worst].item()} and {y.flatten()[worst].item()} (up to {atol} + {rtol} * |expected| allowed)"
+    )
