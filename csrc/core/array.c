@@ -148,19 +148,16 @@ dt_status
 dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
     DT_TRY(dt_shape_check("empty", ndim, shape, dtype, err));
-    dt_array a;
-    array_init(&a, dtype, ndim, shape);
-    dt_array_set_contiguous(&a);
-    DT_TRY(dt_storage_new(device, dt_array_nbytes(&a), &a.storage, err));
-    *out = a;
-    return DT_OK;
+    array_init(out, dtype, ndim, shape);
+    dt_array_set_contiguous(out);
+    return dt_storage_new(device, dt_array_nbytes(out), &out->storage, err);
 }
 
 /* The strides of like where they fill a block, else contiguous. */
 static void
 set_strides_like(const dt_array *like, dt_array *a)
 {
-    if (dt_array_is_dense(like)) {
+    if (!dt_array_is_contiguous(like) && dt_array_is_dense(like)) {
         memcpy(a->strides, like->strides, sizeof(a->strides));
     } else {
         dt_array_set_contiguous(a);
@@ -171,12 +168,9 @@ dt_status
 dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out, dt_error *err)
 {
     DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
-    dt_array a;
-    array_init(&a, dtype, like->ndim, like->shape);
-    set_strides_like(like, &a);
-    DT_TRY(dt_storage_new(device, dt_array_nbytes(&a), &a.storage, err));
-    *out = a;
-    return DT_OK;
+    array_init(out, dtype, like->ndim, like->shape);
+    set_strides_like(like, out);
+    return dt_storage_new(device, dt_array_nbytes(out), &out->storage, err);
 }
 
 dt_status

@@ -226,7 +226,7 @@ typedef struct dt_storage {
     void *private; /* the backend's */
 } dt_storage;
 
-/* A new block of nbytes on device (contents undefined). */
+/* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */
 dt_status dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
 /* Wraps memory that someone else owns; release_owner(owner, data) is called once, from any thread, without the GIL. */
 dt_status dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, void *owner,

@@ -30,6 +30,16 @@ static const uint8_t binary_kinds[DT_NBINARY] = {
 
 /* ---------------------------------------------------------------- operands made ready */
 
+static inline bool
+has_shape(const dt_array *x, int ndim, const int64_t *shape)
+{
+    bool same = x->ndim == ndim;
+    for (int d = 0; d < ndim && same; d++) {
+        same = x->shape[d] == shape[d];
+    }
+    return same;
+}
+
 /* An operand of the wanted dtype and shape: the caller's own where nothing has to change, else a view or cast in made.
  */
 typedef struct {
@@ -43,8 +53,7 @@ operand_open(operand *o, const char *op, const dt_array *x, dt_dtype dtype, int 
 {
     o->array = x;
     o->made.storage = NULL;
-    bool same_shape = x->ndim == ndim && memcmp(x->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
-    if (x->storage == NULL || (x->dtype == dtype && same_shape)) { /* an immediate fits any shape */
+    if (x->storage == NULL || (x->dtype == dtype && has_shape(x, ndim, shape))) { /* an immediate fits any shape */
         return DT_OK;
     }
     dt_array cast;
@@ -82,54 +91,47 @@ unsafe_alias(const dt_array *target, const dt_array *x)
     return t0 < x1 && x0 < t1;
 }
 
-/* Where a result goes: a new array, the caller's out, or a temporary that is cast or copied into out afterwards. */
+/* Where a result goes: a new array in out, the caller's out, or a temporary that is copied into out afterwards. */
 typedef struct {
-    dt_array target;
-    bool is_out;    /* target is out itself */
-    bool write_out; /* target is a temporary for out */
+    dt_array *target;
+    dt_array temporary;
+    bool made; /* out is new: to be given up on failure */
 } destination;
 
 /* like: the operand whose layout a new result takes, if it has the shape. */
 static dt_status
 destination_open(destination *d, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, const dt_array *like,
-                 const dt_array *const *inputs, int ninputs, const dt_array *out, dt_error *err)
+                 const dt_array *const *inputs, int ninputs, dt_array *out, dt_error *err)
 {
-    bool alias = false;
-    for (int i = 0; i < ninputs && out->storage != NULL; i++) {
-        alias = alias || unsafe_alias(out, inputs[i]);
+    d->made = out->storage == NULL;
+    d->target = out;
+    if (!d->made) {
+        bool alias = false;
+        for (int i = 0; i < ninputs; i++) {
+            alias = alias || unsafe_alias(out, inputs[i]);
+        }
+        if (!alias && out->dtype == dtype) {
+            return DT_OK;
+        }
+        d->target = &d->temporary;
     }
-    if (out->storage != NULL && !alias && out->dtype == dtype) {
-        d->target = *out;
-        d->is_out = true;
-        d->write_out = false;
-        return DT_OK;
-    }
-    d->is_out = false;
-    d->write_out = out->storage != NULL;
-    bool fits =
-        like->storage != NULL && like->ndim == ndim && memcmp(like->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
-    return fits ? dt_empty_like(like, device, dtype, &d->target, err)
-                : dt_empty(device, dtype, ndim, shape, &d->target, err);
+    return like->storage != NULL && has_shape(like, ndim, shape) ? dt_empty_like(like, device, dtype, d->target, err)
+                                                                 : dt_empty(device, dtype, ndim, shape, d->target, err);
 }
 
 /* Hands the result over, or undoes; rc is how the computation ended. */
 static dt_status
 destination_close(destination *d, const char *op, dt_status rc, dt_array *out, dt_error *err)
 {
-    if (d->is_out) {
-        return rc;
+    if (d->target == &d->temporary) {
+        if (rc == DT_OK) {
+            rc = dt_copy_into(op, out, &d->temporary, false, false, err);
+        }
+        dt_array_clear(&d->temporary);
+    } else if (rc != DT_OK && d->made) {
+        dt_array_clear(out);
     }
-    if (rc == DT_OK && d->write_out) {
-        rc = dt_copy_into(op, out, &d->target, false, false, err);
-        dt_array_clear(&d->target);
-        return rc;
-    }
-    if (rc != DT_OK) {
-        dt_array_clear(&d->target);
-        return rc;
-    }
-    *out = d->target;
-    return DT_OK;
+    return rc;
 }
 
 /* ---------------------------------------------------------------- shapes */
@@ -246,11 +248,11 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
     destination d;
     dt_status rc = destination_open(&d, dt_array_device(x), result, x->ndim, x->shape, a.array, &a.array, 1, out, err);
     if (rc == DT_OK) {
-        if (dt_array_numel(&d.target) > 0) {
-            const dt_backend *backend = d.target.storage->backend;
+        if (dt_array_numel(d.target) > 0) {
+            const dt_backend *backend = d.target->storage->backend;
             bool already_round = kind == DT_KIND_ROUND && !dt_is_float(compute);
-            rc = already_round ? backend->copy(a.array, &d.target, false, err)
-                               : backend->unary(op, params, a.array, &d.target, err);
+            rc = already_round ? backend->copy(a.array, d.target, false, err)
+                               : backend->unary(op, params, a.array, d.target, err);
         }
         rc = destination_close(&d, name, rc, out, err);
     }
@@ -300,18 +302,42 @@ binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, const dt_
     return DT_OK;
 }
 
+/* The everyday case: two arrays of one device, dtype and shape, a new result, and nothing to promote. */
+static inline bool
+is_plain(dt_elementwise_kind kind, const dt_array *a, const dt_array *b, const dt_array *out)
+{
+    return a != NULL && b != NULL && out->storage == NULL && a->dtype == b->dtype &&
+           dt_device_equal(dt_array_device(a), dt_array_device(b)) && has_shape(a, b->ndim, b->shape) &&
+           (dt_is_float((dt_dtype)a->dtype) ? kind != DT_KIND_BITS : kind == DT_KIND_COMPARE);
+}
+
+static dt_status
+binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_dtype result,
+             dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_empty_like(dt_array_overlaps_itself(a) ? b : a, dt_array_device(a), result, out, err));
+    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
+    if (rc != DT_OK) {
+        dt_array_clear(out);
+    }
+    return rc;
+}
+
 dt_status
 dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
           const dt_params *params, bool in_place, dt_array *out, dt_error *err)
 {
+    dt_elementwise_kind kind = (dt_elementwise_kind)binary_kinds[op];
+    if (is_plain(kind, a, b, out)) {
+        return binary_plain(op, params, a, b, gives_bool(kind) ? DT_BOOL : (dt_dtype)a->dtype, out, err);
+    }
     const dt_operand in[] = {{"input", a, -1}, {"other", b, -1}, {"out", out->storage && !in_place ? out : NULL, -1}};
     int ndim;
     int64_t shape[DT_MAX_NDIM];
     dt_dtype compute;
-    bool compares = gives_bool((dt_elementwise_kind)binary_kinds[op]);
     DT_TRY(dt_check_same_device(name, in, 3, err));
     DT_TRY(binary_dtype(&op, name, in, a, b, scalar, &compute, err));
-    dt_dtype result = compares ? DT_BOOL : compute;
+    dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
     DT_TRY(dt_broadcast_shapes(name, in, 2, &ndim, shape, err));
     DT_TRY(checked_out(name, in, 2, in_place, result, ndim, shape, out, err));
     dt_array immediate;
@@ -332,8 +358,8 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
     destination d;
     rc = destination_open(&d, device, result, ndim, shape, like, (const dt_array *[]){x.array, y.array}, 2, out, err);
     if (rc == DT_OK) {
-        if (dt_array_numel(&d.target) > 0) {
-            rc = d.target.storage->backend->binary(op, params, x.array, y.array, &d.target, err);
+        if (dt_array_numel(d.target) > 0) {
+            rc = d.target->storage->backend->binary(op, params, x.array, y.array, d.target, err);
         }
         rc = destination_close(&d, name, rc, out, err);
     }
@@ -367,8 +393,8 @@ ternary(dt_ternary_op op, const char *name, const dt_operand *in, const dt_array
     if (rc == DT_OK) {
         rc = destination_open(&d, device, result, ndim, shape, inputs[1], inputs, 3, out, err);
         if (rc == DT_OK) {
-            if (dt_array_numel(&d.target) > 0) {
-                rc = d.target.storage->backend->ternary(op, inputs[0], inputs[1], inputs[2], &d.target, err);
+            if (dt_array_numel(d.target) > 0) {
+                rc = d.target->storage->backend->ternary(op, inputs[0], inputs[1], inputs[2], d.target, err);
             }
             rc = destination_close(&d, name, rc, out, err);
         }

@@ -56,10 +56,14 @@ walk_part(void *ctx, int64_t begin, int64_t end)
 void
 cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const void *ctx)
 {
-    walk_job job = {.walk = walk, .row = row, .ctx = ctx};
+    walk_job job; /* not zeroed: most of it is room for dimensions */
+    job.walk = walk;
+    job.row = row;
+    job.ctx = ctx;
     for (int j = 0; j < walk->narrays; j++) {
         int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)arrays[j]->dtype);
         job.data[j] = dt_array_data(arrays[j]);
+        job.inner[j] = 0;
         for (int d = 0; d < walk->ndim; d++) {
             job.inner[j] = walk->strides[j][d];
             job.strides[j][d] = walk->strides[j][d] * itemsize;

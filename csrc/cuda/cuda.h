@@ -103,8 +103,8 @@ typedef struct cuda_device {
 
 /* The device, ready, with its context current on this thread. */
 dt_status cuda_enter(int index, cuda_device **device, dt_error *err) DT_MUST_CHECK;
-/* The same for one that is open already, such as when memory is given back; NULL when it cannot be used. */
-cuda_device *cuda_reenter(int index);
+/* A device that is open already, to give something back to it; NULL when it cannot be used any more. */
+cuda_device *cuda_find(int index);
 
 /* Writes down that symbol answered status on device (NULL: none in particular). */
 dt_status cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);

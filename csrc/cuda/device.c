@@ -219,15 +219,10 @@ cuda_enter(int index, cuda_device **device, dt_error *err)
 }
 
 cuda_device *
-cuda_reenter(int index)
+cuda_find(int index)
 {
     cuda_device *d = cuda_api_alive() ? atomic_load_explicit(&devices[index], memory_order_acquire) : NULL;
-    CUcontext current = NULL;
-    if (d == NULL || atomic_load(&d->poison) != 0 || cu.cuCtxGetCurrent(&current) != 0 ||
-        (current != d->context && cu.cuCtxSetCurrent(d->context) != 0)) {
-        return NULL;
-    }
-    return d;
+    return d != NULL && atomic_load(&d->poison) == 0 ? d : NULL;
 }
 
 dt_status

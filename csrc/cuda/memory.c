@@ -48,10 +48,13 @@ cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error
 void
 cuda_release(cuda_device *device, CUdeviceptr address, size_t nbytes)
 {
-    if (address != 0) {
-        (void)cu.cuMemFreeAsync(address, device->stream);
-        atomic_fetch_sub(&device->allocated, nbytes);
+    if (address == 0) {
+        return;
     }
+    if (cu.cuMemFreeAsync(address, device->stream) != 0 && cu.cuCtxSetCurrent(device->context) == 0) {
+        (void)cu.cuMemFreeAsync(address, device->stream); /* this thread may have had no context */
+    }
+    atomic_fetch_sub(&device->allocated, nbytes);
 }
 
 dt_status
@@ -70,7 +73,7 @@ cuda_alloc(dt_storage *storage, dt_error *err)
 void
 cuda_free(dt_storage *storage)
 {
-    cuda_device *d = cuda_reenter(storage->device.index);
+    cuda_device *d = cuda_find(storage->device.index);
     if (d != NULL) {
         cuda_release(d, (CUdeviceptr)(uintptr_t)storage->data, storage->nbytes);
     }
@@ -140,8 +143,8 @@ release_pinned(void *owner, void *data)
     if (cuda_api_alive()) {
         (void)cu.cuDeviceGetCount(&count);
         for (int i = 0; i < count; i++) {
-            cuda_device *d = used_by >> (i < ALL_DEVICES ? i : ALL_DEVICES) & 1u ? cuda_reenter(i) : NULL;
-            if (d != NULL) {
+            cuda_device *d = used_by >> (i < ALL_DEVICES ? i : ALL_DEVICES) & 1u ? cuda_find(i) : NULL;
+            if (d != NULL && cu.cuCtxSetCurrent(d->context) == 0) {
                 (void)cu.cuStreamSynchronize(d->stream);
             }
         }

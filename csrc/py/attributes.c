@@ -129,6 +129,21 @@ py___format__(PyObject *self, PyObject *spec)
                         py_array_of(self)->ndim);
 }
 
+/* Notebooks: the values, and a line about them. */
+NO_ARGUMENTS(_repr_html_)
+{
+    const dt_array *x = py_array_of(self);
+    char device[DT_DEVICE_TEXT];
+    PyObject *values = py_repr(self), *shape = values == NULL ? NULL : py_shape_tuple(x->ndim, x->shape), *html = NULL;
+    if (shape != NULL) {
+        html = PyUnicode_FromFormat("<pre>%U</pre><small>%R %s on %s</small>", values, shape, dt_dtypes[x->dtype].name,
+                                    dt_device_text(dt_array_device(x), device));
+    }
+    Py_XDECREF(values);
+    Py_XDECREF(shape);
+    return html;
+}
+
 /* ---------------------------------------------------------------- copies and pickles */
 
 static PyObject *
@@ -318,6 +333,7 @@ PyMethodDef py_attributes_methods[] = {
     METHOD(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
     METHOD(item, "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for another number of elements."),
     METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host."),
+    METHOD(_repr_html_, "The values for a notebook."),
     {"__format__", py___format__, METH_O, NULL},
     {"__copy__", py___copy__, METH_NOARGS, NULL},
     {"__deepcopy__", py___deepcopy__, METH_O, NULL},

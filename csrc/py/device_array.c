@@ -25,7 +25,10 @@ py_array_new(PyTypeObject *type, const char *action)
             return NULL;
         }
     }
-    self->array = DT_ARRAY_EMPTY;
+    self->array.storage = NULL; /* the rest of an empty array is never read */
+    self->array.offset = 0;
+    self->array.dtype = 0;
+    self->array.ndim = 0;
     self->weakrefs = NULL;
     py_origin_record(&self->origin, action);
     return (PyObject *)self;

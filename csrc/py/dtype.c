@@ -55,6 +55,24 @@ dtype_reduce(PyObject *self, PyObject *ignored)
     return get_name(self, NULL);
 }
 
+static Py_hash_t
+dtype_hash(PyObject *self)
+{
+    return PyBaseObject_Type.tp_hash(self);
+}
+
+/* Equal to itself, and to NumPy's dtype of that name. */
+static PyObject *
+dtype_compare(PyObject *self, PyObject *other, int op)
+{
+    dt_dtype found;
+    if ((op != Py_EQ && op != Py_NE) || (Py_TYPE(other) != Py_TYPE(self) && strncmp(Py_TYPE(other)->tp_name, "numpy.dtype", 11) != 0)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    int rc = py_find_dtype(py_state_of(self), other, &found);
+    return rc < 0 ? NULL : PyBool_FromLong((rc > 0 && found == value(self)) == (op == Py_EQ));
+}
+
 static PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, NULL},
     PY_END,
@@ -70,6 +88,8 @@ static PyGetSetDef dtype_getset[] = {
 static PyType_Slot dtype_slots[] = {
     {Py_tp_dealloc, dtype_dealloc},
     {Py_tp_repr, dtype_repr},
+    {Py_tp_hash, dtype_hash},
+    {Py_tp_richcompare, dtype_compare},
     {Py_tp_methods, dtype_methods},
     {Py_tp_getset, dtype_getset},
     {Py_tp_doc, "The type of the elements of an array: devtensor.float32 and nine more. Not constructed."},

@@ -157,7 +157,7 @@ PyObject *
 py_refuse_numpy(py_state *state, const char *op)
 {
     return py_refuse(state, DT_EHOSTACCESS, "numpy-operand", op,
-                     "%s: a DeviceArray and a numpy.ndarray do not mix; convert one of them: devtensor.from_numpy(a), or x.numpy()", op);
+                     "%s: NumPy arrays and DeviceArrays do not mix; convert one of them: devtensor.from_numpy(a), or x.cpu().numpy()", op);
 }
 
 PyObject *

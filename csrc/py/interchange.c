@@ -51,10 +51,20 @@ static int
 fail_dtype(const char *op, PyArrayObject *array)
 {
     PyErr_Format(PyExc_TypeError,
-                 "%s(): can't convert np.ndarray of dtype %S. The only supported dtypes are: float64, float32, float16, bfloat16, int64, "
+                 "%s(): can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, bfloat16, int64, "
                  "int32, int16, int8, uint8 and bool.",
-                 op, PyArray_DESCR(array));
+                 op, PyArray_DESCR(array)->typeobj->tp_name);
     return -1;
+}
+
+static bool
+is_masked(PyObject *object)
+{
+    bool masked = false;
+    for (PyTypeObject *type = Py_TYPE(object); type != NULL; type = type->tp_base) {
+        masked = masked || strstr(type->tp_name, "MaskedArray") != NULL;
+    }
+    return masked;
 }
 
 static bool
@@ -136,6 +146,9 @@ py_wrap_ndarray(py_state *state, const char *action, PyObject *object)
         return PyErr_Format(PyExc_TypeError, "%s(): expected np.ndarray (got %s)", action, Py_TYPE(object)->tp_name);
     }
     PyArrayObject *array = (PyArrayObject *)object;
+    if (is_masked(object)) {
+        return PyErr_Format(PyExc_TypeError, "%s(): a masked array would lose its mask; use .filled() or .data first", action);
+    }
     int dtype = find_dtype(PyArray_DESCR(array));
     if (dtype < 0) {
         fail_dtype(action, array);
@@ -156,9 +169,9 @@ py_is_numpys(PyObject *object)
             !PyTuple_CheckExact(object) && PyObject_HasAttrString(object, "__array__"));
 }
 
-/* The first leaf of nested lists and tuples is a NumPy array: NumPy joins them. */
+/* The first leaf of nested lists and tuples is NumPy's: NumPy joins them, and its dtype stays. */
 static bool
-holds_ndarrays(PyObject *object)
+holds_numpys(PyObject *object)
 {
     for (int depth = 0; depth < DT_MAX_NDIM; depth++) {
         if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) {
@@ -169,7 +182,7 @@ holds_ndarrays(PyObject *object)
         }
         object = PySequence_Fast_GET_ITEM(object, 0);
     }
-    return py_is_ndarray(object);
+    return py_is_ndarray(object) || strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0;
 }
 
 /* object as an array whose memory can be wrapped: itself, or a copy that is nobody else's (*fresh). */
@@ -177,6 +190,9 @@ static PyObject *
 native_ndarray(const char *action, PyObject *object, bool *fresh)
 {
     PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+    if (array != NULL && is_masked(object)) {
+        return (PyObject *)array; /* refused by py_wrap_ndarray */
+    }
     bool scalar = strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0 && !PyArray_Check(object);
     *fresh = scalar || PyList_CheckExact(object) || PyTuple_CheckExact(object);
     if (array == NULL) {
@@ -203,7 +219,7 @@ static PyObject *
 host_array(const py_args *a, PyObject *object, int dtype, bool *shared)
 {
     *shared = false;
-    if (!py_is_numpys(object) && !holds_ndarrays(object)) {
+    if (!py_is_numpys(object) && !holds_numpys(object)) {
         return py_array_from_nested(a->state, a->op, object, dtype);
     }
     bool fresh = false;

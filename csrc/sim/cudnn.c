@@ -1,4 +1,4 @@
-/* cudnn.c: cuDNN's handles and backend descriptors. What an attribute is stands in one table. */
+/* cudnn.c: cuDNN's handles and backend descriptors. What attributes there are stands in cudnn.def. */
 #include "cudnn.h"
 
 #include <string.h>
@@ -149,88 +149,17 @@ typedef struct {
 #define ANY_OPERATION (-2)
 
 static const attribute attributes[] = {
-#define ROW(name, type, most, required, ...)                                                                           \
-    {DESC, CUDNN_ATTR_##name, CUDNN_TYPE_##type, -1, most, required, __VA_ARGS__},
-#define CHILD(name, child, most, required, ...)                                                                        \
-    {DESC, CUDNN_ATTR_##name, CUDNN_TYPE_BACKEND_DESCRIPTOR, child, most, required, __VA_ARGS__},
-#define DESC CUDNN_BACKEND_TENSOR_DESCRIPTOR
-    ROW(TENSOR_DATA_TYPE, DATA_TYPE, 1, true, AT(tensor.dtype),
-        0) ROW(TENSOR_DIMENSIONS, INT64, DT_MAX_NDIM, true, EACH(tensor.dims),
-               COUNT(tensor.ndim)) ROW(TENSOR_STRIDES, INT64, DT_MAX_NDIM, true, EACH(tensor.strides),
-                                       COUNT(tensor.nstrides)) ROW(TENSOR_UNIQUE_ID, INT64, 1, true, AT(tensor.uid), 0)
-        ROW(TENSOR_BYTE_ALIGNMENT, INT64, 1, true, AT(tensor.alignment), 0) ROW(TENSOR_IS_VIRTUAL, BOOLEAN, 1, false,
-                                                                                AT(tensor.is_virtual), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR
-            ROW(CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, true, AT(convolution.compute),
-                0) ROW(CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, true, AT(convolution.mode),
-                       0) ROW(CONVOLUTION_SPATIAL_DIMS, INT64, 1, true, AT(convolution.spatial),
-                              0) ROW(CONVOLUTION_PRE_PADDINGS, INT64, 2, true, EACH(convolution.pre),
-                                     0) ROW(CONVOLUTION_POST_PADDINGS, INT64, 2, true, EACH(convolution.post), 0)
-                ROW(CONVOLUTION_FILTER_STRIDES, INT64, 2, true, EACH(convolution.strides),
-                    0) ROW(CONVOLUTION_DILATIONS, INT64, 2, true, EACH(convolution.dilations), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_POINTWISE_DESCRIPTOR
-                    ROW(POINTWISE_MODE, POINTWISE_MODE, 1, true, AT(pointwise.mode),
-                        0) ROW(POINTWISE_MATH_PREC, DATA_TYPE, 1, true, AT(pointwise.compute), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
-                        CHILD(OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
-                              1, true, AT(operation.convolution), 0) CHILD(OPERATION_CONVOLUTION_FORWARD_X,
-                                                                           CUDNN_BACKEND_TENSOR_DESCRIPTOR, 1,
-                                                                           true, AT(operation.x), 0)
-                            CHILD(OPERATION_CONVOLUTION_FORWARD_W, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 1, true,
-                                  AT(operation.b),
-                                  0) CHILD(OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 1, true,
-                                           AT(operation.y),
-                                           0)
-                                ROW(OPERATION_CONVOLUTION_FORWARD_ALPHA, FLOAT, 1, false, AT(operation.alpha),
-                                    0) ROW(OPERATION_CONVOLUTION_FORWARD_ALPHA, DOUBLE, 1, false,
-                                           AT(operation.alpha_double), 0)
-                                    ROW(OPERATION_CONVOLUTION_FORWARD_BETA, FLOAT, 1, false, AT(operation.beta),
-                                        0) ROW(OPERATION_CONVOLUTION_FORWARD_BETA, DOUBLE,
-                                               1, false, AT(operation.beta_double), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR
-                                        CHILD(OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 1,
-                                              true, AT(operation.pointwise), 0) CHILD(OPERATION_POINTWISE_XDESC,
-                                                                                      CUDNN_BACKEND_TENSOR_DESCRIPTOR,
-                                                                                      1, true, AT(operation.x), 0)
-                                            CHILD(OPERATION_POINTWISE_BDESC, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 1, false,
-                                                  AT(operation.b), 0) CHILD(OPERATION_POINTWISE_YDESC,
-                                                                            CUDNN_BACKEND_TENSOR_DESCRIPTOR, 1,
-                                                                            true, AT(operation.y), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR
-                                                ROW(OPERATIONGRAPH_HANDLE, HANDLE, 1, false, AT(graph.handle),
-                                                    0) CHILD(OPERATIONGRAPH_OPS, ANY_OPERATION, SIM_DNN_MAX_OPS, true,
-                                                             EACH(graph.ops), COUNT(graph.nops))
-#undef DESC
-#define DESC CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR
-                                                    CHILD(ENGINEHEUR_OPERATION_GRAPH,
-                                                          CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 1, true,
-                                                          AT(heuristics.graph), 0) ROW(ENGINEHEUR_MODE, HEUR_MODE,
-                                                                                       1, true, AT(heuristics.mode), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_ENGINECFG_DESCRIPTOR
-                                                        CHILD(ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1,
-                                                              true, AT(engine), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
-                                                            ROW(EXECUTION_PLAN_HANDLE, HANDLE, 1, true, AT(plan.handle),
-                                                                0) CHILD(EXECUTION_PLAN_ENGINE_CONFIG,
-                                                                         CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 1, true,
-                                                                         AT(plan.engine), 0)
-#undef DESC
-#define DESC CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR
-                                                                ROW(VARIANT_PACK_UNIQUE_IDS, INT64, SIM_DNN_MAX_TENSORS,
-                                                                    true, EACH(pack.uids), COUNT(pack.nuids))
-                                                                    ROW(VARIANT_PACK_DATA_POINTERS, VOID_PTR,
-                                                                        SIM_DNN_MAX_TENSORS, true, EACH(pack.pointers),
-                                                                        COUNT(pack.npointers))
-                                                                        ROW(VARIANT_PACK_WORKSPACE, VOID_PTR, 1, false,
-                                                                            AT(pack.workspace), 0)
-#undef DESC
+#define ROW(desc, name, type, most, required, ...)                                                                     \
+    {CUDNN_BACKEND_##desc##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, -1, most, required, __VA_ARGS__},
+#define CHILD(desc, name, child, most, required, ...)                                                                  \
+    {CUDNN_BACKEND_##desc##_DESCRIPTOR,                                                                                \
+     CUDNN_ATTR_##name,                                                                                                \
+     CUDNN_TYPE_BACKEND_DESCRIPTOR,                                                                                    \
+     child,                                                                                                            \
+     most,                                                                                                             \
+     required,                                                                                                         \
+     __VA_ARGS__},
+#include "cudnn.def"
 #undef ROW
 #undef CHILD
 };

@@ -458,9 +458,9 @@ sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     if (other == device) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    if (device->peers & 1u << other->ordinal) {
+    if (device->peers >> other->ordinal & 1) {
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     }
-    device->peers |= 1u << other->ordinal;
+    device->peers |= UINT64_C(1) << other->ordinal;
     return CUDA_SUCCESS;
 }

@@ -12,7 +12,7 @@
 
 #include "../cuda/api.h"
 
-#define SIM_MAX_DEVICES 16
+#define SIM_MAX_DEVICES 64
 
 /* ---------------------------------------------------------------- for tests; may be called from any thread */
 
@@ -76,7 +76,7 @@ typedef struct sim_device {
     void *pool;    /* handle */
     int64_t retained;
     CUresult sticky; /* what every call answers once the device is lost */
-    unsigned peers;  /* bit i: device i may be reached */
+    uint64_t peers;  /* bit i: device i may be reached */
     sim_stream *null_stream, *streams;
     size_t memory;                /* bytes that the device says it has */
     size_t arena;                 /* bytes mapped: more, for guards and fragments */

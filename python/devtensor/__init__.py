@@ -20,7 +20,7 @@ from devtensor._errors import (
     ShapeMismatchError,
     TransferForbiddenError,
 )
-from devtensor._version import __version__
+from devtensor._version import __version__ as __version__
 from devtensor import cuda, testing  # isort: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -82,7 +82,6 @@ __all__ = [
     "ShapeMismatchError",
     "Tensor",
     "TransferForbiddenError",
-    "__version__",
     "cuda",
     "enable_grad",
     "inference_mode",
