@@ -60,9 +60,6 @@ class BuildExt(build_ext):
     def build_extension(self, ext):
         temp = Path(self.build_temp)
         temp.mkdir(parents=True, exist_ok=True)
-        image = temp / "kernel_image.c"
-        kernel_image.write(image, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
-
         includes = [*self.compiler.include_dirs, *ext.include_dirs]
         command = [*self.compiler.compiler_so, *(f"-isystem{d}" for d in includes)]
         command += [f"-D{name}={value}" for name, value in ext.define_macros] + ext.extra_compile_args
@@ -73,9 +70,12 @@ class BuildExt(build_ext):
                 stale.unlink()
             stamp.write_text(key)
 
+        image = temp / "kernel_image.c"
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            sources = [Path(s) for s in ext.sources] + [image]
-            objects = list(pool.map(lambda source: self.compile(source, temp, command), sources))
+            device_code = pool.submit(kernel_image.write, image, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
+            objects = list(pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)))
+            device_code.result()
+        objects.append(self.compile(image, temp, command))
 
         target = Path(self.get_ext_fullpath(ext.name))
         self.compiler.link_shared_object(

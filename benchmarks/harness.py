@@ -225,6 +225,8 @@ def run(options, threads):
     meta = machine.describe(libs, threads, options)
     for key, value in meta.items():
         print(f"{key}: {value}")
+    if meta["load_before"] > 0.5:
+        print("WARNING: other programs are running on this machine; these figures are not for a table", file=sys.stderr)
     per_round = [1 + sum(name in libs for name in row.expressions) for row in chosen]
     if imports:
         per_round.append(1 + len(libs))

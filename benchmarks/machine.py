@@ -52,6 +52,7 @@ def describe(libs, threads, options):
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "openblas_core": openblas_core(),
+        "load_before": os.getloadavg()[0],
         "effort": "quick" if options.quick else "full",
     }
     out.update({name: lib.__version__ for name, lib in libs.items()})

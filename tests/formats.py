@@ -89,7 +89,8 @@ def round_float(x: Array, dtype: str) -> Array:
     form = FORMATS[dtype]
     finite = np.where(np.isfinite(x), x, 0.0)
     exponent = np.maximum(np.frexp(finite)[1] - 1, form.emin) - form.precision + 1
-    nearest = np.ldexp(np.rint(np.ldexp(finite, -exponent)), exponent)
+    with np.errstate(over="ignore"):
+        nearest = np.ldexp(np.rint(np.ldexp(finite, -exponent)), exponent)
     nearest = np.where(np.abs(nearest) > form.largest, np.copysign(np.inf, nearest), nearest)
     return np.where(np.isfinite(x), nearest, x)
 
@@ -144,9 +145,10 @@ def elementwise(f: Callable[..., object], *arrays: Array) -> Array:
 def bits_to_wide(bits: Array, dtype: str) -> Array:
     """Stored elements (STORAGE, bool as 0 or 1) to a wide array."""
     if dtype == "bfloat16":
-        return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        bits = (bits.astype(np.uint32) << 16).view(np.float32)
     if dtype in FLOATS:
-        return bits.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            return np.where(np.isnan(bits), np.nan, bits.astype(np.float64))
     return bits.astype(object)
 
 

@@ -476,8 +476,8 @@ def expand(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 @op("same")
-def broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
-    return np.broadcast_to(x, shape)
+def broadcast_to(x: Array, size: tuple[int, ...]) -> Array:
+    return np.broadcast_to(x, size)
 
 
 @op("same")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import cases
@@ -67,26 +69,71 @@ def lay_out(bits: np.ndarray, dtype: str, device: str, layout: str) -> dt.Device
     return from_bits(bits[:1], dtype, device).expand(bits.shape)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A result of the reference, and the largest error allowed for each element."""
+
+    values: np.ndarray
+    dtype: str
+    bound: np.ndarray | float
+
+
+class Question:
+    """A case at one dtype: wide operands, their dtypes ("" for numbers), stored elements and the right answers."""
+
+    def __init__(self, case: Case, dtype: str, layout: str) -> None:
+        self.case = case
+        self.dtypes = [o.dtype or dtype if isinstance(o, Operand) else "" for o in case.operands]
+        self.wide: list[Any] = [
+            cases.make_values(o, dtype, f"{case.op}{i}", layout) if isinstance(o, Operand) else o
+            for i, o in enumerate(case.operands)
+        ]
+        self.bits = [formats.wide_to_bits(w, d) if d else w for w, d in zip(self.wide, self.dtypes, strict=True)]
+
+    @functools.cached_property
+    def answers(self) -> list[Answer]:
+        case = self.case
+        dtypes = self.dtypes[1:] if case.op == "where" else self.dtypes
+        args = [self.wide] if case.listed else self.wide
+        found = reference.expected(case.op, args, dtypes, **case.parameters)
+        many = found if isinstance(found, list) else [found]
+        return [Answer(values, dtype, self.bound(values, dtype)) for values, dtype in many]
+
+    def bound(self, want: np.ndarray, dtype: str) -> np.ndarray | float:
+        if dtype not in FORMATS or not self.case.ulps:
+            return 0.0
+        case, form = self.case, FORMATS[dtype]
+        magnitude = np.abs(np.where(np.isfinite(want), want, 0.0))
+        allowed = case.ulps * form.eps * (magnitude + case.slack) + form.smallest
+        entry = reference.OPS[case.op]
+        if entry.sums:
+            # a sum of products in any order, in float32 or float64 (gamma of Higham's analysis)
+            accumulated = FORMATS["float64" if dtype == "float64" else "float32"].eps
+            args = [np.abs(w.astype(np.float64)) if isinstance(w, np.ndarray) else abs(w) for w in self.wide]
+            parameters = {k: v for k, v in case.parameters.items() if k != "dtype"}
+            with np.errstate(all="ignore"):
+                total = entry.function(*args, **parameters)
+                terms = np.max(entry.function(*[np.ones_like(a) for a in args], **parameters), initial=16)
+            allowed = allowed + float(terms) * accumulated * total
+        return allowed
+
+
+# Values differ between layouts only where elements have to be equal.
+@functools.cache
+def question(case: Case, dtype: str, expanded: bool) -> Question:
+    return Question(case, dtype, "expanded" if expanded else "contiguous")
+
+
 class Built:
-    """A case at one dtype, device and layout: its operands, as given to the op and as wide arrays."""
+    """A case at one dtype, device and layout: its operands, and a check of what the op makes of them."""
 
     def __init__(self, case: Case, dtype: str, device: str, layout: str = "contiguous") -> None:
-        self.case, self.dtype, self.device = case, dtype, device
-        self.wide: list[Any] = []
-        self.dtypes: list[str] = []
-        self.operands: list[Any] = []
-        for i, operand in enumerate(case.operands):
-            if not isinstance(operand, Operand):
-                self.wide.append(operand)
-                self.dtypes.append("")
-                self.operands.append(operand)
-                continue
-            own = operand.dtype or dtype
-            values = cases.make_values(operand, dtype, f"{case.op}{i}", layout)
-            bits = formats.wide_to_bits(values, own)
-            self.wide.append(values)
-            self.dtypes.append(own)
-            self.operands.append(lay_out(bits, own, device, layout))
+        self.case, self.dtype, self.device, self.layout = case, dtype, device, layout
+        self.question = question(case, dtype, layout == "expanded")
+        self.operands: list[Any] = [
+            lay_out(bits, own, device, layout) if own else bits
+            for bits, own in zip(self.question.bits, self.question.dtypes, strict=True)
+        ]
 
     @property
     def arrays(self) -> list[dt.DeviceArray]:
@@ -103,51 +150,40 @@ class Built:
         """The op as a function."""
         return call(self.case.op, self.operands, **self.parameters, **more)
 
-    def expected(self) -> Any:
-        """(values, dtype) by the reference; a list of them for ops with many results."""
-        case = self.case
-        dtypes = self.dtypes[1:] if case.op == "where" else self.dtypes
-        args = [self.wide] if case.listed else self.wide
-        return reference.expected(case.op, args, dtypes, **case.parameters)
-
-    def bound(self, want: np.ndarray, dtype: str) -> np.ndarray | float:
-        """The largest error allowed for each element."""
-        if dtype not in FORMATS:
-            return 0.0
-        case, form = self.case, FORMATS[dtype]
-        magnitude = np.abs(np.where(np.isfinite(want), want, 0.0))
-        allowed = case.ulps * form.eps * (magnitude + case.slack)
-        entry = reference.OPS[case.op]
-        if entry.sums and case.ulps:
-            # a sum of products in any order, in float32 or float64 (gamma of Higham's analysis)
-            accumulated = FORMATS["float64" if dtype == "float64" else "float32"].eps
-            args = [np.abs(w.astype(np.float64)) if isinstance(w, np.ndarray) else abs(w)
-                    for w in self.wide]  # fmt: skip
-            ones = [np.ones_like(a) for a in args]
-            parameters = {k: v for k, v in case.parameters.items() if k != "dtype"}
-            with np.errstate(all="ignore"):
-                total = entry.function(*args, **parameters)
-                terms = np.max(entry.function(*ones, **parameters), initial=0)
-            allowed = allowed + max(float(terms), 16.0) * accumulated * total
-        return allowed + (form.smallest if case.ulps else 0)
+    @property
+    def answer(self) -> Answer:
+        (one,) = self.question.answers
+        return one
 
     def check(self, got: Any) -> None:
         """got has the dtype, the device and the values that the reference gives."""
-        want = self.expected()
-        if isinstance(want, list):
-            assert isinstance(got, tuple | list)
-            assert len(got) == len(want)
-            for one, (values, dtype) in zip(got, want, strict=True):
-                self.check_one(one, values, dtype)
-        else:
-            self.check_one(got, *want)
+        many = list(got) if isinstance(got, tuple | list) else [got]
+        assert len(many) == len(self.question.answers)
+        for one, want in zip(many, self.question.answers, strict=True):
+            assert isinstance(one, dt.DeviceArray)
+            assert name_of(one.dtype) == want.dtype
+            assert str(one.device) == self.device
+            assert tuple(one.shape) == want.values.shape
+            assert_close(wide_of(one), want.values, want.bound)
 
-    def check_one(self, got: dt.DeviceArray, want: np.ndarray, dtype: str) -> None:
-        assert isinstance(got, dt.DeviceArray)
-        assert name_of(got.dtype) == dtype
-        assert str(got.device) == self.device
-        assert tuple(got.shape) == want.shape
-        assert_close(wide_of(got), want, self.bound(want, dtype))
+
+def for_each(
+    case: Case,
+    device: str,
+    body: Callable[[Built], None],
+    layouts: Sequence[str] = (),
+    only: Callable[[Case, str], bool] = lambda case, dtype: True,
+) -> None:
+    """Runs body at every dtype and layout of a case; says at which it failed."""
+    wrong = []
+    for dtype in case.dtypes:
+        for layout in layouts or case.layouts:
+            if layout in case.layouts and only(case, dtype):
+                try:
+                    body(Built(case, dtype, device, layout))
+                except Exception as error:
+                    wrong.append(f"{dtype}, {layout}: {type(error).__name__}: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
 def call(op: str, operands: Sequence[Any], **parameters: Any) -> Any:

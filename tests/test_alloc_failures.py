@@ -42,7 +42,7 @@ def test_every_allocation_of_every_op(device: str, mode: str, capsys: pytest.Cap
     with capsys.disabled():
         print(f"\n{device}, {mode}: {points} allocation points in {len(done)} calls")
     assert not wrong
-    assert points > len(done)
+    assert points > len(done) // 2
 
 
 def test_a_planted_failure_is_found() -> None:

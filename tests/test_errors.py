@@ -205,7 +205,7 @@ def dtype_rows() -> list[Row]:
             "softmax of integers",
             lambda a, _: dt.softmax(z(2, on=a, dtype="int64"), dim=0),
             "dtype-not-supported",
-            f"\"softmax\" not implemented for 'int64': it takes {products} (softmax: input int64)",
+            f"\"softmax\" not implemented for 'int64': it takes {products} (or dtype= one of those) (softmax: input int64)",
         ),
         (
             "max_pool2d of integers",
@@ -357,7 +357,7 @@ def shape_rows() -> list[Row]:
         (
             "cat ranks",
             lambda a, _: dt.cat([z(2, 3, on=a), z(3, on=a)]),
-            "shape-mismatch",
+            "rank-mismatch",
             "Tensors must have same number of dimensions: got 2 and 1 (cat: tensors[0] (2, 3), tensors[1] (3,))",
         ),
         (

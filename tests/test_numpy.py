@@ -128,9 +128,9 @@ REFUSED: dict[str, tuple[Any, type[BaseException], str]] = {
     "negative strides": (np.arange(4.0)[::-1], ValueError, "negative"),
     "byte-swapped": (np.arange(4.0).astype(">f8"), (ValueError), "byte order"),
     "object": (np.array([1, "a", None], dtype=object), TypeError, "object"),
-    "string": (np.array(["a"]), TypeError, "str"),
+    "string": (np.array(["a"]), TypeError, "U1"),
     "complex": (np.zeros(2, dtype=complex), TypeError, "complex"),
-    "structured": (np.zeros(2, dtype=[("a", "f4"), ("b", "f4")]), TypeError, ""),
+    "structured": (np.zeros(2, dtype=[("a", "f4"), ("b", "f4")]), TypeError, "dtype"),
     "uint16": (np.zeros(2, dtype=np.uint16), TypeError, "uint16"),
     "datetime": (np.zeros(2, dtype="M8[s]"), TypeError, "datetime"),
     "misaligned": (
@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[Any, type[BaseException], str]] = {
     "odd strides": (
         np.zeros(4, dtype=[("a", "f8"), ("b", "u1")])["a"],
         ValueError,
-        "",
+        "stride",
     ),
     "9-d": (np.zeros((1,) * 9), ValueError, "8 dimensions"),
     "list": ([1.0], TypeError, "ndarray"),
@@ -233,11 +233,10 @@ def test_buffer() -> None:
         lambda x: np.frombuffer(x, dtype=np.float32),
         lambda x: np.zeros(3, dtype=np.float32) + x,
         lambda x: x + np.zeros(3, dtype=np.float32),
-        lambda x: np.add(x, 1),
         lambda x: np.concatenate([x, x]),
     ],
     ids=["asarray", "array", "numpy", "__array__", "memoryview", "bytes", "frombuffer",
-         "ndarray + x", "x + ndarray", "ufunc", "concatenate"],
+         "ndarray + x", "x + ndarray", "concatenate"],
 )  # fmt: skip
 def test_device_memory_is_not_host_memory(access: Any, cuda: str) -> None:
     x = dt.ones(3, device=cuda)
@@ -246,7 +245,7 @@ def test_device_memory_is_not_host_memory(access: Any, cuda: str) -> None:
         access(x)
     assert isinstance(caught.value, RuntimeError)
     assert isinstance(caught.value, TypeError)
-    assert cuda in str(caught.value) or "NumPy" in str(caught.value)
+    assert cuda in str(caught.value) or "numpy.ndarray" in str(caught.value)
     assert dt._C.counters()["transfers"] == before
 
 

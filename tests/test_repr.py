@@ -13,15 +13,15 @@ import devtensor as dt
 inf, nan = math.inf, math.nan
 
 ROWS: list[tuple[Any, str, str]] = [
-    ([1.0, 2.0], "float32", "tensor([1., 2.]{})"),
-    ([1, 2], "int64", "tensor([1, 2]{})"),
-    ([True, False], "bool", "tensor([ True, False]{})"),
-    ([1.5, -2.25], "float32", "tensor([ 1.5000, -2.2500]{})"),
-    ([], "float32", "tensor([]{})"),
-    (2.5, "float32", "tensor(2.5000{})"),
-    (3, "int64", "tensor(3{})"),
-    ([[1, 2], [3, 4]], "int64", "tensor([[1, 2],\n        [3, 4]]{})"),
-    ([nan, inf, -inf], "float32", "tensor([nan, inf, -inf]{})"),
+    ([1.0, 2.0], "float32", "array([1., 2.]{})"),
+    ([1, 2], "int64", "array([1, 2]{})"),
+    ([True, False], "bool", "array([ True, False]{})"),
+    ([1.5, -2.25], "float32", "array([ 1.5000, -2.2500]{})"),
+    ([], "float32", "array([]{})"),
+    (2.5, "float32", "array(2.5000{})"),
+    (3, "int64", "array(3{})"),
+    ([[1, 2], [3, 4]], "int64", "array([[1, 2],\n       [3, 4]]{})"),
+    ([nan, inf, -inf], "float32", "array([ nan,  inf, -inf]{})"),
 ]
 
 
@@ -64,15 +64,15 @@ def test_empty_shapes_are_shown() -> None:
 
 def test_views_show_their_own_values(device: str) -> None:
     x = dt.arange(6, device=device).reshape(2, 3)
-    assert repr(x.T[1:]).startswith("tensor([[1, 4],\n        [2, 5]]")
-    assert repr(x[:1].expand(2, 3)).startswith("tensor([[0, 1, 2],\n        [0, 1, 2]]")
+    assert repr(x.T[1:]).startswith("array([[1, 4],\n       [2, 5]]")
+    assert repr(x[:1].expand(2, 3)).startswith("array([[0, 1, 2],\n       [0, 1, 2]]")
 
 
 def test_extreme_values() -> None:
     assert "1.0000e+10" in repr(dt.array([1e10, 1.0]))
     assert "1.0000e-10" in repr(dt.array([1e-10]))
-    assert repr(dt.array([2**62])) == f"tensor([{2**62}])"
-    assert repr(dt.array([-0.0])) == "tensor([-0.])"
+    assert repr(dt.array([2**62])) == f"array([{2**62}])"
+    assert repr(dt.array([-0.0])) == "array([-0.])"
 
 
 def test_html(device: str) -> None:

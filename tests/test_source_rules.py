@@ -49,6 +49,9 @@ def functions(*rooms: str) -> str:
 
 # ---------------------------------------------------------------- layers
 
+# Pageable memory is cast and gathered by the CPU's threads on its way to the device.
+BETWEEN_BACKENDS = {("transfer.c", "../cpu/cpu.h")}
+
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(CSRC)))
 def test_layers(path: Path) -> None:
@@ -71,7 +74,7 @@ def test_layers(path: Path) -> None:
         found = room_of_include(path, name)
         if name in ("Python.h",) or name.startswith("numpy/"):
             assert here == "py"
-        elif found:
+        elif found and (path.name, name) not in BETWEEN_BACKENDS:
             assert found in allowed, f"{here} includes {name}"
 
 
@@ -104,7 +107,7 @@ SENTENCES = [
     "can't be cast to the desired output type",
     "Given groups=",
     "Expected out tensor",
-    "Kernel size can't be greater",
+    "Calculated padded input size",
     "negative dimension",
 ]
 

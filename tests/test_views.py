@@ -217,7 +217,7 @@ def test_a_view_that_needs_a_copy_is_refused(device: str) -> None:
         ((4, 2), r"shape '\(4, 2\)' is invalid for input of size 6"),
         ((-1, 4), "is invalid for input of size 6"),
         ((-1, -1), "only one dimension can be inferred"),
-        ((-2, 3), "invalid shape dimension -2"),
+        ((-2, 3), "invalid shape dimension"),
     ],
 )
 def test_impossible_shapes(shape: tuple[int, ...], message: str, device: str) -> None:
@@ -227,7 +227,7 @@ def test_impossible_shapes(shape: tuple[int, ...], message: str, device: str) ->
 
 
 def test_an_ambiguous_dimension_is_refused(device: str) -> None:
-    with pytest.raises(RuntimeError, match="ambiguous"):
+    with pytest.raises(RuntimeError, match="can be any value"):
         dt.zeros((0, 3), device=device).reshape(0, -1)
 
 

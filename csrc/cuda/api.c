@@ -128,8 +128,8 @@ dt_status
 cuda_request_simulated(int devices, size_t memory, dt_error *err)
 {
     if (devices < 1 || devices > MAX_SIM_DEVICES) {
-        return dt_fail(err, DT_EVALUE, "invalid-argument", NULL, "the number of simulated devices must be 1 to %d, got %d",
-                       MAX_SIM_DEVICES, devices);
+        return dt_fail(err, DT_EVALUE, "invalid-argument", NULL,
+                       "the number of simulated devices must be 1 to %d, got %d", MAX_SIM_DEVICES, devices);
     }
     pthread_mutex_lock(&lock);
     bool late = atomic_load(&opened);
@@ -174,8 +174,8 @@ read_mode(cuda_mode *mode, int *devices, dt_error *err)
         }
     }
     return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
-                   "DEVTENSOR_CUDA=%.64s is not understood: valid are auto, off, sim and sim:N with N from 1 to %d.", text,
-                   MAX_SIM_DEVICES);
+                   "DEVTENSOR_CUDA=%.64s is not understood: valid are auto, off, sim and sim:N with N from 1 to %d.",
+                   text, MAX_SIM_DEVICES);
 }
 
 static dt_status
@@ -228,8 +228,9 @@ load_library(dt_library library, dt_error *err)
     if (handle == NULL) {
         char tried[900];
         cuda_load_report(library, tried, sizeof(tried));
-        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.\n%s",
-                       library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), tried);
+        return dt_fail(
+            err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.\n%s",
+            library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), tried);
     }
     for (int symbol = 0; symbol < DT_NAPI; symbol++) {
         if (cuda_api_libraries[symbol] != library) {
@@ -283,7 +284,8 @@ open_locked(dt_error *err)
     } else {
         DT_TRY(read_mode(&mode, &devices, err));
         if (mode == MODE_OFF) {
-            return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "CUDA is switched off by DEVTENSOR_CUDA=off.");
+            return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                           "CUDA is switched off by DEVTENSOR_CUDA=off.");
         }
         DT_TRY(mode == MODE_SIM ? open_simulated(devices, 0, err) : load_library(DT_LIBRARY_CUDA, err));
     }
@@ -298,9 +300,10 @@ open_locked(dt_error *err)
 static dt_status
 fail_forked(dt_error *err)
 {
-    return dt_fail(err, DT_ENODEVICE, "forked", NULL,
-                   "CUDA was used before this process was forked, and cannot be used in the child. Start the process with "
-                   "the \"spawn\" method, or use CUDA only in the child.");
+    return dt_fail(
+        err, DT_ENODEVICE, "forked", NULL,
+        "CUDA was used before this process was forked, and cannot be used in the child. Start the process with "
+        "the \"spawn\" method, or use CUDA only in the child.");
 }
 
 dt_status

@@ -66,8 +66,8 @@ operand_pad(cuda_device *d, const dt_array *x, const int64_t *before, const int6
     DT_TRY(cuda_fill(&out->array, &zero, err));
     dt_array inside = out->array;
     memcpy(inside.shape, x->shape, sizeof(inside.shape));
-    inside.offset += (before[0] * inside.strides[2] + before[1] * inside.strides[3]) *
-                     (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    inside.offset +=
+        (before[0] * inside.strides[2] + before[1] * inside.strides[3]) * (int64_t)dt_itemsize((dt_dtype)x->dtype);
     return cuda_copy_within(d, x, &inside, err);
 }
 
@@ -150,7 +150,8 @@ convolve(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_arr
 }
 
 dt_status
-cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params, dt_array *out, dt_error *err)
+cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
+            dt_array *out, dt_error *err)
 {
     cuda_device *d;
     operands o = {0};

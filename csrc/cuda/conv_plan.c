@@ -86,7 +86,8 @@ add_tensor(cuda_device *d, conv_graph *g, int64_t id, int data_type, const int64
 
 static dt_status
 add_convolution(cuda_device *d, conv_graph *g, const conv_key *key, int compute, cudnnBackendDescriptor_t x,
-                cudnnBackendDescriptor_t weight, cudnnBackendDescriptor_t out, cudnnBackendDescriptor_t *op, dt_error *err)
+                cudnnBackendDescriptor_t weight, cudnnBackendDescriptor_t out, cudnnBackendDescriptor_t *op,
+                dt_error *err)
 {
     cudnnBackendDescriptor_t conv;
     int mode = CUDNN_CROSS_CORRELATION;
@@ -140,9 +141,10 @@ add_addition(cuda_device *d, conv_graph *g, int compute, cudnnBackendDescriptor_
 static dt_status
 graph_build(cuda_device *d, const conv_key *key, bool with_bias, conv_graph *g, dt_error *err)
 {
-    static const int types[DT_NDTYPES] = {
-        [DT_FLOAT16] = CUDNN_DATA_HALF, [DT_BFLOAT16] = CUDNN_DATA_BFLOAT16, [DT_FLOAT32] = CUDNN_DATA_FLOAT,
-        [DT_FLOAT64] = CUDNN_DATA_DOUBLE};
+    static const int types[DT_NDTYPES] = {[DT_FLOAT16] = CUDNN_DATA_HALF,
+                                          [DT_BFLOAT16] = CUDNN_DATA_BFLOAT16,
+                                          [DT_FLOAT32] = CUDNN_DATA_FLOAT,
+                                          [DT_FLOAT64] = CUDNN_DATA_DOUBLE};
     int type = types[key->dtype], compute = key->dtype == DT_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     int64_t k = key->out[1], bias_shape[] = {1, k, 1, 1};
     int64_t bias_strides[] = {k, 1, key->channels_last ? k : 1, key->channels_last ? k : 1};
@@ -160,7 +162,9 @@ graph_build(cuda_device *d, const conv_key *key, bool with_bias, conv_graph *g, 
         DT_TRY(add_addition(d, g, compute, sum, bias, out, &ops[1], err));
     }
     DT_TRY(add_part(d, g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &graph, err));
-    SET(d, graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &d->dnn);
+    if (d->dnn != NULL) { /* without one, graphs can still be built and looked at on a machine with no GPU */
+        SET(d, graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &d->dnn);
+    }
     SET(d, graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, with_bias ? 2 : 1, ops);
     CUDA_TRY(d, cudnnBackendFinalize, (graph));
     return DT_OK;
@@ -211,11 +215,11 @@ plan_config(cuda_device *d, cudnnBackendDescriptor_t config, conv_plan *p, dt_er
     cudnnBackendDescriptor_t plan = NULL;
     int64_t count = 0;
     CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan));
-    dt_status rc = CUDA_CALL(d, cudnnBackendSetAttribute,
-                             (plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->dnn));
+    dt_status rc =
+        CUDA_CALL(d, cudnnBackendSetAttribute, (plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->dnn));
     if (rc == DT_OK) {
-        rc = CUDA_CALL(d, cudnnBackendSetAttribute, (plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config));
+        rc = CUDA_CALL(d, cudnnBackendSetAttribute,
+                       (plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config));
     }
     if (rc == DT_OK) {
         int status = cu.cudnnBackendFinalize(plan);
@@ -226,8 +230,8 @@ plan_config(cuda_device *d, cudnnBackendDescriptor_t config, conv_plan *p, dt_er
         rc = cuda_check(d, DT_API_cudnnBackendFinalize, status, err);
     }
     if (rc == DT_OK) {
-        rc = CUDA_CALL(d, cudnnBackendGetAttribute, (plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                                     &count, &p->workspace));
+        rc = CUDA_CALL(d, cudnnBackendGetAttribute,
+                       (plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &p->workspace));
     }
     if (rc != DT_OK) {
         (void)cu.cudnnBackendDestroyDescriptor(plan);
@@ -239,7 +243,8 @@ plan_config(cuda_device *d, cudnnBackendDescriptor_t config, conv_plan *p, dt_er
 
 /* Plans the first usable config; skip says how many candidates are behind us, and is counted down. */
 static dt_status
-plan_first(cuda_device *d, cudnnBackendDescriptor_t *configs, int64_t n, dt_dtype dtype, int *skip, conv_plan *p, dt_error *err)
+plan_first(cuda_device *d, cudnnBackendDescriptor_t *configs, int64_t n, dt_dtype dtype, int *skip, conv_plan *p,
+           dt_error *err)
 {
     for (int64_t i = 0; i < n && p->plan == NULL; i++) {
         bool keeps;
@@ -258,14 +263,16 @@ plan_first(cuda_device *d, cudnnBackendDescriptor_t *configs, int64_t n, dt_dtyp
 
 /* Asks the heuristics of one mode, and plans the first engine that they name and that is usable. */
 static dt_status
-plan_mode(cuda_device *d, cudnnBackendDescriptor_t graph, int mode, dt_dtype dtype, int *skip, conv_plan *p, dt_error *err)
+plan_mode(cuda_device *d, cudnnBackendDescriptor_t graph, int mode, dt_dtype dtype, int *skip, conv_plan *p,
+          dt_error *err)
 {
     cudnnBackendDescriptor_t heuristics = NULL, configs[MAX_CONFIGS] = {NULL};
     int64_t n = 0;
     int made = 0;
     CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
-    dt_status rc = CUDA_CALL(d, cudnnBackendSetAttribute, (heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-                                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph));
+    dt_status rc =
+        CUDA_CALL(d, cudnnBackendSetAttribute,
+                  (heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph));
     if (rc == DT_OK) {
         rc = CUDA_CALL(d, cudnnBackendSetAttribute,
                        (heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
@@ -326,12 +333,13 @@ plan_graph(cuda_device *d, const conv_key *key, bool with_bias, int skip, conv_p
 static dt_status
 fail_no_engine(cuda_device *d, const conv_key *key, dt_error *err)
 {
-    dt_fail(err, DT_ECUDA, "cuda-error", NULL,
-            "cuDNN %zu has no engine for this convolution on cuda:%d (%s): input (%lld, %lld, %lld, %lld), weight (%lld, "
-            "%lld, %lld, %lld), %s.",
-            cu.cudnnGetVersion(), d->index, d->name, (long long)key->x[0], (long long)key->x[1], (long long)key->x[2],
-            (long long)key->x[3], (long long)key->weight[0], (long long)key->weight[1], (long long)key->weight[2],
-            (long long)key->weight[3], dt_dtypes[key->dtype].name);
+    dt_fail(
+        err, DT_ECUDA, "cuda-error", NULL,
+        "cuDNN %zu has no engine for this convolution on cuda:%d (%s): input (%lld, %lld, %lld, %lld), weight (%lld, "
+        "%lld, %lld, %lld), %s.",
+        cu.cudnnGetVersion(), d->index, d->name, (long long)key->x[0], (long long)key->x[1], (long long)key->x[2],
+        (long long)key->x[3], (long long)key->weight[0], (long long)key->weight[1], (long long)key->weight[2],
+        (long long)key->weight[3], dt_dtypes[key->dtype].name);
     err->symbol = cuda_api_names[DT_API_cudnnBackendFinalize];
     err->library_status = CUDNN_STATUS_NOT_SUPPORTED;
     err->device = (dt_device){DT_CUDA, d->index};
@@ -404,7 +412,8 @@ execute(cuda_device *d, const conv_plan *p, const conv_key *key, const conv_poin
 }
 
 static dt_status
-run_plan(cuda_device *d, const conv_plan *p, const conv_key *key, const conv_pointers *pointers, int *status, dt_error *err)
+run_plan(cuda_device *d, const conv_plan *p, const conv_key *key, const conv_pointers *pointers, int *status,
+         dt_error *err)
 {
     CUdeviceptr workspace = 0;
     if (p->workspace > 0) {

@@ -17,6 +17,7 @@ typedef struct {
 } conv_pointers;
 
 /* Sends the convolution to the device. bias_apart: no engine adds the bias too, so the caller must. */
-dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, bool *bias_apart, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, bool *bias_apart,
+                        dt_error *err) DT_MUST_CHECK;
 
 #endif

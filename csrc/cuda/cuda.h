@@ -1,4 +1,5 @@
-/* cuda.h: what the files of the CUDA backend share. Its slots are declared from slots.def; the rest is sorted by file. */
+/* cuda.h: what the files of the CUDA backend share. Its slots are declared from slots.def; the rest is sorted by file.
+ */
 #ifndef DT_CUDA_H
 #define DT_CUDA_H
 
@@ -14,7 +15,8 @@ void cuda_set_search_path(const char *directories);
 /* Makes "cuda" mean `devices` simulated GPUs of `memory` bytes each (0: the default); before the first use of CUDA. */
 dt_status cuda_request_simulated(int devices, size_t memory, dt_error *err) DT_MUST_CHECK;
 bool cuda_is_simulated(void);
-/* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0. */
+/* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0.
+ */
 size_t cuda_api_report(char *text, size_t size);
 /* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made;
  * all later ones too when sticky. nth < 0 disarms. */
@@ -136,10 +138,12 @@ typedef struct {
 
 #define CUDA_TEMPORARY_EMPTY ((cuda_temporary){0})
 
-dt_status cuda_temporary_init(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_temporary_init(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype,
+                              dt_error *err) DT_MUST_CHECK;
 void cuda_temporary_clear(cuda_temporary *t);
 /* contiguous becomes x itself or a temporary copy. */
-dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary *t, const dt_array **contiguous, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary *t, const dt_array **contiguous,
+                          dt_error *err) DT_MUST_CHECK;
 
 /* Page-locked memory that the device may still read or write after the call. */
 bool cuda_is_pinned(const dt_array *a);
@@ -166,21 +170,30 @@ typedef enum {
 #define CUDA_KERNEL(name) CUDA_KERNEL_##name,
     CUDA_KERNELS(CUDA_KERNEL)
 #undef CUDA_KERNEL
-    CUDA_NKERNELS
+        CUDA_NKERNELS
 } cuda_kernel;
 
 /* A kernel is named by its family, its place there and its dtype. */
-typedef enum { CUDA_FAMILY_UNARY, CUDA_FAMILY_BINARY, CUDA_FAMILY_REDUCE, CUDA_FAMILY_CAST, CUDA_FAMILY_OTHER } cuda_family;
+typedef enum {
+    CUDA_FAMILY_UNARY,
+    CUDA_FAMILY_BINARY,
+    CUDA_FAMILY_REDUCE,
+    CUDA_FAMILY_CAST,
+    CUDA_FAMILY_OTHER
+} cuda_family;
 
-dt_status cuda_function(cuda_device *device, cuda_family family, int op, dt_dtype dtype, CUfunction *function, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_function(cuda_device *device, cuda_family family, int op, dt_dtype dtype, CUfunction *function,
+                        dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- launch.c */
 
 #define CUDA_THREADS 256 /* of a block; kernels are compiled for no more */
 
 /* A thread for each of n items, as far as the device has room; or a block of `threads` for each. */
-dt_status cuda_launch(cuda_device *device, CUfunction function, int64_t n, const void *args, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_launch(cuda_device *device, CUfunction function, int64_t n, const void *args,
+                      dt_error *err) DT_MUST_CHECK;
+dt_status cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args,
+                             dt_error *err) DT_MUST_CHECK;
 /* Address, extent or immediate of an array. */
 k_operand cuda_operand(const dt_array *a);
 /* A walk in logical order over dimensions [first, last) of arrays of one shape: merged, not sorted. */
@@ -198,8 +211,10 @@ cuda_address(const dt_array *a)
 dt_status cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
 /* transfer.c */
-dt_status cuda_to_device(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_to_device(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking,
+                         dt_error *err) DT_MUST_CHECK;
+dt_status cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking,
+                       dt_error *err) DT_MUST_CHECK;
 dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
 /* matmul.c, conv2d.c: what the caches give back */

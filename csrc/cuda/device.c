@@ -121,7 +121,8 @@ read_properties(cuda_device *d, dt_error *err)
     CUDA_TRY(d, cuDeviceGetAttribute, (&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, d->handle));
     if (!pools) {
         return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
-                       "cuda:%d (%s) cannot be used: its driver has no stream-ordered memory pools.", d->index, d->name);
+                       "cuda:%d (%s) cannot be used: its driver has no stream-ordered memory pools.", d->index,
+                       d->name);
     }
     return DT_OK;
 }

@@ -31,7 +31,8 @@ cuda_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array 
 }
 
 dt_status
-cuda_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
+cuda_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_array *out,
+            dt_error *err)
 {
     const dt_array *arrays[] = {out, a, b};
     return launch_elementwise(CUDA_FAMILY_BINARY, (int)op, (dt_dtype)a->dtype, params, 3, arrays, err);

@@ -24,7 +24,8 @@ cuda_launch(cuda_device *device, CUfunction function, int64_t n, const void *arg
 }
 
 dt_status
-cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args, dt_error *err)
+cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args,
+                   dt_error *err)
 {
     return launch(device, function, nblocks, threads, args, err);
 }

@@ -1,4 +1,5 @@
-/* load.c: where the CUDA libraries are looked for. Absolute paths and bare names only; every attempt is written down. */
+/* load.c: where the CUDA libraries are looked for. Absolute paths and bare names only; every attempt is written down.
+ */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "load.h"
 
@@ -47,6 +48,9 @@ cuda_set_search_path(const char *directories)
     pthread_mutex_unlock(&lock);
 }
 
+/* cuDNN's first library ends the process when its second one is missing, so that one is looked for here. */
+static const char *const companions[DT_NLIBRARIES] = {[DT_LIBRARY_CUDNN] = "libcudnn_graph.so.9"};
+
 static void
 note(dt_library library, const char *what, const char *outcome)
 {
@@ -55,18 +59,41 @@ note(dt_library library, const char *what, const char *outcome)
 }
 
 static void *
-try_open(dt_library library, const char *path)
+try_dlopen(dt_library library, const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle != NULL) {
-        note(library, path, "loaded");
-        return handle;
+    if (handle == NULL) {
+        const char *reason = dlerror();
+        char outcome[512];
+        snprintf(outcome, sizeof(outcome), "not found (%s)", reason ? reason : "no reason given");
+        note(library, path, outcome);
     }
-    const char *reason = dlerror();
-    char outcome[512];
-    snprintf(outcome, sizeof(outcome), "not found (%s)", reason ? reason : "no reason given");
-    note(library, path, outcome);
-    return NULL;
+    return handle;
+}
+
+/* Loads what belongs to library from the folder that it came from. */
+static bool
+open_companion(dt_library library, const char *path)
+{
+    char companion[PATH_BYTES];
+    if (companions[library] == NULL) {
+        return true;
+    }
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    int n = snprintf(companion, sizeof(companion), "%.*s%s", folder, path, companions[library]);
+    return n > 0 && (size_t)n < sizeof(companion) && try_dlopen(library, companion) != NULL;
+}
+
+static void *
+try_open(dt_library library, const char *path)
+{
+    void *handle = try_dlopen(library, path);
+    if (handle == NULL || !open_companion(library, path)) {
+        return NULL;
+    }
+    note(library, path, "loaded");
+    return handle;
 }
 
 /* directory[0..length) with below ("" or "/lib") and the library's name */
@@ -119,8 +146,10 @@ find(dt_library library)
         return handle;
     }
     (void)dlerror();
-    if ((handle = try_search_path(library)) != NULL || (handle = try_variable(library, "CONDA_PREFIX", "/lib")) != NULL ||
-        (handle = try_open(library, soname)) != NULL || (handle = try_variable(library, "CUDA_PATH", "/lib64")) != NULL) {
+    if ((handle = try_search_path(library)) != NULL ||
+        (handle = try_variable(library, "CONDA_PREFIX", "/lib")) != NULL ||
+        (handle = try_open(library, soname)) != NULL ||
+        (handle = try_variable(library, "CUDA_PATH", "/lib64")) != NULL) {
         return handle;
     }
     return try_variable(library, "CUDA_HOME", "/lib64");

@@ -124,8 +124,7 @@ static dt_status
 set_epilogue(cuda_device *d, matmul_plan *p, bool bias, CUdeviceptr address, dt_error *err)
 {
     int32_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    CUDA_TRY(d, cublasLtMatmulDescSetAttribute,
-             (p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+    CUDA_TRY(d, cublasLtMatmulDescSetAttribute, (p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
     if (bias) {
         CUDA_TRY(d, cublasLtMatmulDescSetAttribute,
                  (p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof(address)));
@@ -156,9 +155,8 @@ describe(cuda_device *d, const matmul_key *key, matmul_plan *p, dt_error *err)
 static dt_status
 search(cuda_device *d, const matmul_key *key, matmul_plan *p, cublasLtMatmulPreference_t preference, dt_error *err)
 {
-    static const int names[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    static const int names[] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const uint32_t bytes[] = {(uint32_t)key->b_alignment, (uint32_t)key->a_alignment, (uint32_t)key->c_alignment,
                               (uint32_t)key->d_alignment};
     uint64_t workspace = WORKSPACE_BYTES;
@@ -402,7 +400,8 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, c
 }
 
 dt_status
-cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out, dt_error *err)
+cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
+            dt_error *err)
 {
     cuda_device *d;
     matrix left = {0}, right = {0}, result = {0};

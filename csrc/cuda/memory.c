@@ -12,11 +12,12 @@ fail_out_of_memory(cuda_device *d, size_t nbytes, dt_error *err)
     (void)cu.cuMemGetInfo_v2(&free_bytes, &total);
     (void)cu.cuMemPoolGetAttribute(d->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
     size_t ours = d->allocated;
-    dt_fail(err, DT_EOUTOFMEMORY, "out-of-memory", NULL,
-            "CUDA out of memory. Tried to allocate %zu bytes (%.2f GiB) on cuda:%d, which has %.2f GiB in total, of which "
-            "%.2f GiB are free; %.2f GiB are in use by devtensor and %.2f GiB are cached.",
-            nbytes, (double)nbytes * gib, d->index, (double)total * gib, (double)free_bytes * gib, (double)ours * gib,
-            reserved > ours ? (double)(reserved - ours) * gib : 0.0);
+    dt_fail(
+        err, DT_EOUTOFMEMORY, "out-of-memory", NULL,
+        "CUDA out of memory. Tried to allocate %zu bytes (%.2f GiB) on cuda:%d, which has %.2f GiB in total, of which "
+        "%.2f GiB are free; %.2f GiB are in use by devtensor and %.2f GiB are cached.",
+        nbytes, (double)nbytes * gib, d->index, (double)total * gib, (double)free_bytes * gib, (double)ours * gib,
+        reserved > ours ? (double)(reserved - ours) * gib : 0.0);
     err->symbol = cuda_api_names[DT_API_cuMemAllocAsync];
     err->library_status = CUDA_ERROR_OUT_OF_MEMORY;
     err->device = (dt_device){DT_CUDA, d->index};

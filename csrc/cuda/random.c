@@ -14,8 +14,12 @@ cuda_random(dt_array *out, const dt_random_params *params, dt_error *err)
     };
     cuda_device *d;
     CUfunction function;
-    k_random_args args = {.seed = params->seed, .offset = params->offset, .a = params->a, .b = params->b,
-                          .low = params->low, .high = params->high};
+    k_random_args args = {.seed = params->seed,
+                          .offset = params->offset,
+                          .a = params->a,
+                          .b = params->b,
+                          .low = params->low,
+                          .high = params->high};
     const dt_array *arrays[] = {out};
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernels[params->kind], (dt_dtype)out->dtype, &function, err));

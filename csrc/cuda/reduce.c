@@ -35,7 +35,8 @@ launch_split(cuda_device *d, CUfunction function, k_reduce_args *args, dt_error 
 }
 
 static dt_status
-reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, bool wide, const dt_array *out, dt_error *err)
+reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, bool wide, const dt_array *out,
+            dt_error *err)
 {
     CUfunction function;
     k_reduce_args args = {0};

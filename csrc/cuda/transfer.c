@@ -203,7 +203,8 @@ fetch_staged(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_ar
 /* ---------------------------------------------------------------- one contiguous block, whole */
 
 static dt_status
-send_block(cuda_device *device, const dt_array *src, CUdeviceptr address, dt_dtype bus, bool non_blocking, dt_error *err)
+send_block(cuda_device *device, const dt_array *src, CUdeviceptr address, dt_dtype bus, bool non_blocking,
+           dt_error *err)
 {
     size_t nbytes = (size_t)dt_array_numel(src) * dt_itemsize(bus);
     if (src->dtype != bus || !cuda_is_pinned(src) || !dt_array_is_contiguous(src)) {
@@ -222,7 +223,8 @@ send_block(cuda_device *device, const dt_array *src, CUdeviceptr address, dt_dty
 }
 
 static dt_status
-fetch_block(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_array *dst, bool non_blocking, dt_error *err)
+fetch_block(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_array *dst, bool non_blocking,
+            dt_error *err)
 {
     size_t nbytes = (size_t)dt_array_numel(dst) * dt_itemsize(bus);
     if (dst->dtype != bus || !cuda_is_pinned(dst) || !dt_array_is_contiguous(dst)) {

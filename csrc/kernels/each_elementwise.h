@@ -28,7 +28,7 @@
 #define K_STORE_FLOAT(v) STORE(v)
 #define K_STORE_ROUND(v) STORE(v)
 #if IS_BOOL
-#define K_STORE_BITS(v) ((uint8_t)((v) & 1))
+#define K_STORE_BITS(v) ((uint8_t)((v)&1))
 #else
 #define K_STORE_BITS(v) STORE(v)
 #endif

@@ -7,13 +7,11 @@
         K_OUT(T, out, a.out);                                                                                          \
         DT_SHARED C largest[DT_MAX_THREADS];                                                                           \
         DT_SHARED double sums[DT_MAX_THREADS];                                                                         \
-        DT_FOR_BLOCKS(r, a.outer.numel)                                                                                \
-        {                                                                                                              \
+        DT_FOR_BLOCKS(r, a.outer.numel) {                                                                              \
             int64_t at[2];                                                                                             \
             k_locate(&a.outer, 2, r, at);                                                                              \
             C top = LOAD(in[at[0]]);                                                                                   \
-            DT_FOR_THREADS(i, a.n)                                                                                     \
-            {                                                                                                          \
+            DT_FOR_THREADS(i, a.n) {                                                                                   \
                 const C x = LOAD(in[at[0] + i * a.x_stride]);                                                          \
                 top = x > top ? x : top;                                                                               \
             }                                                                                                          \
@@ -27,8 +25,7 @@
             DT_SYNC();                                                                                                 \
             top = largest[0];                                                                                          \
             double sum = 0;                                                                                            \
-            DT_FOR_THREADS(i, a.n)                                                                                     \
-            {                                                                                                          \
+            DT_FOR_THREADS(i, a.n) {                                                                                   \
                 sum += (double)M(exp)(LOAD(in[at[0] + i * a.x_stride]) - top);                                         \
             }                                                                                                          \
             sums[DT_THREAD] = sum;                                                                                     \
@@ -40,8 +37,7 @@
             }                                                                                                          \
             DT_SYNC();                                                                                                 \
             const C total = (C)sums[0];                                                                                \
-            DT_FOR_THREADS(i, a.n)                                                                                     \
-            {                                                                                                          \
+            DT_FOR_THREADS(i, a.n) {                                                                                   \
                 const C x = LOAD(in[at[0] + i * a.x_stride]) - top;                                                    \
                 out[at[1] + i * a.out_stride] = STORE(value);                                                          \
             }                                                                                                          \

@@ -5,8 +5,14 @@
 /* k_step_sum_int64(acc, x), k_finish_sum_int64(acc, n), k_identity_sum_int64() and the same in float64. For the kinds
  * that compare, the step says whether x replaces acc. */
 #define K_STEPS(name, identity, step, finish)                                                                          \
-    DT_DEVICE C DT_CAT(k_step_##name, A_NAME)(C acc, C x) { return step; }                                             \
-    DT_DEVICE C DT_CAT(k_identity_##name, A_NAME)(void) { return identity; }                                           \
+    DT_DEVICE C DT_CAT(k_step_##name, A_NAME)(C acc, C x)                                                              \
+    {                                                                                                                  \
+        return step;                                                                                                   \
+    }                                                                                                                  \
+    DT_DEVICE C DT_CAT(k_identity_##name, A_NAME)(void)                                                                \
+    {                                                                                                                  \
+        return identity;                                                                                               \
+    }                                                                                                                  \
     DT_DEVICE C DT_CAT(k_finish_##name, A_NAME)(C acc, C n)                                                            \
     {                                                                                                                  \
         (void)n;                                                                                                       \

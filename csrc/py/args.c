@@ -2,7 +2,7 @@
 #include "py.h"
 
 /* NumPy's spellings. */
-static const char *const aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}};
+static const char *const aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"shape", "size"}};
 
 static int
 find(const py_spec *spec, const char *name)
@@ -164,14 +164,14 @@ py_result(const py_args *a, int i)
 int
 py_arg_int(const py_args *a, int i, int64_t *out)
 {
-    return py_given(a->v[i]) ? py_int(a->op, a->spec->names[i], a->v[i], out) : 0;
+    return a->v[i] != NULL ? py_int(a->op, a->spec->names[i], a->v[i], out) : 0;
 }
 
 int
 py_arg_pair(const py_args *a, int i, int64_t out[2])
 {
     PyObject *object = a->v[i];
-    if (!py_given(object)) {
+    if (object == NULL) {
         return 0;
     }
     if (PyIndex_Check(object) && !py_is_array(object)) {
@@ -185,12 +185,12 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
         return py_arg_wrong(a, i, "an int or a pair of ints");
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-    if (n != 1 && n != 2) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 or 2 entries, not %zd", a->op, a->spec->names[i], n);
+    if (n != 2) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op, a->spec->names[i], n);
         return -1;
     }
     for (Py_ssize_t k = 0; k < 2; k++) {
-        PyObject *item = PySequence_GetItem(object, n == 2 ? k : 0); /* __index__ may change a list */
+        PyObject *item = PySequence_GetItem(object, k); /* __index__ may change a list */
         int rc = item == NULL ? -1 : py_int(a->op, a->spec->names[i], item, &out[k]);
         Py_XDECREF(item);
         if (rc < 0) {
@@ -203,7 +203,7 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
 int
 py_arg_scalar(const py_args *a, int i, dt_scalar *out)
 {
-    if (!py_given(a->v[i])) {
+    if (a->v[i] == NULL) {
         return 0;
     }
     int rc = py_scalar(a->v[i], out);
@@ -225,7 +225,7 @@ int
 py_arg_bool(const py_args *a, int i, bool *out)
 {
     PyObject *object = a->v[i];
-    if (!py_given(object)) {
+    if (object == NULL) {
         return 0;
     }
     dt_scalar value;

@@ -213,7 +213,7 @@ NO_ARGUMENTS(__reduce__)
         return py_raise(state, &err, &self, 1);
     }
     PyObject *result = NULL, *module = PyImport_ImportModule("devtensor._C");
-    PyObject *rebuild = module == NULL ? NULL : PyObject_GetAttrString(module, "_rebuild");
+    PyObject *rebuild = module == NULL ? NULL : py_attribute(module, "_rebuild");
     PyObject *shape = py_shape_tuple(x->ndim, x->shape), *dtype = py_dtype_object(state, (dt_dtype)x->dtype);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)dt_array_nbytes(x));
     if (bytes != NULL && dt_array_nbytes(x) > 0) {

@@ -62,8 +62,9 @@ py_conv2d(PY_PARAMS)
 
 /* Parameters 1, 2, 3: kernel_size, stride (that of the kernel by default), padding. */
 static int
-parse_window(const py_args *a, dt_pool2d_params *params)
+parse_window(py_args *a, dt_pool2d_params *params)
 {
+    py_none_is_default(a, 2);
     if (!py_given(a->v[1])) {
         return py_arg_wrong(a, 1, "an int or a pair of ints");
     }
@@ -109,12 +110,13 @@ py_avg_pool2d(PY_PARAMS)
     PY_PARSE("avg_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
     dt_pool2d_params params = {.mode = DT_POOL_AVG, .count_include_pad = true, .dilation = {1, 1}};
     bool ceil_mode = false;
+    py_none_is_default(&a, 6);
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || parse_window(&a, &params) < 0 || py_arg_bool(&a, 4, &ceil_mode) < 0 ||
         py_arg_bool(&a, 5, &params.count_include_pad) < 0 || py_arg_int(&a, 6, &params.divisor) < 0) {
         return NULL;
     }
-    if (py_given(a.v[6]) && params.divisor == 0) {
+    if (a.v[6] != NULL && params.divisor == 0) {
         return py_refuse(a.state, DT_EVALUE, "invalid-argument", "avg_pool2d", "avg_pool2d: divisor_override must not be zero");
     }
     PyObject *result = py_array_new(a.type, "avg_pool2d");
@@ -144,12 +146,12 @@ parse_output_size(const py_args *a, int64_t size[2])
         return 0;
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-    if (n != 1 && n != 2) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument 'output_size' must have 1 or 2 entries, not %zd", a->op, n);
+    if (n != 2) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument 'output_size' must be an int or a pair of ints or None, not %zd", a->op, n);
         return -1;
     }
     for (Py_ssize_t k = 0; k < 2; k++) {
-        PyObject *item = PySequence_GetItem(object, n == 2 ? k : 0);
+        PyObject *item = PySequence_GetItem(object, k);
         int rc = item == NULL ? -1 : item == Py_None ? 0 : py_int(a->op, "output_size", item, &size[k]);
         Py_XDECREF(item);
         if (rc < 0) {

@@ -1,6 +1,15 @@
 /* convert.c: Python and NumPy numbers become C ones, and C ones Python's. */
 #include "py.h"
 
+PyObject *
+py_attribute(PyObject *object, const char *name)
+{
+    PyObject *key = PyUnicode_InternFromString(name);
+    PyObject *value = key == NULL ? NULL : PyObject_GetAttr(object, key);
+    Py_XDECREF(key);
+    return value;
+}
+
 int
 py_int(const char *op, const char *name, PyObject *object, int64_t *out)
 {
@@ -63,9 +72,11 @@ py_is_ndarray(PyObject *object)
 static int
 scalar_from_numpy(PyObject *object, dt_scalar *out)
 {
-    PyObject *number;
+    PyObject *number, *item;
     if (is_numpy_type(Py_TYPE(object))) {
-        number = PyObject_CallMethod(object, "item", NULL);
+        item = py_attribute(object, "item");
+        number = item == NULL ? NULL : PyObject_CallNoArgs(item);
+        Py_XDECREF(item);
     } else {
         number = PyNumber_Float(object);
     }

@@ -272,6 +272,7 @@ py_eye(PY_PARAMS)
         return NULL;
     }
     int64_t m = n;
+    py_none_is_default(&a, 1);
     if (py_arg_int(&a, 1, &m) < 0 || parse_options(&a, 2, &dtype, &device) < 0) {
         return NULL;
     }

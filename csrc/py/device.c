@@ -46,6 +46,14 @@ py_device_object(py_state *state, dt_device device)
     return Py_XNewRef(*cached);
 }
 
+/* A negative index would mean the current device to the core. */
+static dt_status
+make(const char *type, int64_t index, dt_device *out, dt_error *err)
+{
+    return index < 0 ? dt_fail(err, DT_EVALUE, "invalid-device", "device", "Device index must not be negative, but got %lld", (long long)index)
+                     : dt_device_make(type, index, out, err);
+}
+
 int
 py_device(py_state *state, PyObject *object, dt_device *out)
 {
@@ -71,7 +79,7 @@ py_device(py_state *state, PyObject *object, dt_device *out)
         if (py_int("device", "device", object, &index) < 0) {
             return -1;
         }
-        status = dt_device_make("cuda", index, out, &err);
+        status = make("cuda", index, out, &err);
     } else {
         PyErr_Format(PyExc_TypeError, "device must be a str such as \"cuda:0\", an int or a devtensor.device, not %s",
                      Py_TYPE(object)->tp_name);
@@ -106,7 +114,7 @@ device_construct(PyTypeObject *type, PyObject *args, PyObject *keywords)
         return NULL;
     }
     dt_error err;
-    if (dt_device_make(text, number, &device, &err) != DT_OK) {
+    if (make(text, number, &device, &err) != DT_OK) {
         return py_raise(state, &err, NULL, 0);
     }
     return py_device_object(state, device);

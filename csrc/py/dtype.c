@@ -155,7 +155,7 @@ find_unicode(PyObject *text, dt_dtype *out)
 static int
 find_attribute(PyObject *object, const char *attribute, dt_dtype *out)
 {
-    PyObject *text = PyObject_GetAttrString(object, attribute);
+    PyObject *text = py_attribute(object, attribute);
     int rc = text == NULL ? -1 : PyUnicode_Check(text) ? find_unicode(text, out) : 0;
     Py_XDECREF(text);
     return rc;
@@ -190,7 +190,7 @@ py_find_dtype(py_state *state, PyObject *object, dt_dtype *out)
         return find_class(object, out);
     }
     if (strncmp(Py_TYPE(object)->tp_name, "numpy.dtype", 11) == 0) {
-        PyObject *native = PyObject_GetAttrString(object, "isnative");
+        PyObject *native = py_attribute(object, "isnative");
         int is_native = native == NULL ? -1 : PyObject_IsTrue(native);
         Py_XDECREF(native);
         return is_native <= 0 ? is_native : find_attribute(object, "name", out);
@@ -223,9 +223,11 @@ py_numpy_dtype(dt_dtype dtype)
         }
         goto done;
     }
-    scalar = PyObject_GetAttrString(module, dtype == DT_BOOL ? "bool_" : dt_dtypes[dtype].name);
+    scalar = py_attribute(module, dtype == DT_BOOL ? "bool_" : dt_dtypes[dtype].name);
     if (scalar != NULL) {
-        result = PyObject_CallMethod(numpy, "dtype", "O", scalar);
+        PyObject *constructor = py_attribute(numpy, "dtype");
+        result = constructor == NULL ? NULL : PyObject_CallOneArg(constructor, scalar);
+        Py_XDECREF(constructor);
     }
 done:
     Py_XDECREF(numpy);

@@ -12,7 +12,7 @@ py_errors_get(py_state *state, const char *name)
             return NULL;
         }
     }
-    return PyObject_GetAttrString(state->errors, name);
+    return py_attribute(state->errors, name);
 }
 
 static const char *

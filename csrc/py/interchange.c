@@ -164,9 +164,17 @@ py_wrap_ndarray(py_state *state, const char *action, PyObject *object)
 bool
 py_is_numpys(PyObject *object)
 {
-    return py_is_ndarray(object) || strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0 ||
-           (!PyType_Check(object) && !PyFloat_CheckExact(object) && !PyLong_CheckExact(object) && !PyList_CheckExact(object) &&
-            !PyTuple_CheckExact(object) && PyObject_HasAttrString(object, "__array__"));
+    if (py_is_ndarray(object) || strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0) {
+        return true;
+    }
+    if (PyType_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyList_CheckExact(object) ||
+        PyTuple_CheckExact(object)) {
+        return false;
+    }
+    PyObject *method = py_attribute(object, "__array__");
+    PyErr_Clear();
+    Py_XDECREF(method);
+    return method != NULL;
 }
 
 /* The first leaf of nested lists and tuples is NumPy's: NumPy joins them, and its dtype stays. */

@@ -123,13 +123,21 @@ int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssiz
         NULL, NULL, 0, NULL                                                                                            \
     }
 
+/* Drops a None, where that is the default of another type. */
+static inline void
+py_none_is_default(py_args *a, int i)
+{
+    a->v[i] = a->v[i] == Py_None ? NULL : a->v[i];
+}
+
 static inline bool
 py_given(PyObject *object)
 {
     return object != NULL && object != Py_None;
 }
 
-/* Parameter i of a as ...; what is optional stays as it is when not given or None. -1 with an exception set. */
+/* Parameter i of a as ...; out stays as it is when it was not given. None stands for that where it can be a default:
+ * arrays, dtypes, devices, dims. -1 with an exception set. */
 const dt_array *py_arg_array(const py_args *a, int i);
 int py_arg_optional_array(const py_args *a, int i, const dt_array **out);
 /* An array that shall be written (out=): NULL with no exception when not given. */
@@ -150,6 +158,8 @@ int py_arg_wrong(const py_args *a, int i, const char *wanted);
 /* requires_grad= and the like: only False or None. */
 int py_arg_no_grad(const py_args *a, int i);
 
+/* An attribute by an interned name: CPython's method cache keeps a reference to every other string it sees. */
+PyObject *py_attribute(PyObject *object, const char *name);
 int py_int(const char *op, const char *name, PyObject *object, int64_t *out);
 /* 1: a Python or NumPy number; 0: something else; -1: an exception. */
 int py_scalar(PyObject *object, dt_scalar *out);

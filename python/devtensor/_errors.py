@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
@@ -15,8 +14,7 @@ class Origin(NamedTuple):
     lineno: int
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """One array of a call that was refused."""
 
     name: str
@@ -80,6 +78,10 @@ class KernelArgumentError(_Explained, TypeError):
 
 class TransferForbiddenError(_Explained):
     """A copy between devices was asked for where none may happen."""
+
+
+for _error in _Explained.__subclasses__():
+    _error.__module__ = "devtensor"  # where users see and pickles find them
 
 
 def _build(
