@@ -205,7 +205,8 @@ def dtype_rows() -> list[Row]:
             "softmax of integers",
             lambda a, _: dt.softmax(z(2, on=a, dtype="int64"), dim=0),
             "dtype-not-supported",
-            f"\"softmax\" not implemented for 'int64': it takes {products} (or dtype= one of those) (softmax: input int64)",
+            f"\"softmax\" not implemented for 'int64': it takes {products} (or dtype= one of those) "
+            "(softmax: input int64)",
         ),
         (
             "max_pool2d of integers",

@@ -30,30 +30,35 @@ def device_memory() -> int:
 
 
 def growth(call: Callable[[], Any], calls: int) -> dict[str, int]:
-    """What is left of each kind after so many calls, counted once they have settled."""
-    for _ in range(3):
-        call()
+    """What is left of each kind after so many calls."""
     gc.collect()
-    device = device_memory()  # first: queued work holds host blocks until it has run
-    blocks, objects, memory = dt._C._live_blocks(), sys.getallocatedblocks(), resident()
+    blocks, objects = dt._C._live_blocks(), sys.getallocatedblocks()
+    device, memory = device_memory(), resident()
     for _ in range(calls):
         call()
     gc.collect()
-    device = device_memory() - device
     return {
         "blocks": dt._C._live_blocks() - blocks,
         "objects": sys.getallocatedblocks() - objects,
-        "device": device,
+        "device": device_memory() - device,
         "resident": resident() - memory,
     }
 
 
+def is_flat(found: dict[str, int], calls: int) -> bool:
+    settled = found["blocks"] == found["device"] == 0
+    return settled and found["objects"] < calls // 8 and found["resident"] < 1 << 20
+
+
 def assert_flat(call: Callable[[], Any], calls: int = CALLS) -> None:
-    found = growth(call, calls)
-    assert found["blocks"] == 0
-    assert found["device"] == 0
-    assert found["objects"] < calls // 8
-    assert found["resident"] < 2 << 20
+    """Flat in one of three rounds: caches fill in the first, a leak grows in each."""
+    call()
+    rounds: list[dict[str, int]] = []
+    while len(rounds) < 3:
+        rounds.append(growth(call, calls))
+        if is_flat(rounds[-1], calls):
+            return
+    raise AssertionError(rounds)
 
 
 def case_names() -> list[str]:
@@ -147,7 +152,7 @@ def test_a_planted_leak_is_found() -> None:
     kept: list[Any] = []
     case = next(c for c in sweep.chosen() if c.op == "add")
     host, device = Built(case, "float32", "cpu"), Built(case, "float32", "cuda:0")
-    assert growth(lambda: kept.append(host.call()), 50)["blocks"] >= 50
-    assert growth(lambda: kept.append(device.call()), 50)["device"] > 0
-    assert growth(lambda: kept.append([object()]), 50)["objects"] >= 50
+    for planted in (lambda: kept.append(host.call()), lambda: kept.append(device.call()), lambda: kept.append([0])):
+        with pytest.raises(AssertionError, match="objects"):
+            assert_flat(planted, 50)
     kept.clear()

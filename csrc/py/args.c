@@ -122,7 +122,8 @@ py_arg_array(const py_args *a, int i)
     if (object != NULL && py_is_array(object)) {
         return py_array_of(object);
     }
-    py_arg_wrong(a, i, object != NULL && py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one)" : "DeviceArray");
+    py_arg_wrong(
+        a, i, object != NULL && py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one)" : "DeviceArray");
     return NULL;
 }
 
@@ -186,7 +187,8 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
     if (n != 2) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op, a->spec->names[i], n);
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op,
+                     a->spec->names[i], n);
         return -1;
     }
     for (Py_ssize_t k = 0; k < 2; k++) {
@@ -259,7 +261,8 @@ py_arg_no_grad(const py_args *a, int i)
         return -1;
     }
     if (wanted) {
-        PyErr_Format(PyExc_NotImplementedError, "%s(): devtensor computes no gradients yet (%s=True)", a->op, a->spec->names[i]);
+        PyErr_Format(PyExc_NotImplementedError, "%s(): devtensor computes no gradients yet (%s=True)", a->op,
+                     a->spec->names[i]);
         return -1;
     }
     return 0;
@@ -271,8 +274,8 @@ static int
 parse_ints(const py_args *a, const char *name, PyObject *const *items, Py_ssize_t count, int *n, int64_t *out)
 {
     if (count > DT_MAX_NDIM) {
-        py_refuse(a->state, DT_ESHAPE, "too-many-dimensions", a->op, "%s: arrays have at most %d dimensions, but got %zd", a->op,
-                  DT_MAX_NDIM, count);
+        py_refuse(a->state, DT_ESHAPE, "too-many-dimensions", a->op,
+                  "%s: arrays have at most %d dimensions, but got %zd", a->op, DT_MAX_NDIM, count);
         return -1;
     }
     for (Py_ssize_t k = 0; k < count; k++) {

@@ -51,8 +51,8 @@ tuple_or_entry(const py_args *a, const int64_t *numbers)
     }
     if (dim < -x->ndim || dim >= x->ndim) {
         return py_refuse(a->state, DT_EINDEX, "dimension-out-of-range", a->op,
-                         "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -x->ndim, x->ndim - 1,
-                         (long long)dim);
+                         "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -x->ndim,
+                         x->ndim - 1, (long long)dim);
     }
     return PyLong_FromLongLong(numbers[dim < 0 ? dim + x->ndim : dim]);
 }
@@ -125,7 +125,8 @@ py___format__(PyObject *self, PyObject *spec)
     if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) {
         return PyObject_Str(self);
     }
-    return PyErr_Format(PyExc_TypeError, "only 0-dimensional DeviceArrays take a format specification, this one has %d dimensions",
+    return PyErr_Format(PyExc_TypeError,
+                        "only 0-dimensional DeviceArrays take a format specification, this one has %d dimensions",
                         py_array_of(self)->ndim);
 }
 
@@ -257,8 +258,8 @@ py__rebuild(PY_PARAMS)
     }
     const char *data = PyBytes_AS_STRING(a.v[2]);
     if (status == DT_OK && PyBytes_GET_SIZE(a.v[2]) != nbytes) {
-        return PyErr_Format(PyExc_ValueError, "_rebuild(): %zd bytes do not make this shape, which has %lld", PyBytes_GET_SIZE(a.v[2]),
-                            (long long)nbytes);
+        return PyErr_Format(PyExc_ValueError, "_rebuild(): %zd bytes do not make this shape, which has %lld",
+                            PyBytes_GET_SIZE(a.v[2]), (long long)nbytes);
     }
     for (int64_t i = 0; status == DT_OK && dtype == DT_BOOL && i < nbytes; i++) {
         if (data[i] != 0 && data[i] != 1) {
@@ -303,12 +304,16 @@ py_backward(PY_PARAMS)
     return NULL;
 }
 
-#define METHOD(name, doc) {#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc}
+#define METHOD(name, doc)                                                                                              \
+    {                                                                                                                  \
+#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc                                                     \
+    }
 
 #define CLONE_DOC                                                                                                      \
     "A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.\n\n"                     \
     "Raises MemoryError or OutOfMemoryError."
-#define DETACH_DOC "A view of the whole array, as there are no gradients to leave behind.\n\nAny shape, dtype and device."
+#define DETACH_DOC                                                                                                     \
+    "A view of the whole array, as there are no gradients to leave behind.\n\nAny shape, dtype and device."
 #define NUMEL_DOC "The number of elements, an int.\n\nAny shape, dtype and device."
 
 PyMethodDef py_attributes_functions[] = {
@@ -316,7 +321,8 @@ PyMethodDef py_attributes_functions[] = {
     PY_OP(clone, "input", CLONE_DOC),
     PY_OP(detach, "input", DETACH_DOC),
     {"_rebuild", PY_CAST(py__rebuild), METH_FASTCALL | METH_KEYWORDS,
-     "_rebuild(shape, dtype, data, device)\n--\n\nWhat a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."},
+     "_rebuild(shape, dtype, data, device)\n--\n\nWhat a pickled DeviceArray calls. Raises ValueError where the bytes "
+     "do not fit."},
     PY_END,
 };
 
@@ -325,20 +331,26 @@ PyMethodDef py_attributes_methods[] = {
     PY_OP(clone, "$self", CLONE_DOC),
     PY_OP(detach, "$self", DETACH_DOC),
     METHOD(dim, "The number of dimensions, an int."),
-    PY_OP(size, "$self, dim=None", "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
-    PY_OP(stride, "$self, dim=None", "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
+    PY_OP(size, "$self, dim=None",
+          "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
+    PY_OP(stride, "$self, dim=None",
+          "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
     METHOD(element_size, "Bytes of one element, an int."),
-    METHOD(data_ptr, "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
+    METHOD(data_ptr,
+           "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
     METHOD(is_contiguous, "Whether the elements lie in row-major order without gaps."),
     METHOD(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
-    METHOD(item, "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for another number of elements."),
-    METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host."),
+    METHOD(item, "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for "
+                 "another number of elements."),
+    METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are "
+                   "copied to the host."),
     METHOD(_repr_html_, "The values for a notebook."),
     {"__format__", py___format__, METH_O, NULL},
     {"__copy__", py___copy__, METH_NOARGS, NULL},
     {"__deepcopy__", py___deepcopy__, METH_O, NULL},
     {"__reduce__", py___reduce__, METH_NOARGS, NULL},
-    PY_OP(requires_grad_, "$self, requires_grad=True", "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
+    PY_OP(requires_grad_, "$self, requires_grad=True",
+          "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
     PY_OP(backward, "$self, *args, **kwargs", "Raises NotImplementedError: devtensor computes no gradients yet."),
     PY_END,
 };

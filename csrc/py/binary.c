@@ -18,7 +18,8 @@ parse_operand(const py_args *a, int i, operand *out)
     }
     int rc = py_scalar(object, &out->scalar);
     if (rc == 0) {
-        const char *wanted = py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one) or a number" : "DeviceArray or a number";
+        const char *wanted = py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one) or a number"
+                                                   : "DeviceArray or a number";
         return py_arg_wrong(a, i, wanted);
     }
     return rc < 0 ? -1 : 0;
@@ -44,7 +45,8 @@ apply(const py_args *a, dt_binary_op op, const dt_params *params, int out_index,
     bool release = (x.array != NULL && py_is_large(x.array)) || (y.array != NULL && py_is_large(y.array));
     dt_error err;
     dt_status status;
-    PY_CALL(release, status, dt_binary(op, a->op, x.array, y.array, scalar, params, in_place, py_array_of(result), &err));
+    PY_CALL(release, status,
+            dt_binary(op, a->op, x.array, y.array, scalar, params, in_place, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 
@@ -156,9 +158,11 @@ call_div(const py_args *a, bool in_place)
             op = DT_BINARY_trunc_divide;
         } else {
             const char *text = PyUnicode_AsUTF8(mode);
-            return text == NULL ? NULL
-                                : py_refuse(a->state, DT_EVALUE, "invalid-argument", "div",
-                                            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", text);
+            return text == NULL
+                       ? NULL
+                       : py_refuse(a->state, DT_EVALUE, "invalid-argument", "div",
+                                   "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'",
+                                   text);
         }
     }
     return apply(a, op, NULL, 3, in_place);
@@ -209,8 +213,8 @@ call_where(const py_args *a, int condition_index, int input_index)
     dt_error err;
     dt_status status;
     PY_CALL(py_is_large(condition), status,
-            dt_where(condition, x.array, y.array, x.array == NULL ? &x.scalar : NULL, y.array == NULL ? &y.scalar : NULL,
-                     py_array_of(result), &err));
+            dt_where(condition, x.array, y.array, x.array == NULL ? &x.scalar : NULL,
+                     y.array == NULL ? &y.scalar : NULL, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 
@@ -267,19 +271,22 @@ py_lerp_(PY_PARAMS)
 /* ---------------------------------------------------------------- tables */
 
 #define SHAPES "Shapes broadcast together. "
-#define RAISES "Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not\n" \
-               "broadcast, DTypeMismatchError for other dtypes and for an out of another dtype."
+#define RAISES                                                                                                         \
+    "Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not\n"          \
+    "broadcast, DTypeMismatchError for other dtypes and for an out of another dtype."
 #define KIND_ARITH SHAPES "dtypes promote; every dtype but bool with bool. "
 #define KIND_FLOAT SHAPES "dtypes promote; ints and bool give the default dtype. "
 #define KIND_BITS SHAPES "dtypes promote; ints and bool. "
 #define KIND_COMPARE SHAPES "dtypes promote for the comparison; the result is bool. "
-#define IN_PLACE "\n\nIn place: self keeps device, dtype and shape, and is returned; raises where the result does not fit."
+#define IN_PLACE                                                                                                       \
+    "\n\nIn place: self keeps device, dtype and shape, and is returned; raises where the result does not fit."
 #define FLAGS METH_FASTCALL | METH_KEYWORDS
 #define DOC(doc, text) (sizeof(doc) == 1 ? "" : (text))
 
 #define ADD_DOC "input + alpha * other. Integers wrap.\n\n" KIND_ARITH RAISES
 #define SUB_DOC "input - alpha * other. Integers wrap.\n\n" KIND_ARITH RAISES
-#define DIV_DOC "input / other; rounding_mode \"floor\" or \"trunc\" rounds the quotient and keeps integers.\n\n" KIND_FLOAT RAISES
+#define DIV_DOC                                                                                                        \
+    "input / other; rounding_mode \"floor\" or \"trunc\" rounds the quotient and keeps integers.\n\n" KIND_FLOAT RAISES
 #define POW_DOC "input ** exponent; either may be a number. Integers wrap.\n\n" KIND_ARITH RAISES
 #define WHERE_DOC                                                                                                      \
     "input where condition is true, else other; each may be a number.\n\n" SHAPES                                      \
@@ -289,7 +296,8 @@ py_lerp_(PY_PARAMS)
 PyMethodDef py_binary_functions[] = {
 #define FUNCTION_1(name, kind, doc)
 #define FUNCTION_0(name, kind, doc)                                                                                    \
-    {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "(input, other, *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
+    {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
+     DOC(doc, #name "(input, other, *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(FUNCTION_, SECOND(OWN_##name))(name, kind, doc)
 #include "../core/elementwise.def"
 #undef DT_BINARY
@@ -306,9 +314,10 @@ PyMethodDef py_binary_methods[] = {
 #define METHOD_1(name, kind, doc)
 #define METHOD_0(name, kind, doc)                                                                                      \
     {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "($self, other)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},        \
-    CONCAT(IN_PLACE_, SECOND(NEVER_IN_PLACE_##name))(name, kind, doc)
+        CONCAT(IN_PLACE_, SECOND(NEVER_IN_PLACE_##name))(name, kind, doc)
 #define IN_PLACE_0(name, kind, doc)                                                                                    \
-    {#name "_", PY_CAST(py_##name##_), FLAGS, DOC(doc, #name "_($self, other)\n--\n\n" doc "\n\n" KIND_##kind RAISES IN_PLACE)},
+    {#name "_", PY_CAST(py_##name##_), FLAGS,                                                                          \
+     DOC(doc, #name "_($self, other)\n--\n\n" doc "\n\n" KIND_##kind RAISES IN_PLACE)},
 #define IN_PLACE_1(name, kind, doc) {#name "_", PY_CAST(py_##name##_), FLAGS, ""},
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(METHOD_, SECOND(OWN_##name))(name, kind, doc)
 #include "../core/elementwise.def"

@@ -115,14 +115,18 @@ count_elements(const Py_buffer *buffer, int64_t count, int64_t offset, int64_t i
 {
     int64_t length = buffer->len;
     if (offset < 0 || offset > length) {
-        PyErr_Format(PyExc_ValueError, "frombuffer(): offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes)",
-                     (long long)offset, (long long)length);
+        PyErr_Format(
+            PyExc_ValueError,
+            "frombuffer(): offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes)",
+            (long long)offset, (long long)length);
     } else if (count < 0 && (length - offset) % itemsize != 0) {
         PyErr_Format(PyExc_ValueError,
-                     "frombuffer(): buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)",
+                     "frombuffer(): buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element "
+                     "size (%lld)",
                      (long long)length, (long long)offset, (long long)itemsize);
     } else if (count > (length - offset) / itemsize) {
-        PyErr_Format(PyExc_ValueError, "frombuffer(): %lld elements of size %lld at offset %lld do not fit in a buffer of %lld bytes",
+        PyErr_Format(PyExc_ValueError,
+                     "frombuffer(): %lld elements of size %lld at offset %lld do not fit in a buffer of %lld bytes",
                      (long long)count, (long long)itemsize, (long long)offset, (long long)length);
     } else if (((uintptr_t)buffer->buf + (uintptr_t)offset) % (uintptr_t)itemsize != 0) {
         PyErr_SetString(PyExc_ValueError, "frombuffer(): the memory is not aligned to the element size");
@@ -138,7 +142,8 @@ py_frombuffer(PY_PARAMS)
     PY_PARSE("frombuffer", 2, 1, "buffer", "dtype", "count", "offset", "requires_grad")
     dt_dtype dtype = DT_FLOAT32;
     int64_t count = -1, offset = 0;
-    if (py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_int(&a, 2, &count) < 0 || py_arg_int(&a, 3, &offset) < 0 || py_arg_no_grad(&a, 4) < 0) {
+    if (py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_int(&a, 2, &count) < 0 || py_arg_int(&a, 3, &offset) < 0 ||
+        py_arg_no_grad(&a, 4) < 0) {
         return NULL;
     }
     PyObject *memory = PyMemoryView_FromObject(a.v[0]), *result = NULL;
@@ -156,7 +161,8 @@ py_frombuffer(PY_PARAMS)
         dt_error err;
         dt_storage *storage;
         unsigned flags = DT_STORAGE_FOREIGN | (buffer->readonly ? (unsigned)DT_STORAGE_READONLY : 0u);
-        dt_status status = dt_storage_wrap((dt_device){DT_CPU, 0}, buffer->buf, (size_t)buffer->len, flags, memory, py_release_owner, &storage, &err);
+        dt_status status = dt_storage_wrap((dt_device){DT_CPU, 0}, buffer->buf, (size_t)buffer->len, flags, memory,
+                                           py_release_owner, &storage, &err);
         if (status == DT_OK) {
             Py_INCREF(memory);
             status = dt_as_strided(storage, offset, dtype, 1, &count, &stride, py_array_of(result), &err);

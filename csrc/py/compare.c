@@ -104,8 +104,8 @@ isclose(const tolerance *how, const dt_array *input, const dt_array *other, dt_a
 {
     DT_TRY(check_pair(how->op, input, other, true, err));
     if (!(how->rtol >= 0) || !(how->atol >= 0)) {
-        return dt_fail(err, DT_EVALUE, "invalid-argument", how->op, "rtol and atol must be greater than or equal to zero, but got %g and %g",
-                       how->rtol, how->atol);
+        return dt_fail(err, DT_EVALUE, "invalid-argument", how->op,
+                       "rtol and atol must be greater than or equal to zero, but got %g and %g", how->rtol, how->atol);
     }
     dt_array close = DT_ARRAY_EMPTY;
     DT_TRY(dt_binary(DT_BINARY_eq, how->op, input, other, NULL, NULL, false, &close, err));
@@ -152,7 +152,8 @@ equal(const char *op, const dt_array *input, const dt_array *other, bool same_dt
 {
     DT_TRY(check_pair(op, input, other, same_dtype, err));
     *answer = false;
-    if (input->ndim != other->ndim || memcmp(input->shape, other->shape, (size_t)input->ndim * sizeof(input->shape[0])) != 0) {
+    if (input->ndim != other->ndim ||
+        memcmp(input->shape, other->shape, (size_t)input->ndim * sizeof(input->shape[0])) != 0) {
         return DT_OK;
     }
     dt_array same = DT_ARRAY_EMPTY;
@@ -241,18 +242,20 @@ py_array_equal(PY_PARAMS)
 #define RAISES "Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes"
 #define OPS(X, first)                                                                                                  \
     X(isclose, first ", other, rtol=1e-05, atol=1e-08, equal_nan=False",                                               \
-      "Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.\n\n" RAISES ",\n"  \
+      "Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast "                  \
+      "together.\n\n" RAISES ",\n"                                                                                     \
       "ShapeMismatchError for shapes that do not broadcast."),                                                         \
         X(allclose, first ", other, rtol=1e-05, atol=1e-08, equal_nan=False",                                          \
-          "Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the host.\n\n" RAISES ",\n"  \
+          "Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the "              \
+          "host.\n\n" RAISES ",\n"                                                                                     \
           "ShapeMismatchError for shapes that do not broadcast."),                                                     \
-        X(equal, first ", other", "Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.\n\n" RAISES "."),
+        X(equal, first ", other",                                                                                      \
+          "Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.\n\n" RAISES "."),
 
 PyMethodDef py_compare_functions[] = {
-    OPS(PY_OP, "input")
-    PY_OP(array_equal, "input, other",
-          "Whether shape and all elements are equal, whatever the dtypes: a Python bool.\n\n"
-          "Raises DeviceMismatchError for arrays on different devices."),
+    OPS(PY_OP, "input") PY_OP(array_equal, "input, other",
+                              "Whether shape and all elements are equal, whatever the dtypes: a Python bool.\n\n"
+                              "Raises DeviceMismatchError for arrays on different devices."),
     PY_END,
 };
 

@@ -31,7 +31,8 @@ parse_padding(const py_args *a, int i, dt_padding_mode *mode, int64_t padding[2]
     } else if (PyUnicode_CompareWithASCIIString(object, "valid") == 0) {
         *mode = DT_PADDING_VALID;
     } else {
-        py_refuse(a->state, DT_EVALUE, "invalid-argument", a->op, "%s: padding must be numbers, 'same' or 'valid'", a->op);
+        py_refuse(a->state, DT_EVALUE, "invalid-argument", a->op, "%s: padding must be numbers, 'same' or 'valid'",
+                  a->op);
         return -1;
     }
     return 0;
@@ -45,7 +46,8 @@ py_conv2d(PY_PARAMS)
     dt_padding_mode mode;
     const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
     if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_pair(&a, 3, stride) < 0 ||
-        parse_padding(&a, 4, &mode, padding) < 0 || py_arg_pair(&a, 5, dilation) < 0 || py_arg_int(&a, 6, &groups) < 0) {
+        parse_padding(&a, 4, &mode, padding) < 0 || py_arg_pair(&a, 5, dilation) < 0 ||
+        py_arg_int(&a, 6, &groups) < 0) {
         return NULL;
     }
     PyObject *result = py_result(&a, 7);
@@ -54,7 +56,8 @@ py_conv2d(PY_PARAMS)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(is_large(x, weight), status, dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, py_array_of(result), &err));
+    PY_CALL(is_large(x, weight), status,
+            dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -73,7 +76,8 @@ parse_window(py_args *a, dt_pool2d_params *params)
     }
     params->stride[0] = params->kernel[0];
     params->stride[1] = params->kernel[1];
-    bool empty = a->v[2] != NULL && (PyTuple_CheckExact(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
+    bool empty =
+        a->v[2] != NULL && (PyTuple_CheckExact(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
     return (empty ? 0 : py_arg_pair(a, 2, params->stride)) < 0 || py_arg_pair(a, 3, params->padding) < 0 ? -1 : 0;
 }
 
@@ -84,8 +88,8 @@ py_max_pool2d(PY_PARAMS)
     dt_pool2d_params params = {.mode = DT_POOL_MAX, .dilation = {1, 1}};
     bool ceil_mode = false, return_indices = false;
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || parse_window(&a, &params) < 0 || py_arg_pair(&a, 4, params.dilation) < 0 || py_arg_bool(&a, 5, &ceil_mode) < 0 ||
-        py_arg_bool(&a, 6, &return_indices) < 0) {
+    if (x == NULL || parse_window(&a, &params) < 0 || py_arg_pair(&a, 4, params.dilation) < 0 ||
+        py_arg_bool(&a, 5, &ceil_mode) < 0 || py_arg_bool(&a, 6, &return_indices) < 0) {
         return NULL;
     }
     PyObject *result = py_array_new(a.type, "max_pool2d"), *indices = NULL;
@@ -96,7 +100,8 @@ py_max_pool2d(PY_PARAMS)
     dt_error err;
     dt_status status;
     dt_array *positions = indices == NULL ? NULL : py_array_of(indices);
-    PY_CALL(py_is_large(x), status, dt_pool2d("max_pool2d", x, &params, ceil_mode, py_array_of(result), positions, &err));
+    PY_CALL(py_is_large(x), status,
+            dt_pool2d("max_pool2d", x, &params, ceil_mode, py_array_of(result), positions, &err));
     if (status != DT_OK) {
         Py_XDECREF(indices);
         return py_done(&a, result, status, &err);
@@ -107,7 +112,8 @@ py_max_pool2d(PY_PARAMS)
 static PyObject *
 py_avg_pool2d(PY_PARAMS)
 {
-    PY_PARSE("avg_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+    PY_PARSE("avg_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad",
+             "divisor_override")
     dt_pool2d_params params = {.mode = DT_POOL_AVG, .count_include_pad = true, .dilation = {1, 1}};
     bool ceil_mode = false;
     py_none_is_default(&a, 6);
@@ -117,7 +123,8 @@ py_avg_pool2d(PY_PARAMS)
         return NULL;
     }
     if (a.v[6] != NULL && params.divisor == 0) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "avg_pool2d", "avg_pool2d: divisor_override must not be zero");
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "avg_pool2d",
+                         "avg_pool2d: divisor_override must not be zero");
     }
     PyObject *result = py_array_new(a.type, "avg_pool2d");
     if (result == NULL) {
@@ -147,7 +154,8 @@ parse_output_size(const py_args *a, int64_t size[2])
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
     if (n != 2) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument 'output_size' must be an int or a pair of ints or None, not %zd", a->op, n);
+        PyErr_Format(PyExc_ValueError, "%s(): argument 'output_size' must be an int or a pair of ints or None, not %zd",
+                     a->op, n);
         return -1;
     }
     for (Py_ssize_t k = 0; k < 2; k++) {
@@ -182,21 +190,27 @@ py_adaptive_avg_pool2d(PY_PARAMS)
 }
 
 #define RAISES                                                                                                         \
-    "Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded\n" \
+    "Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the "    \
+    "padded\n"                                                                                                         \
     "input, RuntimeError for numbers out of range."
 
 PyMethodDef py_conv_functions[] = {
     PY_OP(conv2d, "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None",
           "2-D convolution (cross-correlation) of images.\n\n"
-          "input (N, C, H, W) or (C, H, W), weight (K, C / groups, R, S), bias (K,); the result is (N, K, P, Q) or (K, P, Q).\n"
-          "stride, padding and dilation are ints or pairs; padding may be \"same\" or \"valid\". Floats of one dtype on one device.\n"
+          "input (N, C, H, W) or (C, H, W), weight (K, C / groups, R, S), bias (K,); the result is (N, K, P, Q) or (K, "
+          "P, Q).\n"
+          "stride, padding and dilation are ints or pairs; padding may be \"same\" or \"valid\". Floats of one dtype "
+          "on one device.\n"
           "Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit."),
     PY_OP(max_pool2d, "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False",
-          "Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, in H * W).\n\n" RAISES),
-    PY_OP(avg_pool2d, "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None",
+          "Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, "
+          "in H * W).\n\n" RAISES),
+    PY_OP(avg_pool2d,
+          "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None",
           "Mean of each window of (N, C, H, W) or (C, H, W).\n\n" RAISES),
     PY_OP(adaptive_avg_pool2d, "input, output_size",
-          "Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, W).\n\n" RAISES),
+          "Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, "
+          "W).\n\n" RAISES),
     PY_END,
 };
 

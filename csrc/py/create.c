@@ -5,7 +5,8 @@
 static int
 parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
 {
-    return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_no_grad(a, i + 2) < 0 ? -1 : 0;
+    return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_no_grad(a, i + 2) < 0 ? -1
+                                                                                                                : 0;
 }
 
 /* value NULL: undefined contents */
@@ -24,7 +25,8 @@ make(const py_args *a, dt_device device, dt_dtype dtype, int n, const int64_t *s
         largest = shape[d] > largest ? shape[d] : largest;
     }
     PY_CALL(largest > PY_LARGE / 8, status,
-            value == NULL ? dt_empty(device, dtype, n, shape, out, &err) : dt_full(a->op, device, dtype, n, shape, value, out, &err));
+            value == NULL ? dt_empty(device, dtype, n, shape, out, &err)
+                          : dt_full(a->op, device, dtype, n, shape, value, out, &err));
     return py_done(a, result, status, &err);
 }
 
@@ -202,7 +204,8 @@ py_new_full(PY_PARAMS)
         py_arg_wrong(&a, 1 + py_given(a.v[1]), py_given(a.v[1]) ? "a number" : "a sequence of ints");
         return NULL;
     }
-    if (py_arg_dims(&a, 1, &n, shape) < 0 || py_arg_scalar(&a, 2, &value) < 0 || parse_options(&a, 3, &dtype, &device) < 0) {
+    if (py_arg_dims(&a, 1, &n, shape) < 0 || py_arg_scalar(&a, 2, &value) < 0 ||
+        parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
     return make(&a, device, dtype, n, shape, &value);
@@ -235,7 +238,8 @@ py_arange(PY_PARAMS)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(end.f - start.f > PY_LARGE, status, dt_arange(device, dtype, &start, &end, &step, py_array_of(result), &err));
+    PY_CALL(end.f - start.f > PY_LARGE, status,
+            dt_arange(device, dtype, &start, &end, &step, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -319,29 +323,39 @@ py_triu(PY_PARAMS)
 
 #define OPTIONS ", dtype=None, device=None, requires_grad=False"
 #define WHERE                                                                                                          \
-    "dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is\n" \
+    "dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array " \
+    "is\n"                                                                                                             \
     "made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or\n"      \
     "OutOfMemoryError."
-#define LIKE "of the shape of input, and of its dtype and device unless others are given.\n\nRaises MemoryError or OutOfMemoryError."
-#define NEW "of the given size, and of the dtype and device of self unless others are given.\n\nRaises MemoryError or OutOfMemoryError."
+#define LIKE                                                                                                           \
+    "of the shape of input, and of its dtype and device unless others are given.\n\nRaises MemoryError or "            \
+    "OutOfMemoryError."
+#define NEW                                                                                                            \
+    "of the given size, and of the dtype and device of self unless others are given.\n\nRaises MemoryError or "        \
+    "OutOfMemoryError."
 #define TRIANGLES(first)                                                                                               \
-    PY_OP(tril, first ", diagonal=0", "The lower triangle of a matrix (..., m, n), zeros above the diagonal.\n\n"       \
-                                      "Any dtype. Raises ShapeMismatchError for less than two dimensions."),           \
-        PY_OP(triu, first ", diagonal=0", "The upper triangle of a matrix (..., m, n), zeros below the diagonal.\n\n"   \
-                                          "Any dtype. Raises ShapeMismatchError for less than two dimensions.")
+    PY_OP(tril, first ", diagonal=0",                                                                                  \
+          "The lower triangle of a matrix (..., m, n), zeros above the diagonal.\n\n"                                  \
+          "Any dtype. Raises ShapeMismatchError for less than two dimensions."),                                       \
+        PY_OP(triu, first ", diagonal=0",                                                                              \
+              "The upper triangle of a matrix (..., m, n), zeros below the diagonal.\n\n"                              \
+              "Any dtype. Raises ShapeMismatchError for less than two dimensions.")
 
 PyMethodDef py_create_functions[] = {
     PY_OP(empty, "*size" OPTIONS, "An array whose elements are undefined.\n\n" WHERE),
     PY_OP(zeros, "*size" OPTIONS, "An array of zeros.\n\n" WHERE),
     PY_OP(ones, "*size" OPTIONS, "An array of ones.\n\n" WHERE),
-    PY_OP(full, "size, fill_value, *" OPTIONS, "An array of one number; its kind decides the dtype: bool, int64 or the default.\n\n" WHERE),
+    PY_OP(full, "size, fill_value, *" OPTIONS,
+          "An array of one number; its kind decides the dtype: bool, int64 or the default.\n\n" WHERE),
     PY_OP(empty_like, "input, *" OPTIONS, "An array whose elements are undefined, " LIKE),
     PY_OP(zeros_like, "input, *" OPTIONS, "Zeros " LIKE),
     PY_OP(ones_like, "input, *" OPTIONS, "Ones " LIKE),
     PY_OP(full_like, "input, fill_value, *" OPTIONS, "One number " LIKE),
     PY_OP(arange, "start=0, end=None, step=1, *" OPTIONS,
-          "Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default dtype.\n\n" WHERE),
-    PY_OP(linspace, "start, end, steps, *" OPTIONS, "steps numbers from start to end, both included, evenly spaced.\n\n" WHERE),
+          "Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default "
+          "dtype.\n\n" WHERE),
+    PY_OP(linspace, "start, end, steps, *" OPTIONS,
+          "steps numbers from start to end, both included, evenly spaced.\n\n" WHERE),
     PY_OP(eye, "n, m=None, *" OPTIONS, "An (n, m) matrix with ones on the diagonal and zeros elsewhere.\n\n" WHERE),
     TRIANGLES("input"),
     PY_END,

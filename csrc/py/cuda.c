@@ -101,11 +101,12 @@ py__cuda_info(PY_PARAMS)
     if (status != DT_OK) {
         return py_raise_args(&a, &err);
     }
-    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:K,s:K,s:K,s:K,s:K,s:O}", "name", info.name, "major", info.major, "minor", info.minor,
-                         "multi_processor_count", info.multiprocessors, "total_memory", (unsigned long long)info.total_memory, "free_memory",
-                         (unsigned long long)info.free_memory, "allocated_memory", (unsigned long long)info.allocated_memory, "reserved_memory",
-                         (unsigned long long)info.reserved_memory, "peak_memory", (unsigned long long)info.peak_memory, "simulated",
-                         info.simulated ? Py_True : Py_False);
+    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:K,s:K,s:K,s:K,s:K,s:O}", "name", info.name, "major", info.major, "minor",
+                         info.minor, "multi_processor_count", info.multiprocessors, "total_memory",
+                         (unsigned long long)info.total_memory, "free_memory", (unsigned long long)info.free_memory,
+                         "allocated_memory", (unsigned long long)info.allocated_memory, "reserved_memory",
+                         (unsigned long long)info.reserved_memory, "peak_memory", (unsigned long long)info.peak_memory,
+                         "simulated", info.simulated ? Py_True : Py_False);
 }
 
 static PyObject *
@@ -272,8 +273,9 @@ py__sim_ledger(PyObject *self, PyObject *Py_UNUSED(ignored))
     (void)self;
     int64_t n[6] = {0};
     sim_ledger(&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "blocks", (long long)n[0], "bytes", (long long)n[1], "streams", (long long)n[2], "events",
-                         (long long)n[3], "modules", (long long)n[4], "descriptors", (long long)n[5]);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "blocks", (long long)n[0], "bytes", (long long)n[1], "streams",
+                         (long long)n[2], "events", (long long)n[3], "modules", (long long)n[4], "descriptors",
+                         (long long)n[5]);
 }
 
 static PyObject *
@@ -291,25 +293,33 @@ py__sim_set_compute_capability(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
-#define GETTER(name, doc) {#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc}
+#define GETTER(name, doc)                                                                                              \
+    {                                                                                                                  \
+#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
+    }
 
 PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_device_count, "", "Number of CUDA devices. Raises DeviceNotAvailableError where CUDA cannot be used."),
     GETTER(_cuda_current_device, "The current CUDA device of this thread, an index."),
     PY_OP(_cuda_index, "device", "The index of a CUDA device. Raises ValueError for the cpu."),
-    PY_OP(_cuda_set_device, "device", "Chooses the current CUDA device of this thread. Raises DeviceNotAvailableError."),
+    PY_OP(_cuda_set_device, "device",
+          "Chooses the current CUDA device of this thread. Raises DeviceNotAvailableError."),
     PY_OP(_cuda_info, "device=None", "What is known about a device, a dict. Raises DeviceNotAvailableError."),
-    PY_OP(_cuda_synchronize, "device=None", "Waits for all work on a device. Raises CudaError for what went wrong in it."),
+    PY_OP(_cuda_synchronize, "device=None",
+          "Waits for all work on a device. Raises CudaError for what went wrong in it."),
     PY_OP(_cuda_empty_cache, "", "Gives unused device memory back to the driver."),
     PY_OP(_cuda_reset_peak, "device=None", "Starts the count of the most memory held anew."),
     GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
     GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
     {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,
-     "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python packages keep their libraries."},
-    PY_OP(_simulate_cuda, "devices, memory=0", "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
+     "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python "
+     "packages keep their libraries."},
+    PY_OP(_simulate_cuda, "devices, memory=0",
+          "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
     GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
     PY_OP(_cuda_api_fail, "symbol, n, status, sticky=False",
-          "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; n < 0 disarms."),
+          "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; n < 0 "
+          "disarms."),
     GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
     PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),

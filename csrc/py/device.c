@@ -2,8 +2,7 @@
 #include "py.h"
 
 typedef struct {
-    PyObject_HEAD
-    dt_device device;
+    PyObject_HEAD dt_device device;
 } device_object;
 
 static dt_device
@@ -50,7 +49,8 @@ py_device_object(py_state *state, dt_device device)
 static dt_status
 make(const char *type, int64_t index, dt_device *out, dt_error *err)
 {
-    return index < 0 ? dt_fail(err, DT_EVALUE, "invalid-device", "device", "Device index must not be negative, but got %lld", (long long)index)
+    return index < 0 ? dt_fail(err, DT_EVALUE, "invalid-device", "device",
+                               "Device index must not be negative, but got %lld", (long long)index)
                      : dt_device_make(type, index, out, err);
 }
 
@@ -108,7 +108,9 @@ device_construct(PyTypeObject *type, PyObject *args, PyObject *keywords)
     int64_t number;
     const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
     if (text == NULL) {
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "device(): argument 'type' must be str, not %s", Py_TYPE(object)->tp_name);
+        return PyErr_Occurred() ? NULL
+                                : PyErr_Format(PyExc_TypeError, "device(): argument 'type' must be str, not %s",
+                                               Py_TYPE(object)->tp_name);
     }
     if (py_int("device", "index", index, &number) < 0) {
         return NULL;
@@ -213,10 +215,11 @@ static PyType_Slot device_slots[] = {
     {Py_tp_richcompare, device_compare},
     {Py_tp_methods, device_methods},
     {Py_tp_getset, device_getset},
-    {Py_tp_doc, "device(type, index=None)\n--\n\n"
-                "Where an array lives: device(\"cpu\"), device(\"cuda:1\"), device(\"cuda\", 1) or device(1).\n\n"
-                "A bare \"cuda\" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its\n"
-                "string. Raises RuntimeError for a string that names no device."},
+    {Py_tp_doc,
+     "device(type, index=None)\n--\n\n"
+     "Where an array lives: device(\"cpu\"), device(\"cuda:1\"), device(\"cuda\", 1) or device(1).\n\n"
+     "A bare \"cuda\" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its\n"
+     "string. Raises RuntimeError for a string that names no device."},
     {0, NULL},
 };
 

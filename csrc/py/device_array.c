@@ -135,18 +135,22 @@ GETTER(get_T)
     }
     dt_error err;
     PyObject *result = py_array_new(Py_TYPE(self), "T");
-    return result == NULL ? NULL : py_finish(result, dt_permute("T", x, x->ndim, dims, py_array_of(result), &err), &err, &self, 1);
+    return result == NULL
+               ? NULL
+               : py_finish(result, dt_permute("T", x, x->ndim, dims, py_array_of(result), &err), &err, &self, 1);
 }
 
 GETTER(get_mT)
 {
     const dt_array *x = py_array_of(self);
     if (x->ndim < 2) {
-        return py_refuse(py_state_of(self), DT_ESHAPE, "rank-mismatch", "mT", "mT: an array of at least 2 dimensions is needed, but got %d", x->ndim);
+        return py_refuse(py_state_of(self), DT_ESHAPE, "rank-mismatch", "mT",
+                         "mT: an array of at least 2 dimensions is needed, but got %d", x->ndim);
     }
     dt_error err;
     PyObject *result = py_array_new(Py_TYPE(self), "mT");
-    return result == NULL ? NULL : py_finish(result, dt_transpose("mT", x, -2, -1, py_array_of(result), &err), &err, &self, 1);
+    return result == NULL ? NULL
+                          : py_finish(result, dt_transpose("mT", x, -2, -1, py_array_of(result), &err), &err, &self, 1);
 }
 
 static PyGetSetDef getset[] = {
@@ -213,9 +217,10 @@ static PyType_Slot own_slots[] = {
     {Py_tp_repr, py_repr},
     {Py_bf_getbuffer, py_buffer_get},
     {Py_bf_releasebuffer, py_buffer_release},
-    {Py_tp_doc, "An array of one dtype on one device. Made by devtensor.array, zeros, randn, from_numpy and the like.\n\n"
-                "It never changes its device or its dtype by itself: an op on arrays of different devices raises\n"
-                "DeviceMismatchError, and .to() is the one way to move or cast."},
+    {Py_tp_doc,
+     "An array of one dtype on one device. Made by devtensor.array, zeros, randn, from_numpy and the like.\n\n"
+     "It never changes its device or its dtype by itself: an op on arrays of different devices raises\n"
+     "DeviceMismatchError, and .to() is the one way to move or cast."},
     {0, NULL},
 };
 
@@ -238,7 +243,8 @@ py_array_type_new(PyObject *module)
     PyType_Spec spec = {
         .name = "devtensor.DeviceArray",
         .basicsize = sizeof(py_array),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_SEQUENCE,
+        .flags =
+            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_SEQUENCE,
         .slots = slots,
     };
     PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);

@@ -2,8 +2,7 @@
 #include "py.h"
 
 typedef struct {
-    PyObject_HEAD
-    dt_dtype dtype;
+    PyObject_HEAD dt_dtype dtype;
 } dtype_object;
 
 static dt_dtype
@@ -66,7 +65,8 @@ static PyObject *
 dtype_compare(PyObject *self, PyObject *other, int op)
 {
     dt_dtype found;
-    if ((op != Py_EQ && op != Py_NE) || (Py_TYPE(other) != Py_TYPE(self) && strncmp(Py_TYPE(other)->tp_name, "numpy.dtype", 11) != 0)) {
+    if ((op != Py_EQ && op != Py_NE) ||
+        (Py_TYPE(other) != Py_TYPE(self) && strncmp(Py_TYPE(other)->tp_name, "numpy.dtype", 11) != 0)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     int rc = py_find_dtype(py_state_of(self), other, &found);
@@ -131,7 +131,8 @@ py_dtype_object(py_state *state, dt_dtype dtype)
 static int
 find_name(const char *name, dt_dtype *out)
 {
-    static const char *const others[][2] = {{"half", "float16"}, {"double", "float64"}, {"long", "int64"}, {"short", "int16"}, {"bool_", "bool"}};
+    static const char *const others[][2] = {
+        {"half", "float16"}, {"double", "float64"}, {"long", "int64"}, {"short", "int16"}, {"bool_", "bool"}};
     int found = dt_dtype_find(name);
     for (size_t i = 0; found < 0 && i < Py_ARRAY_LENGTH(others); i++) {
         if (strcmp(name, others[i][0]) == 0) {
@@ -166,8 +167,11 @@ static int
 find_class(PyObject *object, dt_dtype *out)
 {
     const char *name = ((PyTypeObject *)object)->tp_name;
-    if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type || object == (PyObject *)&PyBool_Type) {
-        *out = object == (PyObject *)&PyFloat_Type ? DT_FLOAT64 : object == (PyObject *)&PyLong_Type ? DT_INT64 : DT_BOOL;
+    if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type ||
+        object == (PyObject *)&PyBool_Type) {
+        *out = object == (PyObject *)&PyFloat_Type  ? DT_FLOAT64
+               : object == (PyObject *)&PyLong_Type ? DT_INT64
+                                                    : DT_BOOL;
         return 1;
     }
     if (strncmp(name, "numpy.", 6) == 0 || strncmp(name, "ml_dtypes.", 10) == 0) {
@@ -204,7 +208,9 @@ py_dtype(py_state *state, PyObject *object, dt_dtype *out)
     int rc = py_find_dtype(state, object, out);
     if (rc == 0) {
         PyErr_Format(PyExc_TypeError,
-                     "no dtype is named by %R; there are float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8 and bool", object);
+                     "no dtype is named by %R; there are float16, bfloat16, float32, float64, int8, int16, int32, "
+                     "int64, uint8 and bool",
+                     object);
     }
     return rc > 0 ? 0 : -1;
 }
@@ -218,8 +224,8 @@ py_numpy_dtype(dt_dtype dtype)
     PyObject *scalar = NULL, *result = NULL;
     if (module == NULL) {
         if (extension && numpy != NULL && PyErr_ExceptionMatches(PyExc_ImportError)) {
-            PyErr_SetString(PyExc_TypeError,
-                            "NumPy has no bfloat16: install ml_dtypes, or convert first with .float() (bfloat16 to float32 is exact)");
+            PyErr_SetString(PyExc_TypeError, "NumPy has no bfloat16: install ml_dtypes, or convert first with .float() "
+                                             "(bfloat16 to float32 is exact)");
         }
         goto done;
     }

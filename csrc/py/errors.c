@@ -56,7 +56,8 @@ find_object(const dt_array *array, PyObject *const *operands, Py_ssize_t n)
             return operands[i];
         }
         if (PyTuple_CheckExact(operands[i])) {
-            PyObject *found = find_object(array, ((PyTupleObject *)operands[i])->ob_item, PyTuple_GET_SIZE(operands[i]));
+            PyObject *found =
+                find_object(array, ((PyTupleObject *)operands[i])->ob_item, PyTuple_GET_SIZE(operands[i]));
             if (found != NULL) {
                 return found;
             }
@@ -109,8 +110,9 @@ py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssiz
     if (device == NULL) {
         goto done;
     }
-    exception = PyObject_CallFunction(build, "sszzOizin", class_name(err->status), err->message, err->op, err->code, operands,
-                                      err->culprit, err->symbol, err->library_status, (Py_ssize_t)err->requested);
+    exception =
+        PyObject_CallFunction(build, "sszzOizin", class_name(err->status), err->message, err->op, err->code, operands,
+                              err->culprit, err->symbol, err->library_status, (Py_ssize_t)err->requested);
     if (exception != NULL && PyObject_SetAttrString(exception, "device", device) == 0) {
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     }
@@ -157,14 +159,17 @@ PyObject *
 py_refuse_numpy(py_state *state, const char *op)
 {
     return py_refuse(state, DT_EHOSTACCESS, "numpy-operand", op,
-                     "%s: NumPy arrays and DeviceArrays do not mix; convert one of them: devtensor.from_numpy(a), or x.cpu().numpy()", op);
+                     "%s: NumPy arrays and DeviceArrays do not mix; convert one of them: devtensor.from_numpy(a), or "
+                     "x.cpu().numpy()",
+                     op);
 }
 
 PyObject *
 py_refuse_host_access(py_state *state, const char *op, const dt_array *x)
 {
     char text[DT_DEVICE_TEXT];
-    return py_refuse(state, DT_EHOSTACCESS, "host-access", op,
-                     "can't convert %s device type tensor to numpy. Use .cpu() to copy the tensor to host memory first. (%s)",
-                     dt_device_text(dt_array_device(x), text), op);
+    return py_refuse(
+        state, DT_EHOSTACCESS, "host-access", op,
+        "can't convert %s device type tensor to numpy. Use .cpu() to copy the tensor to host memory first. (%s)",
+        dt_device_text(dt_array_device(x), text), op);
 }

@@ -5,7 +5,9 @@ static int
 fail_unsupported(const char *what)
 {
     PyErr_Format(PyExc_NotImplementedError,
-                 "devtensor cannot index with %s yet, only with ints, slices, ... and None (dt.where and x.select cover many uses)", what);
+                 "devtensor cannot index with %s yet, only with ints, slices, ... and None (dt.where and x.select "
+                 "cover many uses)",
+                 what);
     return -1;
 }
 
@@ -65,7 +67,8 @@ apply(py_state *state, const char *op, const dt_array *x, PyObject *item, int *d
         }
         status = dt_select(op, x, *dim, index, out, &err);
     } else {
-        PyErr_Format(PyExc_IndexError, "only ints, slices (`:`), ellipsis (`...`) and None are valid indices (got %s)", Py_TYPE(item)->tp_name);
+        PyErr_Format(PyExc_IndexError, "only ints, slices (`:`), ellipsis (`...`) and None are valid indices (got %s)",
+                     Py_TYPE(item)->tp_name);
         return -1;
     }
     if (status != DT_OK) {
@@ -129,7 +132,8 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
         if (rc == 0 && py_is_ndarray(value)) {
             py_refuse_numpy(state, "setitem");
         } else if (rc == 0) {
-            PyErr_Format(PyExc_TypeError, "setitem(): argument 'value' must be DeviceArray or a number, not %s", Py_TYPE(value)->tp_name);
+            PyErr_Format(PyExc_TypeError, "setitem(): argument 'value' must be DeviceArray or a number, not %s",
+                         Py_TYPE(value)->tp_name);
         }
         if (rc <= 0) {
             return -1;
@@ -143,7 +147,8 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
     dt_status status;
     const dt_array *source = py_is_array(value) ? py_array_of(value) : NULL;
     PY_CALL(py_is_large(&view), status,
-            source != NULL ? dt_copy_into("setitem", &view, source, false, false, &err) : dt_fill("setitem", &view, &scalar, &err));
+            source != NULL ? dt_copy_into("setitem", &view, source, false, false, &err)
+                           : dt_fill("setitem", &view, &scalar, &err));
     if (status != DT_OK) {
         PyObject *operands[] = {self, value};
         py_raise(state, &err, operands, 2);
@@ -173,11 +178,13 @@ item(PyObject *self, Py_ssize_t i)
     }
     dt_error err;
     if (i < 0 || i >= x->shape[0]) { /* how an iteration ends: no need for a full report */
-        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for dimension 0 with size %lld", i, (long long)x->shape[0]);
+        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for dimension 0 with size %lld", i,
+                     (long long)x->shape[0]);
         return NULL;
     }
     PyObject *result = py_array_new(Py_TYPE(self), "getitem");
-    return result == NULL ? NULL : py_finish(result, dt_select("getitem", x, 0, i, py_array_of(result), &err), &err, &self, 1);
+    return result == NULL ? NULL
+                          : py_finish(result, dt_select("getitem", x, 0, i, py_array_of(result), &err), &err, &self, 1);
 }
 
 static PyObject *
@@ -219,12 +226,6 @@ contains(PyObject *self, PyObject *value)
 }
 
 PyType_Slot py_index_slots[] = {
-    {Py_mp_subscript, subscript},
-    {Py_mp_ass_subscript, ass_subscript},
-    {Py_mp_length, length},
-    {Py_sq_length, length},
-    {Py_sq_item, item},
-    {Py_sq_contains, contains},
-    {Py_tp_iter, iterate},
-    {0, NULL},
+    {Py_mp_subscript, subscript}, {Py_mp_ass_subscript, ass_subscript}, {Py_mp_length, length}, {Py_sq_length, length},
+    {Py_sq_item, item},           {Py_sq_contains, contains},           {Py_tp_iter, iterate},  {0, NULL},
 };

@@ -1,4 +1,5 @@
-/* interchange.c: arrays from anything, and to and from NumPy without a copy. NumPy is imported when it is first needed. */
+/* interchange.c: arrays from anything, and to and from NumPy without a copy. NumPy is imported when it is first needed.
+ */
 #include "py.h"
 
 #include <numpy/arrayobject.h>
@@ -51,7 +52,8 @@ static int
 fail_dtype(const char *op, PyArrayObject *array)
 {
     PyErr_Format(PyExc_TypeError,
-                 "%s(): can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, bfloat16, int64, "
+                 "%s(): can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, "
+                 "bfloat16, int64, "
                  "int32, int16, int8, uint8 and bool.",
                  op, PyArray_DESCR(array)->typeobj->tp_name);
     return -1;
@@ -79,7 +81,8 @@ obstacle(PyArrayObject *array)
 {
     npy_intp itemsize = PyArray_ITEMSIZE(array);
     if (is_byte_swapped(array)) {
-        return "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not "
+        return "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+               "is currently not "
                "supported.";
     }
     if (PyArray_SIZE(array) == 0) {
@@ -91,11 +94,13 @@ obstacle(PyArrayObject *array)
             continue;
         }
         if (stride < 0) {
-            return "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            return "At least one stride in the given numpy array is negative, and tensors with negative strides are "
+                   "not currently "
                    "supported. (You can probably work around this by making a copy of your array  with array.copy().)";
         }
         if (stride % itemsize != 0) {
-            return "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.";
+            return "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                   "reallocate the memory.";
         }
     }
     if (!PyArray_ISALIGNED(array)) {
@@ -113,11 +118,13 @@ wrap(py_state *state, const char *action, PyArrayObject *array, dt_dtype dtype)
     int ndim = PyArray_NDIM(array);
     bool empty = PyArray_SIZE(array) == 0;
     if (ndim > DT_MAX_NDIM) {
-        return PyErr_Format(PyExc_ValueError, "%s(): arrays have at most %d dimensions, but got %d", action, DT_MAX_NDIM, ndim);
+        return PyErr_Format(PyExc_ValueError, "%s(): arrays have at most %d dimensions, but got %d", action,
+                            DT_MAX_NDIM, ndim);
     }
     for (int d = ndim - 1; d >= 0; d--) {
         shape[d] = PyArray_DIM(array, d);
-        strides[d] = empty || shape[d] == 1 ? expected : PyArray_STRIDE(array, d) / itemsize; /* NumPy's may be anything there */
+        strides[d] =
+            empty || shape[d] == 1 ? expected : PyArray_STRIDE(array, d) / itemsize; /* NumPy's may be anything there */
         expected = shape[d] > 1 ? shape[d] * strides[d] : expected;
         last += empty ? 0 : (shape[d] - 1) * strides[d];
     }
@@ -127,7 +134,8 @@ wrap(py_state *state, const char *action, PyArrayObject *array, dt_dtype dtype)
     if (result == NULL) {
         return NULL;
     }
-    dt_status status = dt_storage_wrap((dt_device){DT_CPU, 0}, PyArray_DATA(array), nbytes, flags, array, py_release_owner, &storage, &err);
+    dt_status status = dt_storage_wrap((dt_device){DT_CPU, 0}, PyArray_DATA(array), nbytes, flags, array,
+                                       py_release_owner, &storage, &err);
     if (status == DT_OK) {
         Py_INCREF(array);
         status = dt_as_strided(storage, 0, dtype, ndim, shape, strides, py_array_of(result), &err);
@@ -147,7 +155,8 @@ py_wrap_ndarray(py_state *state, const char *action, PyObject *object)
     }
     PyArrayObject *array = (PyArrayObject *)object;
     if (is_masked(object)) {
-        return PyErr_Format(PyExc_TypeError, "%s(): a masked array would lose its mask; use .filled() or .data first", action);
+        return PyErr_Format(PyExc_TypeError, "%s(): a masked array would lose its mask; use .filled() or .data first",
+                            action);
     }
     int dtype = find_dtype(PyArray_DESCR(array));
     if (dtype < 0) {
@@ -254,7 +263,8 @@ call_array(const py_args *a, bool copy)
     if (host == NULL) {
         return NULL;
     }
-    PyObject *result = py_convert(host, a->op, device, has_dtype ? dtype : (dt_dtype)py_array_of(host)->dtype, false, copy && shared);
+    PyObject *result =
+        py_convert(host, a->op, device, has_dtype ? dtype : (dt_dtype)py_array_of(host)->dtype, false, copy && shared);
     Py_DECREF(host);
     return result;
 }
@@ -313,8 +323,8 @@ to_numpy(PyObject *self, const char *op)
         return NULL;
     }
     int flags = dt_array_readonly(x) || dt_array_overlaps_itself(x) ? 0 : NPY_ARRAY_WRITEABLE;
-    PyObject *array =
-        PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)descr, x->ndim, shape, strides, dt_array_data(x), flags, NULL);
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)descr, x->ndim, shape, strides,
+                                           dt_array_data(x), flags, NULL);
     if (array != NULL && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(self)) < 0) {
         Py_CLEAR(array);
     }
@@ -332,7 +342,8 @@ py_numpy(PY_PARAMS)
     if (!force) {
         return to_numpy(self, "numpy");
     }
-    PyObject *host = py_convert(self, "numpy", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
+    PyObject *host =
+        py_convert(self, "numpy", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
     PyObject *array = host == NULL ? NULL : to_numpy(host, "numpy");
     Py_XDECREF(host);
     return array;
@@ -352,7 +363,8 @@ py___array__(PY_PARAMS)
     int copy = py_given(a.v[2]) ? PyObject_IsTrue(a.v[2]) : -1;
     bool decided = copy >= 0 || !PyErr_Occurred();
     if (decided && casts && copy == 0) {
-        PyErr_SetString(PyExc_ValueError, "Unable to avoid copy while creating an array as requested: the dtype differs");
+        PyErr_SetString(PyExc_ValueError,
+                        "Unable to avoid copy while creating an array as requested: the dtype differs");
     } else if (decided && (casts || copy > 0)) {
         PyArray_Descr *target = casts ? descr : PyArray_DESCR((PyArrayObject *)array);
         Py_INCREF(target);
@@ -368,8 +380,10 @@ py___array__(PY_PARAMS)
 #define OPTIONS "dtype=None, *, device=None, requires_grad=False"
 #define ARRAY_DOC                                                                                                      \
     "An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.\n\n"      \
-    "Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for\n" \
-    "sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError."
+    "Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises "     \
+    "ValueError for\n"                                                                                                 \
+    "sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, "           \
+    "DeviceNotAvailableError."
 #define ASARRAY_DOC                                                                                                    \
     "Like array, but without a copy where none is needed: a NumPy array on the cpu shares its memory.\n\n"             \
     "Raises what array raises."
@@ -380,11 +394,15 @@ PyMethodDef py_interchange_functions[] = {
     PY_OP(asarray, "data, dtype=None, device=None, *, requires_grad=False", ASARRAY_DOC),
     PY_OP(as_tensor, "data, dtype=None, device=None, *, requires_grad=False", ASARRAY_DOC),
     PY_OP(frombuffer, "buffer, *, dtype, count=-1, offset=0, requires_grad=False",
-          "A 1-dimensional DeviceArray on the cpu that shares the memory of a buffer, and keeps it alive; read-only if that is.\n\n"
-          "count elements from byte offset, all by default. Raises ValueError where the bytes do not fit, TypeError for no buffer."),
+          "A 1-dimensional DeviceArray on the cpu that shares the memory of a buffer, and keeps it alive; read-only if "
+          "that is.\n\n"
+          "count elements from byte offset, all by default. Raises ValueError where the bytes do not fit, TypeError "
+          "for no buffer."),
     PY_OP(from_numpy, "ndarray",
-          "A DeviceArray on the cpu that shares the memory of a NumPy array, and keeps it alive; read-only if that is.\n\n"
-          "Any shape, the ten dtypes. Raises TypeError for other objects and dtypes, ValueError for negative strides, byte-swapped or\n"
+          "A DeviceArray on the cpu that shares the memory of a NumPy array, and keeps it alive; read-only if that "
+          "is.\n\n"
+          "Any shape, the ten dtypes. Raises TypeError for other objects and dtypes, ValueError for negative strides, "
+          "byte-swapped or\n"
           "misaligned memory."),
     PY_END,
 };

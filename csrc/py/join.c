@@ -17,8 +17,8 @@ arrays_of(const py_args *a, PyObject *tuple, bool *large)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *entry = PyTuple_GET_ITEM(tuple, i);
         if (!py_is_array(entry)) {
-            PyErr_Format(PyExc_TypeError, "%s(): argument 'tensors' must hold DeviceArrays, but entry %zd is %s", a->op, i,
-                         Py_TYPE(entry)->tp_name);
+            PyErr_Format(PyExc_TypeError, "%s(): argument 'tensors' must hold DeviceArrays, but entry %zd is %s", a->op,
+                         i, Py_TYPE(entry)->tp_name);
             PyMem_Free(arrays);
             return NULL;
         }
@@ -98,7 +98,9 @@ piece(const py_args *a, const dt_array *x, int64_t dim, int64_t start, int64_t l
 {
     dt_error err;
     PyObject *result = py_array_new(a->type, a->op);
-    return result == NULL ? NULL : py_done(a, result, dt_narrow(a->op, x, dim, start, length, py_array_of(result), &err), &err);
+    return result == NULL
+               ? NULL
+               : py_done(a, result, dt_narrow(a->op, x, dim, start, length, py_array_of(result), &err), &err);
 }
 
 /* Pieces of step entries, the last one shorter. An empty dimension gives one empty piece. */
@@ -140,7 +142,8 @@ sections_of(const py_args *a, PyObject *sections, int64_t size)
     }
     if (left != 0) {
         py_refuse(a->state, DT_ESHAPE, "shape-mismatch", a->op,
-                  "split_with_sizes expects split_sizes have only non-negative entries that sum exactly to %lld, the size of dim",
+                  "split_with_sizes expects split_sizes have only non-negative entries that sum exactly to %lld, the "
+                  "size of dim",
                   (long long)size);
         goto fail;
     }
@@ -188,8 +191,8 @@ py_split(PY_PARAMS)
         return NULL;
     }
     if (step < 0 || (step == 0 && size > 0)) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "split", "split expects split_size to be positive, but got split_size=%lld",
-                         (long long)step);
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "split",
+                         "split expects split_size to be positive, but got split_size=%lld", (long long)step);
     }
     return equal_pieces(&a, x, dim, size, step);
 }
@@ -204,8 +207,8 @@ py_chunk(PY_PARAMS)
         return NULL;
     }
     if (chunks <= 0) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "chunk", "chunk expects `chunks` to be greater than 0, got: %lld",
-                         (long long)chunks);
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "chunk",
+                         "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
     }
     return equal_pieces(&a, x, dim, size, size == 0 ? 1 : (size - 1) / chunks + 1);
 }
@@ -240,9 +243,11 @@ py_unbind(PY_PARAMS)
     PY_OP(split, tensor ", split_size_or_sections, dim=0",                                                             \
           "A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.\n\n" VIEWS      \
           "Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up."),                \
-        PY_OP(chunk, first ", chunks, dim=0", "A tuple of at most `chunks` pieces along dim.\n\n" VIEWS                \
+        PY_OP(chunk, first ", chunks, dim=0",                                                                          \
+              "A tuple of at most `chunks` pieces along dim.\n\n" VIEWS                                                \
               "Raises RuntimeError for chunks below 1, IndexError for a dim out of range."),                           \
-        PY_OP(unbind, first ", dim=0", "A tuple of all entries of dim, each with one dimension less.\n\n" VIEWS        \
+        PY_OP(unbind, first ", dim=0",                                                                                 \
+              "A tuple of all entries of dim, each with one dimension less.\n\n" VIEWS                                 \
               "Raises IndexError for a dim out of range."),                                                            \
         PY_END
 

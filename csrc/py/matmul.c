@@ -64,7 +64,8 @@ call_addmm(const py_args *a)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(py_matmul_is_large(x[1], x[2]), status, dt_addmm(a->op, x[0], x[1], x[2], beta, alpha, py_array_of(result), &err));
+    PY_CALL(py_matmul_is_large(x[1], x[2]), status,
+            dt_addmm(a->op, x[0], x[1], x[2], beta, alpha, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 
@@ -97,7 +98,8 @@ py_linear(PY_PARAMS)
     dt_error err;
     dt_status status;
     int64_t rows = weight->ndim > 0 ? weight->shape[0] : 1;
-    PY_CALL(rows > 0 && dt_array_numel(x) > LARGE_PRODUCT / rows, status, dt_linear(x, weight, bias, py_array_of(result), &err));
+    PY_CALL(rows > 0 && dt_array_numel(x) > LARGE_PRODUCT / rows, status,
+            dt_linear(x, weight, bias, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -116,8 +118,9 @@ py_linear(PY_PARAMS)
 #define ADD_OPS(first, star, out)                                                                                      \
     PY_OP(addmm, first ", mat1, mat2" star "beta=1, alpha=1" out,                                                      \
           "beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n)." RAISES),       \
-        PY_OP(baddbmm, first ", batch1, batch2" star "beta=1, alpha=1" out,                                            \
-              "beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts." RAISES)
+        PY_OP(                                                                                                         \
+            baddbmm, first ", batch1, batch2" star "beta=1, alpha=1" out,                                              \
+            "beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts." RAISES)
 
 PyMethodDef py_matmul_functions[] = {
     OPS("input", ", *, out=None"),

@@ -6,7 +6,7 @@
 py_state *
 py_state_of(PyObject *self)
 {
-    return py_is_array(self)       ? PyType_GetModuleState(Py_TYPE(self))
+    return py_is_array(self)      ? PyType_GetModuleState(Py_TYPE(self))
            : PyModule_Check(self) ? PyModule_GetState(self)
                                   : PyType_GetModuleState(Py_TYPE(self));
 }
@@ -39,8 +39,8 @@ add_types(PyObject *module, py_state *state)
     state->array_type = py_array_type_new(module);
     state->max_type = pair_type(module, "devtensor._C.max_result", "What max(input, dim) returns.");
     state->min_type = pair_type(module, "devtensor._C.min_result", "What min(input, dim) returns.");
-    if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL || state->array_type == NULL ||
-        state->max_type == NULL || state->min_type == NULL) {
+    if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL ||
+        state->array_type == NULL || state->max_type == NULL || state->min_type == NULL) {
         return -1;
     }
     if (PyModule_AddObjectRef(module, "dtype", (PyObject *)state->dtype_type) < 0 ||

@@ -56,7 +56,8 @@ parse_first(const py_args *a, target *t)
     }
     if (first != Py_None && (rc = parse_device(a, first, t)) <= 0) {
         if (rc == 0) {
-            PyErr_Format(PyExc_TypeError, "to(): a device, a dtype or a DeviceArray is needed, not %s", Py_TYPE(first)->tp_name);
+            PyErr_Format(PyExc_TypeError, "to(): a device, a dtype or a DeviceArray is needed, not %s",
+                         Py_TYPE(first)->tp_name);
         }
         return -1;
     }
@@ -94,17 +95,20 @@ parse_to(const py_args *a, target *t, bool *non_blocking, bool *copy)
         return -1;
     }
     if (a->nrest > used + 2) {
-        PyErr_Format(PyExc_TypeError, "to() takes at most %d positional arguments but %zd were given", used + 2, a->nrest);
+        PyErr_Format(PyExc_TypeError, "to() takes at most %d positional arguments but %zd were given", used + 2,
+                     a->nrest);
         return -1;
     }
     if ((t->has_device && a->v[TO_DEVICE] != NULL) || (t->has_dtype && a->v[TO_DTYPE] != NULL)) {
-        PyErr_Format(PyExc_TypeError, "to() got multiple values for argument '%s'", t->has_device && a->v[TO_DEVICE] ? "device" : "dtype");
+        PyErr_Format(PyExc_TypeError, "to() got multiple values for argument '%s'",
+                     t->has_device && a->v[TO_DEVICE] ? "device" : "dtype");
         return -1;
     }
     if (py_arg_device(a, TO_DEVICE, &t->device) < 0 || py_arg_dtype(a, TO_DTYPE, &t->dtype) < 0) {
         return -1;
     }
-    return parse_flag(a, used, TO_NON_BLOCKING, non_blocking) < 0 || parse_flag(a, used + 1, TO_COPY, copy) < 0 ? -1 : 0;
+    return parse_flag(a, used, TO_NON_BLOCKING, non_blocking) < 0 || parse_flag(a, used + 1, TO_COPY, copy) < 0 ? -1
+                                                                                                                : 0;
 }
 
 static PyObject *
@@ -276,7 +280,10 @@ py_zero_(PyObject *self, PyObject *Py_UNUSED(ignored))
     return py_finish(Py_NewRef(self), status, &err, &self, 1);
 }
 
-#define METHOD(name, doc) {#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc}
+#define METHOD(name, doc)                                                                                              \
+    {                                                                                                                  \
+#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc                                                     \
+    }
 #define SAME "Returns self when nothing changes. "
 #define NO_DEVICE "Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full."
 
@@ -286,22 +293,28 @@ PyMethodDef py_move_methods[] = {
     {"to", PY_CAST(py_to), METH_FASTCALL | METH_KEYWORDS,
      "to($self, *args, device=None, dtype=None, non_blocking=False, copy=False)\n--\n\n"
      "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
-     "The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to the range.\n" NO_DEVICE},
-    PY_OP(cuda, "$self, device=None, non_blocking=False", "Moves to a CUDA device, the current one by default.\n\n" SAME NO_DEVICE),
+     "The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to "
+     "the range.\n" NO_DEVICE},
+    PY_OP(cuda, "$self, device=None, non_blocking=False",
+          "Moves to a CUDA device, the current one by default.\n\n" SAME NO_DEVICE),
     METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),
-#define CAST(name, dtype, text) {#name, cast_##dtype, METH_NOARGS, #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME},
+#define CAST(name, dtype, text)                                                                                        \
+    {#name, cast_##dtype, METH_NOARGS, #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME},
     CASTS(CAST)
 #undef CAST
-    PY_OP(astype, "$self, dtype, *, copy=False", "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
+        PY_OP(astype, "$self, dtype, *, copy=False",
+              "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
     PY_OP(type, "$self, dtype", "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
-    METHOD(pin_memory, "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
-                       "Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
+    METHOD(pin_memory,
+           "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
+           "Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
     METHOD(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
     PY_OP(copy_, "$self, src, non_blocking=False",
           "Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.\n\n"
           "Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only."),
-    PY_OP(fill_, "$self, value", "Sets every element to a number, or to a 0-dimensional array on the same device.\n\n"
-                                 "Returns self. Raises RuntimeError where self is read-only or value does not fit."),
+    PY_OP(fill_, "$self, value",
+          "Sets every element to a number, or to a 0-dimensional array on the same device.\n\n"
+          "Returns self. Raises RuntimeError where self is read-only or value does not fit."),
     METHOD(zero_, "Sets every element to 0.\n\nReturns self. Raises RuntimeError where self is read-only."),
     PY_END,
 };

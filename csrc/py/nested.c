@@ -18,8 +18,8 @@ as_sequence(PyObject *object)
     if (PyList_Check(object) || PyTuple_Check(object)) {
         return Py_NewRef(object);
     }
-    if (!PySequence_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object) || py_is_array(object) ||
-        py_is_ndarray(object)) {
+    if (!PySequence_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object) ||
+        py_is_array(object) || py_is_ndarray(object)) {
         return NULL;
     }
     return PySequence_Tuple(object);
@@ -50,7 +50,8 @@ find_shape(nest *n, PyObject *object)
         }
         if (n->ndim == DT_MAX_NDIM) {
             Py_DECREF(sequence);
-            PyErr_Format(PyExc_ValueError, "%s(): too many nested sequences: arrays have at most %d dimensions", n->action, DT_MAX_NDIM);
+            PyErr_Format(PyExc_ValueError, "%s(): too many nested sequences: arrays have at most %d dimensions",
+                         n->action, DT_MAX_NDIM);
             return -1;
         }
         n->shape[n->ndim++] = PySequence_Fast_GET_SIZE(sequence);
@@ -77,7 +78,8 @@ fail_leaf(const nest *n, int depth, PyObject *object)
 {
     char text[DT_MAX_NDIM * 24];
     if (py_is_array(object)) {
-        PyErr_Format(PyExc_TypeError, "%s(): a sequence of DeviceArrays is joined by devtensor.stack, or by devtensor.cat", n->action);
+        PyErr_Format(PyExc_TypeError,
+                     "%s(): a sequence of DeviceArrays is joined by devtensor.stack, or by devtensor.cat", n->action);
     } else if (depth < n->ndim) {
         PyErr_Format(PyExc_ValueError, "%s(): expected sequence of length %lld at dim %d (got %s at %s)", n->action,
                      (long long)n->shape[depth], depth, Py_TYPE(object)->tp_name, place(n, depth, text));
@@ -95,7 +97,8 @@ store(nest *n, const dt_scalar *value)
     dt_scalar_store(value, n->dtype, n->data);
     if (value->kind == DT_CATEGORY_INT && dt_dtypes[n->dtype].category == DT_CATEGORY_INT &&
         dt_scalar_load(n->dtype, n->data).i != value->i) {
-        PyErr_Format(PyExc_OverflowError, "%s(): %lld does not fit in %s", n->action, (long long)value->i, dt_dtypes[n->dtype].name);
+        PyErr_Format(PyExc_OverflowError, "%s(): %lld does not fit in %s", n->action, (long long)value->i,
+                     dt_dtypes[n->dtype].name);
         return -1;
     }
     n->data += dt_itemsize(n->dtype);
@@ -128,7 +131,8 @@ visit(nest *n, int depth, PyObject *object)
     int rc = 0;
     if (depth == n->ndim) {
         char text[DT_MAX_NDIM * 24];
-        PyErr_Format(PyExc_ValueError, "%s(): expected a number at %s, but got a sequence", n->action, place(n, depth, text));
+        PyErr_Format(PyExc_ValueError, "%s(): expected a number at %s, but got a sequence", n->action,
+                     place(n, depth, text));
         rc = -1;
     } else if (PySequence_Fast_GET_SIZE(sequence) != n->shape[depth]) {
         rc = fail_length(n, depth, PySequence_Fast_GET_SIZE(sequence));
@@ -159,11 +163,11 @@ py_array_from_nested(py_state *state, const char *action, PyObject *object, int 
     for (int d = 0; d < n.ndim; d++) {
         empty = empty || n.shape[d] == 0;
     }
-    n.dtype = dtype >= 0                       ? (dt_dtype)dtype
-              : empty                          ? dt_default_dtype()
-              : n.kind == DT_CATEGORY_BOOL     ? DT_BOOL
-              : n.kind == DT_CATEGORY_INT      ? DT_INT64
-                                               : dt_default_dtype();
+    n.dtype = dtype >= 0                   ? (dt_dtype)dtype
+              : empty                      ? dt_default_dtype()
+              : n.kind == DT_CATEGORY_BOOL ? DT_BOOL
+              : n.kind == DT_CATEGORY_INT  ? DT_INT64
+                                           : dt_default_dtype();
     PyObject *result = py_array_new(state->array_type, action);
     if (result == NULL) {
         return NULL;

@@ -197,8 +197,8 @@ nb_bool(PyObject *self)
 {
     int64_t n = dt_array_numel(py_array_of(self));
     if (n != 1) {
-        py_refuse(py_state_of(self), DT_EVALUE, "ambiguous-bool", "bool", "Boolean value of DeviceArray with %s is ambiguous",
-                  n == 0 ? "no values" : "more than one value");
+        py_refuse(py_state_of(self), DT_EVALUE, "ambiguous-bool", "bool",
+                  "Boolean value of DeviceArray with %s is ambiguous", n == 0 ? "no values" : "more than one value");
         return -1;
     }
     PyObject *item = py_item_object(py_state_of(self), "bool", self);
@@ -247,7 +247,7 @@ PyType_Slot py_number_slots[] = {
 #define SLOT(slot, op) {Py_nb_##slot, nb_##slot}, {Py_nb_inplace_##slot, nb_inplace_##slot},
     OPERATORS(SLOT)
 #undef SLOT
-    {Py_nb_power, nb_power},
+        {Py_nb_power, nb_power},
     {Py_nb_inplace_power, nb_inplace_power},
     {Py_nb_matrix_multiply, nb_matrix_multiply},
     {Py_nb_negative, nb_negative},

@@ -1,5 +1,5 @@
-/* origin.c: where an array was made. Recorded as code object and instruction, since that costs nanoseconds; the file and
- * the line are worked out when somebody asks. */
+/* origin.c: where an array was made. Recorded as code object and instruction, since that costs nanoseconds; the file
+ * and the line are worked out when somebody asks. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -51,7 +51,8 @@ py_origin_resolve(py_state *state, const py_origin *origin)
     if (type == NULL) {
         return NULL;
     }
-    PyObject *result = PyObject_CallFunction(type, "sOi", origin->action, code->co_filename, PyCode_Addr2Line(code, origin->instruction));
+    PyObject *result = PyObject_CallFunction(type, "sOi", origin->action, code->co_filename,
+                                             PyCode_Addr2Line(code, origin->instruction));
     Py_DECREF(type);
     return result;
 }

@@ -36,8 +36,7 @@ typedef struct {
 } py_origin;
 
 typedef struct {
-    PyObject_HEAD
-    dt_array array;
+    PyObject_HEAD dt_array array;
     PyObject *weakrefs;
     py_origin origin;
 } py_array;
@@ -60,7 +59,8 @@ py_array_of(PyObject *object)
 /* An empty array (no storage yet) made by action, from a free list. */
 PyObject *py_array_new(PyTypeObject *type, const char *action);
 /* result if status is DT_OK; else result is released and the exception raised. operands: see py_raise. */
-PyObject *py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
+PyObject *py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands,
+                    Py_ssize_t noperands);
 void py_array_clear_free_list(void);
 
 void py_origin_record(py_origin *origin, const char *action);
@@ -103,7 +103,8 @@ typedef struct {
     Py_ssize_t nrest;
 } py_args;
 
-int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, py_args *out);
+int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+             py_args *out);
 
 #define PY_PARAMS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
 
@@ -117,7 +118,9 @@ int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssiz
 
 #define PY_CAST(function) ((PyCFunction)(void (*)(void))(function))
 #define PY_OP(name, signature, doc)                                                                                    \
-    {#name, PY_CAST(py_##name), METH_FASTCALL | METH_KEYWORDS, #name "(" signature ")\n--\n\n" doc}
+    {                                                                                                                  \
+#name, PY_CAST(py_##name), METH_FASTCALL | METH_KEYWORDS, #name "(" signature ")\n--\n\n" doc                  \
+    }
 #define PY_END                                                                                                         \
     {                                                                                                                  \
         NULL, NULL, 0, NULL                                                                                            \
@@ -175,7 +178,8 @@ int py_find_dtype(py_state *state, PyObject *object, dt_dtype *out);
 PyObject *py_raise(py_state *state, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
 PyObject *py_raise_args(const py_args *a, const dt_error *err);
 /* A refusal that no array explains. */
-PyObject *py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...) DT_PRINTF(5, 6);
+PyObject *py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...)
+    DT_PRINTF(5, 6);
 /* HostAccessError: NumPy and a DeviceArray in one operator. */
 PyObject *py_refuse_numpy(py_state *state, const char *op);
 /* HostAccessError: the memory of x is not the host's. */
@@ -222,7 +226,8 @@ bool py_is_numpys(PyObject *object);
 /* A view of the memory of a NumPy array, which stays alive. */
 PyObject *py_wrap_ndarray(py_state *state, const char *action, PyObject *ndarray);
 PyObject *py_repr(PyObject *self);
-PyObject *py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy);
+PyObject *py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking,
+                     bool copy);
 PyObject *py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b);
 int py_buffer_get(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_release(PyObject *self, Py_buffer *view);

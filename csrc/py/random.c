@@ -6,8 +6,7 @@
 /* ---------------------------------------------------------------- Generator */
 
 typedef struct {
-    PyObject_HEAD
-    dt_generator *generator; /* own, or the default one */
+    PyObject_HEAD dt_generator *generator; /* own, or the default one */
     dt_generator own;
     dt_device device;
 } generator_object;
@@ -103,8 +102,10 @@ generator_device(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyMethodDef generator_methods[] = {
-    {"manual_seed", generator_manual_seed, METH_O, "manual_seed($self, seed)\n--\n\nStarts the numbers that belong to seed; returns self."},
-    {"seed", generator_seed, METH_NOARGS, "seed($self)\n--\n\nStarts at a seed from the operating system, and returns it."},
+    {"manual_seed", generator_manual_seed, METH_O,
+     "manual_seed($self, seed)\n--\n\nStarts the numbers that belong to seed; returns self."},
+    {"seed", generator_seed, METH_NOARGS,
+     "seed($self)\n--\n\nStarts at a seed from the operating system, and returns it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed in use."},
     PY_END,
 };
@@ -138,7 +139,8 @@ py_to_generator(py_state *state, const char *op, PyObject *object)
         return &dt_default_generator;
     }
     if (Py_TYPE(object) != state->generator_type) {
-        PyErr_Format(PyExc_TypeError, "%s(): argument 'generator' must be Generator, not %s", op, Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'generator' must be Generator, not %s", op,
+                     Py_TYPE(object)->tp_name);
         return NULL;
     }
     return ((generator_object *)object)->generator;
@@ -188,10 +190,12 @@ py_initial_seed(PY_PARAMS)
 
 /* generator, dtype, device, requires_grad at parameters i to i + 3 */
 static PyObject *
-draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_device device, const dt_random_params *params)
+draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_device device,
+     const dt_random_params *params)
 {
     dt_generator *generator = py_to_generator(a->state, a->op, a->v[i]);
-    if (generator == NULL || py_arg_dtype(a, i + 1, &dtype) < 0 || py_arg_device(a, i + 2, &device) < 0 || py_arg_no_grad(a, i + 3) < 0) {
+    if (generator == NULL || py_arg_dtype(a, i + 1, &dtype) < 0 || py_arg_device(a, i + 2, &device) < 0 ||
+        py_arg_no_grad(a, i + 3) < 0) {
         return NULL;
     }
     PyObject *result = py_array_new(a->type, a->op);
@@ -204,7 +208,8 @@ draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_de
     for (int d = 0; d < n; d++) {
         largest = shape[d] > largest ? shape[d] : largest;
     }
-    PY_CALL(largest > 1000, status, dt_random(a->op, generator, device, dtype, n, shape, *params, py_array_of(result), &err));
+    PY_CALL(largest > 1000, status,
+            dt_random(a->op, generator, device, dtype, n, shape, *params, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 
@@ -276,7 +281,8 @@ py_randint(PY_PARAMS)
         PyErr_SetString(PyExc_TypeError, "randint() missing required argument: 'size'");
         return NULL;
     }
-    if (py_arg_int(&a, 0, &params.low) < 0 || py_arg_int(&a, 1, &params.high) < 0 || py_arg_dims(&a, 2, &n, shape) < 0) {
+    if (py_arg_int(&a, 0, &params.low) < 0 || py_arg_int(&a, 1, &params.high) < 0 ||
+        py_arg_dims(&a, 2, &n, shape) < 0) {
         return NULL;
     }
     return draw(&a, 3, n, shape, DT_INT64, dt_default_device(), &params);
@@ -313,7 +319,8 @@ py_normal(PY_PARAMS)
 
 #define OPTIONS ", generator=None, dtype=None, device=None, requires_grad=False"
 #define SAME                                                                                                           \
-    "\n\nThe same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,\n" \
+    "\n\nThe same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot "     \
+    "hold them,\n"                                                                                                     \
     "ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError."
 
 PyMethodDef py_random_functions[] = {
@@ -325,7 +332,8 @@ PyMethodDef py_random_functions[] = {
           "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME),
     PY_OP(randperm, "n, *" OPTIONS, "The integers from 0 to n - 1 in random order, int64 by default." SAME),
     PY_OP(normal, "mean, std, size, *" OPTIONS, "Numbers of a normal distribution; floats." SAME),
-    PY_OP(manual_seed, "seed", "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),
+    PY_OP(manual_seed, "seed",
+          "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),
     PY_OP(seed, "", "Starts the default generator at a seed from the operating system, and returns it."),
     PY_OP(initial_seed, "", "The seed of the default generator."),
     PY_END,

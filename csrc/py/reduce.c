@@ -27,17 +27,33 @@ call(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
     bool keepdim = false;
     dt_dtype dtype = DT_NDTYPES;
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0 || py_arg_dtype(&a, 3, &dtype) < 0) {
+    if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0 ||
+        py_arg_dtype(&a, 3, &dtype) < 0) {
         return NULL;
     }
     return reduce(&a, op, x, ndims == 0 ? -1 : ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype);
 }
 
-#define REDUCTION_NAMES_SUM {"input", "dim", "keepdim", "dtype"}
-#define REDUCTION_NAMES_FLOAT {"input", "dim", "keepdim", "dtype"}
-#define REDUCTION_NAMES_SAME {"input", "dim", "keepdim"}
-#define REDUCTION_NAMES_ARG {"input", "dim", "keepdim"}
-#define REDUCTION_NAMES_TEST {"input", "dim", "keepdim"}
+#define REDUCTION_NAMES_SUM                                                                                            \
+    {                                                                                                                  \
+        "input", "dim", "keepdim", "dtype"                                                                             \
+    }
+#define REDUCTION_NAMES_FLOAT                                                                                          \
+    {                                                                                                                  \
+        "input", "dim", "keepdim", "dtype"                                                                             \
+    }
+#define REDUCTION_NAMES_SAME                                                                                           \
+    {                                                                                                                  \
+        "input", "dim", "keepdim"                                                                                      \
+    }
+#define REDUCTION_NAMES_ARG                                                                                            \
+    {                                                                                                                  \
+        "input", "dim", "keepdim"                                                                                      \
+    }
+#define REDUCTION_NAMES_TEST                                                                                           \
+    {                                                                                                                  \
+        "input", "dim", "keepdim"                                                                                      \
+    }
 
 #define DT_REDUCE(name, kind, ...)                                                                                     \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
@@ -98,7 +114,8 @@ call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(x), status, dt_binary(e->binary, a->op, x, py_array_of(second), NULL, NULL, false, py_array_of(result), &err));
+    PY_CALL(py_is_large(x), status,
+            dt_binary(e->binary, a->op, x, py_array_of(second), NULL, NULL, false, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 
@@ -140,7 +157,8 @@ call_softmax(const py_args *a, bool log)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(x), status, dt_softmax(a->op, x, dim, log, dtype == DT_NDTYPES ? -1 : (int)dtype, py_array_of(result), &err));
+    PY_CALL(py_is_large(x), status,
+            dt_softmax(a->op, x, dim, log, dtype == DT_NDTYPES ? -1 : (int)dtype, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 
@@ -165,7 +183,8 @@ py_log_softmax(PY_PARAMS)
     "Raises IndexError for a dim that is not there"
 #define KIND_SUM SHAPES ". Ints and bool give int64, floats their own dtype, or dtype."
 #define KIND_FLOAT SHAPES ", DTypeMismatchError for ints and bool (dtype= casts first)."
-#define KIND_SAME SHAPES ", ShapeMismatchError where there is no element to choose from. The result has the dtype of input."
+#define KIND_SAME                                                                                                      \
+    SHAPES ", ShapeMismatchError where there is no element to choose from. The result has the dtype of input."
 #define KIND_ARG SHAPES ", ShapeMismatchError where there is no element to choose from. The result is int64."
 #define KIND_TEST SHAPES ". The result is bool."
 #define SIGNATURE_SUM ", dim=None, keepdim=False, *, dtype=None"
@@ -177,12 +196,14 @@ py_log_softmax(PY_PARAMS)
 #define EXTREMUM_DOC(word, function)                                                                                   \
     "The " word " element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,\n"   \
     "the " word " of each pair, as " function ".\n\n"                                                                  \
-    "values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a\n" \
+    "values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for " \
+    "a\n"                                                                                                              \
     "dim that is not there, ShapeMismatchError where there is no element to choose from."
 #define SOFTMAX_DOC(formula)                                                                                           \
-    formula " over dim, without overflow.\n\n"                                                                         \
-    "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,\n"      \
-    "DTypeMismatchError for ints and bool."
+    formula                                                                                                            \
+        " over dim, without overflow.\n\n"                                                                             \
+        "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,\n"  \
+        "DTypeMismatchError for ints and bool."
 
 #define OPS(first)                                                                                                     \
     PY_OP(max, first ", dim=None, keepdim=False, *, other=None", EXTREMUM_DOC("largest", "maximum")),                  \
@@ -191,14 +212,16 @@ py_log_softmax(PY_PARAMS)
         PY_OP(log_softmax, first ", dim, *, dtype=None", SOFTMAX_DOC("x - log(sum(exp(x)))")), PY_END
 
 PyMethodDef py_reduce_functions[] = {
-#define DT_REDUCE(name, kind, identity, step, finish, doc) PY_OP(name, "input" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
+#define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
+    PY_OP(name, "input" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
 #include "../core/reductions.def"
 #undef DT_REDUCE
     OPS("input"),
 };
 
 PyMethodDef py_reduce_methods[] = {
-#define DT_REDUCE(name, kind, identity, step, finish, doc) PY_OP(name, "$self" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
+#define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
+    PY_OP(name, "$self" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
 #include "../core/reductions.def"
 #undef DT_REDUCE
     OPS("$self"),

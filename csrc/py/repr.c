@@ -81,7 +81,8 @@ shown_part(const dt_array *x, bool cut[DT_MAX_NDIM], dt_array *out, dt_error *er
             next = DT_ARRAY_EMPTY;
         }
     }
-    if (status == DT_OK && (status = dt_to(&part, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &next, err)) == DT_OK) {
+    if (status == DT_OK &&
+        (status = dt_to(&part, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &next, err)) == DT_OK) {
         status = dt_contiguous(&next, out, err);
     }
     dt_array_clear(&part);

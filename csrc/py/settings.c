@@ -56,7 +56,8 @@ py_set_num_threads(PY_PARAMS)
         return NULL;
     }
     if (n < 1 || n > INT_MAX) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "set_num_threads", "set_num_threads expects a positive integer");
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "set_num_threads",
+                         "set_num_threads expects a positive integer");
     }
     cpu_set_num_threads((int)n);
     Py_RETURN_NONE;
@@ -77,10 +78,12 @@ py_set_float32_precision(PY_PARAMS)
         Py_RETURN_NONE;
     }
     if (PyUnicode_Check(a.v[0]) && PyUnicode_CompareWithASCIIString(a.v[0], "tf32") == 0) {
-        PyErr_SetString(PyExc_NotImplementedError, "set_float32_precision(\"tf32\"): devtensor computes float32 strictly, TF32 is not there yet");
+        PyErr_SetString(PyExc_NotImplementedError,
+                        "set_float32_precision(\"tf32\"): devtensor computes float32 strictly, TF32 is not there yet");
         return NULL;
     }
-    return PyErr_Format(PyExc_ValueError, "set_float32_precision(): the precision is \"highest\" or \"tf32\", not %R", a.v[0]);
+    return PyErr_Format(PyExc_ValueError, "set_float32_precision(): the precision is \"highest\" or \"tf32\", not %R",
+                        a.v[0]);
 }
 
 /* ---------------------------------------------------------------- for tests */
@@ -163,20 +166,29 @@ py__check_cost(PY_PARAMS)
     return PyFloat_FromDouble(failed ? -1.0 : seconds);
 }
 
-#define GETTER(name, doc) {#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc}
+#define GETTER(name, doc)                                                                                              \
+    {                                                                                                                  \
+#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
+    }
 
 PyMethodDef py_settings_functions[] = {
-    PY_OP(set_default_dtype, "d", "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for others."),
+    PY_OP(set_default_dtype, "d",
+          "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for "
+          "others."),
     GETTER(get_default_dtype, "The default float dtype."),
-    PY_OP(set_default_device, "device",
-          "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
+    PY_OP(
+        set_default_device, "device",
+        "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
     GETTER(get_default_device, "The device of arrays made without device=."),
     PY_OP(set_num_threads, "n", "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
     GETTER(get_num_threads, "How many threads the cpu's ops use."),
     PY_OP(set_float32_precision, "precision",
-          "\"highest\": float32 products are computed strictly in float32.\n\nRaises NotImplementedError for \"tf32\", ValueError for other words."),
-    GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, launches, synchronizations."),
-    PY_OP(_fail_allocations, "n, sticky=False", "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
+          "\"highest\": float32 products are computed strictly in float32.\n\nRaises NotImplementedError for \"tf32\", "
+          "ValueError for other words."),
+    GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, "
+                     "launches, synchronizations."),
+    PY_OP(_fail_allocations, "n, sticky=False",
+          "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
     GETTER(_allocation_count, "Host allocations asked for so far."),
     GETTER(_live_blocks, "Host blocks alive."),
     PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),

@@ -30,7 +30,8 @@ py_reshape(PY_PARAMS)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(x) && !dt_array_is_contiguous(x), status, dt_reshape("reshape", x, n, shape, py_array_of(result), &err));
+    PY_CALL(py_is_large(x) && !dt_array_is_contiguous(x), status,
+            dt_reshape("reshape", x, n, shape, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -97,7 +98,8 @@ py_t(PY_PARAMS)
         return NULL;
     }
     if (x->ndim > 2) {
-        return py_refuse(a.state, DT_ESHAPE, "rank-mismatch", "t", "t() expects a tensor with <= 2 dimensions, but input is %dD", x->ndim);
+        return py_refuse(a.state, DT_ESHAPE, "rank-mismatch", "t",
+                         "t() expects a tensor with <= 2 dimensions, but input is %dD", x->ndim);
     }
     const int64_t dims[] = {1, 0};
     RETURN_VIEW(dt_permute("t", x, x->ndim, x->ndim == 2 ? dims : dims + 1, out, &err));
@@ -127,9 +129,11 @@ py_movedim(PY_PARAMS)
         return NULL;
     }
     if (n != m || n < 0) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "movedim",
-                         "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as "
-                         "destination (%d dims)", n < 0 ? 0 : n, m < 0 ? 0 : m);
+        return py_refuse(
+            a.state, DT_EVALUE, "invalid-argument", "movedim",
+            "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as "
+            "destination (%d dims)",
+            n < 0 ? 0 : n, m < 0 ? 0 : m);
     }
     RETURN_VIEW(dt_movedim("movedim", x, n, source, destination, out, &err));
 }
@@ -215,35 +219,46 @@ py_select(PY_PARAMS)
 
 #define VIEW "The result is a view: it shares the memory of input, keeps its dtype and device. "
 #define OPS(first)                                                                                                     \
-    PY_OP(reshape, first ", *shape",                                                                                   \
-          "The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.\n\n"  \
-          "Any dtype. Raises ShapeMismatchError where the number of elements differs."),                               \
-        PY_OP(view, first ", *size", "The same elements in another shape; one size may be -1.\n\n" VIEW                \
+    PY_OP(                                                                                                             \
+        reshape, first ", *shape",                                                                                     \
+        "The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.\n\n"  \
+        "Any dtype. Raises ShapeMismatchError where the number of elements differs."),                                 \
+        PY_OP(view, first ", *size",                                                                                   \
+              "The same elements in another shape; one size may be -1.\n\n" VIEW                                       \
               "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),            \
         PY_OP(flatten, first ", start_dim=0, end_dim=-1",                                                              \
               "Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.\n\n"        \
               "Any dtype. Raises IndexError for dims that are not there."),                                            \
-        PY_OP(unflatten, first ", dim, sizes", "Dimension dim becomes several; one size may be -1.\n\n" VIEW           \
+        PY_OP(unflatten, first ", dim, sizes",                                                                         \
+              "Dimension dim becomes several; one size may be -1.\n\n" VIEW                                            \
               "Raises ShapeMismatchError where the sizes do not multiply to that of dim."),                            \
-        PY_OP(transpose, first ", dim0, dim1", "Exchanges two dimensions.\n\n" VIEW                                    \
-              "Raises IndexError for dims that are not there."),                                                       \
-        PY_OP(t, first, "The transpose of a matrix; vectors and 0-dimensional arrays stay.\n\n" VIEW                   \
+        PY_OP(transpose, first ", dim0, dim1",                                                                         \
+              "Exchanges two dimensions.\n\n" VIEW "Raises IndexError for dims that are not there."),                  \
+        PY_OP(t, first,                                                                                                \
+              "The transpose of a matrix; vectors and 0-dimensional arrays stay.\n\n" VIEW                             \
               "Raises ShapeMismatchError for more than two dimensions."),                                              \
-        PY_OP(permute, first ", *dims", "The dimensions in another order.\n\n" VIEW                                    \
+        PY_OP(permute, first ", *dims",                                                                                \
+              "The dimensions in another order.\n\n" VIEW                                                              \
               "Raises RuntimeError unless dims names each dimension once."),                                           \
-        PY_OP(movedim, first ", source, destination", "Moves dimensions; the others keep their order.\n\n" VIEW        \
+        PY_OP(movedim, first ", source, destination",                                                                  \
+              "Moves dimensions; the others keep their order.\n\n" VIEW                                                \
               "Raises RuntimeError where the two lists differ in length or repeat a dimension."),                      \
-        PY_OP(squeeze, first ", dim=None", "Drops dimensions of size 1: all of them, or those among dim.\n\n" VIEW     \
+        PY_OP(squeeze, first ", dim=None",                                                                             \
+              "Drops dimensions of size 1: all of them, or those among dim.\n\n" VIEW                                  \
               "Raises IndexError for dims that are not there."),                                                       \
-        PY_OP(unsqueeze, first ", dim", "A new dimension of size 1 at dim.\n\n" VIEW                                   \
-              "Raises IndexError for a dim out of range."),                                                            \
-        PY_OP(expand, first ", *size", "Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.\n\n" VIEW    \
+        PY_OP(unsqueeze, first ", dim",                                                                                \
+              "A new dimension of size 1 at dim.\n\n" VIEW "Raises IndexError for a dim out of range."),               \
+        PY_OP(expand, first ", *size",                                                                                 \
+              "Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.\n\n" VIEW                             \
               "Raises ShapeMismatchError where a size other than 1 would change."),                                    \
-        PY_OP(broadcast_to, first ", size", "Repeats dimensions of size 1, as broadcasting does.\n\n" VIEW             \
+        PY_OP(broadcast_to, first ", size",                                                                            \
+              "Repeats dimensions of size 1, as broadcasting does.\n\n" VIEW                                           \
               "Raises ShapeMismatchError where a size other than 1 would change."),                                    \
-        PY_OP(narrow, first ", dim, start, length", "length entries of dim, from start.\n\n" VIEW                      \
+        PY_OP(narrow, first ", dim, start, length",                                                                    \
+              "length entries of dim, from start.\n\n" VIEW                                                            \
               "Raises ShapeMismatchError where they are not there, IndexError for a dim out of range."),               \
-        PY_OP(select, first ", dim, index", "Entry index of dim; the result has one dimension less.\n\n" VIEW          \
+        PY_OP(select, first ", dim, index",                                                                            \
+              "Entry index of dim; the result has one dimension less.\n\n" VIEW                                        \
               "Raises IndexError for an index or a dim out of range."),                                                \
         PY_END
 

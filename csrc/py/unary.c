@@ -58,13 +58,31 @@ call(const unary_op *u, bool in_place, PY_PARAMS)
 
 /* What (count, name, default, ...) of the .def means for the names, the defaults and the signature. */
 #define NAMES(n, ...) NAMES_##n(__VA_ARGS__)
-#define NAMES_0(...) {"input", "out"}
-#define NAMES_1(p, d) {"input", p, "out"}
-#define NAMES_2(p, d, q, e) {"input", p, q, "out"}
+#define NAMES_0(...)                                                                                                   \
+    {                                                                                                                  \
+        "input", "out"                                                                                                 \
+    }
+#define NAMES_1(p, d)                                                                                                  \
+    {                                                                                                                  \
+        "input", p, "out"                                                                                              \
+    }
+#define NAMES_2(p, d, q, e)                                                                                            \
+    {                                                                                                                  \
+        "input", p, q, "out"                                                                                           \
+    }
 #define DEFAULTS(n, ...) DEFAULTS_##n(__VA_ARGS__)
-#define DEFAULTS_0(...) {0, 0}
-#define DEFAULTS_1(p, d) {d, 0}
-#define DEFAULTS_2(p, d, q, e) {d, e}
+#define DEFAULTS_0(...)                                                                                                \
+    {                                                                                                                  \
+        0, 0                                                                                                           \
+    }
+#define DEFAULTS_1(p, d)                                                                                               \
+    {                                                                                                                  \
+        d, 0                                                                                                           \
+    }
+#define DEFAULTS_2(p, d, q, e)                                                                                         \
+    {                                                                                                                  \
+        d, e                                                                                                           \
+    }
 #define COUNT(n, ...) n
 #define SIGNATURE(n, ...) SIGNATURE_##n(__VA_ARGS__)
 #define SIGNATURE_0(...) ""
@@ -103,7 +121,8 @@ py_gelu(PY_PARAMS)
         }
         is_tanh = PyUnicode_CompareWithASCIIString(a.v[1], "tanh") == 0;
         if (!is_tanh && PyUnicode_CompareWithASCIIString(a.v[1], "none") != 0) {
-            return py_refuse(a.state, DT_EVALUE, "invalid-argument", "gelu", "approximate argument must be either none or tanh.");
+            return py_refuse(a.state, DT_EVALUE, "invalid-argument", "gelu",
+                             "approximate argument must be either none or tanh.");
         }
     }
     PyObject *result = py_result(&a, 2);
@@ -112,8 +131,9 @@ py_gelu(PY_PARAMS)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(x), status,
-            dt_unary(is_tanh ? DT_UNARY_gelu_tanh : DT_UNARY_gelu_erf, "gelu", x, NULL, false, py_array_of(result), &err));
+    PY_CALL(
+        py_is_large(x), status,
+        dt_unary(is_tanh ? DT_UNARY_gelu_tanh : DT_UNARY_gelu_erf, "gelu", x, NULL, false, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -196,7 +216,8 @@ call_clamp(bool in_place, PY_PARAMS)
         return NULL;
     }
     if (!low.given && !high.given) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "clamp", "clamp: At least one of 'min' or 'max' must not be None");
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "clamp",
+                         "clamp: At least one of 'min' or 'max' must not be None");
     }
     PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 3);
     if (result == NULL) {
@@ -205,7 +226,8 @@ call_clamp(bool in_place, PY_PARAMS)
     dt_error err;
     dt_status status;
     dt_array *out = py_array_of(result);
-    PY_CALL(py_is_large(x), status, in_place ? clamp_in_place(out, &low, &high, &err) : clamp(x, &low, &high, out, &err));
+    PY_CALL(py_is_large(x), status,
+            in_place ? clamp_in_place(out, &low, &high, &err) : clamp(x, &low, &high, out, &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -223,16 +245,20 @@ py_clamp_(PY_PARAMS)
 
 /* ---------------------------------------------------------------- tables */
 
-#define RAISES "Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,\n" \
-               "DeviceMismatchError for an out on another device."
+#define RAISES                                                                                                         \
+    "Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of "    \
+    "another shape,\n"                                                                                                 \
+    "DeviceMismatchError for an out on another device."
 #define KIND_ARITH "The result has the shape and the dtype of input; every dtype but bool. "
-#define KIND_FLOAT "The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. "
+#define KIND_FLOAT                                                                                                     \
+    "The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. "
 #define KIND_ROUND "The result has the shape and the dtype of input; floats and ints. "
 #define KIND_BITS "The result has the shape and the dtype of input; ints and bool. "
 #define KIND_TEST "The result is bool and has the shape of input; every dtype. "
 #define KIND_FTEST KIND_TEST
 
-#define IN_PLACE_DOC(name, signature, doc) #name "_($self" signature ")\n--\n\n" doc "\n\nIn place: self keeps device, dtype and shape, and is returned. "
+#define IN_PLACE_DOC(name, signature, doc)                                                                             \
+#name "_($self" signature ")\n--\n\n" doc "\n\nIn place: self keeps device, dtype and shape, and is returned. "
 #define IN_PLACE_ARITH(name, signature, doc) IN_PLACE_DOC(name, signature, doc) KIND_ARITH
 #define IN_PLACE_FLOAT(name, signature, doc) IN_PLACE_DOC(name, signature, doc) "Floats only."
 #define IN_PLACE_ROUND(name, signature, doc) IN_PLACE_DOC(name, signature, doc) KIND_ROUND
@@ -243,14 +269,17 @@ py_clamp_(PY_PARAMS)
 #define FLAGS METH_FASTCALL | METH_KEYWORDS
 #define DOC(doc, text) (sizeof(doc) == 1 ? "" : (text))
 #define CLAMP_DOC                                                                                                      \
-    "Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.\n\n"      \
-    "The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,\n"   \
+    "Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.\n\n"       \
+    "The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when "   \
+    "both are None,\n"                                                                                                 \
     "DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool."
-#define GELU_DOC "x times the normal distribution's cumulative function; approximate is \"none\" or \"tanh\".\n\n" KIND_FLOAT RAISES
+#define GELU_DOC                                                                                                       \
+    "x times the normal distribution's cumulative function; approximate is \"none\" or \"tanh\".\n\n" KIND_FLOAT RAISES
 
 PyMethodDef py_unary_functions[] = {
 #define DT_UNARY(name, kind, i, f, params, doc)                                                                        \
-    {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "(input" SIGNATURE params ", *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
+    {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
+     DOC(doc, #name "(input" SIGNATURE params ", *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
 #include "../core/elementwise.def"
 #undef DT_UNARY
     PY_OP(gelu, "input, *, approximate='none', out=None", GELU_DOC),
@@ -260,12 +289,14 @@ PyMethodDef py_unary_functions[] = {
 
 PyMethodDef py_unary_methods[] = {
 #define DT_UNARY(name, kind, i, f, params, doc)                                                                        \
-    {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "($self" SIGNATURE params ")\n--\n\n" doc "\n\n" KIND_##kind RAISES)},  \
-    {#name "_", PY_CAST(py_##name##_), FLAGS, DOC(doc, IN_PLACE_##kind(name, SIGNATURE params, doc))},
+    {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
+     DOC(doc, #name "($self" SIGNATURE params ")\n--\n\n" doc "\n\n" KIND_##kind RAISES)},                             \
+        {#name "_", PY_CAST(py_##name##_), FLAGS, DOC(doc, IN_PLACE_##kind(name, SIGNATURE params, doc))},
 #include "../core/elementwise.def"
 #undef DT_UNARY
     PY_OP(gelu, "$self, *, approximate='none'", GELU_DOC),
     PY_OP(clamp, "$self, min=None, max=None", CLAMP_DOC),
-    PY_OP(clamp_, "$self, min=None, max=None", CLAMP_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
+    PY_OP(clamp_, "$self, min=None, max=None",
+          CLAMP_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
     PY_END,
 };

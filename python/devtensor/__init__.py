@@ -21,6 +21,7 @@ from devtensor._errors import (
     TransferForbiddenError,
 )
 from devtensor._version import __version__ as __version__
+
 from devtensor import cuda, testing  # isort: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -45,7 +46,9 @@ class _GradMode:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         return None
 
 

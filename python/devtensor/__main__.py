@@ -38,7 +38,7 @@ def _cuda() -> str:
     try:
         count = dt._C._cuda_device_count()
     except Exception as error:
-        return f"not available: {error}\n{_advice()}"
+        return f"{str(error).splitlines()[0]}\n{_advice()}"
     kind = "simulated" if dt.cuda.is_simulated() else "real"
     lines = [f"{count} {kind} device{'s' if count != 1 else ''}"]
     for i in range(count):

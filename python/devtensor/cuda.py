@@ -58,7 +58,9 @@ class device:
         set_device(self.idx)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.prev_idx != current_device():
             set_device(self.prev_idx)
 

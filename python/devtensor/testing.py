@@ -31,7 +31,12 @@ def devices() -> list[str]:
 
 
 def make_array(
-    *shape: int, dtype: Any = None, device: Any = None, low: float | None = None, high: float | None = None, seed: int = 0
+    *shape: int,
+    dtype: Any = None,
+    device: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    seed: int = 0,
 ) -> _C.DeviceArray:
     """Random numbers of any dtype in [low, high); the same for the same seed, on every device.
 
@@ -51,12 +56,19 @@ def make_array(
 
 
 def assert_close(
-    actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
-    check_device: bool = True, check_dtype: bool = True, msg: str | None = None,
+    actual: Any,
+    expected: Any,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    msg: str | None = None,
 ) -> None:
     """Raise AssertionError unless shape, dtype, device and values agree.
 
-    Each of the two may also be a NumPy array, a number or a list. The tolerances follow the dtype; both or none are given.
+    Each of the two may also be a NumPy array, a number or a list. Tolerances follow the dtype; both or none are given.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("rtol and atol are given together or not at all")
@@ -67,8 +79,13 @@ def assert_close(
 
 
 def _difference(
-    a: _C.DeviceArray, b: _C.DeviceArray, rtol: float | None, atol: float | None, equal_nan: bool,
-    check_device: bool, check_dtype: bool,
+    a: _C.DeviceArray,
+    b: _C.DeviceArray,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    check_device: bool,
+    check_dtype: bool,
 ) -> str | None:
     if a.shape != b.shape:
         return f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}."
