@@ -26,8 +26,8 @@ def random_bits(seed: int, counter: int) -> int:
 
 
 def rand(seed: int, offset: int, n: int, dtype: str) -> Array:
-    """Uniform numbers in [0, 1): 53 bits for float64, 24 for the others."""
-    width = 53 if dtype == "float64" else 24
+    """Uniform numbers in [0, 1) with as many bits as the significand of the dtype has."""
+    width = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
     bits = [random_bits(seed, offset + i) >> (64 - width) for i in range(n)]
     return round_float(np.array(bits, dtype=np.float64) * 2.0**-width, dtype)
 

@@ -128,9 +128,9 @@ REFUSED: dict[str, tuple[Any, type[BaseException], str]] = {
     "negative strides": (np.arange(4.0)[::-1], ValueError, "negative"),
     "byte-swapped": (np.arange(4.0).astype(">f8"), (ValueError), "byte order"),
     "object": (np.array([1, "a", None], dtype=object), TypeError, "object"),
-    "string": (np.array(["a"]), TypeError, "U1"),
+    "string": (np.array(["a"]), TypeError, "str"),
     "complex": (np.zeros(2, dtype=complex), TypeError, "complex"),
-    "structured": (np.zeros(2, dtype=[("a", "f4"), ("b", "f4")]), TypeError, "dtype"),
+    "structured": (np.zeros(2, dtype=[("a", "f4"), ("b", "f4")]), TypeError, "void"),
     "uint16": (np.zeros(2, dtype=np.uint16), TypeError, "uint16"),
     "datetime": (np.zeros(2, dtype="M8[s]"), TypeError, "datetime"),
     "misaligned": (
@@ -245,7 +245,7 @@ def test_device_memory_is_not_host_memory(access: Any, cuda: str) -> None:
         access(x)
     assert isinstance(caught.value, RuntimeError)
     assert isinstance(caught.value, TypeError)
-    assert cuda in str(caught.value) or "numpy.ndarray" in str(caught.value)
+    assert cuda in str(caught.value) or "numpy" in str(caught.value)
     assert dt._C.counters()["transfers"] == before
 
 

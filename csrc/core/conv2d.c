@@ -70,7 +70,8 @@ output_size(int64_t size, int64_t kernel, dt_padding_mode mode, int64_t padding,
         return fail_overflow("padding", padding, err);
     }
     *out = *padded < *reach ? -1 : (*padded - *reach) / p->stride[i] + 1;
-    if (*out == 1) { /* a step that is never taken: the shortest one that leaves the image, so that no backend overflows */
+    if (*out ==
+        1) { /* a step that is never taken: the shortest one that leaves the image, so that no backend overflows */
         p->stride[i] = *padded - *reach + 1;
     }
     p->dilation[i] = kernel == 1 ? 1 : p->dilation[i];

@@ -37,17 +37,17 @@
 
 typedef enum {
     DT_OK = 0,
-    DT_EDEVICE,     /* DeviceMismatchError */
-    DT_EDTYPE,      /* DTypeMismatchError */
-    DT_ESHAPE,      /* ShapeMismatchError */
-    DT_EVALUE,      /* RuntimeError: a parameter that no operand explains */
-    DT_EINDEX,      /* IndexError */
-    DT_ENODEVICE,   /* DeviceNotAvailableError */
-    DT_EHOSTACCESS, /* HostAccessError */
-    DT_ENOMEM,      /* MemoryError: host memory */
-    DT_EOUTOFMEMORY,/* OutOfMemoryError: device memory */
-    DT_ECUDA,       /* CudaError */
-    DT_ENOTIMPL,    /* NotImplementedError */
+    DT_EDEVICE,      /* DeviceMismatchError */
+    DT_EDTYPE,       /* DTypeMismatchError */
+    DT_ESHAPE,       /* ShapeMismatchError */
+    DT_EVALUE,       /* RuntimeError: a parameter that no operand explains */
+    DT_EINDEX,       /* IndexError */
+    DT_ENODEVICE,    /* DeviceNotAvailableError */
+    DT_EHOSTACCESS,  /* HostAccessError */
+    DT_ENOMEM,       /* MemoryError: host memory */
+    DT_EOUTOFMEMORY, /* OutOfMemoryError: device memory */
+    DT_ECUDA,        /* CudaError */
+    DT_ENOTIMPL,     /* NotImplementedError */
 } dt_status;
 
 typedef enum { DT_CPU = 1, DT_CUDA = 2 } dt_device_type; /* DLPack's codes */
@@ -68,8 +68,8 @@ typedef struct {
 
 typedef struct {
     dt_status status;
-    const char *code; /* stable, such as "device-mismatch" */
-    const char *op;   /* the public name */
+    const char *code;       /* stable, such as "device-mismatch" */
+    const char *op;         /* the public name */
     int noperands, culprit; /* culprit: index into operands, or -1 */
     dt_operand operands[DT_MAX_OPERANDS];
     /* DT_ECUDA and DT_EOUTOFMEMORY */
@@ -88,7 +88,8 @@ typedef struct {
     } while (0)
 
 /* Returns status, after writing the printf-formatted message; code names the kind. */
-dt_status dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...) DT_PRINTF(5, 6);
+dt_status dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...)
+    DT_PRINTF(5, 6);
 dt_status dt_fail_nomem(dt_error *err, size_t nbytes);
 
 /* ---------------------------------------------------------------- dtypes: dtype.c */
@@ -151,6 +152,10 @@ void *dt_malloc(size_t nbytes);
 void *dt_calloc(size_t count, size_t size);
 void *dt_malloc_aligned(size_t nbytes); /* 64-byte aligned */
 void dt_free(void *p);
+/* A block of DT_SMALL_BLOCK bytes, of the kind that every op needs; each thread keeps a few of them. */
+#define DT_SMALL_BLOCK 144
+void *dt_block_new(void);
+void dt_block_free(void *p);
 /* The n-th call from now fails (0: the next one), and all after it when sticky; n < 0 disarms. */
 void dt_fail_allocations(int64_t n, bool sticky);
 /* Number of allocations asked for so far, and of blocks alive. */
@@ -158,12 +163,12 @@ int64_t dt_allocation_count(void);
 int64_t dt_live_blocks(void);
 
 #define DT_COUNTERS(X)                                                                                                 \
-    X(allocations)    /* device and large host blocks asked of a backend */                                           \
-    X(transfers)      /* copies between devices that carry bytes */                                                    \
+    X(allocations) /* device and large host blocks asked of a backend */                                               \
+    X(transfers)   /* copies between devices that carry bytes */                                                       \
     X(bytes_to_device)                                                                                                 \
     X(bytes_to_host)                                                                                                   \
     X(bytes_between_devices)                                                                                           \
-    X(launches)       /* kernels and library calls sent to a device */                                                 \
+    X(launches) /* kernels and library calls sent to a device */                                                       \
     X(synchronizations)
 
 typedef struct {
@@ -220,10 +225,10 @@ typedef struct dt_storage {
     dt_device device;
     unsigned flags;
     size_t nbytes;
-    void *data; /* device address: host code reads it only on cpu */
-    void *owner; /* foreign or pinned memory: what keeps it alive */
+    void *data;                                     /* device address: host code reads it only on cpu */
+    void *owner;                                    /* foreign or pinned memory: what keeps it alive */
     void (*release_owner)(void *owner, void *data); /* NULL: backend->free */
-    void *private; /* the backend's */
+    void *private;                                  /* the backend's */
 } dt_storage;
 
 /* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */
@@ -309,9 +314,11 @@ void dt_array_set_contiguous(dt_array *a);
 
 /* Checks a shape: rank, signs, number of bytes. */
 dt_status dt_shape_check(const char *op, int ndim, const int64_t *shape, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
-dt_status dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out,
+                   dt_error *err) DT_MUST_CHECK;
 /* Like dt_empty, with the strides of like where that is dense, else contiguous (PyTorch's preserve_format). */
-dt_status dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out,
+                        dt_error *err) DT_MUST_CHECK;
 dt_status dt_empty_pinned(const dt_array *like, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* A view of all of storage's elements with these strides (elements); the caller has checked the bounds. */
 dt_status dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int ndim, const int64_t *shape,
@@ -320,23 +327,35 @@ dt_status dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int
 void dt_immediate(const dt_scalar *value, dt_dtype dtype, dt_array *out);
 
 /* Views share the storage. Negative dims count from the end; dims are checked (DT_EINDEX). */
-dt_status dt_view_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK; /* fails where a copy would be needed */
-dt_status dt_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK; /* copies where needed */
-dt_status dt_flatten(const char *op, const dt_array *x, int64_t start_dim, int64_t end_dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_unflatten(const char *op, const dt_array *x, int64_t dim, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_permute(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_transpose(const char *op, const dt_array *x, int64_t dim0, int64_t dim1, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_movedim(const char *op, const dt_array *x, int n, const int64_t *source, const int64_t *destination, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_view_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out,
+                          dt_error *err) DT_MUST_CHECK; /* fails where a copy would be needed */
+dt_status dt_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out,
+                     dt_error *err) DT_MUST_CHECK; /* copies where needed */
+dt_status dt_flatten(const char *op, const dt_array *x, int64_t start_dim, int64_t end_dim, dt_array *out,
+                     dt_error *err) DT_MUST_CHECK;
+dt_status dt_unflatten(const char *op, const dt_array *x, int64_t dim, int ndim, const int64_t *shape, dt_array *out,
+                       dt_error *err) DT_MUST_CHECK;
+dt_status dt_permute(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out,
+                     dt_error *err) DT_MUST_CHECK;
+dt_status dt_transpose(const char *op, const dt_array *x, int64_t dim0, int64_t dim1, dt_array *out,
+                       dt_error *err) DT_MUST_CHECK;
+dt_status dt_movedim(const char *op, const dt_array *x, int n, const int64_t *source, const int64_t *destination,
+                     dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* ndims 0: every dimension of size 1 */
-dt_status dt_squeeze(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_squeeze(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out,
+                     dt_error *err) DT_MUST_CHECK;
 dt_status dt_unsqueeze(const char *op, const dt_array *x, int64_t dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* -1 keeps a size */
-dt_status dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_narrow(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t length, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out,
+                    dt_error *err) DT_MUST_CHECK;
+dt_status dt_narrow(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t length, dt_array *out,
+                    dt_error *err) DT_MUST_CHECK;
 /* Python's slice, already clipped by the caller: length elements from start, step > 0 */
-dt_status dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t step, int64_t length, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t step, int64_t length,
+                   dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Drops dim; index may be negative */
-dt_status dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_array *out,
+                    dt_error *err) DT_MUST_CHECK;
 dt_status dt_diagonal(const char *op, const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK; /* of a matrix */
 
 /* ---------------------------------------------------------------- walks: walk.h, walk.c */
@@ -359,7 +378,11 @@ typedef enum {
     DT_NBINARY
 } dt_binary_op;
 
-typedef enum { DT_TERNARY_where, DT_TERNARY_lerp, DT_NTERNARY } dt_ternary_op; /* where: a is the bool condition; lerp: a + c * (b - a) */
+typedef enum {
+    DT_TERNARY_where,
+    DT_TERNARY_lerp,
+    DT_NTERNARY
+} dt_ternary_op; /* where: a is the bool condition; lerp: a + c * (b - a) */
 
 typedef enum {
 #define DT_REDUCE(name, ...) DT_REDUCE_##name,
@@ -368,8 +391,22 @@ typedef enum {
     DT_NREDUCE
 } dt_reduce_op;
 
-typedef enum { DT_KIND_ARITH, DT_KIND_FLOAT, DT_KIND_ROUND, DT_KIND_BITS, DT_KIND_TEST, DT_KIND_FTEST, DT_KIND_COMPARE } dt_elementwise_kind;
-typedef enum { DT_REDUCE_KIND_SUM, DT_REDUCE_KIND_FLOAT, DT_REDUCE_KIND_SAME, DT_REDUCE_KIND_ARG, DT_REDUCE_KIND_TEST } dt_reduce_kind;
+typedef enum {
+    DT_KIND_ARITH,
+    DT_KIND_FLOAT,
+    DT_KIND_ROUND,
+    DT_KIND_BITS,
+    DT_KIND_TEST,
+    DT_KIND_FTEST,
+    DT_KIND_COMPARE
+} dt_elementwise_kind;
+typedef enum {
+    DT_REDUCE_KIND_SUM,
+    DT_REDUCE_KIND_FLOAT,
+    DT_REDUCE_KIND_SAME,
+    DT_REDUCE_KIND_ARG,
+    DT_REDUCE_KIND_TEST
+} dt_reduce_kind;
 
 extern const char *const dt_unary_names[DT_NUNARY];
 extern const char *const dt_binary_names[DT_NBINARY];
@@ -401,7 +438,8 @@ typedef struct {
 typedef enum { DT_RANDOM_UNIFORM, DT_RANDOM_NORMAL, DT_RANDOM_INTEGERS, DT_RANDOM_PERMUTATION } dt_random_kind;
 
 /* Philox4x32-10 (Salmon et al. 2011): element i of the result is a function of (seed, offset + i) alone, the same on
- * every device (philox.h). a, b: [a, b) for uniform, mean and deviation for normal; low, high: [low, high) for integers. */
+ * every device (philox.h). a, b: [a, b) for uniform, mean and deviation for normal; low, high: [low, high) for
+ * integers. */
 typedef struct {
     dt_random_kind kind;
     uint64_t seed, offset;
@@ -420,7 +458,8 @@ typedef struct dt_backend {
 
 /* ---------------------------------------------------------------- checks: check.c (every sentence about a mismatch) */
 
-/* All operands (absent ones skipped, immediates too) on one device; the same dtype. Hot: two compares when all is well. */
+/* All operands (absent ones skipped, immediates too) on one device; the same dtype. Hot: two compares when all is well.
+ */
 dt_status dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
 
@@ -428,11 +467,13 @@ dt_status dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_er
 
 /* copy.c */
 /* dst device and dtype; same value (a new handle) when nothing changes and force_copy is false. */
-dt_status dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bool force_copy, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bool force_copy, dt_array *out,
+                dt_error *err) DT_MUST_CHECK;
 dt_status dt_clone(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op names the caller. */
-dt_status dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking, dt_error *err) DT_MUST_CHECK;
+dt_status dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking,
+                       dt_error *err) DT_MUST_CHECK;
 dt_status dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err) DT_MUST_CHECK;
 dt_status dt_pin(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* One element to a Python number; a transfer when on a device. */
@@ -441,11 +482,16 @@ dt_status dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *ou
 dt_status dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* create.c */
-dt_status dt_full(const char *op, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, const dt_scalar *value, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_scalar *end, const dt_scalar *step, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t steps, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array *out, dt_error *err) DT_MUST_CHECK; /* tril, triu */
+dt_status dt_full(const char *op, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape,
+                  const dt_scalar *value, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_scalar *end,
+                    const dt_scalar *step, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t steps, dt_array *out,
+                      dt_error *err) DT_MUST_CHECK;
+dt_status dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array *out,
+                 dt_error *err) DT_MUST_CHECK;
+dt_status dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array *out,
+                 dt_error *err) DT_MUST_CHECK; /* tril, triu */
 
 /* random.c: the generator that ops draw from when none is given is dt_default_generator. */
 typedef struct {
@@ -454,22 +500,30 @@ typedef struct {
 extern dt_generator dt_default_generator;
 void dt_seed(dt_generator *generator, uint64_t seed);
 /* params: kind and its numbers; seed and offset are taken from the generator, which moves on. */
-dt_status dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_random_params params, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim,
+                    const int64_t *shape, dt_random_params params, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* elementwise.c: in_place: out is the first operand (x += y): its device, dtype and shape stay. An operand of dtype_of
  * a Python scalar is given as an immediate by dt_immediate_operand; see there. */
-dt_status dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place,
+                   dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* One operand may be a Python number: a or b NULL and scalar given. */
-dt_status dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar, const dt_params *params, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
+                    const dt_params *params, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* condition, a, b; a or b may be a number */
-dt_status dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa, const dt_scalar *sb, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa,
+                   const dt_scalar *sb, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out,
+                  dt_error *err) DT_MUST_CHECK;
 /* Shapes broadcast together; names are for the message. */
-dt_status dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape, dt_error *err) DT_MUST_CHECK;
+dt_status dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape,
+                              dt_error *err) DT_MUST_CHECK;
 
 /* reduce.c: ndims < 0: all dimensions. dtype < 0: the op's own. */
-dt_status dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim,
+                    int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out,
+                     dt_error *err) DT_MUST_CHECK;
 
 /* matmul.c: the public names check their own ranks; out= as everywhere. */
 dt_status dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;
@@ -478,15 +532,20 @@ dt_status dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_
 dt_status dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha, dt_array *out, dt_error *err) DT_MUST_CHECK; /* addmm, baddbmm */
-dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta,
+                   double alpha, dt_array *out, dt_error *err) DT_MUST_CHECK; /* addmm, baddbmm */
+dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_array *out,
+                    dt_error *err) DT_MUST_CHECK;
 
 /* conv2d.c, pool2d.c. padding_mode: explicit numbers in padding, or "same", or "valid". */
 typedef enum { DT_PADDING_NUMBERS, DT_PADDING_SAME, DT_PADDING_VALID } dt_padding_mode;
-dt_status dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2], dt_padding_mode mode, const int64_t padding[2],
-                    const int64_t dilation[2], int64_t groups, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
+                    dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
+                    dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* indices NULL: not wanted */
-dt_status dt_pool2d(const char *op, const dt_array *input, const dt_pool2d_params *params, bool ceil_mode, dt_array *out, dt_array *indices, dt_error *err) DT_MUST_CHECK;
-dt_status dt_adaptive_avg_pool2d(const dt_array *input, const int64_t output_size[2], dt_array *out, dt_error *err) DT_MUST_CHECK; /* -1 keeps a size */
+dt_status dt_pool2d(const char *op, const dt_array *input, const dt_pool2d_params *params, bool ceil_mode,
+                    dt_array *out, dt_array *indices, dt_error *err) DT_MUST_CHECK;
+dt_status dt_adaptive_avg_pool2d(const dt_array *input, const int64_t output_size[2], dt_array *out,
+                                 dt_error *err) DT_MUST_CHECK; /* -1 keeps a size */
 
 #endif

@@ -331,7 +331,8 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
     if (is_plain(kind, a, b, out)) {
         return binary_plain(op, params, a, b, gives_bool(kind) ? DT_BOOL : (dt_dtype)a->dtype, out, err);
     }
-    const dt_operand in[] = {{"input", a, -1}, {"other", b, -1}, {"out", out->storage && !in_place ? out : NULL, -1}};
+    const char *second = op == DT_BINARY_lerp_scalar ? "end" : "other";
+    const dt_operand in[] = {{"input", a, -1}, {second, b, -1}, {"out", out->storage && !in_place ? out : NULL, -1}};
     int ndim;
     int64_t shape[DT_MAX_NDIM];
     dt_dtype compute;

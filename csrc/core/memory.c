@@ -1,76 +1,226 @@
-/* memory.c: the one door to the host's allocator, and the process-wide counters. */
+/* memory.c: the one door to the host's allocator, and the process-wide counters.
+ *
+ * Each thread counts for itself, since a shared counter would cost more than the arithmetic of a small op, and keeps a
+ * few blocks of the size that every op needs. */
 #include "devtensor.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 dt_counter_set dt_counters;
 
-static atomic_int_fast64_t live_blocks, calls;
-static atomic_int_fast64_t fail_at = -1; /* index of the call that fails; < 0: none */
-static atomic_bool fail_sticky;
+#define MAX_SPARE 64
 
-void
-dt_fail_allocations(int64_t n, bool sticky)
+typedef struct spare {
+    struct spare *next;
+} spare;
+
+typedef struct heap {
+    atomic_int_fast64_t calls, live; /* written by the owner alone, so never by a locked instruction */
+    spare *spares;
+    int nspares;
+    bool known;
+    struct heap *next;
+} heap;
+
+static _Thread_local heap mine __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_exit;
+static bool has_key;
+static heap *heaps;
+static int64_t retired_calls, retired_live; /* of threads that are gone */
+
+static atomic_bool armed, sticky_failure;
+static atomic_int_fast64_t left;
+
+static int64_t
+get(const atomic_int_fast64_t *counter)
 {
-    fail_sticky = sticky;
-    fail_at = n < 0 ? -1 : calls + n;
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static inline void
+bump(atomic_int_fast64_t *counter, int64_t n)
+{
+    atomic_store_explicit(counter, get(counter) + n, memory_order_relaxed);
+}
+
+/* The thread ends: its counts are kept, its blocks go back. */
+static void
+heap_leave(void *p)
+{
+    heap *own = p;
+    pthread_mutex_lock(&lock);
+    for (heap **at = &heaps; *at != NULL; at = &(*at)->next) {
+        if (*at == own) {
+            *at = own->next;
+            break;
+        }
+    }
+    retired_calls += get(&own->calls);
+    retired_live += get(&own->live);
+    pthread_mutex_unlock(&lock);
+    while (own->spares != NULL) {
+        spare *first = own->spares;
+        own->spares = first->next;
+        free(first);
+    }
+    own->calls = own->live = 0;
+    own->nspares = 0;
+    own->known = false;
+}
+
+static void
+take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void
+give_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+make_key(void)
+{
+    has_key = pthread_key_create(&at_exit, heap_leave) == 0;
+    (void)pthread_atfork(take_lock, give_lock, give_lock); /* no fork while another thread is inside */
+}
+
+static void
+heap_join(void)
+{
+    pthread_once(&once, make_key);
+    if (has_key && pthread_setspecific(at_exit, &mine) == 0) {
+        pthread_mutex_lock(&lock);
+        mine.next = heaps;
+        heaps = &mine;
+        pthread_mutex_unlock(&lock);
+        mine.known = true;
+    }
+}
+
+static int64_t
+total(int64_t retired, size_t counter)
+{
+    pthread_mutex_lock(&lock);
+    for (const heap *h = heaps; h != NULL; h = h->next) {
+        retired += get((const atomic_int_fast64_t *)(const void *)((const char *)h + counter));
+    }
+    pthread_mutex_unlock(&lock);
+    return retired;
 }
 
 int64_t
 dt_allocation_count(void)
 {
-    return calls;
+    return total(retired_calls, offsetof(heap, calls));
 }
 
 int64_t
 dt_live_blocks(void)
 {
-    return live_blocks;
+    return total(retired_live, offsetof(heap, live));
+}
+
+void
+dt_fail_allocations(int64_t n, bool sticky)
+{
+    atomic_store(&armed, false);
+    atomic_store(&sticky_failure, sticky);
+    atomic_store(&left, n);
+    atomic_store(&armed, n >= 0);
 }
 
 static bool
-should_fail(void)
+planned_failure(void)
 {
-    int64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    int64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
-    return DT_UNLIKELY(at >= 0) && (call == at || (fail_sticky && call > at));
+    int64_t n = atomic_fetch_sub(&left, 1);
+    return n == 0 || (n < 0 && atomic_load(&sticky_failure));
 }
 
-static void *
+/* Every request passes here; false: it fails. */
+static inline bool
+request(void)
+{
+    if (DT_UNLIKELY(!mine.known)) {
+        heap_join();
+    }
+    bump(&mine.calls, 1);
+    return !(DT_UNLIKELY(atomic_load_explicit(&armed, memory_order_relaxed)) && planned_failure());
+}
+
+static inline void *
 counted(void *p)
 {
-    if (p != NULL) {
-        atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
-    }
+    bump(&mine.live, p != NULL);
     return p;
 }
 
 void *
 dt_malloc(size_t nbytes)
 {
-    return should_fail() ? NULL : counted(malloc(nbytes ? nbytes : 1));
+    return request() ? counted(malloc(nbytes ? nbytes : 1)) : NULL;
 }
 
 void *
 dt_calloc(size_t count, size_t size)
 {
-    return should_fail() ? NULL : counted(calloc(count ? count : 1, size ? size : 1));
+    return request() ? counted(calloc(count ? count : 1, size ? size : 1)) : NULL;
 }
 
 void *
 dt_malloc_aligned(size_t nbytes)
 {
-    if (nbytes > SIZE_MAX - 64 || should_fail()) {
-        return NULL;
-    }
-    return counted(aligned_alloc(64, (nbytes + 64) & ~(size_t)63));
+    return nbytes <= SIZE_MAX - 64 && request() ? counted(aligned_alloc(64, (nbytes + 64) & ~(size_t)63)) : NULL;
 }
 
 void
 dt_free(void *p)
 {
     if (p != NULL) {
-        atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
+        if (DT_UNLIKELY(!mine.known)) {
+            heap_join();
+        }
+        bump(&mine.live, -1);
         free(p);
     }
+}
+
+void *
+dt_block_new(void)
+{
+    if (!request()) {
+        return NULL;
+    }
+    spare *first = mine.spares;
+    if (first == NULL) {
+        return counted(malloc(DT_SMALL_BLOCK));
+    }
+    mine.spares = first->next;
+    mine.nspares--;
+    return counted(first);
+}
+
+void
+dt_block_free(void *p)
+{
+#if !defined(__SANITIZE_ADDRESS__) /* which shall see a use after free */
+    if (DT_UNLIKELY(!mine.known)) {
+        heap_join();
+    }
+    if (mine.known && mine.nspares < MAX_SPARE) {
+        spare *block = p;
+        block->next = mine.spares;
+        mine.spares = block;
+        mine.nspares++;
+        bump(&mine.live, -1);
+        return;
+    }
+#endif
+    dt_free(p);
 }

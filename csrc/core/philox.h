@@ -44,19 +44,18 @@ dt_random_bits(uint64_t seed, uint64_t counter)
     return (uint64_t)b.word[1] << 32 | b.word[0];
 }
 
-/* [0, 1), a multiple of 2**-53 */
+/* [0, 1), a multiple of 2**-digits: with the digits of a dtype's significand it is exact there, and never rounds up to
+ * 1. */
 DT_INLINE double
-dt_random_unit(uint64_t seed, uint64_t counter)
+dt_random_unit(uint64_t seed, uint64_t counter, int digits)
 {
-    return (double)(dt_random_bits(seed, counter) >> 11) * 1.1102230246251565e-16;
+    return (double)(dt_random_bits(seed, counter) >> (64 - digits)) / (double)((uint64_t)1 << digits);
 }
 
-/* [0, 1), a multiple of 2**-24: exact in float32, never rounds up to 1 */
-DT_INLINE double
-dt_random_unit24(uint64_t seed, uint64_t counter)
-{
-    return (double)(dt_random_bits(seed, counter) >> 40) * 5.9604644775390625e-8;
-}
+#define DT_DIGITS_float16 11
+#define DT_DIGITS_bfloat16 8
+#define DT_DIGITS_float32 24
+#define DT_DIGITS_float64 53
 
 /* [low, high), bias below 2**-32 for ranges below 2**32 (the high word of a product; Lemire 2019) */
 DT_INLINE int64_t

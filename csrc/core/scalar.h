@@ -192,43 +192,140 @@ dt_f64_to_range(double d, double low, double high)
 /* ---------------------------------------------------------------- the cast rule: dt_cast_SOURCE_TARGET */
 
 #define DT_CASTS_FROM_INT(S, source)                                                                                   \
-    DT_INLINE uint8_t dt_cast_##source##_bool(S x) { return x != 0; }                                                  \
-    DT_INLINE uint8_t dt_cast_##source##_uint8(S x) { return (uint8_t)x; }                                             \
-    DT_INLINE int8_t dt_cast_##source##_int8(S x) { return (int8_t)x; }                                                \
-    DT_INLINE int16_t dt_cast_##source##_int16(S x) { return (int16_t)x; }                                             \
-    DT_INLINE int32_t dt_cast_##source##_int32(S x) { return (int32_t)x; }                                             \
-    DT_INLINE int64_t dt_cast_##source##_int64(S x) { return (int64_t)x; }                                             \
-    DT_INLINE dt_float16 dt_cast_##source##_float16(S x) { return dt_f32_to_f16(dt_i64_to_f32_odd((int64_t)x)); }      \
-    DT_INLINE dt_bfloat16 dt_cast_##source##_bfloat16(S x) { return dt_f32_to_bf16(dt_i64_to_f32_odd((int64_t)x)); }   \
-    DT_INLINE float dt_cast_##source##_float32(S x) { return (float)x; }                                               \
-    DT_INLINE double dt_cast_##source##_float64(S x) { return (double)x; }
+    DT_INLINE uint8_t dt_cast_##source##_bool(S x)                                                                     \
+    {                                                                                                                  \
+        return x != 0;                                                                                                 \
+    }                                                                                                                  \
+    DT_INLINE uint8_t dt_cast_##source##_uint8(S x)                                                                    \
+    {                                                                                                                  \
+        return (uint8_t)x;                                                                                             \
+    }                                                                                                                  \
+    DT_INLINE int8_t dt_cast_##source##_int8(S x)                                                                      \
+    {                                                                                                                  \
+        return (int8_t)x;                                                                                              \
+    }                                                                                                                  \
+    DT_INLINE int16_t dt_cast_##source##_int16(S x)                                                                    \
+    {                                                                                                                  \
+        return (int16_t)x;                                                                                             \
+    }                                                                                                                  \
+    DT_INLINE int32_t dt_cast_##source##_int32(S x)                                                                    \
+    {                                                                                                                  \
+        return (int32_t)x;                                                                                             \
+    }                                                                                                                  \
+    DT_INLINE int64_t dt_cast_##source##_int64(S x)                                                                    \
+    {                                                                                                                  \
+        return (int64_t)x;                                                                                             \
+    }                                                                                                                  \
+    DT_INLINE dt_float16 dt_cast_##source##_float16(S x)                                                               \
+    {                                                                                                                  \
+        return dt_f32_to_f16(dt_i64_to_f32_odd((int64_t)x));                                                           \
+    }                                                                                                                  \
+    DT_INLINE dt_bfloat16 dt_cast_##source##_bfloat16(S x)                                                             \
+    {                                                                                                                  \
+        return dt_f32_to_bf16(dt_i64_to_f32_odd((int64_t)x));                                                          \
+    }                                                                                                                  \
+    DT_INLINE float dt_cast_##source##_float32(S x)                                                                    \
+    {                                                                                                                  \
+        return (float)x;                                                                                               \
+    }                                                                                                                  \
+    DT_INLINE double dt_cast_##source##_float64(S x)                                                                   \
+    {                                                                                                                  \
+        return (double)x;                                                                                              \
+    }
 
 /* as64: the value as a double, exactly */
 #define DT_CASTS_FROM_FLOAT(S, source, as64)                                                                           \
-    DT_INLINE uint8_t dt_cast_##source##_bool(S x) { return as64(x) != 0; }                                            \
-    DT_INLINE uint8_t dt_cast_##source##_uint8(S x) { return (uint8_t)dt_f64_to_range(as64(x), 0, 255); }              \
-    DT_INLINE int8_t dt_cast_##source##_int8(S x) { return (int8_t)dt_f64_to_range(as64(x), -128, 127); }              \
-    DT_INLINE int16_t dt_cast_##source##_int16(S x) { return (int16_t)dt_f64_to_range(as64(x), -32768, 32767); }       \
+    DT_INLINE uint8_t dt_cast_##source##_bool(S x)                                                                     \
+    {                                                                                                                  \
+        return as64(x) != 0;                                                                                           \
+    }                                                                                                                  \
+    DT_INLINE uint8_t dt_cast_##source##_uint8(S x)                                                                    \
+    {                                                                                                                  \
+        return (uint8_t)dt_f64_to_range(as64(x), 0, 255);                                                              \
+    }                                                                                                                  \
+    DT_INLINE int8_t dt_cast_##source##_int8(S x)                                                                      \
+    {                                                                                                                  \
+        return (int8_t)dt_f64_to_range(as64(x), -128, 127);                                                            \
+    }                                                                                                                  \
+    DT_INLINE int16_t dt_cast_##source##_int16(S x)                                                                    \
+    {                                                                                                                  \
+        return (int16_t)dt_f64_to_range(as64(x), -32768, 32767);                                                       \
+    }                                                                                                                  \
     DT_INLINE int32_t dt_cast_##source##_int32(S x)                                                                    \
     {                                                                                                                  \
         return (int32_t)dt_f64_to_range(as64(x), -2147483648.0, 2147483647.0);                                         \
     }                                                                                                                  \
-    DT_INLINE int64_t dt_cast_##source##_int64(S x) { return dt_f64_to_i64(as64(x)); }
+    DT_INLINE int64_t dt_cast_##source##_int64(S x)                                                                    \
+    {                                                                                                                  \
+        return dt_f64_to_i64(as64(x));                                                                                 \
+    }
 
-DT_INLINE double dt_f16_to_f64(dt_float16 h) { return dt_f32_to_f64(dt_f16_to_f32(h)); }
-DT_INLINE double dt_bf16_to_f64(dt_bfloat16 b) { return dt_f32_to_f64(dt_bf16_to_f32(b)); }
-DT_INLINE double dt_f64_to_f64(double d) { return d; }
+DT_INLINE double
+dt_f16_to_f64(dt_float16 h)
+{
+    return dt_f32_to_f64(dt_f16_to_f32(h));
+}
+DT_INLINE double
+dt_bf16_to_f64(dt_bfloat16 b)
+{
+    return dt_f32_to_f64(dt_bf16_to_f32(b));
+}
+DT_INLINE double
+dt_f64_to_f64(double d)
+{
+    return d;
+}
 
-DT_INLINE uint8_t dt_cast_bool_bool(uint8_t x) { return x != 0; }
-DT_INLINE uint8_t dt_cast_bool_uint8(uint8_t x) { return x != 0; }
-DT_INLINE int8_t dt_cast_bool_int8(uint8_t x) { return x != 0; }
-DT_INLINE int16_t dt_cast_bool_int16(uint8_t x) { return x != 0; }
-DT_INLINE int32_t dt_cast_bool_int32(uint8_t x) { return x != 0; }
-DT_INLINE int64_t dt_cast_bool_int64(uint8_t x) { return x != 0; }
-DT_INLINE dt_float16 dt_cast_bool_float16(uint8_t x) { return dt_f32_to_f16(x != 0 ? 1.0f : 0.0f); }
-DT_INLINE dt_bfloat16 dt_cast_bool_bfloat16(uint8_t x) { return dt_f32_to_bf16(x != 0 ? 1.0f : 0.0f); }
-DT_INLINE float dt_cast_bool_float32(uint8_t x) { return x != 0 ? 1.0f : 0.0f; }
-DT_INLINE double dt_cast_bool_float64(uint8_t x) { return x != 0 ? 1.0 : 0.0; }
+DT_INLINE uint8_t
+dt_cast_bool_bool(uint8_t x)
+{
+    return x != 0;
+}
+DT_INLINE uint8_t
+dt_cast_bool_uint8(uint8_t x)
+{
+    return x != 0;
+}
+DT_INLINE int8_t
+dt_cast_bool_int8(uint8_t x)
+{
+    return x != 0;
+}
+DT_INLINE int16_t
+dt_cast_bool_int16(uint8_t x)
+{
+    return x != 0;
+}
+DT_INLINE int32_t
+dt_cast_bool_int32(uint8_t x)
+{
+    return x != 0;
+}
+DT_INLINE int64_t
+dt_cast_bool_int64(uint8_t x)
+{
+    return x != 0;
+}
+DT_INLINE dt_float16
+dt_cast_bool_float16(uint8_t x)
+{
+    return dt_f32_to_f16(x != 0 ? 1.0f : 0.0f);
+}
+DT_INLINE dt_bfloat16
+dt_cast_bool_bfloat16(uint8_t x)
+{
+    return dt_f32_to_bf16(x != 0 ? 1.0f : 0.0f);
+}
+DT_INLINE float
+dt_cast_bool_float32(uint8_t x)
+{
+    return x != 0 ? 1.0f : 0.0f;
+}
+DT_INLINE double
+dt_cast_bool_float64(uint8_t x)
+{
+    return x != 0 ? 1.0 : 0.0;
+}
 
 DT_CASTS_FROM_INT(uint8_t, uint8)
 DT_CASTS_FROM_INT(int8_t, int8)
@@ -241,22 +338,86 @@ DT_CASTS_FROM_FLOAT(float, float32, dt_f32_to_f64)
 DT_CASTS_FROM_FLOAT(double, float64, dt_f64_to_f64)
 
 /* float to float; the same dtype keeps its bits */
-DT_INLINE dt_float16 dt_cast_float16_float16(dt_float16 x) { return x; }
-DT_INLINE dt_bfloat16 dt_cast_float16_bfloat16(dt_float16 x) { return dt_f32_to_bf16(dt_f16_to_f32(x)); }
-DT_INLINE float dt_cast_float16_float32(dt_float16 x) { return dt_f16_to_f32(x); }
-DT_INLINE double dt_cast_float16_float64(dt_float16 x) { return dt_f16_to_f64(x); }
-DT_INLINE dt_float16 dt_cast_bfloat16_float16(dt_bfloat16 x) { return dt_f32_to_f16(dt_bf16_to_f32(x)); }
-DT_INLINE dt_bfloat16 dt_cast_bfloat16_bfloat16(dt_bfloat16 x) { return x; }
-DT_INLINE float dt_cast_bfloat16_float32(dt_bfloat16 x) { return dt_bf16_to_f32(x); }
-DT_INLINE double dt_cast_bfloat16_float64(dt_bfloat16 x) { return dt_bf16_to_f64(x); }
-DT_INLINE dt_float16 dt_cast_float32_float16(float x) { return dt_f32_to_f16(x); }
-DT_INLINE dt_bfloat16 dt_cast_float32_bfloat16(float x) { return dt_f32_to_bf16(x); }
-DT_INLINE float dt_cast_float32_float32(float x) { return x; }
-DT_INLINE double dt_cast_float32_float64(float x) { return dt_f32_to_f64(x); }
-DT_INLINE dt_float16 dt_cast_float64_float16(double x) { return dt_f32_to_f16(dt_f64_to_f32_odd(x)); }
-DT_INLINE dt_bfloat16 dt_cast_float64_bfloat16(double x) { return dt_f32_to_bf16(dt_f64_to_f32_odd(x)); }
-DT_INLINE float dt_cast_float64_float32(double x) { return dt_f64_to_f32(x); }
-DT_INLINE double dt_cast_float64_float64(double x) { return x; }
+DT_INLINE dt_float16
+dt_cast_float16_float16(dt_float16 x)
+{
+    return x;
+}
+DT_INLINE dt_bfloat16
+dt_cast_float16_bfloat16(dt_float16 x)
+{
+    return dt_f32_to_bf16(dt_f16_to_f32(x));
+}
+DT_INLINE float
+dt_cast_float16_float32(dt_float16 x)
+{
+    return dt_f16_to_f32(x);
+}
+DT_INLINE double
+dt_cast_float16_float64(dt_float16 x)
+{
+    return dt_f16_to_f64(x);
+}
+DT_INLINE dt_float16
+dt_cast_bfloat16_float16(dt_bfloat16 x)
+{
+    return dt_f32_to_f16(dt_bf16_to_f32(x));
+}
+DT_INLINE dt_bfloat16
+dt_cast_bfloat16_bfloat16(dt_bfloat16 x)
+{
+    return x;
+}
+DT_INLINE float
+dt_cast_bfloat16_float32(dt_bfloat16 x)
+{
+    return dt_bf16_to_f32(x);
+}
+DT_INLINE double
+dt_cast_bfloat16_float64(dt_bfloat16 x)
+{
+    return dt_bf16_to_f64(x);
+}
+DT_INLINE dt_float16
+dt_cast_float32_float16(float x)
+{
+    return dt_f32_to_f16(x);
+}
+DT_INLINE dt_bfloat16
+dt_cast_float32_bfloat16(float x)
+{
+    return dt_f32_to_bf16(x);
+}
+DT_INLINE float
+dt_cast_float32_float32(float x)
+{
+    return x;
+}
+DT_INLINE double
+dt_cast_float32_float64(float x)
+{
+    return dt_f32_to_f64(x);
+}
+DT_INLINE dt_float16
+dt_cast_float64_float16(double x)
+{
+    return dt_f32_to_f16(dt_f64_to_f32_odd(x));
+}
+DT_INLINE dt_bfloat16
+dt_cast_float64_bfloat16(double x)
+{
+    return dt_f32_to_bf16(dt_f64_to_f32_odd(x));
+}
+DT_INLINE float
+dt_cast_float64_float32(double x)
+{
+    return dt_f64_to_f32(x);
+}
+DT_INLINE double
+dt_cast_float64_float64(double x)
+{
+    return x;
+}
 
 /* ---------------------------------------------------------------- arithmetic of elementwise.def */
 

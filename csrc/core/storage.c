@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/* Blocks of the host this small live behind the header, in one allocation. */
-#define INLINE_BYTES 256
-
+/* A header, and behind it the elements of a small array on the host. */
 typedef struct {
     dt_storage storage;
-    _Alignas(16) unsigned char bytes[];
-} inline_storage;
+    _Alignas(16) unsigned char bytes[64];
+} block;
+
+_Static_assert(sizeof(block) <= DT_SMALL_BLOCK, "a storage fits a block");
 
 static void
 release_inline(void *owner, void *data)
@@ -37,20 +37,18 @@ dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
     const dt_backend *backend;
     DT_TRY(dt_backend_for(device, &backend, err));
-    bool small = device.type == DT_CPU && nbytes <= INLINE_BYTES;
-    size_t size = small ? sizeof(inline_storage) + nbytes : sizeof(dt_storage);
-    dt_storage *s = dt_malloc(size);
+    dt_storage *s = dt_block_new();
     if (s == NULL) {
-        return dt_fail_nomem(err, size);
+        return dt_fail_nomem(err, DT_SMALL_BLOCK);
     }
     storage_init(s, backend, device, nbytes);
-    if (small) {
-        s->data = ((inline_storage *)(void *)s)->bytes;
+    if (device.type == DT_CPU && nbytes <= sizeof(((block *)0)->bytes)) {
+        s->data = ((block *)(void *)s)->bytes;
         s->release_owner = release_inline;
     } else {
         dt_status rc = backend->alloc(s, err);
         if (rc != DT_OK) {
-            dt_free(s);
+            dt_block_free(s);
             return rc;
         }
         DT_COUNT(allocations, 1);
@@ -65,9 +63,9 @@ dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, voi
 {
     const dt_backend *backend;
     DT_TRY(dt_backend_for(device, &backend, err));
-    dt_storage *s = dt_malloc(sizeof(*s));
+    dt_storage *s = dt_block_new();
     if (s == NULL) {
-        return dt_fail_nomem(err, sizeof(*s));
+        return dt_fail_nomem(err, DT_SMALL_BLOCK);
     }
     storage_init(s, backend, device, nbytes);
     s->data = data;
@@ -85,15 +83,15 @@ dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
     const dt_backend *cpu, *cuda;
     DT_TRY(dt_backend_for((dt_device){DT_CPU, 0}, &cpu, err));
     DT_TRY(dt_backend_for((dt_device){DT_CUDA, dt_current_device()}, &cuda, err));
-    dt_storage *s = dt_malloc(sizeof(*s));
+    dt_storage *s = dt_block_new();
     if (s == NULL) {
-        return dt_fail_nomem(err, sizeof(*s));
+        return dt_fail_nomem(err, DT_SMALL_BLOCK);
     }
     storage_init(s, cpu, (dt_device){DT_CPU, 0}, nbytes);
     s->flags = DT_STORAGE_PINNED;
     dt_status rc = cuda->alloc_pinned(s, err);
     if (rc != DT_OK) {
-        dt_free(s);
+        dt_block_free(s);
         return rc;
     }
     DT_COUNT(allocations, 1);
@@ -104,7 +102,12 @@ dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
 void
 dt_storage_release(dt_storage *storage)
 {
-    if (storage == NULL || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
+    if (storage == NULL) {
+        return;
+    }
+    /* the only holder needs no locked instruction */
+    if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 &&
+        atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
     if (storage->release_owner != NULL) {
@@ -112,5 +115,5 @@ dt_storage_release(dt_storage *storage)
     } else {
         storage->backend->free(storage);
     }
-    dt_free(storage);
+    dt_block_free(storage);
 }

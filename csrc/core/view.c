@@ -177,7 +177,13 @@ dt_unflatten(const char *op, const dt_array *x, int64_t dim, int ndim, const int
     dt_array one = {
         .dtype = x->dtype, .ndim = 1, .storage = x->storage, .shape = {x->ndim ? x->shape[at] : 1}, .strides = {1}};
     int64_t resolved[DT_MAX_NDIM] = {0}, shape[DT_MAX_NDIM];
-    DT_TRY(resolve_shape(op, &one, ndim, sizes, resolved, err));
+    dt_status status = resolve_shape(op, &one, ndim, sizes, resolved, err);
+    if (status != DT_OK) {
+        if (err->noperands == 1) {
+            err->operands[0].array = x; /* one ends here */
+        }
+        return status;
+    }
     int n = 0;
     for (int d = 0; d < (x->ndim ? x->ndim : 1); d++) {
         if (d != at) {

@@ -66,7 +66,7 @@ clip(const struct cpu_conv *conv, const conv_run *run, const conv_tap *tap)
     if (row < 0 || row >= conv->height) {
         return (span){0, 0, 0};
     }
-    if (column < 0 || column + (end - 1) * conv->stride[1] >= conv->width) {
+    if (column < 0 || (end - 1) * conv->stride[1] >= conv->width - column) {
         begin = column < 0 ? CPU_CEIL_DIV(-column, conv->stride[1]) : 0;
         end = column >= conv->width ? 0 : CPU_MIN((conv->width - 1 - column) / conv->stride[1] + 1, end);
     }

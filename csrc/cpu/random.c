@@ -10,6 +10,11 @@ typedef struct {
     int64_t numel;
 } random_job;
 
+static const int digits[DT_NDTYPES] = {[DT_FLOAT16] = DT_DIGITS_float16,
+                                       [DT_BFLOAT16] = DT_DIGITS_bfloat16,
+                                       [DT_FLOAT32] = DT_DIGITS_float32,
+                                       [DT_FLOAT64] = DT_DIGITS_float64};
+
 static void
 draw_floats(const random_job *job, int64_t index, int64_t n, double *out)
 {
@@ -23,9 +28,7 @@ draw_floats(const random_job *job, int64_t index, int64_t n, double *out)
     }
     double range = DT_ADD(p->b, -p->a);
     for (int64_t i = 0; i < n; i++) {
-        uint64_t c = counter + (uint64_t)i;
-        double u = job->dtype == DT_FLOAT64 ? dt_random_unit(p->seed, c) : dt_random_unit24(p->seed, c);
-        out[i] = DT_ADD(p->a, DT_MUL(range, u));
+        out[i] = DT_ADD(p->a, DT_MUL(range, dt_random_unit(p->seed, counter + (uint64_t)i, digits[job->dtype])));
     }
 }
 

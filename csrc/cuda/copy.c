@@ -49,7 +49,7 @@ cuda_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     if (from.type == DT_CPU) {
         return cuda_to_device(d, src, dst, non_blocking, err);
     }
-    return to.type == DT_CPU ? cuda_to_host(d, src, dst, non_blocking, err) : cuda_copy_within(d, src, dst, err);
+    return to.type == DT_CPU ? cuda_to_host(d, src, dst, err) : cuda_copy_within(d, src, dst, err);
 }
 
 /* Whether every byte of an element is the same, as in a zero. */

@@ -213,8 +213,7 @@ dt_status cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *d
 /* transfer.c */
 dt_status cuda_to_device(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking,
                          dt_error *err) DT_MUST_CHECK;
-dt_status cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking,
-                       dt_error *err) DT_MUST_CHECK;
+dt_status cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
 /* matmul.c, conv2d.c: what the caches give back */

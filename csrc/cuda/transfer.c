@@ -222,20 +222,16 @@ send_block(cuda_device *device, const dt_array *src, CUdeviceptr address, dt_dty
     return DT_OK;
 }
 
+/* Complete on return, also into pinned memory: a later read by the host could not be made to wait. */
 static dt_status
-fetch_block(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_array *dst, bool non_blocking,
-            dt_error *err)
+fetch_block(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_array *dst, dt_error *err)
 {
     size_t nbytes = (size_t)dt_array_numel(dst) * dt_itemsize(bus);
     if (dst->dtype != bus || !cuda_is_pinned(dst) || !dt_array_is_contiguous(dst)) {
         DT_TRY(fetch_staged(device, address, bus, dst, err));
     } else {
         CUDA_TRY(device, cuMemcpyDtoHAsync_v2, (dt_array_data(dst), address, nbytes, device->stream));
-        if (non_blocking) {
-            cuda_pinned_in_use(dst, device);
-        } else {
-            DT_TRY(cuda_wait(device, err));
-        }
+        DT_TRY(cuda_wait(device, err));
     }
     DT_COUNT(transfers, 1);
     DT_COUNT(bytes_to_host, (int64_t)nbytes);
@@ -263,19 +259,19 @@ cuda_to_device(cuda_device *device, const dt_array *src, dt_array *dst, bool non
 }
 
 dt_status
-cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
+cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err)
 {
     dt_dtype bus = bus_dtype(src, dst);
     const dt_array *key = bus == src->dtype && dt_array_is_dense(src) ? src : dst;
     dt_array from = in_order_of(key, src), to = in_order_of(key, dst);
     if (bus == from.dtype && dt_array_is_contiguous(&from)) {
-        return fetch_block(device, cuda_address(&from), bus, &to, non_blocking, err);
+        return fetch_block(device, cuda_address(&from), bus, &to, err);
     }
     cuda_temporary t;
     DT_TRY(cuda_temporary_init(&t, device, &from, bus, err));
     dt_status rc = cuda_copy_within(device, &from, &t.array, err);
     if (rc == DT_OK) {
-        rc = fetch_block(device, cuda_address(&t.array), bus, &to, non_blocking, err);
+        rc = fetch_block(device, cuda_address(&t.array), bus, &to, err);
     }
     cuda_temporary_clear(&t);
     return rc;

@@ -16,7 +16,7 @@
     }
 
 #if IS_FLOAT
-#define K_UNIT(i) DT_CAT(k_unit, NAME)(a.seed, a.offset + (uint64_t)(i))
+#define K_UNIT(i) dt_random_unit(a.seed, a.offset + (uint64_t)(i), DT_CAT(DT_DIGITS, NAME))
 K_GENERATE(arange, k_arange_args, K_FROM_DOUBLE(DT_ADD(a.start, DT_MUL((double)i, a.step))))
 K_GENERATE(uniform, k_random_args, K_FROM_DOUBLE(DT_ADD(a.a, DT_MUL(a.b - a.a, K_UNIT(i)))))
 K_GENERATE(normal, k_random_args,

@@ -15,7 +15,8 @@
 #include "../core/scalar.h"
 
 #ifdef __CUDACC__
-#define DT_KERNEL(name, args_type, a) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ args_type a)
+#define DT_KERNEL(name, args_type, a)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ args_type a)
 #define DT_GLOBAL(type, address, nbytes) ((type *)(address))
 #define DT_SHARED __shared__
 #define DT_SYNC() __syncthreads()
@@ -41,8 +42,8 @@ typedef struct {
         memcpy(&copy, args, sizeof(copy));                                                                             \
         name(copy);                                                                                                    \
     }                                                                                                                  \
-    static const dt_host_kernel name##_entry __attribute__((section("dt_kernels"), used, aligned(8))) = {              \
-        #name, name##_run, sizeof(args_type)};                                                                         \
+    static const dt_host_kernel name##_entry                                                                           \
+        __attribute__((section("dt_kernels"), used, aligned(8))) = {#name, name##_run, sizeof(args_type)};             \
     static void name(const args_type a)
 
 /* The memory behind a simulated device's address; a wrong address ends the launch as an illegal access. */

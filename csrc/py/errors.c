@@ -159,8 +159,8 @@ PyObject *
 py_refuse_numpy(py_state *state, const char *op)
 {
     return py_refuse(state, DT_EHOSTACCESS, "numpy-operand", op,
-                     "%s: NumPy arrays and DeviceArrays do not mix; convert one of them: devtensor.from_numpy(a), or "
-                     "x.cpu().numpy()",
+                     "%s: NumPy's numpy.ndarray and DeviceArray do not mix; convert one of them: "
+                     "devtensor.from_numpy(a), or x.cpu().numpy()",
                      op);
 }
 

@@ -52,10 +52,9 @@ static int
 fail_dtype(const char *op, PyArrayObject *array)
 {
     PyErr_Format(PyExc_TypeError,
-                 "%s(): can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, "
-                 "bfloat16, int64, "
-                 "int32, int16, int8, uint8 and bool.",
-                 op, PyArray_DESCR(array)->typeobj->tp_name);
+                 "%s(): can't convert np.ndarray of type %s (dtype %S). The only supported types are: float64, "
+                 "float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool.",
+                 op, PyArray_DESCR(array)->typeobj->tp_name, PyArray_DESCR(array));
     return -1;
 }
 
