@@ -5,6 +5,7 @@ DEVTENSOR_TEST_DEVICES=real takes the real GPU; anything else simulates two devi
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,12 @@ else:
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
 import devtensor as dt  # noqa: E402
+
+
+def pytest_collection_finish() -> None:
+    """The thousands of collected tests are no garbage: tests that look for leaks collect often."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=DEVICES)

@@ -73,19 +73,23 @@ cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
         cu.cudnnGetLastErrorString(last, sizeof(last));
         last[sizeof(last) - 1] = '\0';
         text = last;
+        kind = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+                   ? DT_EOUTOFMEMORY
+                   : DT_ECUDA;
         break;
     default:
         name = cu.nvrtcGetErrorString(status);
         break;
     }
-    char where[DT_DEVICE_TEXT + 4] = "";
+    char where[DT_DEVICE_TEXT] = "";
     dt_device at = {DT_CUDA, device ? device->index : 0};
     if (device != NULL) {
-        where[0] = ' ', where[1] = 'o', where[2] = 'n', where[3] = ' ';
-        dt_device_text(at, where + 4);
+        dt_device_text(at, where);
     }
-    dt_fail(err, kind, kind == DT_ECUDA ? "cuda-error" : "out-of-memory", NULL, "%s failed%s: %s (%d)%s%s",
-            cuda_api_names[symbol], where, name ? name : "unknown error", status, text[0] ? ": " : "", text);
+    dt_fail(err, kind, kind == DT_ECUDA ? "cuda-error" : "out-of-memory", NULL, "%s failed%s%s: %s (%d)%s%s",
+            cuda_api_names[symbol], device ? " on " : "", where, name ? name : "unknown error", status,
+            text[0] ? ": " : "", text);
     err->symbol = cuda_api_names[symbol];
     err->library_status = status;
     err->device = at;
