@@ -1,4 +1,7 @@
-"""Nothing grows: blocks, Python objects, device memory and resident memory stay flat over many calls."""
+"""Nothing grows: blocks, Python objects, device memory and resident memory stay flat over many calls.
+
+DEVTENSOR_LEAK_CALLS=100000 is the long form; the everyday one makes fewer calls of each op.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from test_errors import device_rows, dtype_rows, shape_rows
 import devtensor as dt
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-CALLS = 400
+CALLS = int(os.environ.get("DEVTENSOR_LEAK_CALLS", "400"))
 
 
 def resident() -> int:
@@ -50,7 +53,7 @@ def growth(call: Callable[[], Any], calls: int) -> dict[str, int]:
 
 def is_flat(found: dict[str, int], calls: int) -> bool:
     settled = found["blocks"] == found["device"] == 0
-    return settled and found["objects"] < max(calls // 8, 20) and found["resident"] < 1 << 20
+    return settled and found["objects"] < min(max(calls // 8, 20), 100) and found["resident"] < 1 << 20
 
 
 def assert_flat(call: Callable[[], Any], calls: int = CALLS) -> None:
