@@ -12,7 +12,7 @@ from pathlib import Path
 
 import kernel_image
 
-ARCHS = ("75", "80", "90", "120")
+ARCHS = ("75", "90", "120")
 BAD = re.compile(r"\.(?:ftz|approx)\b")
 
 
