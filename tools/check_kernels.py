@@ -12,7 +12,8 @@ from pathlib import Path
 
 import kernel_image
 
-ARCHS = ("75", "90", "120")
+PTX_ARCH = "75"
+ARCHS = (PTX_ARCH, "90", "120")
 BAD = re.compile(r"\.(?:ftz|approx)\b")
 
 
@@ -48,12 +49,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         source, ptx = Path(folder, "kernels.cu"), Path(folder, "kernels.ptx")
         source.write_text(PLANTED)
-        nvcc("--use_fast_math", "-arch=compute_75", "-ptx", "-o", str(ptx), str(source))
+        nvcc("--use_fast_math", f"-arch=compute_{PTX_ARCH}", "-ptx", "-o", str(ptx), str(source))
         if not inexact_casts(ptx.read_text())[1]:
             raise SystemExit("the planted inexact cast was not found: this check is blind")
 
         source.write_text(kernel_image.umbrella())
-        nvcc("-arch=compute_75", "-ptx", "-o", str(ptx), str(source))
+        nvcc(f"-arch=compute_{PTX_ARCH}", "-ptx", "-o", str(ptx), str(source))
         ncasts, found = inexact_casts(ptx.read_text())
         print(f"{len(entries(ptx.read_text()))} kernels, {ncasts} casts, {len(found)} inexact instructions in casts")
         for line in found[:20]:
@@ -61,7 +62,8 @@ def main():
         if found or not ncasts:
             return 1
         for arch in ARCHS:
-            nvcc(f"-arch=sm_{arch}", "-cubin", "-o", "/dev/null", str(source))
+            origin = ptx if arch == PTX_ARCH else source
+            nvcc(f"-arch=sm_{arch}", "-cubin", "-o", "/dev/null", str(origin))
             print(f"sm_{arch}: compiled", flush=True)
     return 0
 

@@ -207,3 +207,17 @@ dt_immediate(const dt_scalar *value, dt_dtype dtype, dt_array *out)
     out->dtype = (uint8_t)dtype;
     dt_scalar_store(value, dtype, out->immediate);
 }
+
+dt_array
+dt_as_batch(const dt_array *image)
+{
+    dt_array batch = *image;
+    if (batch.ndim == 3) {
+        batch.ndim = 4;
+        memmove(batch.shape + 1, batch.shape, 3 * sizeof(int64_t));
+        memmove(batch.strides + 1, batch.strides, 3 * sizeof(int64_t));
+        batch.shape[0] = 1;
+        batch.strides[0] = batch.strides[1] * batch.shape[1];
+    }
+    return batch;
+}

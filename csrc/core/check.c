@@ -9,6 +9,28 @@
 
 /* ---------------------------------------------------------------- device and dtype */
 
+/* The first operand whose device or dtype is not that of the first one there, or NULL. */
+static inline const dt_operand *
+first_unlike(const dt_operand *in, int n, dt_show what, const dt_operand **first)
+{
+    *first = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!dt_operand_present(&in[i])) {
+            continue;
+        }
+        if (*first == NULL) {
+            *first = &in[i];
+            continue;
+        }
+        const dt_array *a = (*first)->array, *b = in[i].array;
+        if (DT_UNLIKELY(what == DT_SHOW_DEVICE ? !dt_device_equal(dt_array_device(a), dt_array_device(b))
+                                               : a->dtype != b->dtype)) {
+            return &in[i];
+        }
+    }
+    return NULL;
+}
+
 static dt_status
 fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first, const dt_operand *second,
             dt_error *err)
@@ -26,18 +48,8 @@ fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first
 dt_status
 dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    const dt_operand *first = NULL;
-    for (int i = 0; i < n; i++) {
-        if (!dt_operand_present(&in[i])) {
-            continue;
-        }
-        if (first == NULL) {
-            first = &in[i];
-        } else if (DT_UNLIKELY(!dt_device_equal(dt_array_device(first->array), dt_array_device(in[i].array)))) {
-            return fail_device(op, in, n, first, &in[i], err);
-        }
-    }
-    return DT_OK;
+    const dt_operand *first, *second = first_unlike(in, n, DT_SHOW_DEVICE, &first);
+    return DT_UNLIKELY(second != NULL) ? fail_device(op, in, n, first, second, err) : DT_OK;
 }
 
 static dt_status
@@ -66,18 +78,8 @@ fail_dtype(const char *op, const dt_operand *in, int n, const dt_operand *first,
 dt_status
 dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    const dt_operand *first = NULL;
-    for (int i = 0; i < n; i++) {
-        if (!dt_operand_present(&in[i])) {
-            continue;
-        }
-        if (first == NULL) {
-            first = &in[i];
-        } else if (DT_UNLIKELY(first->array->dtype != in[i].array->dtype)) {
-            return fail_dtype(op, in, n, first, &in[i], err);
-        }
-    }
-    return DT_OK;
+    const dt_operand *first, *second = first_unlike(in, n, DT_SHOW_DTYPE, &first);
+    return DT_UNLIKELY(second != NULL) ? fail_dtype(op, in, n, first, second, err) : DT_OK;
 }
 
 dt_status

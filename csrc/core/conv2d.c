@@ -101,21 +101,6 @@ new_result(const dt_array *x, const dt_array *weight, const int64_t shape[4], dt
     return DT_OK;
 }
 
-/* A (C, H, W) image is a batch of one; borrowed. */
-static dt_array
-as_batch(const dt_array *x)
-{
-    if (x->ndim == 4) {
-        return *x;
-    }
-    dt_array batch = {.storage = x->storage, .offset = x->offset, .dtype = x->dtype, .ndim = 4};
-    batch.shape[0] = 1;
-    batch.strides[0] = x->strides[0] * x->shape[0];
-    memcpy(batch.shape + 1, x->shape, 3 * sizeof(int64_t));
-    memcpy(batch.strides + 1, x->strides, 3 * sizeof(int64_t));
-    return batch;
-}
-
 static dt_status
 check_channels(const dt_operand *in, const dt_array *x, const dt_array *weight, const dt_array *bias, int64_t groups,
                dt_error *err)
@@ -153,7 +138,7 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
     if (weight->ndim != 4) {
         return dt_fail_conv_rank(OP, in, 3, 1, err);
     }
-    dt_array x = as_batch(input);
+    dt_array x = dt_as_batch(input);
     DT_TRY(check_channels(in, &x, weight, bias, groups, err));
     DT_TRY(check_parameters(stride, mode, padding, dilation, err));
     dt_conv2d_params p = {.stride = {stride[0], stride[1]}, .dilation = {dilation[0], dilation[1]}, .groups = groups};
@@ -175,7 +160,7 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
                   (bias == NULL || out->storage != bias->storage);
     dt_array y;
     if (direct) {
-        y = as_batch(out);
+        y = dt_as_batch(out);
         return dt_array_numel(&y) > 0 ? y.storage->backend->conv2d(&x, weight, bias, &p, &y, err) : DT_OK;
     }
     DT_TRY(new_result(&x, weight, shape, &y, err));

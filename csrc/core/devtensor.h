@@ -323,6 +323,8 @@ dt_status dt_empty_pinned(const dt_array *like, dt_array *out, dt_error *err) DT
 /* A view of all of storage's elements with these strides (elements); the caller has checked the bounds. */
 dt_status dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int ndim, const int64_t *shape,
                         const int64_t *strides, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* (C, H, W) as a batch of one, (N, C, H, W) as it is; borrowed. */
+dt_array dt_as_batch(const dt_array *image);
 /* out: an immediate of dtype. */
 void dt_immediate(const dt_scalar *value, dt_dtype dtype, dt_array *out);
 

@@ -57,22 +57,6 @@ output_size(const char *op, int64_t size, const dt_pool2d_params *p, int i, bool
     return DT_OK;
 }
 
-/* (C, H, W) as a batch of one, borrowed */
-static dt_array
-as_batch(const dt_array *x)
-{
-    if (x->ndim == 4) {
-        return *x;
-    }
-    dt_array batch = *x;
-    batch.ndim = 4;
-    memmove(batch.shape + 1, batch.shape, 3 * sizeof(int64_t));
-    memmove(batch.strides + 1, batch.strides, 3 * sizeof(int64_t));
-    batch.shape[0] = 1;
-    batch.strides[0] = 1;
-    return batch;
-}
-
 /* Allocates results like x with a new image size, channels last where x is, and calls the slot. */
 static dt_status
 pool(const char *op, const dt_array *input, const dt_pool2d_params *params, int64_t height, int64_t width,
@@ -95,7 +79,7 @@ pool(const char *op, const dt_array *input, const dt_pool2d_params *params, int6
     }
     dt_status rc = indices ? dt_empty_like(&y, dt_array_device(x), DT_INT64, &positions, err) : DT_OK;
     if (rc == DT_OK && dt_array_numel(&y) > 0) {
-        dt_array bx = as_batch(x), by = as_batch(&y), bi = as_batch(&positions);
+        dt_array bx = dt_as_batch(x), by = dt_as_batch(&y), bi = dt_as_batch(&positions);
         rc = y.storage->backend->pool2d(&bx, params, &by, indices ? &bi : NULL, err);
     }
     if (rc != DT_OK) {

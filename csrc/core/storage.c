@@ -18,9 +18,14 @@ release_inline(void *owner, void *data)
     (void)data;
 }
 
-static void
-storage_init(dt_storage *s, const dt_backend *backend, dt_device device, size_t nbytes)
+/* A header with one reference and no memory yet. */
+static dt_status
+storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
+    dt_storage *s = dt_block_new();
+    if (s == NULL) {
+        return dt_fail_nomem(err, DT_SMALL_BLOCK);
+    }
     atomic_init(&s->refs, 1);
     s->backend = backend;
     s->device = device;
@@ -30,6 +35,21 @@ storage_init(dt_storage *s, const dt_backend *backend, dt_device device, size_t 
     s->owner = NULL;
     s->release_owner = NULL;
     s->private = NULL;
+    *out = s;
+    return DT_OK;
+}
+
+/* rc: how the backend's allocation ended. */
+static dt_status
+storage_close(dt_status rc, dt_storage *s, dt_storage **out)
+{
+    if (rc != DT_OK) {
+        dt_block_free(s);
+        return rc;
+    }
+    DT_COUNT(allocations, 1);
+    *out = s;
+    return DT_OK;
 }
 
 dt_status
@@ -37,24 +57,15 @@ dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
     const dt_backend *backend;
     DT_TRY(dt_backend_for(device, &backend, err));
-    dt_storage *s = dt_block_new();
-    if (s == NULL) {
-        return dt_fail_nomem(err, DT_SMALL_BLOCK);
-    }
-    storage_init(s, backend, device, nbytes);
+    dt_storage *s = NULL;
+    DT_TRY(storage_open(backend, device, nbytes, &s, err));
     if (device.type == DT_CPU && nbytes <= sizeof(((block *)0)->bytes)) {
         s->data = ((block *)(void *)s)->bytes;
         s->release_owner = release_inline;
-    } else {
-        dt_status rc = backend->alloc(s, err);
-        if (rc != DT_OK) {
-            dt_block_free(s);
-            return rc;
-        }
-        DT_COUNT(allocations, 1);
+        *out = s;
+        return DT_OK;
     }
-    *out = s;
-    return DT_OK;
+    return storage_close(backend->alloc(s, err), s, out);
 }
 
 dt_status
@@ -63,11 +74,8 @@ dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, voi
 {
     const dt_backend *backend;
     DT_TRY(dt_backend_for(device, &backend, err));
-    dt_storage *s = dt_block_new();
-    if (s == NULL) {
-        return dt_fail_nomem(err, DT_SMALL_BLOCK);
-    }
-    storage_init(s, backend, device, nbytes);
+    dt_storage *s = NULL;
+    DT_TRY(storage_open(backend, device, nbytes, &s, err));
     s->data = data;
     s->flags = flags;
     s->owner = owner;
@@ -83,20 +91,10 @@ dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
     const dt_backend *cpu, *cuda;
     DT_TRY(dt_backend_for((dt_device){DT_CPU, 0}, &cpu, err));
     DT_TRY(dt_backend_for((dt_device){DT_CUDA, dt_current_device()}, &cuda, err));
-    dt_storage *s = dt_block_new();
-    if (s == NULL) {
-        return dt_fail_nomem(err, DT_SMALL_BLOCK);
-    }
-    storage_init(s, cpu, (dt_device){DT_CPU, 0}, nbytes);
+    dt_storage *s = NULL;
+    DT_TRY(storage_open(cpu, (dt_device){DT_CPU, 0}, nbytes, &s, err));
     s->flags = DT_STORAGE_PINNED;
-    dt_status rc = cuda->alloc_pinned(s, err);
-    if (rc != DT_OK) {
-        dt_block_free(s);
-        return rc;
-    }
-    DT_COUNT(allocations, 1);
-    *out = s;
-    return DT_OK;
+    return storage_close(cuda->alloc_pinned(s, err), s, out);
 }
 
 void

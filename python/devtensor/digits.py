@@ -93,9 +93,7 @@ def _read_weights() -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
         return weights, json.loads(file.metadata()["digits"])
 
 
-def predict(
-    weights: Mapping[str, dt.DeviceArray], x: dt.DeviceArray
-) -> tuple[dt.DeviceArray, dt.DeviceArray]:
+def predict(weights: Mapping[str, dt.DeviceArray], x: dt.DeviceArray) -> tuple[dt.DeviceArray, dt.DeviceArray]:
     """Probabilities (N, 10) and the most likely digits (N,) for images (N, 1, 8, 8)."""
     x = dt.relu(dt.conv2d(x, weights["conv1.weight"], weights["conv1.bias"], padding=1))
     x = dt.max_pool2d(x, 2)
@@ -110,8 +108,7 @@ def evaluate(device: str, weights: Mapping[str, NDArray[np.float32]], images: Im
     before = dt._C.counters()
     on_device = {name: dt.from_numpy(value).to(device) for name, value in weights.items()}
     batches = [
-        dt.from_numpy(images[start : start + BATCH]).to(dt.float32).to(device)
-        for start in range(0, len(images), BATCH)
+        dt.from_numpy(images[start : start + BATCH]).to(dt.float32).to(device) for start in range(0, len(images), BATCH)
     ]
     probabilities, predictions = _predict_all(on_device, batches)
     after = dt._C.counters()
