@@ -41,6 +41,11 @@ def openblas_core():
     return None
 
 
+def nanoseconds(cost, n=1_000_000):
+    """Of one of n repetitions of what every op does, best of five."""
+    return round(min(cost(n) for _ in range(5)) / n * 1e9, 1)
+
+
 def describe(libs, threads, options):
     model, flags = cpu()
     out = {
@@ -53,6 +58,8 @@ def describe(libs, threads, options):
         "python": platform.python_version(),
         "openblas_core": openblas_core(),
         "load_before": os.getloadavg()[0],
+        "origin_record_ns": nanoseconds(libs["devtensor"]._C._origin_cost),
+        "device_and_dtype_check_ns": nanoseconds(libs["devtensor"]._C._check_cost),
         "effort": "quick" if options.quick else "full",
     }
     out.update({name: lib.__version__ for name, lib in libs.items()})

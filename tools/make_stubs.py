@@ -195,6 +195,7 @@ RESULTS = {
     "is_floating_point": "bool",
     "_allocation_count": "int",
     "_check_cost": "float",
+    "_origin_cost": "float",
     "_cuda_api_calls": "dict[str, int]",
     "_cuda_api_fail": "None",
     "_cuda_current_device": "int",

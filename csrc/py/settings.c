@@ -166,6 +166,26 @@ py__check_cost(PY_PARAMS)
     return PyFloat_FromDouble(failed ? -1.0 : seconds);
 }
 
+/* Seconds for n records of an origin, as every new array makes one. */
+static PyObject *
+py__origin_cost(PY_PARAMS)
+{
+    PY_PARSE("_origin_cost", 1, 1, "n")
+    int64_t n = 0;
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    struct timespec start, end;
+    timespec_get(&start, TIME_UTC);
+    for (int64_t i = 0; i < n; i++) {
+        py_origin origin;
+        py_origin_record(&origin, "measure");
+        Py_XDECREF(origin.code);
+    }
+    timespec_get(&end, TIME_UTC);
+    return PyFloat_FromDouble((double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+}
+
 #define GETTER(name, doc)                                                                                              \
     {                                                                                                                  \
 #name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
@@ -192,6 +212,7 @@ PyMethodDef py_settings_functions[] = {
     GETTER(_allocation_count, "Host allocations asked for so far."),
     GETTER(_live_blocks, "Host blocks alive."),
     PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
+    PY_OP(_origin_cost, "n", "Seconds for n records of where an array was made."),
     PY_END,
 };
 
