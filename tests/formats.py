@@ -145,7 +145,8 @@ def elementwise(f: Callable[..., object], *arrays: Array) -> Array:
 def bits_to_wide(bits: Array, dtype: str) -> Array:
     """Stored elements (STORAGE, bool as 0 or 1) to a wide array."""
     if dtype == "bfloat16":
-        bits = (bits.astype(np.uint32) << 16).view(np.float32)
+        bits = np.left_shift(bits, 16, dtype=np.uint32)  # NumPy 1 would widen a 0-d array
+        bits = np.asarray(bits).view(np.float32)
     if dtype in FLOATS:
         with np.errstate(invalid="ignore"):  # signalling NaNs
             return np.where(np.isnan(bits), np.nan, bits.astype(np.float64))
