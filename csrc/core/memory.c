@@ -105,26 +105,27 @@ heap_join(void)
 }
 
 static int64_t
-total(int64_t retired, size_t counter)
+total(const int64_t *retired, size_t counter)
 {
     pthread_mutex_lock(&lock);
+    int64_t sum = *retired;
     for (const heap *h = heaps; h != NULL; h = h->next) {
-        retired += get((const atomic_int_fast64_t *)(const void *)((const char *)h + counter));
+        sum += get((const atomic_int_fast64_t *)(const void *)((const char *)h + counter));
     }
     pthread_mutex_unlock(&lock);
-    return retired;
+    return sum;
 }
 
 int64_t
 dt_allocation_count(void)
 {
-    return total(retired_calls, offsetof(heap, calls));
+    return total(&retired_calls, offsetof(heap, calls));
 }
 
 int64_t
 dt_live_blocks(void)
 {
-    return total(retired_live, offsetof(heap, live));
+    return total(&retired_live, offsetof(heap, live));
 }
 
 void
