@@ -354,7 +354,7 @@ plan_new(cuda_device *d, const conv_key *key, int skip, bool bias_apart, conv_pl
     if (p == NULL) {
         return dt_fail_nomem(err, sizeof(*p));
     }
-    p->stream = d->stream;
+    p->stream = cuda_stream(d);
     dt_status rc = DT_OK;
     bool with_bias = key->has_bias && !bias_apart;
     if (with_bias) {
@@ -433,7 +433,7 @@ open_library(cuda_device *d, dt_error *err)
     cudnnHandle_t handle = NULL;
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     CUDA_TRY(d, cudnnCreate, (&handle));
-    dt_status rc = CUDA_CALL(d, cudnnSetStream, (handle, d->stream));
+    dt_status rc = CUDA_CALL(d, cudnnSetStream, (handle, cuda_stream(d)));
     if (rc != DT_OK) {
         (void)cu.cudnnDestroy(handle);
         return rc;

@@ -21,7 +21,7 @@ cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_err
     if (src->storage != NULL && src->dtype == dst->dtype && same_layout(dst, src)) {
         DT_COUNT(launches, 1);
         CUDA_TRY(device, cuMemcpyDtoDAsync_v2,
-                 (cuda_address(dst), cuda_address(src), dt_array_nbytes(dst), device->stream));
+                 (cuda_address(dst), cuda_address(src), dt_array_nbytes(dst), cuda_stream(device)));
         return DT_OK;
     }
     CUfunction function;
@@ -73,7 +73,7 @@ cuda_fill(dt_array *out, const dt_scalar *value, dt_error *err)
     dt_immediate(value, (dt_dtype)out->dtype, &element);
     if (one_byte(element.immediate, dt_itemsize((dt_dtype)out->dtype)) && dt_array_is_dense(out)) {
         DT_COUNT(launches, 1);
-        CUDA_TRY(d, cuMemsetD8Async, (cuda_address(out), element.immediate[0], dt_array_nbytes(out), d->stream));
+        CUDA_TRY(d, cuMemsetD8Async, (cuda_address(out), element.immediate[0], dt_array_nbytes(out), cuda_stream(d)));
         return DT_OK;
     }
     return cuda_copy_within(d, &element, out, err);

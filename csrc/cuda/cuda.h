@@ -121,6 +121,13 @@ cuda_check(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
 #define CUDA_CALL(device, symbol, arguments) cuda_check((device), DT_API_##symbol, cu.symbol arguments, err)
 #define CUDA_TRY(device, symbol, arguments) DT_TRY(CUDA_CALL(device, symbol, arguments))
 
+/* The stream that this thread's calls are sent to. */
+static inline CUstream
+cuda_stream(const cuda_device *device)
+{
+    return device->stream;
+}
+
 /* Waits until everything sent to the device is done. */
 dt_status cuda_wait(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 

@@ -234,7 +234,7 @@ dt_status
 cuda_wait(cuda_device *device, dt_error *err)
 {
     DT_COUNT(synchronizations, 1);
-    CUDA_TRY(device, cuStreamSynchronize, (device->stream));
+    CUDA_TRY(device, cuStreamSynchronize, (cuda_stream(device)));
     return DT_OK;
 }
 

@@ -13,7 +13,7 @@ launch(cuda_device *device, CUfunction function, int64_t nblocks, int threads, c
     unsigned grid = (unsigned)(nblocks < 1 ? 1 : nblocks < room || room < 1 ? nblocks : room);
     DT_COUNT(launches, 1);
     CUDA_TRY(device, cuLaunchKernel,
-             (function, grid, 1, 1, (unsigned)threads, 1, 1, 0, device->stream, parameters, NULL));
+             (function, grid, 1, 1, (unsigned)threads, 1, 1, 0, cuda_stream(device), parameters, NULL));
     return DT_OK;
 }
 

@@ -267,7 +267,7 @@ run_locked(product *x, dt_error *err)
         status = cu.cublasLtMatmul(d->lt, p->desc, alpha, (const void *)(uintptr_t)x->b, p->b,
                                    (const void *)(uintptr_t)x->a, p->a, beta, (const void *)(uintptr_t)x->c, p->c,
                                    (void *)(uintptr_t)x->c, p->c, &p->algorithms[p->chosen].algo,
-                                   (void *)(uintptr_t)d->lt_workspace, WORKSPACE_BYTES, d->stream);
+                                   (void *)(uintptr_t)d->lt_workspace, WORKSPACE_BYTES, cuda_stream(d));
         if (status != CUBLAS_STATUS_NOT_SUPPORTED || p->chosen + 1 == p->nalgorithms) {
             break;
         }

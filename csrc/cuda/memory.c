@@ -29,12 +29,12 @@ dt_status
 cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
 {
     *address = 0;
-    int status = cu.cuMemAllocAsync(address, nbytes, device->stream);
+    int status = cu.cuMemAllocAsync(address, nbytes, cuda_stream(device));
     if (status == CUDA_ERROR_OUT_OF_MEMORY) { /* give everything that is not in use back to the driver, once */
         DT_TRY(cuda_wait(device, err));
         CUDA_TRY(device, cuMemPoolTrimTo, (device->pool, 0));
         *address = 0;
-        status = cu.cuMemAllocAsync(address, nbytes, device->stream);
+        status = cu.cuMemAllocAsync(address, nbytes, cuda_stream(device));
         if (status == CUDA_ERROR_OUT_OF_MEMORY) {
             return fail_out_of_memory(device, nbytes, err);
         }
@@ -52,8 +52,8 @@ cuda_release(cuda_device *device, CUdeviceptr address, size_t nbytes)
     if (address == 0) {
         return;
     }
-    if (cu.cuMemFreeAsync(address, device->stream) != 0 && cu.cuCtxSetCurrent(device->context) == 0) {
-        (void)cu.cuMemFreeAsync(address, device->stream); /* this thread may have had no context */
+    if (cu.cuMemFreeAsync(address, cuda_stream(device)) != 0 && cu.cuCtxSetCurrent(device->context) == 0) {
+        (void)cu.cuMemFreeAsync(address, cuda_stream(device)); /* this thread may have had no context */
     }
     atomic_fetch_sub(&device->allocated, nbytes);
 }
@@ -146,7 +146,7 @@ release_pinned(void *owner, void *data)
         for (int i = 0; i < count; i++) {
             cuda_device *d = used_by >> (i < ALL_DEVICES ? i : ALL_DEVICES) & 1u ? cuda_find(i) : NULL;
             if (d != NULL && cu.cuCtxSetCurrent(d->context) == 0) {
-                (void)cu.cuStreamSynchronize(d->stream);
+                (void)cu.cuStreamSynchronize(cuda_stream(d));
             }
         }
         if (data != NULL) {

@@ -101,9 +101,9 @@ slot_acquire(cuda_device *device, cuda_slot **out, dt_error *err)
 static dt_status
 slot_mark(cuda_device *device, cuda_slot *slot, dt_error *err)
 {
-    dt_status rc = CUDA_CALL(device, cuEventRecord, (slot->event, device->stream));
+    dt_status rc = CUDA_CALL(device, cuEventRecord, (slot->event, cuda_stream(device)));
     if (rc != DT_OK) {
-        (void)cu.cuStreamSynchronize(device->stream);
+        (void)cu.cuStreamSynchronize(cuda_stream(device));
         slot->arriving = false;
         return rc;
     }
@@ -129,7 +129,7 @@ send_part(transfer *t, const dt_array *host, size_t nbytes, dt_error *err)
     DT_TRY(slot_acquire(t->device, &slot, err));
     dt_array view = slot_view(slot, host, t->bus, &storage);
     DT_TRY(cpu_copy(host, &view, false, err));
-    CUDA_TRY(t->device, cuMemcpyHtoDAsync_v2, (t->address, slot->memory, nbytes, t->device->stream));
+    CUDA_TRY(t->device, cuMemcpyHtoDAsync_v2, (t->address, slot->memory, nbytes, cuda_stream(t->device)));
     return slot_mark(t->device, slot, err);
 }
 
@@ -138,7 +138,7 @@ fetch_part(transfer *t, const dt_array *host, size_t nbytes, dt_error *err)
 {
     cuda_slot *slot;
     DT_TRY(slot_acquire(t->device, &slot, err));
-    CUDA_TRY(t->device, cuMemcpyDtoHAsync_v2, (slot->memory, t->address, nbytes, t->device->stream));
+    CUDA_TRY(t->device, cuMemcpyDtoHAsync_v2, (slot->memory, t->address, nbytes, cuda_stream(t->device)));
     slot->arriving = true;
     slot->arriving_dtype = t->bus;
     slot->target = *host;
@@ -210,7 +210,7 @@ send_block(cuda_device *device, const dt_array *src, CUdeviceptr address, dt_dty
     if (src->dtype != bus || !cuda_is_pinned(src) || !dt_array_is_contiguous(src)) {
         DT_TRY(send_staged(device, src, address, bus, err));
     } else {
-        CUDA_TRY(device, cuMemcpyHtoDAsync_v2, (address, dt_array_data(src), nbytes, device->stream));
+        CUDA_TRY(device, cuMemcpyHtoDAsync_v2, (address, dt_array_data(src), nbytes, cuda_stream(device)));
         if (non_blocking) {
             cuda_pinned_in_use(src, device);
         } else {
@@ -230,7 +230,7 @@ fetch_block(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_arr
     if (dst->dtype != bus || !cuda_is_pinned(dst) || !dt_array_is_contiguous(dst)) {
         DT_TRY(fetch_staged(device, address, bus, dst, err));
     } else {
-        CUDA_TRY(device, cuMemcpyDtoHAsync_v2, (dt_array_data(dst), address, nbytes, device->stream));
+        CUDA_TRY(device, cuMemcpyDtoHAsync_v2, (dt_array_data(dst), address, nbytes, cuda_stream(device)));
         DT_TRY(cuda_wait(device, err));
     }
     DT_COUNT(transfers, 1);
