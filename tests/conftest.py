@@ -41,6 +41,12 @@ def cuda(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.fixture
+def streams(cuda: str) -> Iterator[list[dt.cuda.Stream]]:
+    yield [dt.cuda.Stream(cuda), dt.cuda.Stream(cuda)]
+    dt.cuda.synchronize(cuda)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def expected_devices() -> None:
     assert dt.cuda.is_available()

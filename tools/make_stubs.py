@@ -148,6 +148,14 @@ PARAMETERS = {
     "_cuda_synchronize.device": "_Device | _Int | None",
     "_cuda_set_device.device": "_Device | _Int",
     "_cuda_reset_peak.device": "_Device | _Int | None",
+    "_cuda_current_stream.device": "_Device | _Int | None",
+    "_cuda_default_stream.device": "_Device | _Int | None",
+    "_cuda_memory_stats.device": "_Device | _Int | None",
+    "_cuda_set_memory_fraction.device": "_Device | _Int | None",
+    "fraction": "float",
+    "stream": "Stream",
+    "event": "Event",
+    "end_event": "Event",
     "_cuda_api_fail.status": "int",
     "sticky": "bool",
     "directories": "str",
@@ -199,6 +207,8 @@ RESULTS = {
     "_cuda_api_calls": "dict[str, int]",
     "_cuda_api_fail": "None",
     "_cuda_current_device": "int",
+    "_cuda_current_stream": "Stream",
+    "_cuda_default_stream": "Stream",
     "_cuda_device_count": "int",
     "_cuda_empty_cache": "None",
     "_cuda_index": "int",
@@ -206,9 +216,20 @@ RESULTS = {
     "_cuda_is_simulated": "bool",
     "_cuda_report": "str",
     "_cuda_reset_peak": "None",
+    "_cuda_memory_stats": "dict[str, int]",
     "_cuda_set_device": "None",
+    "_cuda_set_memory_fraction": "None",
+    "_cuda_set_stream": "None",
     "_cuda_set_search_path": "None",
     "_cuda_synchronize": "None",
+    "wait_event": "None",
+    "wait_stream": "None",
+    "record_event": "Event",
+    "record": "None",
+    "wait": "None",
+    "query": "bool",
+    "synchronize": "None",
+    "elapsed_time": "float",
     "_fail_allocations": "None",
     "_live_blocks": "int",
     "_rebuild": "DeviceArray",
@@ -300,6 +321,7 @@ GETSETS = {
     "strides": "tuple[int, ...]",
     "dtype": "dtype",
     "device": "device",
+    "Event.device": "device | None",
     "ndim": "int",
     "nbytes": "int",
     "itemsize": "int",
@@ -311,6 +333,9 @@ GETSETS = {
     "mT": "DeviceArray",
     "H": "DeviceArray",
     "grad": "None",
+    "cuda_stream": "int",
+    "cuda_event": "int",
+    "priority": "int",
     "name": "str",
     "is_floating_point": "bool",
     "type": "str",
@@ -410,15 +435,21 @@ def class_stub(name: str, cls: type) -> list[str]:
         elif key in INHERITED:
             continue
         elif inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value):
-            if key not in GETSETS:
+            text = GETSETS.get(f"{name}.{key}") or GETSETS.get(key)
+            if text is None:
                 problems.append(f"no type for attribute {name}.{key}")
-            lines += ["    @property", f"    def {key}(self) -> {qualify(GETSETS.get(key, 'Any'))}: ..."]
+            lines += ["    @property", f"    def {key}(self) -> {qualify(text or 'Any')}: ..."]
         elif callable(value):
             lines += define(key, value, "    ", True)
         else:
             problems.append(f"{name}.{key} is neither a method nor an attribute: {value!r}")
     if name == "Generator":
         lines.insert(3, '    def __new__(cls, device: _Device = "cpu") -> Generator: ...')
+    if name == "Stream":
+        lines.insert(3, "    def __new__(cls, device: _Device | _Int | None = None, priority: _Int = 0) -> Stream: ...")
+    if name == "Event":
+        parameters = qualify("enable_timing: bool=False, blocking: bool=False").replace("=", " = ")
+        lines.insert(3, f"    def __new__(cls, {parameters}) -> Event: ...")
     if name == "device":
         lines.insert(3, "    def __new__(cls, type: str | _device, index: _Int | None = None) -> _device: ...")
     return lines

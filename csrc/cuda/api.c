@@ -57,31 +57,30 @@ cuda_api_fail(int symbol, int64_t nth, int status, bool sticky)
     atomic_store(&fault.armed, nth >= 0);
 }
 
-static intptr_t
+static bool
 planned_fault(int symbol)
 {
     int wanted = atomic_load(&fault.symbol);
     if ((wanted >= 0 && wanted != symbol) || !returns_status(symbol)) {
-        return 0;
+        return false;
     }
     int64_t left = atomic_fetch_sub(&fault.left, 1);
-    return left == 0 || (left < 0 && atomic_load(&fault.sticky)) ? atomic_load(&fault.status) : 0;
+    return left == 0 || (left < 0 && atomic_load(&fault.sticky));
 }
 
-/* Counts the call; nonzero: what it must answer instead of being made. */
-static inline intptr_t
+/* Counts the call; true: it must answer fault.status, which may be 0, instead of being made. */
+static inline bool
 enter(int symbol)
 {
     atomic_fetch_add_explicit(&cuda_api_calls[symbol], 1, memory_order_relaxed);
-    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) ? planned_fault(symbol) : 0;
+    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) && planned_fault(symbol);
 }
 
 #define DT_API(library, symbol, ret, params, names)                                                                    \
     static ret call_##symbol params                                                                                    \
     {                                                                                                                  \
-        intptr_t planned = enter(DT_API_##symbol);                                                                     \
-        if (DT_UNLIKELY(planned != 0)) {                                                                               \
-            return (ret)planned;                                                                                       \
+        if (DT_UNLIKELY(enter(DT_API_##symbol))) {                                                                     \
+            return (ret)(intptr_t)atomic_load(&fault.status);                                                          \
         }                                                                                                              \
         return real.symbol names;                                                                                      \
     }

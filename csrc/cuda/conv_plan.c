@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct {
     cudnnBackendDescriptor_t plan;
-    CUstream stream;
+    cuda_device *device;
     int64_t workspace;
     int candidate; /* its place among the engines of the heuristics */
     bool bias_apart;
@@ -34,7 +34,8 @@ cuda_conv2d_destroy(void *plan)
 {
     conv_plan *p = plan;
     if (p->plan != NULL) {
-        (void)cu.cuStreamSynchronize(p->stream); /* it may own code that still runs */
+        dt_error ignored; /* it may own code that still runs, on any stream */
+        (void)!cuda_wait_all(p->device, &ignored);
         (void)cu.cudnnBackendDestroyDescriptor(p->plan);
     }
     dt_free(p);
@@ -354,7 +355,7 @@ plan_new(cuda_device *d, const conv_key *key, int skip, bool bias_apart, conv_pl
     if (p == NULL) {
         return dt_fail_nomem(err, sizeof(*p));
     }
-    p->stream = cuda_stream(d);
+    p->device = d;
     dt_status rc = DT_OK;
     bool with_bias = key->has_bias && !bias_apart;
     if (with_bias) {
@@ -433,12 +434,20 @@ open_library(cuda_device *d, dt_error *err)
     cudnnHandle_t handle = NULL;
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     CUDA_TRY(d, cudnnCreate, (&handle));
-    dt_status rc = CUDA_CALL(d, cudnnSetStream, (handle, cuda_stream(d)));
-    if (rc != DT_OK) {
-        (void)cu.cudnnDestroy(handle);
-        return rc;
-    }
     d->dnn = handle;
+    return DT_OK;
+}
+
+/* The handle sends its work where this thread does. */
+static dt_status
+use_stream(cuda_device *d, dt_error *err)
+{
+    CUstream stream = cuda_stream(d);
+    if (d->dnn_stream != stream) {
+        d->dnn_stream = NULL;
+        CUDA_TRY(d, cudnnSetStream, (d->dnn, stream));
+        d->dnn_stream = stream;
+    }
     return DT_OK;
 }
 
@@ -446,6 +455,7 @@ static dt_status
 run_locked(cuda_device *d, const conv_key *key, const conv_pointers *pointers, bool *bias_apart, dt_error *err)
 {
     DT_TRY(open_library(d, err));
+    DT_TRY(use_stream(d, err));
     conv_plan *p = cuda_cache_find(&d->convolutions, key);
     bool is_new = p == NULL;
     if (is_new) {

@@ -74,17 +74,81 @@ typedef struct {
     dt_array target;
 } cuda_slot;
 
+/* A point in a stream: after all that had been noted there when its count was seq. 0: before everything. */
+typedef struct {
+    uint64_t seq;
+    unsigned queue;
+} cuda_mark;
+
+#define CUDA_MAX_QUEUES 256 /* of a device; the first is the default stream */
+#define CUDA_CHECKPOINTS 8
+
+/* A stream, and what is known about its order. Queues stay as long as their device: a stream that nobody uses any more
+ * is given to the next who asks. All but device, stream, id and priority is under the device's lock. */
+typedef struct cuda_queue {
+    struct cuda_device *device;
+    CUstream stream;
+    unsigned id;
+    int priority;
+    int users;                        /* Stream objects and threads */
+    uint64_t seq;                     /* how often work was noted */
+    uint64_t done;                    /* up to here the work is known to be over */
+    uint64_t waited[CUDA_MAX_QUEUES]; /* by id: up to where this stream waits for the other before its next work */
+    struct {
+        CUevent event;
+        uint64_t seq;
+    } checkpoints[CUDA_CHECKPOINTS];
+    unsigned next_checkpoint;
+    CUdeviceptr workspace; /* cuBLASLt's */
+} cuda_queue;
+
+#define CUDA_MAX_READERS 6
+
+/* Where a block was last written, and read since. */
+typedef struct {
+    cuda_mark written, read[CUDA_MAX_READERS];
+    unsigned nread;
+} cuda_usage;
+
+/* A block that nobody uses, or an entry for one to come. */
+typedef struct cuda_block {
+    struct cuda_block *next;
+    CUdeviceptr address;
+    size_t size;
+    cuda_usage usage; /* only where there are several streams */
+} cuda_block;
+
+_Static_assert(sizeof(cuda_block) <= DT_SMALL_BLOCK, "an entry fits a block");
+
+#define CUDA_SIZE_CLASSES 432
+
+/* Under the device's lock. Sizes in bytes. */
+typedef struct {
+    bool cached;                           /* false: every block comes from the driver and goes back there */
+    cuda_block *spare;                     /* as many as there are blocks in use: a release needs no memory */
+    cuda_block *blocks[CUDA_SIZE_CLASSES]; /* released last first */
+    size_t limit;                          /* of reserved */
+    size_t requested, allocated, reserved; /* by arrays; the same, rounded; from the driver */
+    size_t requested_peak, allocated_peak, reserved_peak;
+    int64_t in_use, allocations, hits, driver_allocations, driver_frees, retries, failures;
+} cuda_memory;
+
 typedef struct cuda_device {
     int index;
     CUdevice handle;
     CUcontext context;
-    CUstream stream; /* program order is its order */
+    CUstream stream;  /* the default one */
+    atomic_bool many; /* there is another, and order.c keeps books */
     CUmemoryPool pool;
     char name[128];
     int major, minor, multiprocessors;
     size_t total_memory;
-    atomic_size_t allocated, peak;
     atomic_int poison; /* the sticky error after which nothing works any more, or 0 */
+
+    pthread_mutex_t lock; /* queues and memory; held for moments, never over a call that waits */
+    int nqueues;
+    cuda_queue *queues[CUDA_MAX_QUEUES];
+    cuda_memory memory;
 
     pthread_mutex_t transfer_lock; /* the slots */
     cuda_slot slots[CUDA_NSLOTS];
@@ -97,9 +161,9 @@ typedef struct cuda_device {
 
     pthread_mutex_t library_lock; /* the handles and caches */
     cublasLtHandle_t lt;
-    CUdeviceptr lt_workspace;
     cuda_cache matmuls;
     cudnnHandle_t dnn;
+    CUstream dnn_stream; /* where dnn sends its work */
     cuda_cache convolutions;
 } cuda_device;
 
@@ -121,21 +185,109 @@ cuda_check(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
 #define CUDA_CALL(device, symbol, arguments) cuda_check((device), DT_API_##symbol, cu.symbol arguments, err)
 #define CUDA_TRY(device, symbol, arguments) DT_TRY(CUDA_CALL(device, symbol, arguments))
 
-/* The stream that this thread's calls are sent to. */
+/* ---------------------------------------------------------------- stream.c */
+
+/* The stream that this thread has chosen for device, or the default one. */
+cuda_queue *cuda_current(const cuda_device *device);
+dt_status cuda_set_current(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
+
+/* Where this thread's calls are sent. */
 static inline CUstream
 cuda_stream(const cuda_device *device)
 {
-    return device->stream;
+    bool many = atomic_load_explicit(&device->many, memory_order_acquire);
+    return DT_UNLIKELY(many) ? cuda_current(device)->stream : device->stream;
 }
 
-/* Waits until everything sent to the device is done. */
+/* Waits for this thread's stream of device, or for all of them. */
 dt_status cuda_wait(cuda_device *device, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_wait_all(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 
-/* ---------------------------------------------------------------- memory.c */
+/* The default stream of a device that is being opened. */
+dt_status cuda_queues_open(cuda_device *device, dt_error *err) DT_MUST_CHECK;
+/* A stream of the user's, one that is free if there is; 0 is the lowest priority, smaller numbers come first. */
+dt_status cuda_queue_acquire(cuda_device *device, int64_t priority, cuda_queue **queue, dt_error *err) DT_MUST_CHECK;
+void cuda_queue_retain(cuda_queue *queue);
+void cuda_queue_release(cuda_queue *queue);
+dt_status cuda_queue_synchronize(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_queue_query(cuda_queue *queue, bool *done, dt_error *err) DT_MUST_CHECK;
+/* What is sent to queue from now on waits for what other (of any device) has been sent so far. */
+dt_status cuda_queue_wait(cuda_queue *queue, cuda_queue *other, dt_error *err) DT_MUST_CHECK;
+/* The workspace that products on this thread's stream share. */
+dt_status cuda_workspace(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err) DT_MUST_CHECK;
 
-/* Stream-ordered scratch memory. */
+/* ---------------------------------------------------------------- order.c: with the device's lock held */
+
+extern atomic_bool cuda_many_streams; /* on any device */
+
+/* Notes work on queue; the mark comes after it. */
+static inline cuda_mark
+cuda_stamp(cuda_queue *queue)
+{
+    return (cuda_mark){++queue->seq, queue->id};
+}
+
+/* Whether work sent to queue now comes after mark anyway. */
+bool cuda_passed(const cuda_queue *queue, cuda_mark mark);
+/* Sees to it; the context is current. */
+dt_status cuda_wait_for(cuda_queue *queue, cuda_mark mark, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_wait_for_usage(cuda_queue *queue, const cuda_usage *usage, dt_error *err) DT_MUST_CHECK;
+/* Makes waiting for what queue has been sent so far cheap, also later: an event stands here. */
+dt_status cuda_checkpoint(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
+
+/* order.c: without the lock */
+
+#define CUDA_MAX_OPERANDS 8
+
+/* What an op is called with; NULL where it is no array. */
+typedef struct {
+    const dt_array *array[CUDA_MAX_OPERANDS];
+    bool written[CUDA_MAX_OPERANDS];
+} cuda_operands;
+
+/* Before an op: this thread's stream waits for the last uses of its operands. After it: they are written down. */
+dt_status cuda_order(const cuda_operands *operands, dt_error *err) DT_MUST_CHECK;
+void cuda_note(const cuda_operands *operands);
+
+/* ---------------------------------------------------------------- event.c */
+
+/* An event of the user's; the driver's is made when it is first recorded. */
+typedef struct {
+    bool timed, blocking, recorded;
+    cuda_device *device; /* NULL: none yet */
+    CUevent event;
+    cuda_mark mark;
+} cuda_event;
+
+void cuda_event_clear(cuda_event *event);
+dt_status cuda_event_record(cuda_event *event, cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_event_wait(const cuda_event *event, cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_event_query(const cuda_event *event, bool *done, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_event_synchronize(const cuda_event *event, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_event_elapsed(const cuda_event *start, const cuda_event *end, float *milliseconds,
+                             dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- allocator.c */
+
+/* Memory for this thread's stream, and back: at once, the next who gets it waits. */
 dt_status cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err) DT_MUST_CHECK;
 void cuda_release(cuda_device *device, CUdeviceptr address, size_t nbytes);
+/* The same for a block that others than this thread's stream may have used; usage NULL: the default stream. */
+void cuda_release_used(cuda_device *device, CUdeviceptr address, size_t nbytes, const cuda_usage *usage);
+/* The driver's answer to a request of its own, outside what arrays hold, tried again without the cache when it has no
+ * more. */
+dt_status cuda_allocate_uncounted(cuda_device *device, size_t nbytes, CUdeviceptr *address,
+                                  dt_error *err) DT_MUST_CHECK;
+/* Gives the driver all that nobody uses; waits for the device. */
+dt_status cuda_give_back(cuda_device *device, dt_error *err) DT_MUST_CHECK;
+void cuda_memory_open(cuda_device *device);
+/* From now on the blocks in the cache may be used from several streams; the lock is held. */
+void cuda_memory_mark(cuda_device *device);
+void cuda_memory_read(cuda_device *device, cuda_memory *out);
+void cuda_memory_reset_peak(cuda_device *device);
+dt_status cuda_memory_limit(cuda_device *device, double fraction, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- memory.c */
 
 /* A contiguous array of dtype with like's shape in memory of its own; cuda_temporary_clear gives it back. */
 typedef struct {
@@ -229,7 +381,10 @@ void cuda_conv2d_destroy(void *plan);
 size_t cuda_matmul_key_size(void);
 size_t cuda_conv2d_key_size(void);
 
-/* ---------------------------------------------------------------- the slots */
+/* ---------------------------------------------------------------- the slots: declared here, put together in backend.c
+ */
+
+extern const dt_backend cuda_backend;
 
 #define DT_SLOT(ret, name, args) ret cuda_##name args;
 #include "../core/slots.def"

@@ -139,8 +139,7 @@ open_stream(cuda_device *d, dt_error *err)
     DT_TRY(read_properties(d, err));
     CUDA_TRY(d, cuDeviceGetDefaultMemPool, (&d->pool, d->handle));
     CUDA_TRY(d, cuMemPoolSetAttribute, (d->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
-    CUDA_TRY(d, cuStreamCreate, (&d->stream, CU_STREAM_NON_BLOCKING));
-    return DT_OK;
+    return cuda_queues_open(d, err);
 }
 
 static dt_status
@@ -169,11 +168,14 @@ open_device(int index, cuda_device **out, dt_error *err)
     d->matmuls = (cuda_cache){.key_size = cuda_matmul_key_size(), .nsets = MATMUL_SETS, .destroy = cuda_matmul_destroy};
     d->convolutions =
         (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = cuda_conv2d_destroy};
+    cuda_memory_open(d);
+    pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->transfer_lock, NULL);
     pthread_mutex_init(&d->module_lock, NULL);
     pthread_mutex_init(&d->library_lock, NULL);
     dt_status rc = open_context(d, err);
     if (rc != DT_OK) {
+        pthread_mutex_destroy(&d->lock);
         pthread_mutex_destroy(&d->transfer_lock);
         pthread_mutex_destroy(&d->module_lock);
         pthread_mutex_destroy(&d->library_lock);
@@ -230,22 +232,7 @@ cuda_find(int index)
     return d != NULL && atomic_load(&d->poison) == 0 ? d : NULL;
 }
 
-dt_status
-cuda_wait(cuda_device *device, dt_error *err)
-{
-    DT_COUNT(synchronizations, 1);
-    CUDA_TRY(device, cuStreamSynchronize, (cuda_stream(device)));
-    return DT_OK;
-}
-
 /* ---------------------------------------------------------------- slots */
-
-static const dt_backend cuda_backend = {
-    .name = "cuda",
-#define DT_SLOT(ret, name, args) .name = cuda_##name,
-#include "../core/slots.def"
-#undef DT_SLOT
-};
 
 dt_status
 cuda_open(const dt_backend **backend, dt_error *err)
@@ -268,11 +255,11 @@ dt_status
 cuda_device_info(int index, dt_device_info *info, dt_error *err)
 {
     cuda_device *d;
-    uint64_t reserved = 0;
+    cuda_memory memory;
     *info = (dt_device_info){0};
     DT_TRY(cuda_enter(index, &d, err));
     CUDA_TRY(d, cuMemGetInfo_v2, (&info->free_memory, &info->total_memory));
-    CUDA_TRY(d, cuMemPoolGetAttribute, (d->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+    cuda_memory_read(d, &memory);
     for (size_t i = 0; i < sizeof(info->name); i++) {
         info->name[i] = d->name[i];
     }
@@ -280,9 +267,9 @@ cuda_device_info(int index, dt_device_info *info, dt_error *err)
     info->minor = d->minor;
     info->multiprocessors = d->multiprocessors;
     info->total_memory = d->total_memory;
-    info->allocated_memory = d->allocated;
-    info->peak_memory = d->peak;
-    info->reserved_memory = (size_t)reserved;
+    info->allocated_memory = memory.allocated;
+    info->peak_memory = memory.allocated_peak;
+    info->reserved_memory = memory.reserved;
     info->simulated = cuda_is_simulated();
     return DT_OK;
 }
@@ -292,7 +279,7 @@ cuda_synchronize(int index, dt_error *err)
 {
     cuda_device *d;
     DT_TRY(cuda_enter(index, &d, err));
-    return cuda_wait(d, err);
+    return cuda_wait_all(d, err);
 }
 
 dt_status
@@ -304,8 +291,7 @@ cuda_empty_cache(dt_error *err)
             continue;
         }
         DT_TRY(cuda_enter(i, &d, err));
-        DT_TRY(cuda_wait(d, err)); /* a block is free once the stream has come to its release */
-        CUDA_TRY(d, cuMemPoolTrimTo, (d->pool, 0));
+        DT_TRY(cuda_give_back(d, err));
     }
     return DT_OK;
 }

@@ -232,9 +232,6 @@ open_library(cuda_device *d, dt_error *err)
         DT_TRY(cuda_api_need(DT_LIBRARY_CUBLASLT, err));
         CUDA_TRY(d, cublasLtCreate, (&d->lt));
     }
-    if (d->lt_workspace == 0) { /* not counted as the user's memory */
-        CUDA_TRY(d, cuMemAlloc_v2, (&d->lt_workspace, WORKSPACE_BYTES));
-    }
     return DT_OK;
 }
 
@@ -258,7 +255,9 @@ run_locked(product *x, dt_error *err)
     bool is_wide = x->key.dtype == DT_FLOAT64;
     const void *alpha = is_wide ? (const void *)&wide[0] : &narrow[0];
     const void *beta = is_wide ? (const void *)&wide[1] : &narrow[1];
+    CUdeviceptr workspace;
     DT_TRY(open_library(d, err));
+    DT_TRY(cuda_workspace(d, WORKSPACE_BYTES, &workspace, err)); /* not counted as the user's memory */
     DT_TRY(find_plan(d, &x->key, x->bias, &p, err));
     x->bias_apart = x->bias_apart || p->bias_apart;
     int status = CUBLAS_STATUS_NOT_SUPPORTED;
@@ -267,7 +266,7 @@ run_locked(product *x, dt_error *err)
         status = cu.cublasLtMatmul(d->lt, p->desc, alpha, (const void *)(uintptr_t)x->b, p->b,
                                    (const void *)(uintptr_t)x->a, p->a, beta, (const void *)(uintptr_t)x->c, p->c,
                                    (void *)(uintptr_t)x->c, p->c, &p->algorithms[p->chosen].algo,
-                                   (void *)(uintptr_t)d->lt_workspace, WORKSPACE_BYTES, cuda_stream(d));
+                                   (void *)(uintptr_t)workspace, WORKSPACE_BYTES, cuda_stream(d));
         if (status != CUBLAS_STATUS_NOT_SUPPORTED || p->chosen + 1 == p->nalgorithms) {
             break;
         }

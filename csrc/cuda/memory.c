@@ -1,61 +1,21 @@
-/* memory.c: memory of the device, from the driver's stream-ordered pool, and page-locked memory of the host. */
+/* memory.c: the blocks of arrays and of temporaries, and page-locked memory of the host. */
 #include <string.h>
 
 #include "cuda.h"
 
+/* With several streams a block is born with a note of the stream that it is for. */
 static dt_status
-fail_out_of_memory(cuda_device *d, size_t nbytes, dt_error *err)
+note_birth(cuda_device *d, dt_storage *storage, dt_error *err)
 {
-    size_t free_bytes = 0, total = 0;
-    uint64_t reserved = 0;
-    const double gib = 1.0 / (1 << 30);
-    (void)cu.cuMemGetInfo_v2(&free_bytes, &total);
-    (void)cu.cuMemPoolGetAttribute(d->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
-    size_t ours = d->allocated;
-    dt_fail(
-        err, DT_EOUTOFMEMORY, "out-of-memory", NULL,
-        "CUDA out of memory. Tried to allocate %zu bytes (%.2f GiB) on cuda:%d, which has %.2f GiB in total, of which "
-        "%.2f GiB are free; %.2f GiB are in use by devtensor and %.2f GiB are cached.",
-        nbytes, (double)nbytes * gib, d->index, (double)total * gib, (double)free_bytes * gib, (double)ours * gib,
-        reserved > ours ? (double)(reserved - ours) * gib : 0.0);
-    err->symbol = cuda_api_names[DT_API_cuMemAllocAsync];
-    err->library_status = CUDA_ERROR_OUT_OF_MEMORY;
-    err->device = (dt_device){DT_CUDA, d->index};
-    err->requested = nbytes;
-    return DT_EOUTOFMEMORY;
-}
-
-dt_status
-cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
-{
-    *address = 0;
-    int status = cu.cuMemAllocAsync(address, nbytes, cuda_stream(device));
-    if (status == CUDA_ERROR_OUT_OF_MEMORY) { /* give everything that is not in use back to the driver, once */
-        DT_TRY(cuda_wait(device, err));
-        CUDA_TRY(device, cuMemPoolTrimTo, (device->pool, 0));
-        *address = 0;
-        status = cu.cuMemAllocAsync(address, nbytes, cuda_stream(device));
-        if (status == CUDA_ERROR_OUT_OF_MEMORY) {
-            return fail_out_of_memory(device, nbytes, err);
-        }
+    cuda_usage *usage = dt_block_new();
+    if (usage == NULL) {
+        return dt_fail_nomem(err, sizeof(*usage));
     }
-    DT_TRY(cuda_check(device, DT_API_cuMemAllocAsync, status, err));
-    size_t now = atomic_fetch_add(&device->allocated, nbytes) + nbytes, peak = device->peak;
-    while (peak < now && !atomic_compare_exchange_weak(&device->peak, &peak, now)) {
-    }
+    pthread_mutex_lock(&d->lock);
+    *usage = (cuda_usage){.written = cuda_stamp(cuda_current(d))};
+    pthread_mutex_unlock(&d->lock);
+    storage->private = usage;
     return DT_OK;
-}
-
-void
-cuda_release(cuda_device *device, CUdeviceptr address, size_t nbytes)
-{
-    if (address == 0) {
-        return;
-    }
-    if (cu.cuMemFreeAsync(address, cuda_stream(device)) != 0 && cu.cuCtxSetCurrent(device->context) == 0) {
-        (void)cu.cuMemFreeAsync(address, cuda_stream(device)); /* this thread may have had no context */
-    }
-    atomic_fetch_sub(&device->allocated, nbytes);
 }
 
 dt_status
@@ -64,8 +24,14 @@ cuda_alloc(dt_storage *storage, dt_error *err)
     cuda_device *d;
     CUdeviceptr address = 0;
     DT_TRY(cuda_enter(storage->device.index, &d, err));
-    if (storage->nbytes > 0) {
-        DT_TRY(cuda_allocate(d, storage->nbytes, &address, err));
+    if (storage->nbytes == 0) {
+        return DT_OK;
+    }
+    DT_TRY(cuda_allocate(d, storage->nbytes, &address, err));
+    dt_status rc = atomic_load_explicit(&d->many, memory_order_acquire) ? note_birth(d, storage, err) : DT_OK;
+    if (rc != DT_OK) {
+        cuda_release(d, address, storage->nbytes);
+        return rc;
     }
     storage->data = (void *)(uintptr_t)address;
     return DT_OK;
@@ -76,7 +42,10 @@ cuda_free(dt_storage *storage)
 {
     cuda_device *d = cuda_find(storage->device.index);
     if (d != NULL) {
-        cuda_release(d, (CUdeviceptr)(uintptr_t)storage->data, storage->nbytes);
+        cuda_release_used(d, (CUdeviceptr)(uintptr_t)storage->data, storage->nbytes, storage->private);
+    }
+    if (storage->private != NULL) {
+        dt_block_free(storage->private);
     }
 }
 
@@ -105,7 +74,10 @@ void
 cuda_temporary_clear(cuda_temporary *t)
 {
     if (t->array.storage != NULL) {
-        cuda_free(&t->storage);
+        cuda_device *d = cuda_find(t->storage.device.index);
+        if (d != NULL) {
+            cuda_release(d, (CUdeviceptr)(uintptr_t)t->storage.data, t->storage.nbytes);
+        }
         t->array.storage = NULL;
     }
 }

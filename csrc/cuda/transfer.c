@@ -287,9 +287,9 @@ order_after(int first, int then, dt_error *err)
     CUevent event = NULL;
     DT_TRY(cuda_enter(first, &a, err));
     CUDA_TRY(a, cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
-    dt_status rc = CUDA_CALL(a, cuEventRecord, (event, a->stream));
+    dt_status rc = CUDA_CALL(a, cuEventRecord, (event, cuda_stream(a)));
     if (rc == DT_OK && (rc = cuda_enter(then, &b, err)) == DT_OK) {
-        rc = CUDA_CALL(b, cuStreamWaitEvent, (b->stream, event, 0));
+        rc = CUDA_CALL(b, cuStreamWaitEvent, (cuda_stream(b), event, 0));
     }
     (void)cu.cuEventDestroy_v2(event);
     return rc;
@@ -306,10 +306,10 @@ send_to_peer(const dt_array *src, const dt_array *dst, dt_error *err)
     DT_TRY(order_after(first, second, err));
     DT_TRY(cuda_enter(second, &to, err));
     CUDA_TRY(to, cuMemcpyPeerAsync,
-             (cuda_address(dst), to->context, cuda_address(src), from->context, nbytes, to->stream));
+             (cuda_address(dst), to->context, cuda_address(src), from->context, nbytes, cuda_stream(to)));
     dt_status rc = order_after(second, first, err);
     if (rc != DT_OK) { /* the source must not be given back while it is read */
-        (void)cu.cuStreamSynchronize(to->stream);
+        (void)cu.cuStreamSynchronize(cuda_stream(to));
         return rc;
     }
     DT_COUNT(transfers, 1);

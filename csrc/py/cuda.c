@@ -144,23 +144,6 @@ py__cuda_empty_cache(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-py__cuda_reset_peak(PY_PARAMS)
-{
-    PY_PARSE("reset_peak_memory_stats", 0, 1, "device")
-    int index = device_index(&a, 0);
-    if (index < 0 || backend_of(&a, index) == NULL) {
-        return NULL;
-    }
-    cuda_device *device;
-    dt_error err;
-    if (cuda_enter(index, &device, &err) != DT_OK) {
-        return py_raise_args(&a, &err);
-    }
-    atomic_store(&device->peak, atomic_load(&device->allocated));
-    Py_RETURN_NONE;
-}
-
 /* ---------------------------------------------------------------- the loader and the simulated GPU */
 
 static PyObject *
@@ -308,7 +291,6 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_synchronize, "device=None",
           "Waits for all work on a device. Raises CudaError for what went wrong in it."),
     PY_OP(_cuda_empty_cache, "", "Gives unused device memory back to the driver."),
-    PY_OP(_cuda_reset_peak, "device=None", "Starts the count of the most memory held anew."),
     GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
     GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
     {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,

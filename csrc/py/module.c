@@ -36,16 +36,21 @@ add_types(PyObject *module, py_state *state)
     state->dtype_type = plain_type(module, &py_dtype_spec);
     state->device_type = plain_type(module, &py_device_spec);
     state->generator_type = plain_type(module, &py_generator_spec);
+    state->stream_type = plain_type(module, &py_stream_spec);
+    state->event_type = plain_type(module, &py_event_spec);
     state->array_type = py_array_type_new(module);
     state->max_type = pair_type(module, "devtensor._C.max_result", "What max(input, dim) returns.");
     state->min_type = pair_type(module, "devtensor._C.min_result", "What min(input, dim) returns.");
     if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL ||
-        state->array_type == NULL || state->max_type == NULL || state->min_type == NULL) {
+        state->stream_type == NULL || state->event_type == NULL || state->array_type == NULL ||
+        state->max_type == NULL || state->min_type == NULL) {
         return -1;
     }
     if (PyModule_AddObjectRef(module, "dtype", (PyObject *)state->dtype_type) < 0 ||
         PyModule_AddObjectRef(module, "device", (PyObject *)state->device_type) < 0 ||
         PyModule_AddObjectRef(module, "Generator", (PyObject *)state->generator_type) < 0 ||
+        PyModule_AddObjectRef(module, "Stream", (PyObject *)state->stream_type) < 0 ||
+        PyModule_AddObjectRef(module, "Event", (PyObject *)state->event_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->array_type) < 0) {
         return -1;
     }
@@ -94,6 +99,8 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->dtype_type);
     Py_VISIT(state->device_type);
     Py_VISIT(state->generator_type);
+    Py_VISIT(state->stream_type);
+    Py_VISIT(state->event_type);
     Py_VISIT(state->max_type);
     Py_VISIT(state->min_type);
     Py_VISIT(state->errors);
@@ -108,6 +115,8 @@ module_clear(PyObject *module)
     Py_CLEAR(state->dtype_type);
     Py_CLEAR(state->device_type);
     Py_CLEAR(state->generator_type);
+    Py_CLEAR(state->stream_type);
+    Py_CLEAR(state->event_type);
     Py_CLEAR(state->max_type);
     Py_CLEAR(state->min_type);
     Py_CLEAR(state->errors);

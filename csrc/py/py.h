@@ -14,7 +14,8 @@
 #define PY_MAX_ARGS 12
 
 typedef struct {
-    PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *max_type, *min_type;
+    PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *stream_type, *event_type, *max_type,
+        *min_type;
     PyObject *dtypes[DT_NDTYPES];
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
@@ -66,9 +67,10 @@ void py_array_clear_free_list(void);
 void py_origin_record(py_origin *origin, const char *action);
 PyObject *py_origin_resolve(py_state *state, const py_origin *origin);
 
-/* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
+/* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c,
+ * stream.c */
 
-extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec;
+extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec;
 PyTypeObject *py_array_type_new(PyObject *module);
 int py_dtypes_init(PyObject *module, py_state *state);
 int py_devices_init(PyObject *module, py_state *state);
@@ -263,7 +265,8 @@ void py_backends_register(void);
     X(random)                                                                                                          \
     X(interchange)                                                                                                     \
     X(settings)                                                                                                        \
-    X(cuda)
+    X(cuda)                                                                                                            \
+    X(stream)
 
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];
 PY_FAMILIES(PY_FAMILY)

@@ -1,6 +1,32 @@
 /* stream.c: streams and events. */
 #include "sim.h"
 
+#define LEAST_PRIORITY 0
+#define GREATEST_PRIORITY (-5)
+
+/* Either pointer may be NULL. */
+CUresult
+sim_cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    sim_device *device;
+    CUresult status = sim_current(&device);
+    if (status == CUDA_SUCCESS && least != NULL) {
+        *least = LEAST_PRIORITY;
+    }
+    if (status == CUDA_SUCCESS && greatest != NULL) {
+        *greatest = GREATEST_PRIORITY;
+    }
+    return status;
+}
+
+/* A priority outside the range is taken as the nearest one. It is a hint, which work here does not heed. */
+CUresult
+sim_cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority)
+{
+    (void)priority;
+    return sim_cuStreamCreate(handle, flags);
+}
+
 CUresult
 sim_cuStreamCreate(CUstream *handle, unsigned flags)
 {
@@ -109,8 +135,9 @@ sim_cuEventCreate(CUevent *handle, unsigned flags)
 {
     sim_device *device;
     CUresult status = sim_current(&device);
-    /* 1: CU_EVENT_BLOCKING_SYNC, which changes how a thread waits, not what it sees */
-    if (status == CUDA_SUCCESS && (handle == NULL || (flags & ~(1u | CU_EVENT_DISABLE_TIMING)) != 0)) {
+    /* CU_EVENT_BLOCKING_SYNC changes how a thread waits, not what it sees */
+    unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+    if (status == CUDA_SUCCESS && (handle == NULL || (flags & ~known) != 0)) {
         status = CUDA_ERROR_INVALID_VALUE;
     }
     if (status != CUDA_SUCCESS) {

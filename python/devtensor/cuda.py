@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from devtensor import _C
+from devtensor._C import Event as Event
+from devtensor._C import Stream as Stream
 
 # Where NVIDIA's wheels put their libraries, below a directory of sys.path.
 _WHEELS = ("nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cublas/lib", "nvidia/cuda_nvrtc/lib")
@@ -111,51 +113,108 @@ def synchronize(device: Any = None) -> None:
     _C._cuda_synchronize(device)
 
 
+def current_stream(device: Any = None) -> Stream:
+    """The stream that this thread sends its work for a device to. Raises DeviceNotAvailableError."""
+    return _C._cuda_current_stream(device)
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The stream of a device that work goes to where none is chosen. Raises DeviceNotAvailableError."""
+    return _C._cuda_default_stream(device)
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Send this thread's work to a stream from now on, and make its device the current one; None changes nothing."""
+    if stream is not None:
+        set_device(stream.device)
+        _C._cuda_set_stream(stream)
+
+
+class stream:
+    """Context manager: `with stream(s):` sends this thread's work to s, on the device of s; None changes nothing.
+
+    No waiting is needed on either side: an op waits for what other streams still do to its operands.
+    """
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+        self._before: list[tuple[Stream, int]] = []
+
+    def __enter__(self) -> stream:
+        if self.stream is not None:
+            device = current_device()
+            self._before.append((current_stream(self.stream.device), device))
+            try:
+                set_stream(self.stream)
+            except BaseException:
+                self._leave()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before:
+            self._leave()
+
+    def _leave(self) -> None:
+        before, device = self._before.pop()
+        _C._cuda_set_stream(before)
+        if device != current_device():
+            set_device(device)
+
+
 def empty_cache() -> None:
-    """Give unused device memory back to the driver; nothing to do without CUDA."""
+    """Give unused device memory back to the driver; nothing to do without CUDA. Waits for the devices."""
     if is_available():
         _C._cuda_empty_cache()
 
 
-def _memory(device: Any, key: str) -> int:
-    number: int = _C._cuda_info(device)[key] if is_available() else 0
-    return number
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """What the allocator of a device holds and has done, by PyTorch's names; empty without CUDA.
+
+    Bytes are given for requested (asked for by arrays), allocated and active (the same, rounded up), reserved (taken
+    from the driver) and inactive (reserved and not allocated) memory. Blocks are never split.
+    """
+    return _C._cuda_memory_stats(device) if is_available() else {}
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of device memory that arrays hold."""
-    return _memory(device, "allocated_memory")
+    """Bytes of device memory that arrays hold, each block rounded up to its size class."""
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that arrays have held at once."""
-    return _memory(device, "peak_memory")
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes of device memory taken from the driver for arrays, unused ones included."""
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that were taken from the driver at once."""
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start the count of max_memory_allocated anew."""
+    """Start the counts of max_memory_allocated and max_memory_reserved anew."""
     if is_available():
         _C._cuda_reset_peak(device)
 
 
-def memory_reserved(device: Any = None) -> int:
-    """Bytes of device memory taken from the driver, unused ones included."""
-    return _memory(device, "reserved_memory")
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Let arrays take at most this part, from 0 to 1, of a device's memory.
+
+    A request beyond it raises OutOfMemoryError, once unused memory was given back. Raises RuntimeError for another
+    fraction, DeviceNotAvailableError without CUDA.
+    """
+    _C._cuda_set_memory_fraction(fraction, device)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Free and total bytes of a device. Raises DeviceNotAvailableError without CUDA."""
     info = _C._cuda_info(device)
     return info["free_memory"], info["total_memory"]
-
-
-def memory_stats(device: Any = None) -> dict[str, int]:
-    """Bytes by PyTorch's names; empty without CUDA."""
-    if not is_available():
-        return {}
-    info = _C._cuda_info(device)
-    return {
-        "allocated_bytes.all.current": info["allocated_memory"],
-        "allocated_bytes.all.peak": info["peak_memory"],
-        "reserved_bytes.all.current": info["reserved_memory"],
-    }

@@ -10,6 +10,18 @@ test_streams(void)
     SAME(api.cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
     SAME(api.cuStreamCreate(&s, 16), CUDA_ERROR_INVALID_VALUE);
     CHECK(s == NULL);
+    /* priorities: 0 is the lowest; either end may be left out; one outside is taken as the nearest */
+    int least = 7, greatest = 7;
+    OK(api.cuCtxGetStreamPriorityRange(&least, NULL));
+    OK(api.cuCtxGetStreamPriorityRange(NULL, &greatest));
+    CHECK(least == 0 && greatest < 0);
+    OK(api.cuCtxGetStreamPriorityRange(NULL, NULL));
+    SAME(api.cuStreamCreateWithPriority(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    SAME(api.cuStreamCreateWithPriority(&s, 16, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK(s == NULL);
+    OK(api.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest - 100));
+    OK(api.cuStreamQuery(s));
+    OK(api.cuStreamDestroy_v2(s));
     CUstream a = stream_new(CU_STREAM_NON_BLOCKING), b = stream_new(CU_STREAM_NON_BLOCKING), c = stream_new(0);
     CUdeviceptr p = alloc(16);
     seen = host(64);
@@ -138,6 +150,41 @@ test_events(void)
     OK(api.cuStreamWaitEvent(c, x, 0));
     OK(api.cuMemcpyPeerAsync(far, contexts[1], p, contexts[0], 4, c));
     SAME(peek(far, c), 33);
+    /* times of two devices have nothing in common; an event of no stream, a stream of no device */
+    CUevent other = NULL;
+    OK(api.cuEventCreate(&other, CU_EVENT_BLOCKING_SYNC));
+    OK(api.cuEventRecord(other, c));
+    OK(api.cuEventSynchronize(other));
+    OK(api.cuEventSynchronize(e));
+    SAME(api.cuEventElapsedTime(&ms, e, other), CUDA_ERROR_INVALID_HANDLE);
+    SAME(api.cuEventRecord(other, (CUstream)(void *)far), CUDA_ERROR_INVALID_HANDLE);
+    SAME(api.cuEventRecord((CUevent)(void *)c, c), CUDA_ERROR_INVALID_HANDLE);
+    SAME(api.cuStreamWaitEvent(c, (CUevent)(void *)c, 0), CUDA_ERROR_INVALID_HANDLE);
+    SAME(api.cuStreamWaitEvent((CUstream)(void *)other, other, 0), CUDA_ERROR_INVALID_HANDLE);
+    /* what a stream that is gone was waiting for, and what waits for it, goes on */
+    OK(api.cuCtxSetCurrent(contexts[0]));
+    OK(launch(fill, p, 4, 70, a));
+    OK(api.cuEventRecord(x, a));
+    OK(api.cuStreamWaitEvent(b, x, 0));
+    OK(launch(add, p, 4, 1, b));
+    OK(api.cuEventRecord(y, b));
+    OK(api.cuStreamDestroy_v2(b));
+    OK(api.cuEventQuery(y));
+    OK(api.cuEventSynchronize(y));
+    SAME(peek(p, a), 71);
+    /* a free block is reused only behind the release in its stream: what other streams do must be waited for */
+    CUdeviceptr used = 0;
+    CUstream late = stream_new(CU_STREAM_NON_BLOCKING);
+    OK(api.cuMemAllocAsync(&used, 64, a));
+    OK(launch(fill, used, 4, 3, a));
+    OK(api.cuEventRecord(x, a));
+    OK(api.cuStreamWaitEvent(late, x, 0));
+    OK(api.cuMemcpyDtoDAsync_v2(p, used, 16, late));
+    OK(api.cuEventRecord(y, late));
+    OK(api.cuStreamWaitEvent(a, y, 0));
+    OK(api.cuMemFreeAsync(used, a));
+    OK(api.cuStreamSynchronize(a));
+    SAME(peek(p, late), 3);
 }
 
 void

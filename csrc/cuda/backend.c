@@ -1,0 +1,46 @@
+/* backend.c: the backend's table. Every op in it is put in order with what other streams do to its operands, so that no
+ * slot has to think of it. While there is one stream this is two predictable branches. */
+#include "cuda.h"
+
+#define READ(x) _Generic((x), const dt_array * : (x), dt_array * : (x), default : NULL)
+#define WRITTEN(x) _Generic((x), dt_array * : true, default : false)
+
+#define OPERANDS(...) OPERANDS_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
+#define OPERANDS_OF(a, b, c, d, e, f, g, h, ...)                                                                       \
+    {                                                                                                                  \
+        {READ(a), READ(b), READ(c), READ(d), READ(e), READ(f), READ(g), READ(h)},                                      \
+            {WRITTEN(a), WRITTEN(b), WRITTEN(c), WRITTEN(d), WRITTEN(e), WRITTEN(f), WRITTEN(g), WRITTEN(h)},          \
+    }
+
+/* A stream may be made while the op is on its way: each side asks for itself. */
+static inline bool
+many_streams(void)
+{
+    return DT_UNLIKELY(atomic_load_explicit(&cuda_many_streams, memory_order_acquire));
+}
+
+#define DT_SLOT(ret, name, args)
+#define DT_OP(name, args, names)                                                                                       \
+    static dt_status ordered_##name args                                                                               \
+    {                                                                                                                  \
+        if (many_streams()) {                                                                                          \
+            const cuda_operands before = OPERANDS names;                                                               \
+            DT_TRY(cuda_order(&before, err));                                                                          \
+        }                                                                                                              \
+        dt_status rc = cuda_##name names;                                                                              \
+        if (many_streams()) {                                                                                          \
+            const cuda_operands after = OPERANDS names;                                                                \
+            cuda_note(&after);                                                                                         \
+        }                                                                                                              \
+        return rc;                                                                                                     \
+    }
+#include "../core/slots.def"
+#undef DT_SLOT
+
+const dt_backend cuda_backend = {
+    .name = "cuda",
+#define DT_SLOT(ret, name, args) .name = cuda_##name,
+#define DT_OP(name, args, names) .name = ordered_##name,
+#include "../core/slots.def"
+#undef DT_SLOT
+};
