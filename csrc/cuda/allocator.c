@@ -9,17 +9,22 @@
 
 #include "cuda.h"
 
-#define GRANULE 512                    /* every size is a multiple */
-#define FINE 3                         /* 1 << FINE classes for each power of two, the smallest of them GRANULE apart */
-#define LOOK 32                        /* blocks of a class that are looked at for one that needs no waiting */
-#define WORTH_A_WAIT ((size_t)1 << 26) /* bytes of a class beyond which to wait rather than take more memory */
+#define GRANULE 512              /* every size is a multiple */
+#define FINE 3                   /* 1 << FINE classes for each power of two, the smallest of them GRANULE apart */
+#define LARGE ((size_t)64 << 20) /* blocks from here on are only rounded to the driver's pages, and share a class */
+#define PAGE ((size_t)2 << 20)
+#define LOOK 32 /* blocks that are looked at for one that needs no waiting */
 
 /* ---------------------------------------------------------------- size classes */
 
-/* The class of nbytes > 0, and its size: at most an eighth more, or GRANULE. */
+/* The class of nbytes > 0, and the size of a block for it: at most an eighth more, or GRANULE. */
 static unsigned
 class_of(size_t nbytes, size_t *size)
 {
+    if (nbytes > LARGE) {
+        *size = nbytes + (PAGE - nbytes % PAGE) % PAGE;
+        return CUDA_SIZE_CLASSES - 1;
+    }
     size_t last = (nbytes - 1) / GRANULE; /* of the granules, from 0 */
     if (last < (size_t)1 << FINE) {
         *size = (last + 1) * GRANULE;
@@ -232,29 +237,29 @@ is_ready(const cuda_queue *queue, const cuda_usage *usage)
     return ready;
 }
 
-/* A block of the class for the current stream: the latest that needs no waiting. Where all need it, the oldest of those
- * looked at, if it is better to wait than to have more memory: each stream may have blocks of its own, up to a size. */
+/* A block of this size for the current stream: the latest that needs no waiting. Where all need it, the oldest of those
+ * looked at, if it is better to wait than to have more memory: each stream may have small blocks of its own. */
 static dt_status
 find_block(cuda_device *d, unsigned class, size_t size, cuda_block ***found, dt_error *err)
 {
-    cuda_block **link = &d->memory.blocks[class];
-    *found = *link != NULL ? link : NULL;
-    if (*link == NULL || !atomic_load_explicit(&d->many, memory_order_relaxed)) {
-        return DT_OK;
-    }
-    cuda_queue *queue = cuda_current(d);
+    bool many = atomic_load_explicit(&d->many, memory_order_relaxed);
+    const cuda_queue *queue = many ? cuda_current(d) : NULL;
     int n = 0;
-    for (; *link != NULL && n < LOOK; link = &(*link)->next, n++) {
+    *found = NULL;
+    for (cuda_block **link = &d->memory.blocks[class]; *link != NULL && n < LOOK; link = &(*link)->next) {
+        if ((*link)->size != size) {
+            continue;
+        }
         *found = link;
-        if (is_ready(queue, &(*link)->usage)) {
+        n++;
+        if (!many || is_ready(queue, &(*link)->usage)) {
             return DT_OK;
         }
     }
-    if (n < d->nqueues && (size_t)n * size < WORTH_A_WAIT) {
+    if (n < d->nqueues && (size_t)n * size < LARGE) {
         *found = NULL;
-        return DT_OK;
     }
-    return cuda_wait_for_usage(queue, &(**found)->usage, err);
+    return *found == NULL ? DT_OK : cuda_wait_for_usage(cuda_current(d), &(**found)->usage, err);
 }
 
 /* *address stays 0 when there is none. */
@@ -297,7 +302,7 @@ cuda_memory_mark(cuda_device *device)
     cuda_mark now = cuda_stamp(device->queues[0]);
     for (unsigned i = 0; i < CUDA_SIZE_CLASSES; i++) {
         for (cuda_block *block = device->memory.blocks[i]; block != NULL; block = block->next) {
-            block->usage = (cuda_usage){.written = now};
+            block->usage = (cuda_usage){.written = {0, now.queue}};
         }
     }
 }

@@ -120,7 +120,7 @@ typedef struct cuda_block {
 
 _Static_assert(sizeof(cuda_block) <= DT_SMALL_BLOCK, "an entry fits a block");
 
-#define CUDA_SIZE_CLASSES 432
+#define CUDA_SIZE_CLASSES 121 /* to 64 MiB, and one for what is larger */
 
 /* Under the device's lock. Sizes in bytes. */
 typedef struct {
@@ -260,6 +260,8 @@ typedef struct {
 } cuda_event;
 
 void cuda_event_clear(cuda_event *event);
+/* A copy; whether it was recorded. */
+bool cuda_event_read(const cuda_event *event, cuda_event *out);
 dt_status cuda_event_record(cuda_event *event, cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_event_wait(const cuda_event *event, cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_event_query(const cuda_event *event, bool *done, dt_error *err) DT_MUST_CHECK;

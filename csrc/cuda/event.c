@@ -54,9 +54,8 @@ cuda_event_record(cuda_event *event, cuda_queue *queue, dt_error *err)
     return rc;
 }
 
-/* A copy to work with; false: it was never recorded. */
-static bool
-read_event(const cuda_event *event, cuda_event *out)
+bool
+cuda_event_read(const cuda_event *event, cuda_event *out)
 {
     pthread_mutex_lock(&lock);
     *out = *event;
@@ -97,7 +96,7 @@ cuda_event_query(const cuda_event *event, bool *done, dt_error *err)
     cuda_device *d;
     cuda_event e;
     *done = true;
-    if (!read_event(event, &e)) {
+    if (!cuda_event_read(event, &e)) {
         return DT_OK;
     }
     DT_TRY(cuda_enter(e.device->index, &d, err));
@@ -111,7 +110,7 @@ cuda_event_synchronize(const cuda_event *event, dt_error *err)
 {
     cuda_device *d;
     cuda_event e;
-    if (!read_event(event, &e)) {
+    if (!cuda_event_read(event, &e)) {
         return DT_OK;
     }
     DT_TRY(cuda_enter(e.device->index, &d, err));
@@ -125,8 +124,8 @@ cuda_event_elapsed(const cuda_event *start, const cuda_event *end, float *millis
 {
     cuda_device *d;
     cuda_event first, last;
-    bool recorded = read_event(start, &first);
-    recorded = read_event(end, &last) && recorded;
+    bool recorded = cuda_event_read(start, &first);
+    recorded = cuda_event_read(end, &last) && recorded;
     if (!first.timed || !last.timed) {
         return fail_event("Both events must be created with argument 'enable_timing=True'.", err);
     }

@@ -326,7 +326,9 @@ event_dealloc(PyObject *self)
 static PyObject *
 event_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<devtensor.cuda.Event %p>", (const void *)event_of(self)->event);
+    cuda_event e;
+    (void)cuda_event_read(event_of(self), &e);
+    return PyUnicode_FromFormat("<devtensor.cuda.Event %p>", (const void *)e.event);
 }
 
 static PyObject *
@@ -380,15 +382,18 @@ event_elapsed_time(PY_PARAMS)
 static PyObject *
 event_get_device(PyObject *self, void *Py_UNUSED(closure))
 {
-    const cuda_device *device = event_of(self)->device;
-    return device == NULL ? Py_NewRef(Py_None)
-                          : py_device_object(py_state_of(self), (dt_device){DT_CUDA, device->index});
+    cuda_event e;
+    (void)cuda_event_read(event_of(self), &e);
+    return e.device == NULL ? Py_NewRef(Py_None)
+                            : py_device_object(py_state_of(self), (dt_device){DT_CUDA, e.device->index});
 }
 
 static PyObject *
 event_get_cuda_event(PyObject *self, void *Py_UNUSED(closure))
 {
-    return PyLong_FromVoidPtr(event_of(self)->event);
+    cuda_event e;
+    (void)cuda_event_read(event_of(self), &e);
+    return PyLong_FromVoidPtr(e.event);
 }
 
 static PyMethodDef event_methods[] = {
