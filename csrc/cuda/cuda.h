@@ -306,6 +306,8 @@ void cuda_temporary_clear(cuda_temporary *t);
 dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary *t, const dt_array **contiguous,
                           dt_error *err) DT_MUST_CHECK;
 
+/* ---------------------------------------------------------------- pinned.c */
+
 /* Page-locked memory that the device may still read or write after the call. */
 bool cuda_is_pinned(const dt_array *a);
 void cuda_pinned_in_use(const dt_array *a, const cuda_device *device);
