@@ -228,6 +228,17 @@ def no_transfers() -> Iterator[None]:
     assert not moved
 
 
+@contextmanager
+def calls(*symbols: str, synchronizations: int | None = None) -> Iterator[None]:
+    """None of these outside functions is called inside, and the host waits so many times."""
+    before, waits = dt._C._cuda_api_calls(), dt._C.counters()["synchronizations"]
+    yield
+    after = dt._C._cuda_api_calls()
+    assert {s: after[s] - before[s] for s in symbols} == dict.fromkeys(symbols, 0)
+    if synchronizations is not None:
+        assert dt._C.counters()["synchronizations"] - waits == synchronizations
+
+
 def synchronize() -> None:
     """Waits for every device, so that errors and frees have happened."""
     for device in CUDA_DEVICES:

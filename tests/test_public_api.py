@@ -28,7 +28,7 @@ new_empty new_zeros new_ones new_full""".split()
 ATTRIBUTES = "shape dtype device ndim nbytes itemsize strides T mT is_cuda origin".split()
 CUDA = """is_available device_count current_device set_device device get_device_name get_device_properties
 get_device_capability synchronize empty_cache memory_allocated max_memory_allocated memory_reserved
-reset_peak_memory_stats mem_get_info is_simulated memory_stats max_memory_reserved
+reset_peak_memory_stats mem_get_info is_simulated memory_stats host_memory_stats max_memory_reserved
 set_per_process_memory_fraction Stream Event stream current_stream default_stream set_stream""".split()
 ERRORS = """DeviceMismatchError DTypeMismatchError ShapeMismatchError DeviceNotAvailableError HostAccessError
 OutOfMemoryError CudaError""".split()

@@ -50,7 +50,7 @@ def functions(*rooms: str) -> str:
 # ---------------------------------------------------------------- layers
 
 # Pageable memory is cast and gathered by the CPU's threads on its way to the device.
-BETWEEN_BACKENDS = {("transfer.c", "../cpu/cpu.h")}
+BETWEEN_BACKENDS = {("staging.c", "../cpu/cpu.h"), ("uses.c", "../cpu/cpu.h")}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(CSRC)))

@@ -212,6 +212,7 @@ RESULTS = {
     "_cuda_device_count": "int",
     "_cuda_empty_cache": "None",
     "_cuda_index": "int",
+    "_cuda_host_memory": "dict[str, dict[str, Any]]",
     "_cuda_info": "dict[str, Any]",
     "_cuda_is_simulated": "bool",
     "_cuda_report": "str",

@@ -176,10 +176,11 @@ dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *
 }
 
 dt_status
-dt_empty_pinned(const dt_array *like, dt_array *out, dt_error *err)
+dt_empty_pinned(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err)
 {
     dt_array a;
-    array_init(&a, (dt_dtype)like->dtype, like->ndim, like->shape);
+    DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
+    array_init(&a, dtype, like->ndim, like->shape);
     set_strides_like(like, &a);
     DT_TRY(dt_storage_new_pinned(dt_array_nbytes(&a), &a.storage, err));
     *out = a;

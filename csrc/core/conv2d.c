@@ -156,6 +156,10 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
     if (out->storage != NULL) {
         DT_TRY(dt_check_out(OP, in, 3, out, (dt_dtype)x.dtype, ndim, result_shape, err));
     }
+    DT_TRY(dt_settle(input, DT_READ, err));
+    DT_TRY(dt_settle(weight, DT_READ, err));
+    DT_TRY(dt_settle(bias, DT_READ, err));
+    DT_TRY(dt_settle(out, DT_WRITE, err));
     bool direct = out->storage != NULL && out->storage != input->storage && out->storage != weight->storage &&
                   (bias == NULL || out->storage != bias->storage);
     dt_array y;

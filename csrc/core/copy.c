@@ -14,6 +14,10 @@ copy_slot(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         return DT_OK;
     }
     const dt_storage *worker = dt_array_device(src).type == DT_CPU ? dst->storage : src->storage;
+    if (worker->device.type == DT_CPU) { /* else the worker knows when it need not wait */
+        DT_TRY(dt_settle(src, DT_READ, err));
+        DT_TRY(dt_settle(dst, DT_WRITE, err));
+    }
     return worker->backend->copy(src, dst, non_blocking, err);
 }
 
@@ -22,7 +26,8 @@ static dt_status
 copy_new(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, dt_array *out, dt_error *err)
 {
     dt_array copy;
-    DT_TRY(dt_empty_like(x, device, dtype, &copy, err));
+    bool arrives_later = non_blocking && device.type == DT_CPU && dt_array_device(x).type != DT_CPU;
+    DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, &copy, err) : dt_empty_like(x, device, dtype, &copy, err));
     dt_status rc = copy_slot(x, &copy, non_blocking, err);
     if (rc != DT_OK) {
         dt_array_clear(&copy);
@@ -130,7 +135,11 @@ dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 {
     DT_TRY(dt_check_writable(op, "input", x, err));
     DT_TRY(check_value(op, value, (dt_dtype)x->dtype, err));
-    return dt_array_numel(x) == 0 ? DT_OK : x->storage->backend->fill(x, value, err);
+    if (dt_array_numel(x) == 0) {
+        return DT_OK;
+    }
+    DT_TRY(dt_settle(x, DT_WRITE, err));
+    return x->storage->backend->fill(x, value, err);
 }
 
 dt_status
@@ -147,7 +156,7 @@ dt_pin(const dt_array *x, dt_array *out, dt_error *err)
         return DT_OK;
     }
     dt_array pinned;
-    DT_TRY(dt_empty_pinned(x, &pinned, err));
+    DT_TRY(dt_empty_pinned(x, (dt_dtype)x->dtype, &pinned, err));
     dt_status rc = copy_slot(x, &pinned, false, err);
     if (rc != DT_OK) {
         dt_array_clear(&pinned);
@@ -166,9 +175,12 @@ dt_item(const char *op, const dt_array *x, dt_scalar *out, dt_error *err)
     }
     dt_array element;
     DT_TRY(dt_to(x, host, (dt_dtype)x->dtype, false, false, &element, err));
-    *out = dt_scalar_load((dt_dtype)x->dtype, dt_array_data(&element));
+    dt_status rc = dt_settle(&element, DT_READ, err);
+    if (rc == DT_OK) {
+        *out = dt_scalar_load((dt_dtype)x->dtype, dt_array_data(&element));
+    }
     dt_array_clear(&element);
-    return DT_OK;
+    return rc;
 }
 
 /* ---------------------------------------------------------------- cat and stack */

@@ -124,6 +124,7 @@ dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array
         return dt_check_rank(op, in, 1, 0, 2, err);
     }
     dt_array a;
+    DT_TRY(dt_settle(x, DT_READ, err));
     DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, &a, err));
     return finish(dt_array_numel(&a) > 0 ? a.storage->backend->tri(x, &a, diagonal, upper, err) : DT_OK, &a, out);
 }

@@ -218,12 +218,18 @@ typedef struct {
 
 enum { DT_STORAGE_READONLY = 1, DT_STORAGE_PINNED = 2, DT_STORAGE_FOREIGN = 4 };
 
+/* Copies between a device and page-locked memory of the host that may still run. */
+enum { DT_PENDING_WRITE = 1, DT_PENDING_READ = 2 };
+/* What somebody on the host is about to do, and by that the copies that it must wait for. */
+typedef enum { DT_READ = DT_PENDING_WRITE, DT_WRITE = DT_PENDING_WRITE | DT_PENDING_READ } dt_access;
+
 /* One block of memory on one device, shared by views. */
 typedef struct dt_storage {
     atomic_size_t refs;
     const struct dt_backend *backend;
     dt_device device;
     unsigned flags;
+    atomic_uint pending; /* 0 but for page-locked memory */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
@@ -237,6 +243,10 @@ dt_status dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_e
 dt_status dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, void *owner,
                           void (*release_owner)(void *, void *), dt_storage **out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
+/* Waits for the copies that access must not meet. See dt_settle. */
+dt_status dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err) DT_MUST_CHECK;
+/* What is called around such a wait: the result of enter is handed to leave. */
+void dt_set_wait_hooks(void *(*enter)(void), void (*leave)(void *));
 void dt_storage_release(dt_storage *storage);
 
 static inline dt_storage *
@@ -245,6 +255,18 @@ dt_storage_retain(dt_storage *storage)
     atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
     return storage;
 }
+
+/* ---------------------------------------------------------------- transfers: transfer.c */
+
+/* A copy between devices that carries bytes. */
+typedef struct {
+    size_t nbytes; /* on the bus */
+    dt_device source, target;
+    bool pinned; /* the host's side is page-locked */
+} dt_transfer;
+
+/* A backend calls this once for each that went well. */
+void dt_transfer_done(const dt_transfer *t);
 
 /* ---------------------------------------------------------------- arrays: array.c, view.c */
 
@@ -299,6 +321,18 @@ dt_array_readonly(const dt_array *a)
     return a->storage && (a->storage->flags & DT_STORAGE_READONLY);
 }
 
+/* Before the host touches the memory of x (which may be absent or an immediate): copies that the device still has to
+ * make are waited for. Every call of a slot and every door to the bytes goes through here. */
+static inline dt_status
+dt_settle(const dt_array *x, dt_access access, dt_error *err)
+{
+    if (x != NULL && x->storage != NULL &&
+        DT_UNLIKELY(atomic_load_explicit(&x->storage->pending, memory_order_acquire) & access)) {
+        return dt_storage_settle(x->storage, access, err);
+    }
+    return DT_OK;
+}
+
 bool dt_array_is_contiguous(const dt_array *a);
 /* Whether every element has an address of its own and together they fill one block (any order of dimensions). */
 bool dt_array_is_dense(const dt_array *a);
@@ -319,7 +353,7 @@ dt_status dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *sh
 /* Like dt_empty, with the strides of like where that is dense, else contiguous (PyTorch's preserve_format). */
 dt_status dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out,
                         dt_error *err) DT_MUST_CHECK;
-dt_status dt_empty_pinned(const dt_array *like, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_empty_pinned(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* A view of all of storage's elements with these strides (elements); the caller has checked the bounds. */
 dt_status dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int ndim, const int64_t *shape,
                         const int64_t *strides, dt_array *out, dt_error *err) DT_MUST_CHECK;

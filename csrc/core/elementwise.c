@@ -53,6 +53,7 @@ operand_open(operand *o, const char *op, const dt_array *x, dt_dtype dtype, int 
 {
     o->array = x;
     o->made.storage = NULL;
+    DT_TRY(dt_settle(x, DT_READ, err));
     if (x->storage == NULL || (x->dtype == dtype && has_shape(x, ndim, shape))) { /* an immediate fits any shape */
         return DT_OK;
     }
@@ -111,7 +112,7 @@ destination_open(destination *d, dt_device device, dt_dtype dtype, int ndim, con
             alias = alias || unsafe_alias(out, inputs[i]);
         }
         if (!alias && out->dtype == dtype) {
-            return DT_OK;
+            return dt_settle(out, DT_WRITE, err);
         }
         d->target = &d->temporary;
     }
@@ -315,6 +316,8 @@ static dt_status
 binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_dtype result,
              dt_array *out, dt_error *err)
 {
+    DT_TRY(dt_settle(a, DT_READ, err));
+    DT_TRY(dt_settle(b, DT_READ, err));
     DT_TRY(dt_empty_like(dt_array_overlaps_itself(a) ? b : a, dt_array_device(a), result, out, err));
     dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
     if (rc != DT_OK) {

@@ -21,6 +21,10 @@ static dt_status
 product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
         dt_error *err)
 {
+    DT_TRY(dt_settle(a, DT_READ, err));
+    DT_TRY(dt_settle(b, DT_READ, err));
+    DT_TRY(dt_settle(bias, DT_READ, err));
+    DT_TRY(dt_settle(out, DT_WRITE, err));
     int ndim = out->ndim;
     int64_t shape_a[DT_MAX_NDIM], shape_b[DT_MAX_NDIM];
     memcpy(shape_a, out->shape, sizeof(shape_a));

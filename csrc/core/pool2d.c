@@ -67,6 +67,7 @@ pool(const char *op, const dt_array *input, const dt_pool2d_params *params, int6
     shape[input->ndim - 2] = height;
     shape[input->ndim - 1] = width;
     DT_TRY(dt_shape_check(op, input->ndim, shape, DT_INT64, err));
+    DT_TRY(dt_settle(input, DT_READ, err));
     dt_array y, positions = DT_ARRAY_EMPTY;
     DT_TRY(dt_empty(dt_array_device(input), (dt_dtype)input->dtype, input->ndim, shape, &y, err));
     const dt_array *x = input;

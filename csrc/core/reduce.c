@@ -127,6 +127,7 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
         DT_TRY(check_not_empty(name, x, ndims < 0, n, reduced, err));
     }
     dt_array cast, view = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY;
+    DT_TRY(dt_settle(x, DT_READ, err));
     DT_TRY(dt_to(x, dt_array_device(x), input, false, false, &cast, err));
     dt_status rc = rows_view(name, &cast, n, reduced, keepdim, &view, &ndim, shape, err);
     if (rc == DT_OK) {
@@ -161,6 +162,7 @@ dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype
     }
     DT_TRY(dt_check_dim(name, dim, x->ndim, &last, err));
     dt_array cast, rows = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY, place = DT_ARRAY_EMPTY;
+    DT_TRY(dt_settle(x, DT_READ, err));
     DT_TRY(dt_to(x, dt_array_device(x), compute, false, false, &cast, err));
     const int64_t from = last, to = -1, one = 1;
     dt_status rc = dt_empty_like(&cast, dt_array_device(x), compute, &target, err);

@@ -30,6 +30,7 @@ storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_stor
     s->backend = backend;
     s->device = device;
     s->flags = 0;
+    atomic_init(&s->pending, 0);
     s->nbytes = nbytes;
     s->data = NULL;
     s->owner = NULL;
@@ -96,6 +97,33 @@ dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
     s->flags = DT_STORAGE_PINNED;
     return storage_close(cuda->alloc_pinned(s, err), s, out);
 }
+
+/* ---------------------------------------------------------------- waiting */
+
+static void *(*wait_enter)(void);
+static void (*wait_leave)(void *);
+
+void
+dt_set_wait_hooks(void *(*enter)(void), void (*leave)(void *))
+{
+    wait_enter = enter;
+    wait_leave = leave;
+}
+
+dt_status
+dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
+{
+    const dt_backend *cuda;
+    DT_TRY(dt_backend_for((dt_device){DT_CUDA, 0}, &cuda, err));
+    void *state = wait_enter != NULL ? wait_enter() : NULL;
+    dt_status rc = cuda->settle(storage, access, err);
+    if (wait_leave != NULL) {
+        wait_leave(state);
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------- the end */
 
 void
 dt_storage_release(dt_storage *storage)

@@ -67,6 +67,15 @@ cpu_alloc_pinned(dt_storage *storage, dt_error *err)
 }
 
 dt_status
+cpu_settle(dt_storage *storage, dt_access access, dt_error *err)
+{
+    (void)storage;
+    (void)access;
+    (void)err;
+    return DT_OK;
+}
+
+dt_status
 cpu_device_count(int *count, dt_error *err)
 {
     (void)err;

@@ -37,19 +37,16 @@ cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_err
 dt_status
 cuda_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
 {
-    cuda_device *d;
+    dt_device from = dt_array_device(src), to = dt_array_device(dst);
     if (dt_array_numel(dst) == 0) {
         return DT_OK;
     }
-    dt_device from = dt_array_device(src), to = dt_array_device(dst);
-    if (from.type == DT_CUDA && to.type == DT_CUDA && from.index != to.index) {
-        return cuda_to_peer(src, dst, err);
+    if (!dt_device_equal(from, to)) {
+        return cuda_transfer(src, dst, non_blocking, err);
     }
-    DT_TRY(cuda_enter(to.type == DT_CUDA ? to.index : from.index, &d, err));
-    if (from.type == DT_CPU) {
-        return cuda_to_device(d, src, dst, non_blocking, err);
-    }
-    return to.type == DT_CPU ? cuda_to_host(d, src, dst, err) : cuda_copy_within(d, src, dst, err);
+    cuda_device *d;
+    DT_TRY(cuda_enter(to.index, &d, err));
+    return cuda_copy_within(d, src, dst, err);
 }
 
 /* Whether every byte of an element is the same, as in a zero. */

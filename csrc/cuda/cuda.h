@@ -61,17 +61,21 @@ void cuda_cache_remove(cuda_cache *cache, const void *key);
 
 /* ---------------------------------------------------------------- device.c */
 
-#define CUDA_NSLOTS 4
-#define CUDA_SLOT_BYTES ((size_t)2 << 20)
+#define CUDA_NSMALL 32
+#define CUDA_SMALL_BYTES ((size_t)64 << 10)
+#define CUDA_NLARGE 8
+#define CUDA_LARGE_BYTES ((size_t)4 << 20)
+
+/* Idle; the memory of one thread; or left to a copy, of which the event tells when it is over. */
+typedef enum { CUDA_SLOT_IDLE, CUDA_SLOT_TAKEN, CUDA_SLOT_SENT } cuda_slot_state;
 
 /* Page-locked memory through which transfers pass. */
 typedef struct {
-    void *memory;
-    CUevent event; /* recorded after the last copy in or out of memory */
-    bool busy;
-    bool arriving; /* memory holds, in arriving_dtype, what target waits for */
-    dt_dtype arriving_dtype;
-    dt_array target;
+    void *memory; /* NULL: not locked yet */
+    CUevent event;
+    cuda_slot_state state;
+    bool unmarked; /* the event could not be recorded: only the end of all work tells */
+    uint64_t ticket;
 } cuda_slot;
 
 /* A point in a stream: after all that had been noted there when its count was seq. 0: before everything. */
@@ -132,6 +136,12 @@ typedef struct {
     size_t requested_peak, allocated_peak, reserved_peak;
     int64_t in_use, allocations, hits, driver_allocations, driver_frees, retries, failures;
 } cuda_memory;
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t returned;
+    uint64_t clock;
+    cuda_slot small[CUDA_NSMALL], large[CUDA_NLARGE];
+} cuda_ring;
 
 typedef struct cuda_device {
     int index;
@@ -150,9 +160,9 @@ typedef struct cuda_device {
     cuda_queue *queues[CUDA_MAX_QUEUES];
     cuda_memory memory;
 
-    pthread_mutex_t transfer_lock; /* the slots */
-    cuda_slot slots[CUDA_NSLOTS];
-    unsigned next_slot;
+    cuda_ring ring;     /* staging.c */
+    uint64_t peers;     /* bit i: access to device i has been asked for; peer.c */
+    CUevent peer_event; /* what another device waits for */
 
     pthread_mutex_t module_lock;
     atomic_bool module_ready;
@@ -308,9 +318,39 @@ dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary
 
 /* ---------------------------------------------------------------- pinned.c */
 
-/* Page-locked memory that the device may still read or write after the call. */
+/* PyTorch's names: what is there now, the most there was, and all that came and went. */
+typedef struct {
+    uint64_t current, peak, allocated, freed;
+} cuda_host_count;
+
+typedef struct {
+    double total, max, min; /* microseconds */
+    uint64_t count;
+} cuda_host_time;
+
+typedef struct {
+    cuda_host_count allocations, allocated_bytes; /* blocks of the driver */
+    cuda_host_count active_requests, active_bytes;
+    cuda_host_time alloc_time, free_time; /* in the driver */
+} cuda_host_stats;
+
+void cuda_host_memory(cuda_host_stats *out);
+/* Page-locked memory for good. */
+dt_status cuda_lock_pages(cuda_device *device, size_t nbytes, void **out, dt_error *err) DT_MUST_CHECK;
+/* Gives blocks that nobody uses back to the driver. */
+dt_status cuda_pinned_trim(cuda_device *device, dt_error *err) DT_MUST_CHECK;
+/* Whether a's memory is page-locked and ours. */
 bool cuda_is_pinned(const dt_array *a);
-void cuda_pinned_in_use(const dt_array *a, const cuda_device *device);
+
+typedef struct cuda_use cuda_use;
+/* A copy to (writes) or from such memory that the host does not wait for is sent to the current stream between begin,
+ * after which the stream runs it behind those that it must not meet, and end, which is told how sending ended. */
+dt_status cuda_pinned_begin(cuda_device *device, const dt_array *a, bool writes, cuda_use **use,
+                            dt_error *err) DT_MUST_CHECK;
+dt_status cuda_pinned_end(cuda_device *device, const dt_array *a, bool writes, cuda_use *use, dt_status sent,
+                          dt_error *err) DT_MUST_CHECK;
+/* Whoever waits for to casts from, in which a copy arrives, into it. Takes from over on success. */
+dt_status cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- module.c */
 
@@ -373,10 +413,25 @@ cuda_address(const dt_array *a)
 /* dst = cast(src) on one device by a kernel (or a plain copy where the layouts agree); src may be an immediate. */
 dt_status cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
-/* transfer.c */
-dt_status cuda_to_device(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocking,
-                         dt_error *err) DT_MUST_CHECK;
-dt_status cuda_to_host(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
+/* ---------------------------------------------------------------- transfers: staging.c, transfer.c, peer.c */
+
+void cuda_ring_init(cuda_ring *ring);
+void cuda_ring_destroy(cuda_ring *ring);
+
+/* src goes to address, or what stands there to dst, as contiguous elements of dtype bus in src's or dst's order,
+ * through slots. The host has read all of src, or written all of dst, on return. */
+dt_status cuda_send_staged(cuda_device *device, const dt_array *src, CUdeviceptr address, dt_dtype bus,
+                           dt_error *err) DT_MUST_CHECK;
+dt_status cuda_fetch_staged(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_array *dst,
+                            dt_error *err) DT_MUST_CHECK;
+
+/* The narrower of the two dtypes goes over the bus. */
+dt_dtype cuda_bus_dtype(const dt_array *src, const dt_array *dst);
+/* A view of a with its dimensions in the order in which key lies in memory. */
+dt_array cuda_in_order_of(const dt_array *key, const dt_array *a);
+
+/* Between any two devices of which at least one is a GPU; the arrays have elements. */
+dt_status cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
 /* matmul.c, conv2d.c: what the caches give back */

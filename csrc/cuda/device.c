@@ -170,13 +170,13 @@ open_device(int index, cuda_device **out, dt_error *err)
         (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = cuda_conv2d_destroy};
     cuda_memory_open(d);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_mutex_init(&d->transfer_lock, NULL);
+    cuda_ring_init(&d->ring);
     pthread_mutex_init(&d->module_lock, NULL);
     pthread_mutex_init(&d->library_lock, NULL);
     dt_status rc = open_context(d, err);
     if (rc != DT_OK) {
         pthread_mutex_destroy(&d->lock);
-        pthread_mutex_destroy(&d->transfer_lock);
+        cuda_ring_destroy(&d->ring);
         pthread_mutex_destroy(&d->module_lock);
         pthread_mutex_destroy(&d->library_lock);
         dt_free(d);
@@ -292,6 +292,7 @@ cuda_empty_cache(dt_error *err)
         }
         DT_TRY(cuda_enter(i, &d, err));
         DT_TRY(cuda_give_back(d, err));
+        DT_TRY(cuda_pinned_trim(d, err));
     }
     return DT_OK;
 }

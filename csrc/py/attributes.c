@@ -24,6 +24,9 @@ NO_ARGUMENTS(element_size)
 NO_ARGUMENTS(data_ptr)
 {
     const dt_array *x = py_array_of(self);
+    if (py_settle(self, DT_WRITE) < 0) {
+        return NULL;
+    }
     return dt_array_numel(x) == 0 ? PyLong_FromLong(0) : PyLong_FromVoidPtr(dt_array_data(x));
 }
 
@@ -104,6 +107,9 @@ NO_ARGUMENTS(tolist)
     dt_array host = DT_ARRAY_EMPTY;
     dt_error err;
     dt_status status;
+    if (py_settle(self, DT_READ) < 0) {
+        return NULL;
+    }
     PY_CALL(py_on_device(x), status, dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
     if (status != DT_OK) {
         return py_raise(py_state_of(self), &err, &self, 1);
@@ -205,6 +211,9 @@ NO_ARGUMENTS(__reduce__)
     dt_array host = DT_ARRAY_EMPTY, flat = DT_ARRAY_EMPTY;
     dt_error err;
     dt_status status;
+    if (py_settle(self, DT_READ) < 0) {
+        return NULL;
+    }
     PY_CALL(py_on_device(x), status, dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
     if (status == DT_OK) {
         status = dt_contiguous(&host, &flat, &err);

@@ -64,6 +64,9 @@ py_buffer_get(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, problem);
         return -1;
     }
+    if (py_settle(self, DT_WRITE) < 0) {
+        return -1;
+    }
     Py_ssize_t *sizes = PyMem_Calloc(2 * DT_MAX_NDIM, sizeof(Py_ssize_t));
     if (sizes == NULL) {
         PyErr_NoMemory();

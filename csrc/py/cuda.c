@@ -144,6 +144,46 @@ py__cuda_empty_cache(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
+static int
+put_count(PyObject *dict, const char *name, const cuda_host_count *count)
+{
+    PyObject *entry = Py_BuildValue("{s:K,s:K,s:K,s:K}", "current", (unsigned long long)count->current, "peak",
+                                    (unsigned long long)count->peak, "allocated", (unsigned long long)count->allocated,
+                                    "freed", (unsigned long long)count->freed);
+    int rc = entry == NULL ? -1 : PyDict_SetItemString(dict, name, entry);
+    Py_XDECREF(entry);
+    return rc;
+}
+
+static int
+put_time(PyObject *dict, const char *name, const cuda_host_time *time)
+{
+    PyObject *entry =
+        Py_BuildValue("{s:d,s:d,s:d,s:K,s:d}", "total", time->total, "max", time->max, "min", time->min, "count",
+                      (unsigned long long)time->count, "avg", time->count ? time->total / (double)time->count : 0.0);
+    int rc = entry == NULL ? -1 : PyDict_SetItemString(dict, name, entry);
+    Py_XDECREF(entry);
+    return rc;
+}
+
+static PyObject *
+py__cuda_host_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    cuda_host_stats stats;
+    cuda_host_memory(&stats);
+    PyObject *dict = PyDict_New();
+    if (dict != NULL && (put_count(dict, "allocations", &stats.allocations) < 0 ||
+                         put_count(dict, "allocated_bytes", &stats.allocated_bytes) < 0 ||
+                         put_count(dict, "active_requests", &stats.active_requests) < 0 ||
+                         put_count(dict, "active_bytes", &stats.active_bytes) < 0 ||
+                         put_time(dict, "host_alloc_time", &stats.alloc_time) < 0 ||
+                         put_time(dict, "host_free_time", &stats.free_time) < 0)) {
+        Py_CLEAR(dict);
+    }
+    return dict;
+}
+
 /* ---------------------------------------------------------------- the loader and the simulated GPU */
 
 static PyObject *
@@ -290,7 +330,8 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_info, "device=None", "What is known about a device, a dict. Raises DeviceNotAvailableError."),
     PY_OP(_cuda_synchronize, "device=None",
           "Waits for all work on a device. Raises CudaError for what went wrong in it."),
-    PY_OP(_cuda_empty_cache, "", "Gives unused device memory back to the driver."),
+    PY_OP(_cuda_empty_cache, "", "Gives unused memory, of devices and page-locked, back to the driver."),
+    GETTER(_cuda_host_memory, "What is known about page-locked memory, a dict of dicts."),
     GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
     GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
     {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,

@@ -312,6 +312,9 @@ to_numpy(PyObject *self, const char *op)
     if (py_on_device(x)) {
         return py_refuse_host_access(py_state_of(self), op, x);
     }
+    if (py_settle(self, DT_WRITE) < 0) {
+        return NULL;
+    }
     npy_intp shape[DT_MAX_NDIM], strides[DT_MAX_NDIM];
     for (int d = 0; d < x->ndim; d++) {
         shape[d] = (npy_intp)x->shape[d];

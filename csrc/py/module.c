@@ -85,6 +85,7 @@ module_exec(PyObject *module)
     PY_FAMILIES(PY_FAMILY)
 #undef PY_FAMILY
     py_backends_register();
+    py_settle_init();
     if (add_types(module, state) < 0 || py_dtypes_init(module, state) < 0 || py_devices_init(module, state) < 0) {
         return -1;
     }

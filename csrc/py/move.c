@@ -1,6 +1,24 @@
 /* move.c: what changes device or dtype, or writes values: to, cuda, float, copy_, fill_. */
 #include "py.h"
 
+/* Says, once, that a copy from or to this array of the host cannot be asynchronous. */
+static int
+warn_pageable(py_state *state, const dt_array *host, const char *action)
+{
+    if (state->warned_pageable || (host->storage->flags & DT_STORAGE_PINNED) || dt_array_numel(host) == 0) {
+        return 0;
+    }
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                         "%s(): non_blocking=True cannot be asynchronous here, since the memory on the cpu is not "
+                         "page-locked: the call returns when the host has copied the bytes. .pin_memory() makes a copy "
+                         "that is page-locked.",
+                         action) < 0) {
+        return -1;
+    }
+    state->warned_pageable = true;
+    return 0;
+}
+
 /* self on device and of dtype: the same object when nothing changes. */
 PyObject *
 py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy)
@@ -9,6 +27,9 @@ py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype,
     bool moves = !dt_device_equal(dt_array_device(x), device);
     if (!copy && !moves && x->dtype == dtype) {
         return Py_NewRef(self);
+    }
+    if (non_blocking && moves && !py_on_device(x) && warn_pageable(py_state_of(self), x, action) < 0) {
+        return NULL;
     }
     PyObject *result = py_array_new(Py_TYPE(self), action);
     if (result == NULL) {
@@ -245,6 +266,10 @@ py_copy_(PY_PARAMS)
     dt_error err;
     dt_status status;
     bool moves = !dt_device_equal(dt_array_device(x), dt_array_device(src));
+    const dt_array *host = py_on_device(x) ? src : x;
+    if (non_blocking && moves && !py_on_device(host) && warn_pageable(a.state, host, "copy_") < 0) {
+        return NULL;
+    }
     PY_CALL(moves || py_is_large(x), status, dt_copy_into("copy_", x, src, true, non_blocking, &err));
     return py_done(&a, Py_NewRef(self), status, &err);
 }
@@ -294,7 +319,10 @@ PyMethodDef py_move_methods[] = {
      "to($self, *args, device=None, dtype=None, non_blocking=False, copy=False)\n--\n\n"
      "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
      "The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to "
-     "the range.\n" NO_DEVICE},
+     "the range.\n"
+     "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
+     "result waits.\n"
+     "From other memory it cannot, and a UserWarning says so once.\n" NO_DEVICE},
     PY_OP(cuda, "$self, device=None, non_blocking=False",
           "Moves to a CUDA device, the current one by default.\n\n" SAME NO_DEVICE),
     METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),

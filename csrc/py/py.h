@@ -20,6 +20,7 @@ typedef struct {
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
     PyObject *errors; /* devtensor._errors, imported when first needed */
+    bool warned_pageable;
 } py_state;
 
 extern PyModuleDef py_module;
@@ -216,6 +217,13 @@ py_on_device(const dt_array *a)
             (status) = (call);                                                                                         \
         }                                                                                                              \
     } while (0)
+
+/* ---------------------------------------------------------------- pending copies: settle.c */
+
+void py_settle_init(void);
+/* Before the bytes of an array of the host are read or handed out: see dt_settle. Who gets the address of the memory
+ * may write. -1 with an exception. */
+int py_settle(PyObject *array, dt_access access);
 
 /* ---------------------------------------------------------------- used across files */
 

@@ -72,6 +72,7 @@ shown_part(const dt_array *x, bool cut[DT_MAX_NDIM], dt_array *out, dt_error *er
     dt_array part, next = DT_ARRAY_EMPTY;
     dt_status status = DT_OK;
     bool large = dt_array_numel(x) > THRESHOLD;
+    DT_TRY(dt_settle(x, DT_READ, err));
     dt_array_copy_handle(x, &part);
     for (int d = 0; d < x->ndim && status == DT_OK; d++) {
         cut[d] = large && x->shape[d] > 2 * EDGE;

@@ -165,7 +165,8 @@ class stream:
 
 
 def empty_cache() -> None:
-    """Give unused device memory back to the driver; nothing to do without CUDA. Waits for the devices."""
+    """Give unused memory, of devices and page-locked, back to the driver; nothing to do without CUDA. Waits for
+    the devices."""
     if is_available():
         _C._cuda_empty_cache()
 
@@ -218,3 +219,16 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Free and total bytes of a device. Raises DeviceNotAvailableError without CUDA."""
     info = _C._cuda_info(device)
     return info["free_memory"], info["total_memory"]
+
+
+def host_memory_stats() -> dict[str, int | float]:
+    """Page-locked memory of the host by PyTorch's names: counts, bytes, and microseconds in the driver.
+
+    "allocated" is what the driver has locked, the buffers that transfers pass through included; "active" is what is
+    in use. empty_cache gives the difference back.
+    """
+    found = _C._cuda_host_memory()
+    stats = {f"{name}.{key}": number for name, numbers in found.items() for key, number in numbers.items()}
+    stats["num_host_alloc"] = found["allocations"]["allocated"]
+    stats["num_host_free"] = found["allocations"]["freed"]
+    return stats

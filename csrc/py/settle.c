@@ -1,0 +1,42 @@
+/* settle.c: waiting, without the GIL, for copies that a device still has to make in memory of the host. */
+#include "py.h"
+
+/* Gives the GIL up if this thread has it. */
+static void *
+enter(void)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    PyThreadState *thread = PyThreadState_GetUnchecked();
+#else
+    PyThreadState *thread = _PyThreadState_UncheckedGet();
+#if PY_VERSION_HEX < 0x030c0000
+    thread = thread == PyGILState_GetThisThreadState() ? thread : NULL; /* else another thread's */
+#endif
+#endif
+    return thread != NULL ? PyEval_SaveThread() : NULL;
+}
+
+static void
+leave(void *thread)
+{
+    if (thread != NULL) {
+        PyEval_RestoreThread(thread);
+    }
+}
+
+void
+py_settle_init(void)
+{
+    dt_set_wait_hooks(enter, leave);
+}
+
+int
+py_settle(PyObject *array, dt_access access)
+{
+    dt_error err;
+    if (DT_UNLIKELY(dt_settle(py_array_of(array), access, &err) != DT_OK)) {
+        py_raise(py_state_of(array), &err, &array, 1);
+        return -1;
+    }
+    return 0;
+}
