@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import formats
@@ -289,6 +289,14 @@ def reduction_rows() -> list[Case]:
     return rows
 
 
+def activated_rows(case: Case) -> list[Case]:
+    """A case with each activation; half a unit more for a sum that CUDA rounds before the activation."""
+    return [
+        replace(case, parameters={**case.parameters, "activation": name}, ulps=ulps, slack=slack)
+        for name, ulps, slack in (("relu", 2, 0), ("gelu", 4, 8), ("gelu_tanh", 4, 8))
+    ]
+
+
 def matmul_rows() -> list[Case]:
     def row(op: str, *shapes: Shape, **parameters: Any) -> Case:
         layouts = STRIDED if all(shapes) else ("contiguous",)
@@ -331,6 +339,10 @@ def matmul_rows() -> list[Case]:
         row("linear", (0, 5), (6, 5), (6,)),
         row("linear", (4, 0), (6, 0), (6,)),
         row("linear", (64, 100), (40, 100), (40,)),
+        *activated_rows(row("linear", (4, 5), (6, 5), (6,))),
+        *activated_rows(row("linear", (33, 70), (40, 70))),
+        *activated_rows(row("linear", (2, 3, 300), (130, 300), (130,))),
+        *activated_rows(row("linear", (4, 0), (6, 0), (6,))),
         row("addmm", (4, 6), (4, 5), (5, 6)),
         row("addmm", (6,), (4, 5), (5, 6), beta=0.5, alpha=2),
         row("addmm", (4, 1), (4, 5), (5, 6), beta=0),
@@ -368,6 +380,10 @@ def conv_rows() -> list[Case]:
         row((1, 3, 5, 5), (2, 3, 3, 3), padding=5),
         row((1, 16, 14, 14), (33, 16, 3, 3), padding=1),
         row((1, 3, 24, 24), (8, 3, 7, 7), stride=2, padding=3),
+        *activated_rows(row((2, 3, 7, 8), (4, 3, 3, 3), padding=1)),
+        *activated_rows(row((2, 4, 7, 8), (4, 1, 3, 3), groups=4, padding="same", bias=False)),
+        *activated_rows(row((1, 16, 14, 14), (33, 16, 3, 3), padding=1)),
+        *activated_rows(row((2, 3, 7, 8), (4, 3, 2, 4), padding="same")),
     ]
 
 

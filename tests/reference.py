@@ -388,10 +388,21 @@ def outer(a: Array, b: Array) -> Array:
     return a[:, None] * b[None, :]
 
 
+def activate(x: Array, activation: str | None) -> Array:
+    """The activation= of linear and conv2d."""
+    if activation == "gelu_tanh":
+        return gelu(x, "tanh")
+    return x if activation is None else OPS[activation].function(x)
+
+
 @op("same", sums=True)
-def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+def linear(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None) -> Array:
     result = matmul(x, weight.T if weight.ndim > 1 else weight)
-    return result if bias is None else result + bias
+    return activate(result if bias is None else result + bias, activation)
+
+
+def conv2d(*operands: Array, activation: str | None = None, **parameters: Any) -> Array:
+    return activate(images.conv2d(*operands, **parameters), activation)
 
 
 @op("same", sums=True)
@@ -405,7 +416,7 @@ OPS["baddbmm"] = OPS["addmm"]
 
 # ---------------------------------------------------------------- convolution and pooling
 
-OPS["conv2d"] = Op(images.conv2d, "same", sums=True)
+OPS["conv2d"] = Op(conv2d, "same", sums=True)
 OPS["max_pool2d"] = Op(images.max_pool2d, "same")
 OPS["avg_pool2d"] = Op(images.avg_pool2d, "same", sums=True)
 OPS["adaptive_avg_pool2d"] = Op(images.adaptive_avg_pool2d, "same", sums=True)

@@ -467,6 +467,13 @@ dt_fail_bias(const char *op, const dt_operand *in, int n, int bias, int64_t size
 }
 
 dt_status
+dt_fail_activation(const char *op, const char *name, dt_error *err)
+{
+    return dt_fail(err, DT_EVALUE, "invalid-parameter", op,
+                   "%s: activation must be None, 'relu', 'gelu' or 'gelu_tanh', not '%.40s'", op, name);
+}
+
+dt_status
 dt_fail_conv_rank(const char *op, const dt_operand *in, int n, int which, dt_error *err)
 {
     char text[DT_SHAPE_TEXT];

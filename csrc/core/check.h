@@ -49,6 +49,7 @@ dt_status dt_fail_matmul(const char *op, const dt_operand *in, int n, int a, int
 dt_status dt_fail_batch(const char *op, const dt_operand *in, int n, int a, int b, dt_error *err);
 dt_status dt_fail_addend(const char *op, const dt_operand *in, int n, int ndim, const int64_t *shape, dt_error *err);
 dt_status dt_fail_bias(const char *op, const dt_operand *in, int n, int bias, int64_t size, dt_error *err);
+dt_status dt_fail_activation(const char *op, const char *name, dt_error *err);
 dt_status dt_fail_conv_rank(const char *op, const dt_operand *in, int n, int which, dt_error *err);
 dt_status dt_fail_conv_channels(const char *op, const dt_operand *in, int n, int64_t groups, int64_t expected,
                                 int64_t got, dt_error *err);

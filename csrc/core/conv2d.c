@@ -124,8 +124,8 @@ check_channels(const dt_operand *in, const dt_array *x, const dt_array *weight, 
 
 dt_status
 dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
-          dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups, dt_array *out,
-          dt_error *err)
+          dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
+          dt_activation activation, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {
         {"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, {"out", out->storage ? out : NULL, -1}};
@@ -141,7 +141,10 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
     dt_array x = dt_as_batch(input);
     DT_TRY(check_channels(in, &x, weight, bias, groups, err));
     DT_TRY(check_parameters(stride, mode, padding, dilation, err));
-    dt_conv2d_params p = {.stride = {stride[0], stride[1]}, .dilation = {dilation[0], dilation[1]}, .groups = groups};
+    dt_conv2d_params p = {.stride = {stride[0], stride[1]},
+                          .dilation = {dilation[0], dilation[1]},
+                          .groups = groups,
+                          .activation = activation};
     int64_t padded[2], reach[2], shape[4] = {x.shape[0], weight->shape[0], 0, 0};
     for (int i = 0; i < 2; i++) {
         DT_TRY(output_size(x.shape[2 + i], weight->shape[2 + i], mode, padding ? padding[i] : 0, i, &p, &padded[i],

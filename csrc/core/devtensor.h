@@ -130,6 +130,10 @@ int dt_dtype_find(const char *name);
 /* float32 or another float: what a Python float gives; process-wide */
 dt_dtype dt_default_dtype(void);
 void dt_set_default_dtype(dt_dtype dtype);
+/* Whether products and convolutions of float32 may round their inputs to TF32 (10 bits of mantissa) where a device has
+ * it; process-wide, false at first. The host never does. */
+bool dt_allow_tf32(void);
+void dt_set_allow_tf32(bool allow);
 
 /* A Python number. f and i both hold the value, converted. */
 typedef struct {
@@ -454,12 +458,17 @@ typedef struct {
     int64_t i[2];
 } dt_params;
 
+/* What a product or a convolution does to its sums at the end: the elementwise op of that name, rounded once. */
+typedef enum { DT_ACTIVATION_NONE, DT_ACTIVATION_RELU, DT_ACTIVATION_GELU, DT_ACTIVATION_GELU_TANH } dt_activation;
+
 typedef struct {
     double alpha, beta;
+    dt_activation activation;
 } dt_matmul_params;
 
 typedef struct {
     int64_t stride[2], pad_before[2], pad_after[2], dilation[2], groups;
+    dt_activation activation;
 } dt_conv2d_params;
 
 typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;
@@ -570,14 +579,18 @@ dt_status dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, d
 dt_status dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta,
                    double alpha, dt_array *out, dt_error *err) DT_MUST_CHECK; /* addmm, baddbmm */
-dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_array *out,
-                    dt_error *err) DT_MUST_CHECK;
+dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_activation activation,
+                    dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* name NULL: none */
+dt_status dt_activation_find(const char *op, const char *name, dt_activation *out, dt_error *err) DT_MUST_CHECK;
+/* The elementwise op of an activation other than NONE. */
+dt_unary_op dt_activation_op(dt_activation activation);
 
 /* conv2d.c, pool2d.c. padding_mode: explicit numbers in padding, or "same", or "valid". */
 typedef enum { DT_PADDING_NUMBERS, DT_PADDING_SAME, DT_PADDING_VALID } dt_padding_mode;
 dt_status dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
                     dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
-                    dt_array *out, dt_error *err) DT_MUST_CHECK;
+                    dt_activation activation, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* indices NULL: not wanted */
 dt_status dt_pool2d(const char *op, const dt_array *input, const dt_pool2d_params *params, bool ceil_mode,
                     dt_array *out, dt_array *indices, dt_error *err) DT_MUST_CHECK;

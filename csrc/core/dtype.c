@@ -23,6 +23,20 @@ dt_set_default_dtype(dt_dtype dtype)
     default_dtype = dtype;
 }
 
+static atomic_bool allow_tf32;
+
+bool
+dt_allow_tf32(void)
+{
+    return atomic_load_explicit(&allow_tf32, memory_order_relaxed);
+}
+
+void
+dt_set_allow_tf32(bool allow)
+{
+    atomic_store_explicit(&allow_tf32, allow, memory_order_relaxed);
+}
+
 int
 dt_dtype_find(const char *name)
 {

@@ -5,7 +5,38 @@
 
 #include <string.h>
 
-static const dt_matmul_params plain = {1.0, 0.0};
+static const dt_matmul_params plain = {1.0, 0.0, DT_ACTIVATION_NONE};
+
+static const struct {
+    const char *name;
+    dt_unary_op op;
+} activations[] = {
+    [DT_ACTIVATION_RELU] = {"relu", DT_UNARY_relu},
+    [DT_ACTIVATION_GELU] = {"gelu", DT_UNARY_gelu_erf},
+    [DT_ACTIVATION_GELU_TANH] = {"gelu_tanh", DT_UNARY_gelu_tanh},
+};
+
+dt_status
+dt_activation_find(const char *op, const char *name, dt_activation *out, dt_error *err)
+{
+    if (name == NULL) {
+        *out = DT_ACTIVATION_NONE;
+        return DT_OK;
+    }
+    for (int i = DT_ACTIVATION_RELU; i <= DT_ACTIVATION_GELU_TANH; i++) {
+        if (strcmp(name, activations[i].name) == 0) {
+            *out = (dt_activation)i;
+            return DT_OK;
+        }
+    }
+    return dt_fail_activation(op, name, err);
+}
+
+dt_unary_op
+dt_activation_op(dt_activation activation)
+{
+    return activations[activation].op;
+}
 
 /* Device, then dtype of all, then that there is such a product. */
 static dt_status
@@ -16,7 +47,8 @@ check_operands(const char *op, const dt_operand *in, int n, int noperands, dt_er
     return dt_check_float(op, in, noperands, err);
 }
 
-/* out = alpha * a @ b + beta * out + bias, where a and b are matrices or batches of one rank, batches broadcast. */
+/* out = activation(alpha * a @ b + beta * out + bias), where a and b are matrices or batches of one rank, batches
+ * broadcast. */
 static dt_status
 product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
         dt_error *err)
@@ -52,8 +84,8 @@ aliases(const dt_array *out, const dt_array *x)
 /* Computes into out (checked) or a new array of this shape; a, b already matrices or batches. work_shape is the shape
  * of the product with its matrix dimensions, shape the user's (vectors dropped): same elements in the same order. */
 static dt_status
-run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, int work_ndim,
-    const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
+    int work_ndim, const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
     dt_array work, result = DT_ARRAY_EMPTY;
     bool direct = out->storage != NULL && dt_array_is_contiguous(out) && !aliases(out, a) && !aliases(out, b) &&
@@ -63,7 +95,7 @@ run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, 
     } else {
         DT_TRY(dt_empty(dt_array_device(a), (dt_dtype)a->dtype, work_ndim, work_shape, &work, err));
     }
-    dt_status rc = dt_array_numel(&work) > 0 ? product(a, b, bias, &plain, &work, err) : DT_OK;
+    dt_status rc = dt_array_numel(&work) > 0 ? product(a, b, bias, params, &work, err) : DT_OK;
     if (rc == DT_OK && !direct) {
         rc = dt_reshape(op, &work, ndim, shape, &result, err);
     }
@@ -133,7 +165,7 @@ dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error 
     if (out->storage != NULL) {
         DT_TRY(dt_check_out("matmul", in, 2, out, (dt_dtype)input->dtype, ndim, shape, err));
     }
-    return run("matmul", &a, &b, NULL, nbatch + 2, work, ndim, shape, out, err);
+    return run("matmul", &a, &b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
 }
 
 /* mm (rank 2) and bmm (rank 3) */
@@ -156,7 +188,7 @@ ranked(const char *op, int rank, const dt_array *input, const dt_array *mat2, dt
     if (out->storage != NULL) {
         DT_TRY(dt_check_out(op, in, 2, out, (dt_dtype)input->dtype, rank, result, err));
     }
-    return run(op, input, mat2, NULL, rank, result, rank, result, out, err);
+    return run(op, input, mat2, NULL, &plain, rank, result, rank, result, out, err);
 }
 
 dt_status
@@ -198,7 +230,7 @@ dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
         DT_TRY(dt_check_out("mv", in, 2, out, (dt_dtype)input->dtype, 1, work, err));
     }
     dt_array column = as_matrix(vec, false);
-    return run("mv", input, &column, NULL, 2, work, 1, work, out, err);
+    return run("mv", input, &column, NULL, &plain, 2, work, 1, work, out, err);
 }
 
 dt_status
@@ -216,7 +248,7 @@ dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *e
         DT_TRY(dt_check_out("dot", in, 2, out, (dt_dtype)input->dtype, 0, work, err));
     }
     dt_array row = as_matrix(input, true), column = as_matrix(tensor, false);
-    return run("dot", &row, &column, NULL, 2, work, 0, work, out, err);
+    return run("dot", &row, &column, NULL, &plain, 2, work, 0, work, out, err);
 }
 
 dt_status
@@ -265,7 +297,7 @@ dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_a
         dt_array_clear(&wide);
         return rc;
     }
-    const dt_matmul_params params = {alpha, beta};
+    const dt_matmul_params params = {alpha, beta, DT_ACTIVATION_NONE};
     if (beta != 0.0) { /* 0 must not let a NaN of input through */
         rc = dt_copy_into(op, &work, &wide, false, false, err);
     }
@@ -287,7 +319,8 @@ dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_a
 }
 
 dt_status
-dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_array *out, dt_error *err)
+dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_activation activation, dt_array *out,
+          dt_error *err)
 {
     const dt_operand in[] = {
         {"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, {"out", out->storage ? out : NULL, -1}};
@@ -316,7 +349,8 @@ dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, d
     DT_TRY(dt_reshape("linear", input, 2, flat_shape, &flat, err));
     dt_status rc = dt_transpose("linear", weight, 0, 1, &transposed, err);
     if (rc == DT_OK) {
-        rc = run("linear", &flat, &transposed, bias, 2, work, input->ndim, shape, out, err);
+        const dt_matmul_params params = {1.0, 0.0, activation};
+        rc = run("linear", &flat, &transposed, bias, &params, 2, work, input->ndim, shape, out, err);
         dt_array_clear(&transposed);
     }
     dt_array_clear(&flat);

@@ -30,6 +30,7 @@ typedef struct {
     dt_dtype dtype;
     int64_t ntaps, outputs, multiplier;
     int64_t x_channel, weight_output, out_channel, bias_stride;
+    cpu_row activation;
 } depthwise_job;
 
 static int
@@ -180,7 +181,7 @@ depthwise_part(void *ctx, int64_t begin, int64_t end)
 }
 
 static void
-run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, int64_t groups,
+run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
               const struct cpu_conv *conv, dt_array *out)
 {
     depthwise_job job = {
@@ -192,21 +193,22 @@ run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, i
         .dtype = (dt_dtype)x->dtype,
         .ntaps = weight->shape[2] * weight->shape[3],
         .outputs = weight->shape[0],
-        .multiplier = weight->shape[0] / groups,
+        .multiplier = weight->shape[0] / params->groups,
         .x_channel = x->strides[1],
         .weight_output = weight->strides[0],
         .out_channel = out->strides[1],
         .bias_stride = bias ? bias->strides[0] : 0,
+        .activation = cpu_activation_row(params->activation, (dt_dtype)x->dtype),
     };
     int64_t rows = out->shape[0] * job.outputs * conv->result[0];
     cpu_parallel(rows, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(conv->result[1] * job.ntaps, 1)), depthwise_part, &job);
 }
 
 static dt_status
-run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, int64_t groups, const struct cpu_conv *conv,
-           dt_array *out, dt_error *err)
+run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
+           const struct cpu_conv *conv, dt_array *out, dt_error *err)
 {
-    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype), outputs = weight->shape[0] / groups;
+    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype), outputs = weight->shape[0] / params->groups;
     cpu_gemm_args g = {
         .dtype = (dt_dtype)x->dtype,
         .m = outputs,
@@ -216,9 +218,10 @@ run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, int6
         .a_row = weight->strides[0],
         .c_row = out->strides[1],
         .bias_row = bias ? bias->strides[0] : 0,
+        .activation = cpu_activation_row(params->activation, (dt_dtype)x->dtype),
         .conv = conv,
     };
-    for (int64_t i = 0; i < groups; i++) {
+    for (int64_t i = 0; i < params->groups; i++) {
         int64_t first = i * outputs;
         g.a = (const char *)dt_array_data(weight) + (g.k > 0 ? first * weight->strides[0] * itemsize : 0);
         g.b = (const char *)dt_array_data(x) + (g.k > 0 ? i * weight->shape[1] * x->strides[1] * itemsize : 0);
@@ -243,9 +246,9 @@ cpu_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
     flatten_rows(weight, params, &conv);
     dt_status rc = DT_OK;
     if (weight->shape[1] == 1 && weight->shape[0] / params->groups < 4) {
-        run_depthwise(x, weight, bias, params->groups, &conv, out);
+        run_depthwise(x, weight, bias, params, &conv, out);
     } else {
-        rc = run_groups(x, weight, bias, params->groups, &conv, out, err);
+        rc = run_groups(x, weight, bias, params, &conv, out, err);
     }
     dt_free(taps);
     return rc;

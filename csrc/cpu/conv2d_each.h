@@ -93,6 +93,9 @@ DT_CAT(depthwise, ENUM)(const depthwise_job *job, int64_t begin, int64_t end)
                     }
                 }
             }
+            if (job->activation != NULL) {
+                CPU_ACTIVATE(job->activation, sums, count);
+            }
             for (int64_t q = 0; q < count; q++) {
                 out[(q0 + q) * conv->out_column] = STORE(sums[q]);
             }

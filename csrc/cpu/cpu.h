@@ -61,10 +61,20 @@ cpu_offset(int ndim, const int64_t *shape, const int64_t *strides, int64_t index
 /* The row that copies data[1] to data[0] by the cast rule; bits are kept where the dtypes are equal. */
 cpu_row cpu_cast_row(dt_dtype from, dt_dtype to);
 
+/* ---------------------------------------------------------------- elementwise.c */
+
+/* The row of an activation over the accumulators of dtype; NULL for none. */
+cpu_row cpu_activation_row(dt_activation activation, dt_dtype dtype);
+
+/* n accumulators at `values`, in place */
+#define CPU_ACTIVATE(row, values, n)                                                                                   \
+    (row)((char *[]){(char *)(values), (char *)(values)}, (const int64_t[]){1, 1}, n, NULL)
+
 /* ---------------------------------------------------------------- gemm.c */
 
-/* c = alpha * a @ b + beta * c + bias, all of one float dtype, accumulated in float32 (float64 in itself). Strides are
- * in elements. c is not read when beta is 0. bias, or NULL, is read at row * bias_row + column * bias_column.
+/* c = activation(alpha * a @ b + beta * c + bias), all of one float dtype, accumulated in float32 (float64 in itself).
+ * Strides are in elements. c is not read when beta is 0. bias, or NULL, is read at row * bias_row + column *
+ * bias_column. activation is NULL, or the row of an elementwise op for the accumulators (cpu_activation_row).
  * conv is NULL, or says that a's and b's columns are the taps and b's rows the patches of a convolution. */
 struct cpu_conv;
 typedef struct {
@@ -74,6 +84,7 @@ typedef struct {
     const void *a, *b, *bias;
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row, c_column, bias_row, bias_column;
+    cpu_row activation;
     const struct cpu_conv *conv;
 } cpu_gemm_args;
 

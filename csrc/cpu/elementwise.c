@@ -104,6 +104,12 @@ WHERE_ROW(16)
 WHERE_ROW(32)
 WHERE_ROW(64)
 
+cpu_row
+cpu_activation_row(dt_activation activation, dt_dtype dtype)
+{
+    return activation == DT_ACTIVATION_NONE ? NULL : rows_of[dtype]->unary[dt_activation_op(activation)];
+}
+
 /* ---------------------------------------------------------------- slots */
 
 dt_status

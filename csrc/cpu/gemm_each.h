@@ -29,7 +29,7 @@ DT_CAT(pack, ENUM)(void *panel, const void *from, int64_t across, int64_t along,
     }
 }
 
-/* alpha * value + beta * c + bias to one element of c. */
+/* activation(alpha * value + beta * c + bias) to one element of c. */
 static inline void
 DT_CAT(put, ENUM)(const cpu_gemm_args *g, C value, T *c, int64_t row, int64_t column)
 {
@@ -39,6 +39,9 @@ DT_CAT(put, ENUM)(const cpu_gemm_args *g, C value, T *c, int64_t row, int64_t co
     }
     if (g->bias != NULL) {
         v += LOAD(((const T *)g->bias)[row * g->bias_row + column * g->bias_column]);
+    }
+    if (g->activation != NULL) {
+        CPU_ACTIVATE(g->activation, &v, 1);
     }
     *c = STORE(v);
 }
@@ -54,7 +57,17 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
         for (int64_t i = 0; i < rows; i++) {
             const C *from = in + i * tile_columns;
             T *to = c + i * g->c_row + offsets[0];
-            if (bias == NULL) {
+            if (g->activation != NULL) {
+                const T *add = bias ? bias + (row + i) * g->bias_row + column * g->bias_column : NULL;
+                C line[GEMM_MAX_COLUMNS];
+                for (int64_t j = 0; j < columns; j++) {
+                    line[j] = from[j] + (add ? LOAD(add[j * g->bias_column]) : 0);
+                }
+                CPU_ACTIVATE(g->activation, line, columns);
+                for (int64_t j = 0; j < columns; j++) {
+                    to[j] = STORE(line[j]);
+                }
+            } else if (bias == NULL) {
                 for (int64_t j = 0; j < columns; j++) {
                     to[j] = STORE(from[j]);
                 }

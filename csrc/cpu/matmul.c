@@ -83,6 +83,7 @@ cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_
                 .c_row = out->strides[row],
                 .c_column = out->strides[column],
                 .bias_column = bias ? bias->strides[0] : 0,
+                .activation = cpu_activation_row(params->activation, (dt_dtype)out->dtype),
             },
     };
     fold_rows(&job);

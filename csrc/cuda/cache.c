@@ -61,6 +61,17 @@ cuda_cache_remove(cuda_cache *cache, const void *key)
     }
 }
 
+void
+cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx)
+{
+    size_t n = cache->entries ? (size_t)cache->nsets * CUDA_CACHE_WAYS : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (cache->entries[i].hash != 0) {
+            visit(ctx, cache->entries[i].key, cache->entries[i].value);
+        }
+    }
+}
+
 dt_status
 cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err)
 {

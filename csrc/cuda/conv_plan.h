@@ -1,23 +1,98 @@
-/* conv_plan.h: cuDNN graphs for a convolution, planned once and cached (conv_plan.c). */
+/* conv_plan.h: what the files of the convolution share: cuDNN graphs, planned once and cached. */
 #ifndef DT_CUDA_CONV_PLAN_H
 #define DT_CUDA_CONV_PLAN_H
 
 #include "cuda.h"
 
-/* Everything that a plan depends on, in 64-bit words; shapes are N C H W, strides in elements. */
+/* Everything that a plan depends on, in 64-bit words; shapes are N C H W, strides in elements. activation is NONE or
+ * RELU: the others are never part of a graph. */
 typedef struct {
-    int64_t dtype, channels_last, has_bias, alignment;
+    int64_t dtype, tf32, channels_last, alignment, workspace_limit, has_bias, activation;
     int64_t x[4], weight[4], out[4];
     int64_t x_strides[4], weight_strides[4], out_strides[4];
-    int64_t padding[2], stride[2], dilation[2];
+    int64_t before[2], after[2], stride[2], dilation[2];
 } conv_key;
+
+/* What a graph does besides the convolution. */
+enum { CONV_BIAS = 1, CONV_RELU = 2 };
+
+/* Who plans: a device through its handle; or a description of a device, which need not be there. */
+typedef struct {
+    cuda_device *device;
+    cudnnHandle_t handle;
+    cudnnBackendDescriptor_t properties;
+} conv_planner;
+
+typedef struct {
+    cudnnBackendDescriptor_t plan;
+    int64_t workspace, engine;
+    uint32_t notes, behaviors; /* bit i: the engine has numerical note i, behavior note i */
+    int candidate;             /* its place among the engines of the heuristics */
+    int fused;                 /* CONV_BIAS, CONV_RELU: what it does of what the key asks for */
+    bool tuned, ran;
+    bool unloadable; /* an engine before it could not be loaded */
+} conv_plan;
 
 typedef struct {
     CUdeviceptr x, weight, bias, out;
 } conv_pointers;
 
-/* Sends the convolution to the device. bias_apart: no engine adds the bias too, so the caller must. */
-dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, bool *bias_apart,
+/* Whether both sides of each dimension are padded alike. */
+static inline bool
+cuda_conv_is_even(const conv_key *key)
+{
+    return key->before[0] == key->after[0] && key->before[1] == key->after[1];
+}
+
+/* conv_graph.c: how tensors are called in the graph and in the pack of pointers */
+enum { CONV_ID_X = 1, CONV_ID_WEIGHT, CONV_ID_BIAS, CONV_ID_OUT, CONV_ID_CONVOLVED, CONV_ID_BIASED };
+#define CONV_MAX_PARTS 16
+typedef struct {
+    cudnnBackendDescriptor_t parts[CONV_MAX_PARTS]; /* of the graph, the graph last */
+    int nparts;
+} conv_graph;
+
+#define CONV_SET(d, desc, name, type, count, value)                                                                    \
+    CUDA_TRY(d, cudnnBackendSetAttribute, ((desc), CUDNN_ATTR_##name, CUDNN_TYPE_##type, (count), (value)))
+/* Not an error but an answer: this graph or engine is not for this library or device. */
+static inline bool
+cuda_conv_refused(int status)
+{
+    return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
+}
+/* On failure too, graph is to be cleared. */
+dt_status cuda_conv_graph(const conv_planner *planner, const conv_key *key, int fused, conv_graph *graph,
+                          dt_error *err) DT_MUST_CHECK;
+void cuda_conv_graph_clear(conv_graph *graph);
+
+/* conv_engine.c: plans graph by the first engine, from candidate `first` on, that keeps what the dtype promises and
+ * fits the workspace limit (or, where none does, by the one that wants least); p->plan stays NULL when there is none.
+ */
+dt_status cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph, int first,
+                           conv_plan *p, dt_error *err) DT_MUST_CHECK;
+
+/* conv_plan.c: a new plan that does as much in one graph as can be had, at most `fused`, from candidate `first` on; the
+ * next ones with less do all of their candidates. */
+int cuda_conv_wanted(const conv_key *key);
+dt_status cuda_conv_plan_new(const conv_planner *planner, const conv_key *key, int fused, int first, conv_plan **out,
+                             dt_error *err) DT_MUST_CHECK;
+/* Sends the convolution to the device; *fused: what of bias and activation it does. */
+dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, int *fused,
                         dt_error *err) DT_MUST_CHECK;
+/* One run of a plan; *status: what the library answered. The library lock is held. */
+dt_status cuda_conv_run_plan(cuda_device *device, conv_plan *p, const conv_pointers *pointers, int *status,
+                             dt_error *err) DT_MUST_CHECK;
+
+/* conv2d.c: strides of a dense array of this shape, channels last or not; sizes of 1 do not matter */
+void cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides);
+#define CONV_MAX_ALIGNMENT 16
+/* The key of a convolution over arrays that all have the layout; alignment: of all their addresses. */
+void cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt_conv2d_params *params,
+                   const dt_array *out, bool channels_last, int64_t alignment, conv_key *key);
+
+/* conv_tune.c: the plan that is fastest on these pointers, or one that was found so before; the library lock is held.
+ */
+dt_status cuda_conv_tune(const conv_planner *planner, const conv_key *key, const conv_pointers *pointers,
+                         conv_plan **out, dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -58,6 +58,8 @@ void *cuda_cache_find(cuda_cache *cache, const void *key);
 /* Takes value over, also on failure. */
 dt_status cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err) DT_MUST_CHECK;
 void cuda_cache_remove(cuda_cache *cache, const void *key);
+/* Calls visit for each entry, in no order; the cache stays as it is. */
+void cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx);
 
 /* ---------------------------------------------------------------- device.c */
 
@@ -173,8 +175,8 @@ typedef struct cuda_device {
     cublasLtHandle_t lt;
     cuda_cache matmuls;
     cudnnHandle_t dnn;
-    CUstream dnn_stream; /* where dnn sends its work */
-    cuda_cache convolutions;
+    CUstream dnn_stream; /* that dnn works on */
+    cuda_cache convolutions, tuned;
 } cuda_device;
 
 /* The device, ready, with its context current on this thread. */
@@ -434,11 +436,47 @@ dt_array cuda_in_order_of(const dt_array *key, const dt_array *a);
 dt_status cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
-/* matmul.c, conv2d.c: what the caches give back */
+/* lt_plan.c, conv_plan.c: what the caches give back */
 void cuda_matmul_destroy(void *plan);
 void cuda_conv2d_destroy(void *plan);
 size_t cuda_matmul_key_size(void);
 size_t cuda_conv2d_key_size(void);
+
+/* epilogue.c: out = activation(out + bias) in place, by kernels; bias, or NULL, runs along dimension dim. */
+dt_status cuda_epilogue(const dt_array *bias, int dim, dt_activation activation, dt_array *out,
+                        dt_error *err) DT_MUST_CHECK;
+
+/* conv_tune.c: whether new plans of convolutions are timed; what was found, as rows of 64-bit words of which the first
+ * CUDA_TUNED_KEY are the key. */
+bool cuda_tuning(void);
+void cuda_set_tuning(bool tune);
+size_t cuda_tuned_width(void);
+/* Rows to be freed by dt_free. */
+dt_status cuda_tuned_export(int device, int64_t **rows, size_t *nrows, dt_error *err) DT_MUST_CHECK;
+/* False: the row cannot be one of ours. */
+dt_status cuda_tuned_import(int device, const int64_t *row, dt_error *err) DT_MUST_CHECK;
+
+/* conv2d.c: the most bytes of scratch memory that a convolution may want, where there is a choice. */
+int64_t cuda_workspace_limit(void);
+void cuda_set_workspace_limit(int64_t nbytes);
+
+/* conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
+typedef struct {
+    int64_t engine, workspace, out[4];
+    uint32_t notes, behaviors;
+    int candidate;
+    bool bias, activation; /* in the same graph */
+    bool unloadable;       /* an engine before it could not be loaded without the device */
+} cuda_conv_description;
+dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_t x[4],
+                             const int64_t weight[4], bool has_bias, const dt_conv2d_params *params, bool channels_last,
+                             cuda_conv_description *out, dt_error *err) DT_MUST_CHECK;
+
+/* matmul.c: the most rows, columns or elements of an operand that one call of a library is given; a test lowers it
+ * (0: back to 2**31 - 1). */
+int64_t cuda_size_limit(void);
+void cuda_set_size_limit(int64_t limit);
+
 
 /* ---------------------------------------------------------------- the slots: declared here, put together in backend.c
  */

@@ -168,6 +168,7 @@ open_device(int index, cuda_device **out, dt_error *err)
     d->matmuls = (cuda_cache){.key_size = cuda_matmul_key_size(), .nsets = MATMUL_SETS, .destroy = cuda_matmul_destroy};
     d->convolutions =
         (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = cuda_conv2d_destroy};
+    d->tuned = (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = dt_free};
     cuda_memory_open(d);
     pthread_mutex_init(&d->lock, NULL);
     cuda_ring_init(&d->ring);

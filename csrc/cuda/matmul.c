@@ -1,29 +1,8 @@
-/* matmul.c: matrix products by cuBLASLt, with descriptors and algorithm cached by shape. The library is column-major:
- * a row-major out = a @ b is to it the product of b and a, so that b comes first and the bias runs along its rows.
- * Transposed views are passed as such; only matrices without a unit stride are copied. */
+/* matmul.c: matrix products by cuBLASLt (lt_plan.c). Transposed views are passed as such; only matrices without a unit
+ * stride are copied. */
 #include <string.h>
 
-#include "cuda.h"
-
-#define WORKSPACE_BYTES ((size_t)32 << 20)
-#define MAX_ALGORITHMS 4
-#define MAX_ALIGNMENT 256
-
-/* Everything that the plan depends on, in 64-bit words. */
-typedef struct {
-    int64_t dtype, m, n, k, batch, has_bias;
-    int64_t a_transposed, a_ld, a_stride, a_alignment;
-    int64_t b_transposed, b_ld, b_stride, b_alignment;
-    int64_t c_ld, c_stride, c_alignment, d_alignment;
-} matmul_key;
-
-typedef struct {
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c;
-    cublasLtMatmulHeuristicResult_t algorithms[MAX_ALGORITHMS];
-    int nalgorithms, chosen;
-    bool bias_apart; /* the library has no algorithm that adds the bias too */
-} matmul_plan;
+#include "lt_plan.h"
 
 /* A matrix in memory: rows (or columns, when transposed) of unit stride, ld apart. */
 typedef struct {
@@ -33,28 +12,6 @@ typedef struct {
     cuda_temporary copy;
     dt_array expanded; /* the copy, with a's batch dimensions */
 } matrix;
-
-size_t
-cuda_matmul_key_size(void)
-{
-    return sizeof(matmul_key);
-}
-
-void
-cuda_matmul_destroy(void *plan)
-{
-    matmul_plan *p = plan;
-    cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
-    for (int i = 0; i < 3; i++) {
-        if (layouts[i] != NULL) {
-            (void)cu.cublasLtMatrixLayoutDestroy(layouts[i]);
-        }
-    }
-    if (p->desc != NULL) {
-        (void)cu.cublasLtMatmulDescDestroy(p->desc);
-    }
-    dt_free(p);
-}
 
 /* ---------------------------------------------------------------- matrices */
 
@@ -99,204 +56,104 @@ matrix_open(cuda_device *device, const dt_array *x, matrix *out, dt_error *err)
     return has_unit_stride(x, out) ? DT_OK : copy_matrix(device, x, out, err);
 }
 
-static int64_t
-alignment(CUdeviceptr address, int64_t stride, dt_dtype dtype)
-{
-    uint64_t bits = address | (uint64_t)stride * dt_itemsize(dtype) | MAX_ALIGNMENT;
-    return (int64_t)(bits & (0 - bits));
-}
-
-/* ---------------------------------------------------------------- plans */
-
-static dt_status
-make_layout(cuda_device *d, cudaDataType type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride,
-            cublasLtMatrixLayout_t *out, dt_error *err)
-{
-    int32_t count = (int32_t)batch;
-    CUDA_TRY(d, cublasLtMatrixLayoutCreate, (out, type, (uint64_t)rows, (uint64_t)columns, ld));
-    CUDA_TRY(d, cublasLtMatrixLayoutSetAttribute, (*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)));
-    CUDA_TRY(d, cublasLtMatrixLayoutSetAttribute,
-             (*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)));
-    return DT_OK;
-}
-
-static dt_status
-set_epilogue(cuda_device *d, matmul_plan *p, bool bias, CUdeviceptr address, dt_error *err)
-{
-    int32_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    CUDA_TRY(d, cublasLtMatmulDescSetAttribute, (p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
-    if (bias) {
-        CUDA_TRY(d, cublasLtMatmulDescSetAttribute,
-                 (p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof(address)));
-    }
-    return DT_OK;
-}
-
-static dt_status
-describe(cuda_device *d, const matmul_key *key, matmul_plan *p, dt_error *err)
-{
-    static const cudaDataType types[DT_NDTYPES] = {
-        [DT_FLOAT16] = CUDA_R_16F, [DT_BFLOAT16] = CUDA_R_16BF, [DT_FLOAT32] = CUDA_R_32F, [DT_FLOAT64] = CUDA_R_64F};
-    cudaDataType type = types[key->dtype];
-    bool wide = key->dtype == DT_FLOAT64;
-    int32_t op_a = key->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = key->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    CUDA_TRY(d, cublasLtMatmulDescCreate,
-             (&p->desc, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F));
-    CUDA_TRY(d, cublasLtMatmulDescSetAttribute, (p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof(op_b)));
-    CUDA_TRY(d, cublasLtMatmulDescSetAttribute, (p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof(op_a)));
-    DT_TRY(make_layout(d, type, key->a_transposed ? key->m : key->k, key->a_transposed ? key->k : key->m, key->a_ld,
-                       key->batch, key->a_stride, &p->a, err));
-    DT_TRY(make_layout(d, type, key->b_transposed ? key->k : key->n, key->b_transposed ? key->n : key->k, key->b_ld,
-                       key->batch, key->b_stride, &p->b, err));
-    return make_layout(d, type, key->n, key->m, key->c_ld, key->batch, key->c_stride, &p->c, err);
-}
-
-/* Finds algorithms for pointers of the key's alignment; leaves nalgorithms 0 where there are none. */
-static dt_status
-search(cuda_device *d, const matmul_key *key, matmul_plan *p, cublasLtMatmulPreference_t preference, dt_error *err)
-{
-    static const int names[] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const uint32_t bytes[] = {(uint32_t)key->b_alignment, (uint32_t)key->a_alignment, (uint32_t)key->c_alignment,
-                              (uint32_t)key->d_alignment};
-    uint64_t workspace = WORKSPACE_BYTES;
-    CUDA_TRY(d, cublasLtMatmulPreferenceSetAttribute,
-             (preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)));
-    for (int i = 0; i < 4; i++) {
-        CUDA_TRY(d, cublasLtMatmulPreferenceSetAttribute, (preference, names[i], &bytes[i], sizeof(bytes[i])));
-    }
-    int found = 0;
-    int status = cu.cublasLtMatmulAlgoGetHeuristic(d->lt, p->desc, p->b, p->a, p->c, p->c, preference, MAX_ALGORITHMS,
-                                                   p->algorithms, &found);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) {
-        DT_TRY(cuda_check(d, DT_API_cublasLtMatmulAlgoGetHeuristic, status, err));
-    } else {
-        found = 0;
-    }
-    p->nalgorithms = 0;
-    for (int i = 0; i < found; i++) {
-        if (p->algorithms[i].state == CUBLAS_STATUS_SUCCESS) {
-            p->algorithms[p->nalgorithms++] = p->algorithms[i];
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status
-fill_plan(cuda_device *d, const matmul_key *key, CUdeviceptr bias, matmul_plan *p, dt_error *err)
-{
-    cublasLtMatmulPreference_t preference = NULL;
-    DT_TRY(describe(d, key, p, err));
-    DT_TRY(set_epilogue(d, p, key->has_bias, bias, err));
-    CUDA_TRY(d, cublasLtMatmulPreferenceCreate, (&preference));
-    dt_status rc = search(d, key, p, preference, err);
-    if (rc == DT_OK && p->nalgorithms == 0 && key->has_bias) {
-        p->bias_apart = true;
-        rc = set_epilogue(d, p, false, 0, err);
-        if (rc == DT_OK) {
-            rc = search(d, key, p, preference, err);
-        }
-    }
-    (void)cu.cublasLtMatmulPreferenceDestroy(preference);
-    if (rc == DT_OK && p->nalgorithms == 0) {
-        rc = cuda_fail(d, DT_API_cublasLtMatmulAlgoGetHeuristic, CUBLAS_STATUS_NOT_SUPPORTED, err);
-    }
-    return rc;
-}
-
-/* The plan for key, ready for this bias; the library lock is held. */
-static dt_status
-find_plan(cuda_device *d, const matmul_key *key, CUdeviceptr bias, matmul_plan **out, dt_error *err)
-{
-    *out = cuda_cache_find(&d->matmuls, key);
-    if (*out != NULL) {
-        return key->has_bias && !(*out)->bias_apart ? set_epilogue(d, *out, true, bias, err) : DT_OK;
-    }
-    matmul_plan *p = dt_calloc(1, sizeof(*p));
-    if (p == NULL) {
-        return dt_fail_nomem(err, sizeof(*p));
-    }
-    dt_status rc = fill_plan(d, key, bias, p, err);
-    if (rc != DT_OK) {
-        cuda_matmul_destroy(p);
-        return rc;
-    }
-    *out = p;
-    return cuda_cache_put(&d->matmuls, key, p, err);
-}
-
-static dt_status
-open_library(cuda_device *d, dt_error *err)
-{
-    if (d->lt == NULL) {
-        DT_TRY(cuda_api_need(DT_LIBRARY_CUBLASLT, err));
-        CUDA_TRY(d, cublasLtCreate, (&d->lt));
-    }
-    return DT_OK;
-}
-
 /* ---------------------------------------------------------------- running */
 
 typedef struct {
     cuda_device *device;
-    matmul_key key;
-    CUdeviceptr a, b, c, bias;
+    lt_key key;
     const dt_matmul_params *params;
-    bool bias_apart; /* out: still to be added */
+    CUdeviceptr bias;
+    bool apart; /* bias and activation are left for the end */
 } product;
 
-static dt_status
-run_locked(product *x, dt_error *err)
+/* Elements that one call of a library may have to count: a test lowers it. */
+static atomic_int_fast64_t size_limit = INT32_MAX;
+
+int64_t
+cuda_size_limit(void)
 {
-    cuda_device *d = x->device;
-    matmul_plan *p;
-    const float narrow[] = {(float)x->params->alpha, (float)x->params->beta};
-    const double wide[] = {x->params->alpha, x->params->beta};
-    bool is_wide = x->key.dtype == DT_FLOAT64;
-    const void *alpha = is_wide ? (const void *)&wide[0] : &narrow[0];
-    const void *beta = is_wide ? (const void *)&wide[1] : &narrow[1];
-    CUdeviceptr workspace;
-    DT_TRY(open_library(d, err));
-    DT_TRY(cuda_workspace(d, WORKSPACE_BYTES, &workspace, err)); /* not counted as the user's memory */
-    DT_TRY(find_plan(d, &x->key, x->bias, &p, err));
-    x->bias_apart = x->bias_apart || p->bias_apart;
-    int status = CUBLAS_STATUS_NOT_SUPPORTED;
-    for (; p->chosen < p->nalgorithms; p->chosen++) { /* some are refused only now */
-        DT_COUNT(launches, 1);
-        status = cu.cublasLtMatmul(d->lt, p->desc, alpha, (const void *)(uintptr_t)x->b, p->b,
-                                   (const void *)(uintptr_t)x->a, p->a, beta, (const void *)(uintptr_t)x->c, p->c,
-                                   (void *)(uintptr_t)x->c, p->c, &p->algorithms[p->chosen].algo,
-                                   (void *)(uintptr_t)workspace, WORKSPACE_BYTES, cuda_stream(d));
-        if (status != CUBLAS_STATUS_NOT_SUPPORTED || p->chosen + 1 == p->nalgorithms) {
-            break;
-        }
-    }
-    return cuda_check(d, DT_API_cublasLtMatmul, status, err);
+    return atomic_load_explicit(&size_limit, memory_order_relaxed);
+}
+
+void
+cuda_set_size_limit(int64_t limit)
+{
+    atomic_store(&size_limit, limit > 0 && limit < INT32_MAX ? limit : INT32_MAX);
+}
+
+/* The part of a product that begins at these places of m, n, k and the batch, and its sizes. */
+typedef struct {
+    int64_t at[4], size[4];
+} piece;
+
+static int64_t
+fewer(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 static dt_status
-run(product *x, CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, dt_error *err)
+run_piece(product *x, const lt_operands *all, const piece *p, dt_error *err)
 {
-    dt_dtype dtype = (dt_dtype)x->key.dtype;
-    x->a = a;
-    x->b = b;
-    x->c = c;
-    x->key.a_alignment = alignment(a, x->key.a_stride, dtype);
-    x->key.b_alignment = alignment(b, x->key.b_stride, dtype);
-    x->key.c_alignment = x->key.d_alignment = alignment(c, x->key.c_stride, dtype);
-    if (x->bias != 0) { /* it is loaded like D */
-        int64_t bias = alignment(x->bias, 0, dtype);
-        x->key.d_alignment = bias < x->key.d_alignment ? bias : x->key.d_alignment;
+    lt_key key = x->key;
+    lt_operands o = *all;
+    int64_t m = p->at[0], n = p->at[1], k = p->at[2], t = p->at[3],
+            itemsize = (int64_t)dt_itemsize((dt_dtype)key.dtype);
+    key.m = p->size[0];
+    key.n = p->size[1];
+    key.k = p->size[2];
+    key.batch = p->size[3];
+    o.a += (CUdeviceptr)((t * key.a_stride + (key.a_transposed ? k * key.a_ld + m : m * key.a_ld + k)) * itemsize);
+    o.b += (CUdeviceptr)((t * key.b_stride + (key.b_transposed ? n * key.b_ld + k : k * key.b_ld + n)) * itemsize);
+    o.c += (CUdeviceptr)((t * key.c_stride + m * key.c_ld + n) * itemsize);
+    o.bias += key.has_bias ? (CUdeviceptr)(n * itemsize) : 0;
+    o.beta = k > 0 ? 1 : o.beta;
+    /* a matrix of one row has any distance between rows */
+    key.a_ld = (key.a_transposed ? key.k : key.m) == 1 ? (key.a_transposed ? key.m : key.k) : key.a_ld;
+    key.b_ld = (key.b_transposed ? key.n : key.k) == 1 ? (key.b_transposed ? key.k : key.n) : key.b_ld;
+    key.c_ld = key.m == 1 ? key.n : key.c_ld;
+    return cuda_lt_run(x->device, &key, &o, &x->apart, err);
+}
+
+static void
+finish_apart(product *x)
+{
+    x->apart = true;
+    x->key.has_bias = 0;
+    x->key.activation = DT_ACTIVATION_NONE;
+}
+
+/* One call where the sizes fit in 32 bits; else as many as it takes. Sums over a longer k meet in c. */
+static dt_status
+run(product *x, const lt_operands *o, dt_error *err)
+{
+    const int64_t sizes[4] = {x->key.m, x->key.n, x->key.k, x->key.batch}, limit = cuda_size_limit();
+    piece p = {{0}, {0}};
+    if (sizes[0] <= limit && sizes[1] <= limit && sizes[2] <= limit && sizes[3] <= limit) {
+        memcpy(p.size, sizes, sizeof(sizes));
+        return run_piece(x, o, &p, err);
     }
-    pthread_mutex_lock(&x->device->library_lock);
-    dt_status rc = run_locked(x, err);
-    pthread_mutex_unlock(&x->device->library_lock);
-    return rc;
+    if (!x->apart) {
+        finish_apart(x);
+    }
+    for (;;) {
+        for (int i = 0; i < 4; i++) {
+            p.size[i] = fewer(limit, sizes[i] - p.at[i]);
+        }
+        DT_TRY(run_piece(x, o, &p, err));
+        int i = 0;
+        while (i < 4 && (p.at[i] += p.size[i]) == sizes[i]) {
+            p.at[i++] = 0;
+        }
+        if (i == 4) {
+            return DT_OK;
+        }
+    }
 }
 
 /* Makes one product of a batch that shares b, where the rows of a and c go on at one distance. */
 static void
-fold_batch(matmul_key *key)
+fold_batch(lt_key *key)
 {
     if (key->batch == 1 || key->b_stride != 0 || key->a_transposed) {
         return;
@@ -329,10 +186,8 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, dt_er
     }
     int64_t times = last >= 0 ? walk.numel / walk.shape[last] : 1;
     fold_batch(&x->key);
-    if (times > 1) { /* all of them with the bias or none */
-        x->bias_apart = true;
-        x->key.has_bias = 0;
-        x->bias = 0;
+    if (times > 1) { /* all of them with bias and activation, or none */
+        finish_apart(x);
     }
     for (int64_t i = 0; i < times; i++) {
         int64_t at[3] = {0, 0, 0}, rest = i;
@@ -342,25 +197,18 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, dt_er
             }
             rest /= walk.shape[d];
         }
-        DT_TRY(run(x, cuda_address(a->array) + (CUdeviceptr)at[1], cuda_address(b->array) + (CUdeviceptr)at[2],
-                   cuda_address(c->array) + (CUdeviceptr)at[0], err));
+        const lt_operands operands = {cuda_address(a->array) + (CUdeviceptr)at[1],
+                                      cuda_address(b->array) + (CUdeviceptr)at[2],
+                                      cuda_address(c->array) + (CUdeviceptr)at[0],
+                                      x->bias,
+                                      x->params->alpha,
+                                      x->params->beta};
+        DT_TRY(run(x, &operands, err));
     }
     return DT_OK;
 }
 
-/* out += bias along the last dimension */
-static dt_status
-add_bias(const dt_array *bias, dt_array *out, dt_error *err)
-{
-    dt_array expanded = *out;
-    memset(expanded.strides, 0, sizeof(expanded.strides));
-    expanded.storage = bias->storage;
-    expanded.offset = bias->offset;
-    expanded.strides[out->ndim - 1] = bias->strides[0];
-    return cuda_binary(DT_BINARY_add, NULL, out, &expanded, out, err);
-}
-
-/* A product over nothing: beta * out + bias. */
+/* A product over nothing: activation(beta * out + bias). */
 static dt_status
 scale_only(const dt_array *bias, const dt_matmul_params *params, dt_array *out, dt_error *err)
 {
@@ -372,30 +220,32 @@ scale_only(const dt_array *bias, const dt_matmul_params *params, dt_array *out, 
         dt_immediate(&beta, (dt_dtype)out->dtype, &factor);
         DT_TRY(cuda_binary(DT_BINARY_mul, NULL, out, &factor, out, err));
     }
-    return bias != NULL ? add_bias(bias, out, err) : DT_OK;
+    return cuda_epilogue(bias, out->ndim - 1, params->activation, out, err);
 }
 
 static dt_status
 multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, const matrix *a, const matrix *b,
          const matrix *c, dt_error *err)
 {
-    product x = {.device = d, .params = params};
-    const dt_array *out = c->array;
-    x.key.dtype = out->dtype;
-    x.key.m = out->shape[out->ndim - 2];
-    x.key.n = out->shape[out->ndim - 1];
+    product x = {.device = d, .params = params, .bias = bias ? cuda_address(bias) : 0};
+    dt_array out = *c->array;
+    bool is_gelu = params->activation == DT_ACTIVATION_GELU;
+    x.key.dtype = out.dtype;
+    x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
+    x.key.m = out.shape[out.ndim - 2];
+    x.key.n = out.shape[out.ndim - 1];
     x.key.k = a->array->shape[a->array->ndim - 1];
     x.key.batch = 1;
     x.key.has_bias = bias != NULL;
+    x.key.activation = is_gelu ? DT_ACTIVATION_NONE : params->activation;
     x.key.a_transposed = a->transposed;
     x.key.b_transposed = b->transposed;
     x.key.a_ld = a->ld;
     x.key.b_ld = b->ld;
     x.key.c_ld = c->ld;
-    x.bias = bias ? cuda_address(bias) : 0;
     DT_TRY(run_batches(&x, a, b, c, err));
-    dt_array result = *out;
-    return bias != NULL && x.bias_apart ? add_bias(bias, &result, err) : DT_OK;
+    return cuda_epilogue(x.apart ? bias : NULL, out.ndim - 1,
+                         x.apart || is_gelu ? params->activation : DT_ACTIVATION_NONE, &out, err);
 }
 
 dt_status

@@ -11,7 +11,7 @@
 #define FREE_TO_KEEP ((size_t)256 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cuda_block *free_blocks[NCLASSES], *busy_blocks; /* busy: given back while copies were running */
+static cuda_pinned_block *free_blocks[NCLASSES], *busy_blocks; /* busy: given back while copies were running */
 static cuda_host_stats stats;
 
 /* ---------------------------------------------------------------- counters; the lock is held */
@@ -97,7 +97,7 @@ fail_out_of_pages(cuda_device *device, size_t nbytes, dt_error *err)
 static dt_status
 unlock_pages(cuda_device *device, int class, dt_error *err)
 {
-    cuda_block *b = free_blocks[class];
+    cuda_pinned_block *b = free_blocks[class];
     double start = microseconds();
     CUDA_TRY(device, cuMemFreeHost, (b->data));
     add_time(&stats.free_time, microseconds() - start);
@@ -174,7 +174,7 @@ cuda_lock_pages(cuda_device *device, size_t nbytes, void **out, dt_error *err)
 /* ---------------------------------------------------------------- blocks */
 
 static void
-put_free(cuda_block *b)
+put_free(cuda_pinned_block *b)
 {
     size_t rounded;
     int class = class_of(b->nbytes, &rounded);
@@ -186,8 +186,8 @@ put_free(cuda_block *b)
 static void
 reap(void)
 {
-    for (cuda_block **at = &busy_blocks; *at != NULL;) {
-        cuda_block *b = *at;
+    for (cuda_pinned_block **at = &busy_blocks; *at != NULL;) {
+        cuda_pinned_block *b = *at;
         if (cuda_block_is_busy(b)) {
             at = &b->next;
         } else {
@@ -201,7 +201,7 @@ reap(void)
 static void
 release_pinned(void *owner, void *data)
 {
-    cuda_block *b = owner;
+    cuda_pinned_block *b = owner;
     (void)data;
     if (b == NULL || !cuda_api_alive()) { /* in a child of fork it is not ours to use */
         return;
@@ -222,9 +222,9 @@ release_pinned(void *owner, void *data)
 }
 
 static dt_status
-block_new(cuda_device *device, size_t nbytes, cuda_block **out, dt_error *err)
+block_new(cuda_device *device, size_t nbytes, cuda_pinned_block **out, dt_error *err)
 {
-    cuda_block *b = dt_calloc(1, sizeof(*b));
+    cuda_pinned_block *b = dt_calloc(1, sizeof(*b));
     if (b == NULL) {
         return dt_fail_nomem(err, sizeof(*b));
     }
@@ -241,7 +241,7 @@ block_new(cuda_device *device, size_t nbytes, cuda_block **out, dt_error *err)
 
 /* The lock is held. */
 static dt_status
-take_block(cuda_device *device, size_t nbytes, cuda_block **out, dt_error *err)
+take_block(cuda_device *device, size_t nbytes, cuda_pinned_block **out, dt_error *err)
 {
     size_t rounded;
     int class = class_of(nbytes, &rounded);
@@ -266,7 +266,7 @@ dt_status
 cuda_alloc_pinned(dt_storage *storage, dt_error *err)
 {
     cuda_device *device;
-    cuda_block *b = NULL;
+    cuda_pinned_block *b = NULL;
     DT_TRY(cuda_enter(dt_current_device(), &device, err));
     if (storage->nbytes > 0) {
         pthread_mutex_lock(&lock);

@@ -19,19 +19,19 @@ typedef struct cuda_deferred {
     dt_array from, to; /* to is in the storage of the block: no reference */
 } cuda_deferred;
 
-typedef struct cuda_block {
-    struct cuda_block *next;
+typedef struct cuda_pinned_block {
+    struct cuda_pinned_block *next;
     void *data;
     size_t nbytes;        /* of its class */
     pthread_mutex_t lock; /* the rest */
     cuda_use uses[CUDA_NUSES];
     cuda_deferred *deferred;
     bool lost; /* something runs on it that has no event */
-} cuda_block;
+} cuda_pinned_block;
 
 /* Whether a copy may still run on b. */
-bool cuda_block_is_busy(cuda_block *b);
+bool cuda_block_is_busy(cuda_pinned_block *b);
 /* Forgets what nobody will look at any more; whether a copy may still run on b, without asking. */
-bool cuda_block_abandon(cuda_block *b);
+bool cuda_block_abandon(cuda_pinned_block *b);
 
 #endif

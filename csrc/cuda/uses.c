@@ -7,7 +7,7 @@
 
 /* What cannot be asked is taken to run. No lock: the block is nobody's. */
 bool
-cuda_block_is_busy(cuda_block *b)
+cuda_block_is_busy(cuda_pinned_block *b)
 {
     bool busy = false;
     for (int i = 0; i < CUDA_NUSES; i++) {
@@ -20,7 +20,7 @@ cuda_block_is_busy(cuda_block *b)
 
 /* No lock: its last holder goes. */
 bool
-cuda_block_abandon(cuda_block *b)
+cuda_block_abandon(cuda_pinned_block *b)
 {
     bool busy = false;
     while (b->deferred != NULL) {
@@ -36,7 +36,7 @@ cuda_block_abandon(cuda_block *b)
 }
 
 static void
-tell_pending(dt_storage *storage, const cuda_block *b)
+tell_pending(dt_storage *storage, const cuda_pinned_block *b)
 {
     unsigned pending = b->deferred != NULL ? DT_PENDING_WRITE : 0;
     for (int i = 0; i < CUDA_NUSES; i++) {
@@ -64,7 +64,7 @@ wait_for_use(cuda_use *use, dt_error *err)
 }
 
 static dt_status
-wait_for_uses(cuda_block *b, bool readers, dt_error *err)
+wait_for_uses(cuda_pinned_block *b, bool readers, dt_error *err)
 {
     for (int i = 0; i < CUDA_NUSES; i++) {
         if (b->uses[i].active && (b->uses[i].writes || readers)) {
@@ -75,7 +75,7 @@ wait_for_uses(cuda_block *b, bool readers, dt_error *err)
 }
 
 static dt_status
-settle(cuda_block *b, bool readers, dt_error *err)
+settle(cuda_pinned_block *b, bool readers, dt_error *err)
 {
     DT_TRY(wait_for_uses(b, readers || b->deferred != NULL, err));
     while (b->deferred != NULL) {
@@ -92,7 +92,7 @@ settle(cuda_block *b, bool readers, dt_error *err)
 dt_status
 cuda_settle(dt_storage *storage, dt_access access, dt_error *err)
 {
-    cuda_block *b = storage->owner;
+    cuda_pinned_block *b = storage->owner;
     if (!cuda_api_alive()) {
         DT_TRY(cuda_api_open(err)); /* says that the process was forked */
     }
@@ -105,7 +105,7 @@ cuda_settle(dt_storage *storage, dt_access access, dt_error *err)
 
 /* What is sent to stream from now on runs after the uses that it must not meet. */
 static dt_status
-order_after_uses(cuda_device *device, const cuda_block *b, bool writes, dt_error *err)
+order_after_uses(cuda_device *device, const cuda_pinned_block *b, bool writes, dt_error *err)
 {
     CUstream stream = cuda_stream(device);
     for (int i = 0; i < CUDA_NUSES; i++) {
@@ -119,7 +119,7 @@ order_after_uses(cuda_device *device, const cuda_block *b, bool writes, dt_error
 
 /* A use for a copy in the current stream: that of an earlier one there, or one that is over. */
 static dt_status
-find_use(cuda_device *device, cuda_block *b, bool writes, cuda_use **out, dt_error *err)
+find_use(cuda_device *device, cuda_pinned_block *b, bool writes, cuda_use **out, dt_error *err)
 {
     cuda_use *found = NULL;
     CUstream stream = cuda_stream(device);
@@ -154,7 +154,7 @@ find_use(cuda_device *device, cuda_block *b, bool writes, cuda_use **out, dt_err
 dt_status
 cuda_pinned_begin(cuda_device *device, const dt_array *a, bool writes, cuda_use **use, dt_error *err)
 {
-    cuda_block *b = a->storage->owner;
+    cuda_pinned_block *b = a->storage->owner;
     pthread_mutex_lock(&b->lock);
     dt_status rc = DT_OK;
     if (b->deferred != NULL) {
@@ -175,7 +175,7 @@ cuda_pinned_begin(cuda_device *device, const dt_array *a, bool writes, cuda_use 
 dt_status
 cuda_pinned_end(cuda_device *device, const dt_array *a, bool writes, cuda_use *use, dt_status sent, dt_error *err)
 {
-    cuda_block *b = a->storage->owner;
+    cuda_pinned_block *b = a->storage->owner;
     CUstream stream = cuda_stream(device);
     dt_status rc = sent;
     if (sent == DT_OK) {
@@ -196,7 +196,7 @@ cuda_pinned_end(cuda_device *device, const dt_array *a, bool writes, cuda_use *u
 dt_status
 cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err)
 {
-    cuda_block *b = to->storage->owner;
+    cuda_pinned_block *b = to->storage->owner;
     cuda_deferred *d = dt_malloc(sizeof(*d));
     if (d == NULL) {
         return dt_fail_nomem(err, sizeof(*d));

@@ -41,23 +41,24 @@ parse_padding(const py_args *a, int i, dt_padding_mode *mode, int64_t padding[2]
 static PyObject *
 py_conv2d(PY_PARAMS)
 {
-    PY_PARSE("conv2d", 2, 7, "input", "weight", "bias", "stride", "padding", "dilation", "groups", "out")
+    PY_PARSE("conv2d", 2, 7, "input", "weight", "bias", "stride", "padding", "dilation", "groups", "activation", "out")
+    dt_activation activation;
     int64_t stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1}, groups = 1;
     dt_padding_mode mode;
     const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
     if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_pair(&a, 3, stride) < 0 ||
         parse_padding(&a, 4, &mode, padding) < 0 || py_arg_pair(&a, 5, dilation) < 0 ||
-        py_arg_int(&a, 6, &groups) < 0) {
+        py_arg_int(&a, 6, &groups) < 0 || py_arg_activation(&a, 7, &activation) < 0) {
         return NULL;
     }
-    PyObject *result = py_result(&a, 7);
+    PyObject *result = py_result(&a, 8);
     if (result == NULL) {
         return NULL;
     }
     dt_error err;
     dt_status status;
     PY_CALL(is_large(x, weight), status,
-            dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, py_array_of(result), &err));
+            dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, activation, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -195,12 +196,15 @@ py_adaptive_avg_pool2d(PY_PARAMS)
     "input, RuntimeError for numbers out of range."
 
 PyMethodDef py_conv_functions[] = {
-    PY_OP(conv2d, "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None",
+    PY_OP(conv2d, "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation=None, out=None",
           "2-D convolution (cross-correlation) of images.\n\n"
           "input (N, C, H, W) or (C, H, W), weight (K, C / groups, R, S), bias (K,); the result is (N, K, P, Q) or (K, "
           "P, Q).\n"
           "stride, padding and dilation are ints or pairs; padding may be \"same\" or \"valid\". Floats of one dtype "
           "on one device.\n"
+          "activation \"relu\", \"gelu\" or \"gelu_tanh\" is applied to the sums before they are rounded, in the same "
+          "pass; on CUDA\n"
+          "the two gelus, and what cuDNN cannot do in one graph, are passes of their own.\n"
           "Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit."),
     PY_OP(max_pool2d, "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False",
           "Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, "

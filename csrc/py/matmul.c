@@ -83,15 +83,37 @@ py_baddbmm(PY_PARAMS)
     return call_addmm(&a);
 }
 
+int
+py_arg_activation(const py_args *a, int i, dt_activation *out)
+{
+    const char *name = NULL;
+    dt_error err;
+    if (py_given(a->v[i])) {
+        if (!PyUnicode_Check(a->v[i])) {
+            return py_arg_wrong(a, i, "str or None");
+        }
+        name = PyUnicode_AsUTF8(a->v[i]);
+        if (name == NULL) {
+            return -1;
+        }
+    }
+    if (dt_activation_find(a->op, name, out, &err) != DT_OK) {
+        py_raise_args(a, &err);
+        return -1;
+    }
+    return 0;
+}
+
 static PyObject *
 py_linear(PY_PARAMS)
 {
-    PY_PARSE("linear", 2, 3, "input", "weight", "bias", "out")
+    PY_PARSE("linear", 2, 3, "input", "weight", "bias", "activation", "out")
+    dt_activation activation;
     const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
-    if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0) {
+    if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_activation(&a, 3, &activation) < 0) {
         return NULL;
     }
-    PyObject *result = py_result(&a, 3);
+    PyObject *result = py_result(&a, 4);
     if (result == NULL) {
         return NULL;
     }
@@ -99,7 +121,7 @@ py_linear(PY_PARAMS)
     dt_status status;
     int64_t rows = weight->ndim > 0 ? weight->shape[0] : 1;
     PY_CALL(rows > 0 && dt_array_numel(x) > LARGE_PRODUCT / rows, status,
-            dt_linear(x, weight, bias, py_array_of(result), &err));
+            dt_linear(x, weight, bias, activation, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
@@ -125,8 +147,12 @@ py_linear(PY_PARAMS)
 PyMethodDef py_matmul_functions[] = {
     OPS("input", ", *, out=None"),
     ADD_OPS("input", ", *, ", ", out=None"),
-    PY_OP(linear, "input, weight, bias=None, *, out=None",
-          "input @ weight.T + bias; input (..., k), weight (n, k) or (k,), bias (n,): (..., n)." RAISES),
+    PY_OP(linear, "input, weight, bias=None, *, activation=None, out=None",
+          "input @ weight.T + bias; input (..., k), weight (n, k), bias (n,): (..., n).\n\n"
+          "activation \"relu\", \"gelu\" or \"gelu_tanh\" is applied to the sums before they are rounded, in the same "
+          "pass; on CUDA\n"
+          "\"gelu\", and what cuBLASLt cannot do at its end, is a pass of its own. RuntimeError for another "
+          "name." RAISES),
     PY_END,
 };
 

@@ -161,6 +161,8 @@ int py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM]);
 int py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM]);
 /* Raises the TypeError that parameter i is not a wanted. */
 int py_arg_wrong(const py_args *a, int i, const char *wanted);
+/* activation=: None or a name that the core knows. */
+int py_arg_activation(const py_args *a, int i, dt_activation *out);
 /* requires_grad= and the like: only False or None. */
 int py_arg_no_grad(const py_args *a, int i);
 
@@ -273,6 +275,7 @@ void py_backends_register(void);
     X(random)                                                                                                          \
     X(interchange)                                                                                                     \
     X(settings)                                                                                                        \
+    X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
     X(stream)
 

@@ -74,16 +74,21 @@ static PyObject *
 py_set_float32_precision(PY_PARAMS)
 {
     PY_PARSE("set_float32_precision", 1, 1, "precision")
-    if (PyUnicode_Check(a.v[0]) && PyUnicode_CompareWithASCIIString(a.v[0], "highest") == 0) {
+    bool text = PyUnicode_Check(a.v[0]);
+    bool tf32 = text && PyUnicode_CompareWithASCIIString(a.v[0], "tf32") == 0;
+    if (tf32 || (text && PyUnicode_CompareWithASCIIString(a.v[0], "highest") == 0)) {
+        dt_set_allow_tf32(tf32);
         Py_RETURN_NONE;
-    }
-    if (PyUnicode_Check(a.v[0]) && PyUnicode_CompareWithASCIIString(a.v[0], "tf32") == 0) {
-        PyErr_SetString(PyExc_NotImplementedError,
-                        "set_float32_precision(\"tf32\"): devtensor computes float32 strictly, TF32 is not there yet");
-        return NULL;
     }
     return PyErr_Format(PyExc_ValueError, "set_float32_precision(): the precision is \"highest\" or \"tf32\", not %R",
                         a.v[0]);
+}
+
+static PyObject *
+py_get_float32_precision(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyUnicode_FromString(dt_allow_tf32() ? "tf32" : "highest");
 }
 
 /* ---------------------------------------------------------------- for tests */
@@ -202,9 +207,12 @@ PyMethodDef py_settings_functions[] = {
     GETTER(get_default_device, "The device of arrays made without device=."),
     PY_OP(set_num_threads, "n", "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
     GETTER(get_num_threads, "How many threads the cpu's ops use."),
-    PY_OP(set_float32_precision, "precision",
-          "\"highest\": float32 products are computed strictly in float32.\n\nRaises NotImplementedError for \"tf32\", "
-          "ValueError for other words."),
+    PY_OP(
+        set_float32_precision, "precision",
+        "\"highest\", the default: products and convolutions of float32 are computed strictly in float32.\n\n\"tf32\" "
+        "lets CUDA devices round their inputs to TF32 (10 bits of mantissa); the cpu never does. For the whole "
+        "process.\nRaises ValueError for other words."),
+    GETTER(get_float32_precision, "\"highest\" or \"tf32\"; see set_float32_precision."),
     GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, "
                      "launches, synchronizations."),
     PY_OP(_fail_allocations, "n, sticky=False",

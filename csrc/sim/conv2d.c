@@ -13,8 +13,6 @@ typedef struct {
     size_t workspace_size;
     dt_conv2d_params params;
     sim_rounding rounding;
-    bool relu;
-    bool convolved; /* for when the rest finds no memory and is tried again */
 } convolution;
 
 /* ---------------------------------------------------------------- what can be had */
@@ -73,7 +71,7 @@ is_small(const sim_tensor *tensor)
 {
     int64_t n = 1;
     for (int64_t i = 0; i < tensor->ndim; i++) {
-        if (__builtin_mul_overflow(n, tensor->dims[i], &n) || n > INT32_MAX) {
+        if (__builtin_mul_overflow(n, tensor->dims[i], &n) || n > sim_size_limit()) {
             return false;
         }
     }
@@ -186,15 +184,7 @@ run_convolution(sim_device *device, const sim_item *item)
     if (status == CUDA_SUCCESS) {
         status = sim_scribble(device, call->workspace, call->workspace_size);
     }
-    if (status == CUDA_SUCCESS && !call->convolved) {
-        status = convolve(device, call, &y, &err);
-        call->convolved = status == CUDA_SUCCESS;
-    }
-    if (status == CUDA_SUCCESS && call->relu) {
-        const dt_params none = {{0}, {0}};
-        status = sim_from_status(cpu_unary(DT_UNARY_relu, &none, &y, &y, &err));
-    }
-    return status;
+    return status == CUDA_SUCCESS ? convolve(device, call, &y, &err) : status;
 }
 
 static dt_array
@@ -265,7 +255,7 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
             call->bias.strides[0] = op->b.strides[1];
             status = find_address(pack, &op->b, &call->bias_address);
         } else {
-            call->relu = true;
+            call->params.activation = DT_ACTIVATION_RELU;
         }
     }
     return status;

@@ -151,7 +151,7 @@ sim_cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle, cublasLtMatr
 cublasStatus_t
 sim_cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-    const sim_lt_preference initial = {.alignment = {256, 256, 256, 256}};
+    const sim_lt_preference initial = {.alignment = {256, 256, 256, 256}, .reductions = 7};
     void *made;
     cublasStatus_t status =
         preference ? create(SIM_LT_PREFERENCE, &initial, sizeof(initial), &made) : CUBLAS_STATUS_INVALID_VALUE;
@@ -177,6 +177,9 @@ sim_cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle,
     }
     if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
         return set(&preference->workspace, sizeof(preference->workspace), value, size);
+    }
+    if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+        return set(&preference->reductions, sizeof(preference->reductions), value, size);
     }
     int operand = attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
     return operand < 0 || operand > 3 ? CUBLAS_STATUS_INVALID_VALUE

@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
     size_t workspace;
-    unsigned alignment[4];
+    unsigned alignment[4], reductions;
 } sim_lt_preference;
 
 #endif

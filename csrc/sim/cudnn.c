@@ -177,6 +177,7 @@ static const struct {
     {CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR},
     {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64},
     {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE},
+    {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE},
     {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64},
 };
 
@@ -340,8 +341,14 @@ check(sim_dnn_desc *desc)
         return desc->heuristics.mode == CUDNN_HEUR_MODE_A || desc->heuristics.mode == CUDNN_HEUR_MODE_FALLBACK
                    ? sim_check_graph(&desc->heuristics.graph)
                    : sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED, "no such heuristic");
+    case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
+        return desc->properties.json[0] == '{' && desc->properties.json[desc->properties.length - 1] == '}'
+                   ? CUDNN_STATUS_SUCCESS
+                   : sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the properties are not an object of JSON");
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-        return sim_check_plan(&desc->plan);
+        return desc->plan.handle != NULL || desc->plan.properties.length > 0
+                   ? sim_check_plan(&desc->plan)
+                   : sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "neither a handle nor a description of a device");
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
         return desc->pack.nuids == desc->pack.npointers
                    ? CUDNN_STATUS_SUCCESS
@@ -410,7 +417,9 @@ get_values(const void *values, size_t size, int64_t n, int64_t requested, int64_
 {
     if (requested > 0 && elements != NULL) {
         n = requested < n ? requested : n;
-        memcpy(elements, values, (size_t)n * size);
+        if (n > 0) {
+            memcpy(elements, values, (size_t)n * size);
+        }
     }
     *count = n;
     return CUDNN_STATUS_SUCCESS;
@@ -438,6 +447,8 @@ get_answer(const sim_dnn_desc *desc, cudnnBackendAttributeName_t name, int64_t r
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
         return get_values(&notes[desc->engine.index], sizeof(int), desc->engine.index != SIM_ENGINE_PLAIN, requested,
                           count, elements);
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
+        return get_values(NULL, sizeof(int), 0, requested, count, elements);
     default:
         return get_values(&desc->plan.workspace, sizeof(int64_t), 1, requested, count, elements);
     }

@@ -7,6 +7,7 @@
 
 #define SIM_DNN_MAX_OPS 3
 #define SIM_DNN_MAX_TENSORS 8
+#define SIM_DNN_MAX_JSON 1024
 
 typedef struct {
     int dtype; /* CUDNN_DATA_ */
@@ -47,13 +48,21 @@ typedef struct {
     int64_t index;
 } sim_engine;
 
+/* A device that need not be there. */
+typedef struct {
+    char json[SIM_DNN_MAX_JSON];
+    int64_t length;
+} sim_properties;
+
 typedef struct {
     sim_graph graph;
+    sim_properties properties;
     int mode;
 } sim_heuristics;
 
 typedef struct {
     void *handle;
+    sim_properties properties;
     sim_engine engine;
     int64_t workspace;
 } sim_plan;
@@ -80,6 +89,7 @@ typedef struct {
         sim_engine engine;
         sim_plan plan;
         sim_pack pack;
+        sim_properties properties;
     };
 } sim_dnn_desc;
 

@@ -5,6 +5,20 @@
 
 #include "../cpu/cpu.h"
 
+static atomic_int_fast64_t size_limit = INT32_MAX;
+
+int64_t
+sim_size_limit(void)
+{
+    return atomic_load(&size_limit);
+}
+
+void
+sim_set_size_limit(int64_t limit)
+{
+    atomic_store(&size_limit, limit > 0 && limit < INT32_MAX ? limit : INT32_MAX);
+}
+
 size_t
 sim_extent(const dt_array *a)
 {

@@ -8,6 +8,7 @@
 
 #define WORKSPACE ((size_t)1 << 20) /* what an algorithm wants if it may */
 #define WORKSPACE_ALIGNMENT 256
+#define ALGORITHMS 3
 
 /* What an algorithm is chosen for. Without padding: its bytes are the key. */
 typedef struct {
@@ -22,8 +23,7 @@ typedef struct {
     size_t workspace_size;
     dt_matmul_params params;
     sim_rounding rounding;
-    unsigned activation;
-    int stage; /* steps done, for when the next one finds no memory and is tried again */
+    bool copied; /* for when the product finds no memory and is tried again */
 } product;
 
 /* ---------------------------------------------------------------- what is asked for */
@@ -49,9 +49,10 @@ static bool
 supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
 {
     cudaDataType type = layouts[3]->type;
+    uint64_t most = (uint64_t)sim_size_limit();
     for (int i = 0; i < 4; i++) {
         const sim_lt_layout *layout = layouts[i];
-        if (layout->type != type || layout->rows > INT32_MAX || layout->columns > INT32_MAX || layout->ld > INT32_MAX) {
+        if (layout->type != type || layout->rows > most || layout->columns > most || layout->ld > INT32_MAX) {
             return false;
         }
     }
@@ -142,7 +143,8 @@ key_of(const problem *p)
     return hash | 1;
 }
 
-/* One algorithm a problem: data holds the key, the workspace and the alignments that it was promised. */
+/* Up to ALGORITHMS algorithms a problem, with less and less workspace: data holds the key, the workspace, the
+ * alignments that it was promised and its number. */
 cublasStatus_t
 sim_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, cublasLtMatrixLayout_t a,
                                    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -165,15 +167,22 @@ sim_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
     }
-    memset(results, 0, sizeof(*results));
-    results->workspaceSize = preference->workspace >= WORKSPACE ? WORKSPACE : 0;
-    results->wavesCount = 1.0f;
-    results->algo.data[0] = key_of(&p);
-    results->algo.data[1] = results->workspaceSize;
-    for (int i = 0; i < 4; i++) {
-        results->algo.data[2 + i] = preference->alignment[i];
+    for (size_t i = 0; i < ALGORITHMS && *found < wanted; i++) {
+        size_t workspace = i + 1 < ALGORITHMS ? WORKSPACE >> 4 * i : 0;
+        if (workspace > preference->workspace) {
+            continue;
+        }
+        cublasLtMatmulHeuristicResult_t *result = &results[(*found)++];
+        memset(result, 0, sizeof(*result));
+        result->workspaceSize = workspace;
+        result->wavesCount = 1.0f;
+        result->algo.data[0] = key_of(&p);
+        result->algo.data[1] = workspace;
+        for (int j = 0; j < 4; j++) {
+            result->algo.data[2 + j] = preference->alignment[j];
+        }
+        result->algo.data[6] = i;
     }
-    *found = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -251,23 +260,15 @@ run_product(sim_device *device, const sim_item *item)
     if (status == CUDA_SUCCESS) {
         status = sim_scribble(device, call->workspace, call->workspace_size);
     }
-    if (status == CUDA_SUCCESS && call->stage == 0 && call->params.beta != 0 && call->c_address != call->d_address) {
+    if (status == CUDA_SUCCESS && !call->copied && call->params.beta != 0 && call->c_address != call->d_address) {
         status = sim_bind(device, call->c_address, &c_storage, &c);
         if (status == CUDA_SUCCESS) {
             status = sim_from_status(cpu_copy(&c, &d, false, &err));
+            call->copied = status == CUDA_SUCCESS;
         }
-    }
-    if (status == CUDA_SUCCESS && call->stage <= 1) {
-        call->stage = 1;
-        status = multiply(device, call, &d, &err);
     }
     if (status == CUDA_SUCCESS) {
-        call->stage = 2;
-        const dt_params none = {{0}, {0}};
-        dt_unary_op op = call->activation & CUBLASLT_EPILOGUE_GELU ? DT_UNARY_gelu_tanh : DT_UNARY_relu;
-        if (call->activation != 0) {
-            status = sim_from_status(cpu_unary(op, &none, &d, &d, &err));
-        }
+        status = multiply(device, call, &d, &err);
     }
     return status;
 }
@@ -287,7 +288,7 @@ fits(const cublasLtMatmulAlgo_t *algo, const problem *p, const void *const point
             return false;
         }
     }
-    return algo->data[0] == key_of(p) && algo->data[1] <= workspace_size;
+    return algo->data[0] == key_of(p) && algo->data[1] <= workspace_size && algo->data[6] < ALGORITHMS;
 }
 
 cublasStatus_t
@@ -327,7 +328,8 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
         float numbers[2];
         memcpy(&numbers[0], alpha, sizeof(float));
         memcpy(&numbers[1], beta, sizeof(float));
-        call.params = (dt_matmul_params){(double)numbers[0], (double)numbers[1]};
+        call.params.alpha = (double)numbers[0];
+        call.params.beta = (double)numbers[1];
     }
     const void *c_used = call.params.beta != 0 ? c : d;
     const void *const pointers[4] = {a, b, c_used, d};
@@ -349,7 +351,9 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
     call.workspace = (uint64_t)(uintptr_t)workspace;
     call.workspace_size = algo ? (size_t)algo->data[1] : workspace_size < WORKSPACE ? workspace_size : WORKSPACE;
     call.rounding = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? SIM_TF32 : SIM_EXACT;
-    call.activation = desc->epilogue & (CUBLASLT_EPILOGUE_RELU | CUBLASLT_EPILOGUE_GELU);
+    call.params.activation = desc->epilogue & CUBLASLT_EPILOGUE_RELU   ? DT_ACTIVATION_RELU
+                             : desc->epilogue & CUBLASLT_EPILOGUE_GELU ? DT_ACTIVATION_GELU_TANH
+                                                                       : DT_ACTIVATION_NONE;
     sim_item item = {.run = run_product, .held = dt_malloc(sizeof(call))};
     if (item.held == NULL) {
         return CUBLAS_STATUS_ALLOC_FAILED;

@@ -20,6 +20,8 @@
 void sim_set_compute_capability(int major, int minor);
 /* Number of blocks found so far, now included, whose guard bytes were overwritten. */
 int64_t sim_guard_violations(void);
+/* The most elements, rows or columns that cuDNN and cuBLASLt take; 0: 2**31 - 1, as the real ones. */
+void sim_set_size_limit(int64_t limit);
 /* What is alive on all devices: blocks that nobody asked to free and their bytes, streams, events, modules; and the
  * descriptors and programs of the libraries (not their handles). */
 void sim_ledger(int64_t *blocks, int64_t *bytes, int64_t *streams, int64_t *events, int64_t *modules,
@@ -212,6 +214,7 @@ typedef struct {
 /* How a library's faster algorithms round their inputs. */
 typedef enum { SIM_EXACT, SIM_TF32, SIM_HALF } sim_rounding;
 
+int64_t sim_size_limit(void);
 /* Bytes from the first to the last element of a (strides are not negative). */
 size_t sim_extent(const dt_array *a);
 /* Points a at the memory behind address; storage is the caller's and outlives a. */

@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from devtensor import _C
+from devtensor import _C, _plans
 from devtensor._C import Event as Event
 from devtensor._C import Stream as Stream
 
@@ -232,3 +232,49 @@ def host_memory_stats() -> dict[str, int | float]:
     stats["num_host_alloc"] = found["allocations"]["allocated"]
     stats["num_host_free"] = found["allocations"]["freed"]
     return stats
+
+
+def library_versions() -> dict[str, int | None]:
+    """Version numbers of cuBLASLt and cuDNN, as the libraries give them; None where one cannot be loaded."""
+    return _C._cuda_library_versions()
+
+
+def workspace_limit() -> int:
+    """Bytes of scratch memory that a convolution may want, where there is a choice; see set_workspace_limit."""
+    return _C._cuda_workspace_limit()
+
+
+def set_workspace_limit(nbytes: int) -> None:
+    """Pass over ways to convolve that want more scratch memory; 256 MiB at first, for the whole process.
+
+    Where every way wants more, the one that wants least is taken. Raises RuntimeError for a negative number.
+    """
+    _C._cuda_workspace_limit(nbytes)
+
+
+class tune:
+    """Try several of cuDNN's engines the first time that a convolution of some shape is run, and keep the fastest.
+
+    `dt.cuda.tune()` switches this on for the process, `dt.cuda.tune(False)` off; `with dt.cuda.tune():` for a block.
+    What was found on the current device is kept for later processes, for its kind and the version of cuDNN, in
+    $DEVTENSOR_CACHE_DIR, $XDG_CACHE_HOME/devtensor or ~/.cache/devtensor: read when tuning is switched on, written at
+    the end of the block or when it is switched off. Without tuning the first engine that cuDNN recommends runs. Results
+    stay within the same error bounds, but two engines may round differently.
+    """
+
+    def __init__(self, enabled: bool = True) -> None:
+        self._before = _C._cuda_tuning()
+        if enabled and not self._before and is_available():
+            _plans.load(current_device())
+        _C._cuda_tuning(enabled)
+        if self._before and not enabled:
+            _plans.save(current_device())
+
+    def __enter__(self) -> tune:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if _C._cuda_tuning(self._before) and not self._before and is_available():
+            _plans.save(current_device())

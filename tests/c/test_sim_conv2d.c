@@ -148,7 +148,7 @@ one_convolution(cudnnHandle_t dnn, shape q)
         OK(GET(configs[i], ENGINECFG_ENGINE, BACKEND_DESCRIPTOR, 1, &count, &engine));
         OK(GET(engine, ENGINE_GLOBAL_INDEX, INT64, 1, &count, &index));
         SAME(index, i);
-        OK(GET(engine, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, &note));
+        OK(GET(engine, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, 16, &count, &note));
         SAME(note, notes[i]);
         SAME(count, notes[i] >= 0);
         OK(api.cudnnBackendDestroyDescriptor(engine));
@@ -378,6 +378,31 @@ test_dnn_refusals(void)
     SAME(api.cudnnBackendFinalize(plan), CUDNN_STATUS_BAD_PARAM);
     OK(SET(plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &dnn));
     OK(api.cudnnBackendFinalize(plan));
+    /* a device that is only described: plans, but runs nothing */
+    cudnnBackendDescriptor_t device = dnn_new(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR), engine, described;
+    SAME(SET(device, DEVICEPROP_JSON_REPRESENTATION, INT64, 1, four), CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE);
+    OK(SET(device, DEVICEPROP_JSON_REPRESENTATION, CHAR, 4, "oops"));
+    SAME(api.cudnnBackendFinalize(device), CUDNN_STATUS_BAD_PARAM);
+    OK(SET(device, DEVICEPROP_JSON_REPRESENTATION, CHAR, 17, "{\"deviceVer\":900}"));
+    OK(api.cudnnBackendFinalize(device));
+    described = dnn_new(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    OK(SET(described, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, &config));
+    OK(SET(described, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &device));
+    OK(api.cudnnBackendFinalize(described));
+    OK(GET(described, EXECUTION_PLAN_WORKSPACE_SIZE, INT64, 1, &count, got));
+    engine = dnn_new(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    OK(GET(config, ENGINECFG_ENGINE, BACKEND_DESCRIPTOR, 1, &count, &engine));
+    OK(GET(engine, ENGINE_BEHAVIOR_NOTE, BEHAVIOR_NOTE, 8, &count, got));
+    SAME(count, 0);
+    /* a tensor of too many elements */
+    heuristics = dnn_new(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    OK(SET(heuristics, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph));
+    OK(SET(heuristics, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode));
+    OK(SET(heuristics, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &device));
+    sim_set_size_limit(2 * 6 * 8 * 8 - 1);
+    SAME(api.cudnnBackendFinalize(heuristics), CUDNN_STATUS_NOT_SUPPORTED);
+    sim_set_size_limit(0);
+    OK(api.cudnnBackendFinalize(heuristics));
     CUdeviceptr p = alloc(1 << 20);
     void *good = (void *)(uintptr_t)p, *bad = (void *)(uintptr_t)(p + 4);
     const struct {
@@ -401,6 +426,7 @@ test_dnn_refusals(void)
         OK(api.cudnnBackendFinalize(pack));
         SAME(api.cudnnBackendExecute(dnn, plan, pack), packs[i].status);
         SAME(api.cudnnBackendExecute(dnn, pack, plan), CUDNN_STATUS_BAD_PARAM);
+        SAME(api.cudnnBackendExecute(dnn, described, pack), CUDNN_STATUS_BAD_PARAM);
         SAME(api.cudnnBackendExecute(NULL, plan, pack), CUDNN_STATUS_BAD_PARAM);
     }
     OK(api.cuCtxSynchronize());

@@ -229,6 +229,32 @@ test_lt_refusals(void)
     OK(HEURISTIC(a, b, d));
     SAME(n, 1);
     SAME(found.workspaceSize, 0);
+    /* several algorithms, the later ones with less workspace, each as good as the others */
+    cublasLtMatmulHeuristicResult_t all[8];
+    size_t room = 4 * MIB;
+    unsigned reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    CUdeviceptr space = alloc(room);
+    OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, 4));
+    SAME(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &room, 8),
+         CUBLAS_STATUS_INVALID_VALUE);
+    OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, 8));
+    OK(api.cublasLtMatmulAlgoGetHeuristic(lt, desc, a, b, d, d, preference, 8, all, &n));
+    CHECK(n > 1);
+    for (int i = 0; i < n; i++) {
+        CHECK(i == 0 || all[i].workspaceSize < all[i - 1].workspaceSize);
+        OK(api.cublasLtMatmul(lt, desc, &one, x, a, x, b, &zero, (char *)x + 1024, d, (char *)x + 1024, d, &all[i].algo,
+                              (void *)(uintptr_t)space, all[i].workspaceSize, NULL));
+    }
+    SAME(api.cublasLtMatmul(lt, desc, &one, x, a, x, b, &zero, (char *)x + 1024, d, (char *)x + 1024, d, &all[0].algo,
+                            (void *)(uintptr_t)space, all[0].workspaceSize - 1, NULL),
+         CUBLAS_STATUS_INVALID_VALUE);
+    room = 0;
+    OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, 8));
+    /* sizes that are counted in 32 bits */
+    sim_set_size_limit(5);
+    SAME(HEURISTIC(a, b, d), CUBLAS_STATUS_NOT_SUPPORTED);
+    sim_set_size_limit(0);
+    OK(HEURISTIC(a, b, d));
 #define MATMUL(algo, A, B, D, space, size)                                                                             \
     api.cublasLtMatmul(lt, desc, &one, A, a, B, b, &zero, D, d, D, d, algo, space, size, NULL)
     OK(MATMUL(&found.algo, x, x, (char *)x + 1024, NULL, 0));

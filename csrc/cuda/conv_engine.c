@@ -1,0 +1,227 @@
+/* conv_engine.c: which of cuDNN's engines may run a graph. Heuristics name candidates, those of mode A first, then
+ * those of the fallback list.
+ *
+ * Numerical notes. An engine is taken only if all of its notes are among those allowed here, so that one of a later
+ * version is no surprise:
+ *   TENSOR_CORE                  allowed; for float32 only under "tf32", since it rounds the inputs to ten bits
+ *   STRICT_NAN_PROP              allowed
+ *   DOWN_CONVERT_INPUTS          never: float32 or float64 would be computed in fewer bits
+ *   REDUCED_PRECISION_REDUCTION  never: sums are made in float32 (float64 in itself)
+ *   FFT, WINOGRAD and its tiles  never: their error is not bounded by the sum of absolute products
+ *   NONDETERMINISTIC             never: a run repeats bit for bit
+ * Behavior notes. Engines that want filters or biases reordered for int8 are never taken; runtime compilation, a need
+ * of cuBLASLt and support of CUDA graphs change no result. */
+#include "conv_plan.h"
+
+#define MAX_CONFIGS 64
+#define MAX_NOTES 32
+#define NOTE(name) (UINT32_C(1) << CUDNN_NUMERICAL_NOTE_##name)
+#define BEHAVIOR(name) (UINT32_C(1) << CUDNN_BEHAVIOR_NOTE_##name)
+
+static uint32_t
+allowed_notes(const conv_key *key)
+{
+    bool strict = key->dtype == DT_FLOAT32 && !key->tf32;
+    return NOTE(STRICT_NAN_PROP) | (strict ? 0 : NOTE(TENSOR_CORE));
+}
+
+static bool
+is_allowed(const conv_key *key, const conv_plan *p)
+{
+    const uint32_t reorders = BEHAVIOR(REQUIRES_FILTER_INT8x32_REORDER) | BEHAVIOR(REQUIRES_BIAS_INT8x32_REORDER);
+    return (p->notes & ~allowed_notes(key)) == 0 && (p->behaviors & reorders) == 0;
+}
+
+/* Notes of a kind as bits. */
+static dt_status
+read_notes(cuda_device *d, cudnnBackendDescriptor_t engine, int name, int type, uint32_t *bits, dt_error *err)
+{
+    int notes[MAX_NOTES];
+    int64_t count = 0;
+    *bits = 0;
+    CUDA_TRY(d, cudnnBackendGetAttribute, (engine, name, type, MAX_NOTES, &count, notes));
+    for (int64_t i = 0; i < count && i < MAX_NOTES; i++) {
+        *bits |= UINT32_C(1) << (notes[i] < 31 ? notes[i] : 31);
+    }
+    return DT_OK;
+}
+
+/* Fills p's engine, notes and behaviors from config. */
+static dt_status
+read_engine(cuda_device *d, cudnnBackendDescriptor_t config, conv_plan *p, dt_error *err)
+{
+    cudnnBackendDescriptor_t engine = NULL;
+    int64_t count = 0;
+    CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
+    dt_status rc = CUDA_CALL(d, cudnnBackendGetAttribute,
+                             (config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine));
+    if (rc == DT_OK) {
+        rc = CUDA_CALL(d, cudnnBackendGetAttribute,
+                       (engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &p->engine));
+    }
+    if (rc == DT_OK) {
+        rc = read_notes(d, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, &p->notes, err);
+    }
+    if (rc == DT_OK) {
+        rc = read_notes(d, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, &p->behaviors, err);
+    }
+    (void)cu.cudnnBackendDestroyDescriptor(engine);
+    return rc;
+}
+
+static dt_status
+fill_plan(const conv_planner *planner, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t config, dt_error *err)
+{
+    cuda_device *d = planner->device;
+    if (planner->handle != NULL) {
+        CONV_SET(d, plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &planner->handle);
+    }
+    if (planner->properties != NULL) {
+        CONV_SET(d, plan, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &planner->properties);
+    }
+    CONV_SET(d, plan, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, &config);
+    return DT_OK;
+}
+
+/* Code that cannot be made or loaded here, as where there is no driver: the engine is passed over. */
+static bool
+is_unloadable(int status)
+{
+    return status >= CUDNN_STATUS_EXECUTION_FAILED && status < CUDNN_STATUS_EXECUTION_FAILED + 1000;
+}
+
+/* Makes an execution plan of config; p->plan stays NULL when it is refused. */
+static dt_status
+plan_config(const conv_planner *planner, cudnnBackendDescriptor_t config, conv_plan *p, dt_error *err)
+{
+    cuda_device *d = planner->device;
+    cudnnBackendDescriptor_t plan = NULL;
+    int64_t count = 0;
+    int status = 0;
+    CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan));
+    dt_status rc = fill_plan(planner, plan, config, err);
+    if (rc == DT_OK) {
+        status = cu.cudnnBackendFinalize(plan);
+        p->unloadable = p->unloadable || is_unloadable(status);
+        rc = cuda_conv_refused(status) || is_unloadable(status)
+                 ? DT_OK
+                 : cuda_check(d, DT_API_cudnnBackendFinalize, status, err);
+    }
+    if (rc == DT_OK && status == 0) {
+        rc = CUDA_CALL(d, cudnnBackendGetAttribute,
+                       (plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &p->workspace));
+    }
+    if (rc != DT_OK || status != 0) {
+        (void)cu.cudnnBackendDestroyDescriptor(plan);
+        return rc;
+    }
+    p->plan = plan;
+    return DT_OK;
+}
+
+/* The configurations that one heuristic names. */
+typedef struct {
+    cudnnBackendDescriptor_t heuristics, configs[MAX_CONFIGS];
+    int nconfigs;  /* made */
+    int64_t count; /* named */
+} config_list;
+
+static void
+list_close(config_list *list)
+{
+    for (int i = 0; i < list->nconfigs; i++) {
+        (void)cu.cudnnBackendDestroyDescriptor(list->configs[i]);
+    }
+    if (list->heuristics != NULL) {
+        (void)cu.cudnnBackendDestroyDescriptor(list->heuristics);
+    }
+}
+
+/* On failure too, the list is to be closed. A heuristic that refuses names nothing. */
+static dt_status
+list_open(const conv_planner *planner, cudnnBackendDescriptor_t graph, int mode, config_list *list, dt_error *err)
+{
+    cuda_device *d = planner->device;
+    CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &list->heuristics));
+    CONV_SET(d, list->heuristics, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph);
+    CONV_SET(d, list->heuristics, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
+    if (planner->properties != NULL) {
+        CONV_SET(d, list->heuristics, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &planner->properties);
+    }
+    int status = cu.cudnnBackendFinalize(list->heuristics);
+    if (cuda_conv_refused(status)) {
+        return DT_OK;
+    }
+    DT_TRY(cuda_check(d, DT_API_cudnnBackendFinalize, status, err));
+    for (; list->nconfigs < MAX_CONFIGS; list->nconfigs++) {
+        CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &list->configs[list->nconfigs]));
+    }
+    status = cu.cudnnBackendGetAttribute(list->heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                         MAX_CONFIGS, &list->count, list->configs);
+    if (cuda_conv_refused(status)) {
+        list->count = 0;
+        return DT_OK;
+    }
+    list->count = list->count < MAX_CONFIGS ? list->count : MAX_CONFIGS;
+    return cuda_check(d, DT_API_cudnnBackendGetAttribute, status, err);
+}
+
+/* Keeps in *best the plan that fits the limit, or else the one that wants least; whether the search is over. */
+static bool
+keep_better(const conv_key *key, const conv_plan *p, conv_plan *best)
+{
+    if (p->plan == NULL) {
+        return false;
+    }
+    bool fits = p->workspace <= key->workspace_limit;
+    if (best->plan == NULL || fits || p->workspace < best->workspace) {
+        if (best->plan != NULL) {
+            (void)cu.cudnnBackendDestroyDescriptor(best->plan);
+        }
+        *best = *p;
+    } else {
+        (void)cu.cudnnBackendDestroyDescriptor(p->plan);
+    }
+    return fits;
+}
+
+/* Goes over the candidates of one list; *rank counts them all. */
+static dt_status
+try_list(const conv_planner *planner, const conv_key *key, const config_list *list, int first, int *rank,
+         conv_plan *best, bool *done, dt_error *err)
+{
+    for (int64_t i = 0; i < list->count && !*done; i++) {
+        conv_plan p = *best;
+        p.plan = NULL;
+        p.candidate = (*rank)++;
+        if (p.candidate < first) {
+            continue;
+        }
+        DT_TRY(read_engine(planner->device, list->configs[i], &p, err));
+        if (is_allowed(key, &p)) {
+            DT_TRY(plan_config(planner, list->configs[i], &p, err));
+            *done = keep_better(key, &p, best);
+            best->unloadable = p.unloadable;
+        }
+    }
+    return DT_OK;
+}
+
+dt_status
+cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph, int first, conv_plan *p,
+                 dt_error *err)
+{
+    static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    int rank = 0;
+    bool done = false;
+    for (int i = 0; i < 2 && !done; i++) {
+        config_list list = {.heuristics = NULL};
+        dt_status rc = list_open(planner, graph->parts[graph->nparts - 1], modes[i], &list, err);
+        if (rc == DT_OK) {
+            rc = try_list(planner, key, &list, first, &rank, p, &done, err);
+        }
+        list_close(&list);
+        DT_TRY(rc);
+    }
+    return DT_OK;
+}

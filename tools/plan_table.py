@@ -1,0 +1,314 @@
+"""Plans every convolution of the test table, of ResNet-50 and of MobileNetV2 with cuDNN, for GPUs that are not there.
+
+    python tools/plan_table.py [--write] [--device NAME ...] [--every N]
+
+The graphs and the choice of engines are those of the shipped extension (csrc/cuda/conv_*.c); cuDNN 9.8 or later takes
+the description of a device in place of one. Each case must have a plan that keeps what its dtype promises: no engine
+that converts inputs to fewer bits, sums in fewer bits, transforms (FFT, Winograd) or varies from run to run; no tensor
+core for strict float32. --write stores the table in docs/plans.csv and docs/plans.md; without it, the stored table is
+compared where it is of the same version of cuDNN. NVIDIA's wheels have to be importable (pip install .[cuda13]).
+"""
+
+import argparse
+import csv
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+TABLE = ROOT / "docs" / "plans.csv"
+SUMMARY = ROOT / "docs" / "plans.md"
+
+# name: (compute capability, multiprocessors, shared memory a block may opt in to, shared memory, registers and threads
+# of a multiprocessor, L2 bytes, memory bytes, clock and memory clock in kHz, bus width)
+GPUS = {
+    "A100": (80, 108, 166912, 2048, 32, 40 << 20, 80 << 30, 1410000, 1593000, 5120),
+    "RTX 4090": (89, 128, 101376, 1536, 24, 72 << 20, 24 << 30, 2520000, 10501000, 384),
+    "H200": (90, 132, 232448, 2048, 32, 50 << 20, 141 << 30, 1980000, 3201000, 6144),
+    "B200": (100, 148, 232448, 2048, 32, 126 << 20, 180 << 30, 1965000, 3996000, 8192),
+}
+NOTES = ("t", "down-converts", "reduced-reduction", "fft", "nondeterministic", "winograd", "w4", "w6", "w13", "n")
+TENSOR_CORE, ALLOWED = 1 << 0, (1 << 0) | (1 << 9)
+RUNTIME_COMPILED = 1 << 0
+# What is computed: dtype and the float32 policy.
+PRECISIONS = (("float32", "highest"), ("float32", "tf32"), ("float16", ""), ("bfloat16", ""), ("float64", ""))
+GRAPHS = ((False, None), (True, None), (True, "relu"))
+# The library of engines compiled at run time is linked with the driver; these are what it asks for when it is loaded.
+DRIVER = """cuGetErrorString cuGetErrorName cuModuleGetFunction cuModuleLoadData cuModuleUnload cuTensorMapEncodeIm2col
+cuTensorMapEncodeTiled cuCtxGetCurrent cuCtxGetLimit cuCtxPopCurrent cuCtxPushCurrent cuStreamGetCtx cuDriverGetVersion
+cuLinkCreate cuLinkAddData cuLinkComplete cuLinkDestroy cuLaunchKernel cuLaunchKernelEx cuLaunchCooperativeKernel
+cuDeviceGetCount cuDeviceGet cuLibraryLoadData cuLibraryLoadFromFile cuLibraryGetKernel cuLibraryUnload
+cuKernelSetAttribute cuKernelGetAttribute cuKernelGetFunction cuOccupancyMaxPotentialClusterSize"""
+
+
+def properties(name):
+    """A GPU as cuDNN describes one in JSON."""
+    version, units, shared, threads, blocks, l2, memory, clock, memory_clock, bus = GPUS[name]
+    return json.dumps(
+        {
+            "deviceVer": version * 10,
+            "multiProcessorCount": units,
+            "smCountOrigin": 0,
+            "warpSize": 32,
+            "maxSharedMemoryPerBlock": 49152,
+            "maxSharedMemoryPerBlockOptin": shared,
+            "oversizedSharedMemoryPerBlock": 0,
+            "reservedSharedMemoryPerBlock": 1024,
+            "maxRegistersPerSM": 65536,
+            "maxCtasPerSM": blocks,
+            "maxThreadsPerBlock": 1024,
+            "maxThreadsPerSM": threads,
+            "regsPerBlock": 65536,
+            "totalGlobalMem": memory,
+            "smClockRateKHz": clock,
+            "l2CacheSize": l2,
+            "memClockRateKHz": memory_clock,
+            "memoryBusWidth": bus,
+            "maxBlockSize": [1024, 1024, 64],
+            "maxGridSize": [2147483647, 65535, 65535],
+            "supportCoopLaunch": 1,
+            "pciDeviceId": 0,
+            "isTccDriver": 0,
+            "cudaDeviceId": 0,
+            "driverVer": 13000,
+            "deviceName": f"NVIDIA {name}",
+        }
+    )
+
+
+def load_driver():
+    """The driver, or where there is none a library of its name with functions that fail."""
+    try:
+        ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)
+        return
+    except OSError:
+        pass
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "libcuda.so.1"))
+        source = "".join(f"int {name}(void) {{ return 100; }}\n" for name in DRIVER.split())
+        command = ["cc", "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", path]
+        subprocess.run(command, input=source, text=True, check=True)
+        ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+
+
+# ---------------------------------------------------------------- the cases
+
+
+def table_cases():
+    """{name: (input, weight, stride, before, after, dilation)} of the rows of the test table."""
+    import cases
+    import images
+
+    found = {}
+    for case in cases.conv_rows():
+        x, weight = case.operands[0].shape, case.operands[1].shape
+        if 0 in x:
+            continue
+        p = case.parameters
+        dilation = images.pair(p.get("dilation", 1))
+        padding = images.padding_of(p.get("padding", 0), weight[2:], dilation)
+        x = x if len(x) == 4 else (1, *x)
+        sizes = (x, weight, images.pair(p.get("stride", 1)), *zip(*padding, strict=True), dilation)
+        found.setdefault(sizes, "table " + "x".join(map(str, x)) + " * " + "x".join(map(str, weight)))
+    return {f"{name} #{i}": sizes for i, (sizes, name) in enumerate(found.items())}
+
+
+def layer(x, channels, kernel, stride=1, groups=1):
+    """A layer with padding that keeps the size at stride 1."""
+    pad = (kernel // 2, kernel // 2)
+    return x, (channels, x[1] // groups, kernel, kernel), (stride, stride), pad, pad, (1, 1)
+
+
+def resnet50(n=32):
+    found = {"stem": layer((n, 3, 224, 224), 64, 7, 2)}
+    size, channels = 56, 64
+    for stage, width in enumerate((64, 128, 256, 512), 1):
+        stride = 1 if stage == 1 else 2
+        found[f"{stage} reduce first"] = layer((n, channels, size, size), width, 1)
+        found[f"{stage} 3x3 first"] = layer((n, width, size, size), width, 3, stride)
+        found[f"{stage} shortcut"] = layer((n, channels, size, size), 4 * width, 1, stride)
+        size, channels = size // stride, 4 * width
+        found[f"{stage} expand"] = layer((n, width, size, size), 4 * width, 1)
+        found[f"{stage} reduce"] = layer((n, channels, size, size), width, 1)
+        found[f"{stage} 3x3"] = layer((n, width, size, size), width, 3)
+    return {f"resnet50 {name}": sizes for name, sizes in found.items()}
+
+
+def mobilenet_v2(n=32):
+    found = {"stem": layer((n, 3, 224, 224), 32, 3, 2)}
+    size, channels = 112, 32
+    settings = "1 16 1 1, 6 24 2 2, 6 32 3 2, 6 64 4 2, 6 96 3 1, 6 160 3 2, 6 320 1 1"
+    for text in settings.split(","):
+        factor, width, repeats, first = map(int, text.split())
+        for i in range(repeats):
+            stride, hidden = first if i == 0 else 1, channels * factor
+            name = f"{channels}@{size}"
+            if factor > 1:
+                found[f"expand {name}"] = layer((n, channels, size, size), hidden, 1)
+            found[f"depthwise {hidden}@{size} s{stride}"] = layer((n, hidden, size, size), hidden, 3, stride, hidden)
+            size //= stride
+            found[f"project {hidden}@{size} to {width}"] = layer((n, hidden, size, size), width, 1)
+            channels = width
+    found["head"] = layer((n, 320, 7, 7), 1280, 1)
+    return {f"mobilenet_v2 {name}": sizes for name, sizes in found.items()}
+
+
+# ---------------------------------------------------------------- planning
+
+
+def plan(dt, json_text, sizes, dtype, channels_last, bias, activation):
+    """What the extension plans, or the text of its error."""
+    try:
+        return dt._C._cuda_describe_conv2d(json_text, getattr(dt, dtype), *sizes, channels_last, bias, activation)
+    except dt.CudaError as error:
+        return str(error)
+
+
+def cell(found):
+    """Engine, notes, KiB of workspace (see write_table)."""
+    notes = "".join(name for i, name in enumerate(NOTES) if found["notes"] >> i & 1)
+    notes += "c" if found["behaviors"] & RUNTIME_COMPILED else ""
+    notes += "*" if found["unloadable"] else ""
+    return f"{found['engine']}{notes}/{-(-found['workspace'] // 1024)}"
+
+
+def complaint(found, precision, bias, activation):
+    """What a plan does against the rules; an empty text: nothing."""
+    if isinstance(found, str):
+        return "no plan: " + found.splitlines()[0]
+    if found["notes"] & ~ALLOWED:
+        return f"notes {found['notes']:#x}"
+    if precision == ("float32", "highest") and found["notes"] & TENSOR_CORE:
+        return "a tensor core for strict float32"
+    return ""
+
+
+def plan_case(dt, json_text, sizes, precision, channels_last):
+    """The cells of the three graphs, and what is wrong."""
+    dt.set_float32_precision(precision[1] or "highest")
+    cells, wrong, apart = [], [], 0
+    for bias, activation in GRAPHS:
+        found = plan(dt, json_text, sizes, precision[0], channels_last, bias, activation)
+        bad = complaint(found, precision, bias, activation)
+        if bad:
+            wrong.append(bad)
+        if isinstance(found, str):
+            cells.append("none")
+            continue
+        text = cell(found)
+        if (bias and not found["bias"]) or (activation and not found["activation"]):
+            text += "+apart"
+            apart += 1
+        cells.append(text)
+    same = len(set(cells)) == 1
+    return cells[0] if same else " ".join(cells), wrong, apart
+
+
+def plan_all(devices, every):
+    import devtensor as dt
+
+    version = dt._C._cuda_library_versions()["cudnn"]
+    if version is None:
+        raise SystemExit("cuDNN cannot be loaded:\n" + dt._C._cuda_report())
+    sizes = {**table_cases(), **resnet50(), **mobilenet_v2()}
+    sizes = dict(list(sizes.items())[::every])
+    rows, wrong, summary = {}, [], {}
+    for device in devices:
+        text, counts = properties(device), {"plans": 0, "apart": 0}
+        for name, case in sizes.items():
+            for precision in PRECISIONS:
+                for layout in ("NCHW", "NHWC"):
+                    key = (name, " ".join(precision).strip(), layout)
+                    got, bad, apart = plan_case(dt, text, case, precision, layout == "NHWC")
+                    rows.setdefault(key, {})[device] = got
+                    wrong += [f"{device}: {' '.join(key)}: {b}" for b in bad]
+                    counts["plans"] += len(GRAPHS) - len(bad)
+                    counts["apart"] += apart
+        summary[device] = counts
+        print(f"{device}: {counts['plans']} plans, {counts['apart']} with bias or ReLU apart", flush=True)
+    dt.set_float32_precision("highest")
+    return version, len(sizes), rows, wrong, summary
+
+
+# ---------------------------------------------------------------- the stored table
+
+
+def write_table(version, ncases, rows, summary):
+    with TABLE.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([f"cuDNN {version}", "precision", "layout", *summary])
+        for key, found in rows.items():
+            writer.writerow([*key, *(found[device] for device in summary)])
+    total = sum(counts["plans"] for counts in summary.values())
+    lines = [
+        "# Which engines cuDNN plans",
+        "",
+        f"Written by `python tools/plan_table.py --write` with cuDNN {version}, on a machine with no GPU: {ncases}"
+        f" convolutions (the rows of the",
+        "test table, the layers of ResNet-50 and MobileNetV2 at batch 32), float32 strict and TF32, float16, bfloat16,"
+        " float64, both",
+        f"layouts, each alone, with bias, and with bias and ReLU: {total} graphs, each with a plan that keeps the rules"
+        " of",
+        "`csrc/cuda/conv_engine.c`. A described device stands for the real one: no plan of this table has run.",
+        "",
+        "| GPU | plans | bias or ReLU as passes of their own |",
+        "|---|---|---|",
+        *(f"| {device} | {c['plans']} | {c['apart']} |" for device, c in summary.items()),
+        "",
+        "`plans.csv` has a line for each convolution, precision and layout. A cell is engine, notes and KiB of",
+        "workspace, such as `41t/6344`, once where the three graphs get the same plan, else three times. Notes are t:",
+        "tensor cores; n: NaN kept; c: compiled at run time; *: cuDNN names an engine before this one that it compiles",
+        "and loads while planning, which takes a driver, so that a GPU may run that one. `+apart`: the graph does less",
+        "than was asked for, and kernels do the rest.",
+        "",
+    ]
+    SUMMARY.write_text("\n".join(lines))
+
+
+def compare_table(version, rows, devices):
+    """Lines of the stored table that this cuDNN plans otherwise; None where the stored one is of another version."""
+    with TABLE.open(newline="") as file:
+        stored = list(csv.reader(file))
+    head, body = stored[0], stored[1:]
+    if head[0] != f"cuDNN {version}":
+        return None
+    before = {tuple(line[:3]): dict(zip(head[3:], line[3:], strict=True)) for line in body}
+    return [
+        f"{device}: {' '.join(key)}: {found[device]}, stored {before.get(key, {}).get(device)}"
+        for key, found in rows.items()
+        for device in devices
+        if before.get(key, {}).get(device) != found[device]
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="store the table")
+    parser.add_argument("--device", action="append", choices=list(GPUS), help="only these GPUs")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th convolution")
+    options = parser.parse_args()
+    if options.write and (options.device or options.every != 1):
+        parser.error("the whole table is stored, or nothing")
+    devices = options.device or list(GPUS)
+    load_driver()
+    version, ncases, rows, wrong, summary = plan_all(devices, options.every)
+    for line in wrong[:40]:
+        print("  " + line)
+    print(f"cuDNN {version}: {ncases} convolutions, {len(rows)} lines of the table, {len(wrong)} against the rules")
+    if options.write:
+        write_table(version, ncases, rows, summary)
+    else:
+        changed = compare_table(version, rows, devices)
+        print("the stored table is of another version" if changed is None else f"{len(changed)} lines have changed")
+        for line in (changed or [])[:40]:
+            print("  " + line)
+        wrong += changed or []
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
