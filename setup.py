@@ -1,7 +1,7 @@
 """Builds devtensor._C from csrc/. Environment switches:
 
 DEVTENSOR_BUILD_CUDA  auto (embed GPU code when nvcc is found), 1 (nvcc or an error), 0 (compile it at first use)
-DEVTENSOR_CUDA_ARCH   compute capabilities to embed machine code for, such as "80 90"
+DEVTENSOR_CUDA_ARCH   compute capabilities to embed machine code for, such as "80 90" (PTX for newer ones is added)
 DEVTENSOR_WERROR=1    all warnings, as errors
 DEVTENSOR_SANITIZE=1  AddressSanitizer and UndefinedBehaviorSanitizer
 DEVTENSOR_COVERAGE=1  gcov
@@ -72,9 +72,9 @@ class BuildExt(build_ext):
 
         image = temp / "kernel_image.c"
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            device_code = pool.submit(kernel_image.write, image, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
+            device_code = kernel_image.Image(pool, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
             objects = list(pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)))
-            device_code.result()
+            device_code.write(image)
         objects.append(self.compile(image, temp, command))
 
         target = Path(self.get_ext_fullpath(ext.name))

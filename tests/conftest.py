@@ -19,6 +19,7 @@ if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
     os.environ.pop("DEVTENSOR_CUDA", None)
 else:
     os.environ["DEVTENSOR_CUDA"] = "sim:2"
+    os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 

@@ -1,28 +1,45 @@
-"""Compiles every kernel with nvcc for each common architecture, and reads the PTX of the casts.
+"""Compiles every kernel for every common architecture, and reads what comes out.
 
-A cast must keep subnormals and round once: no .ftz, no .approx in any k_cast kernel. The check is first shown a build
-with fast math, in which it must find both.
+    python tools/check_kernels.py [--write TABLE.md]
+
+With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx); registers,
+stack and spills of each kernel, of which none may spill; and that machine code for 8.6 and for 8.9 is the same, as the
+build embeds only one of them. With NVRTC, where its library is found: every kernel, dtype by dtype, and one kernel of
+each file alone, as at run time. Each check is first shown what it must find.
 """
 
+import argparse
+import ctypes
+import os
 import re
-import subprocess
+import struct
 import sys
 import tempfile
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kernel_image
 
-PTX_ARCH = "75"
-ARCHS = (PTX_ARCH, "90", "120")
+ARCHS = sorted({*kernel_image.DEFAULT_ARCHS.split(), "89"}, key=int)
+SAME_CODE = ("86", "89")
 BAD = re.compile(r"\.(?:ftz|approx)\b")
-
-
-def nvcc(*arguments):
-    path, tried = kernel_image.find_nvcc()
-    if path is None:
-        raise SystemExit("nvcc was not found; tried " + ", ".join(map(str, tried)))
-    command = [str(path), *kernel_image.NVCC_FLAGS, f"-I{kernel_image.KERNELS.resolve()}", *arguments]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+USAGE = re.compile(
+    r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+    r".*?Used (\d+) registers",
+    re.DOTALL,
+)
+PLANTED_CAST = """
+extern "C" __global__ void k_cast_planted(const double *x, float *y) { y[0] = (float)x[0] / (float)x[1]; }
+"""
+PLANTED_SPILL = """
+extern "C" __global__ void k_planted(double *x) {
+    double v[40];
+    for (int i = 0; i < 40; i++) v[i] = x[i];
+    __syncthreads();
+    for (int i = 0; i < 40; i++) x[i] = v[i] * v[39 - i];
+}
+"""
 
 
 def entries(ptx):
@@ -31,41 +48,194 @@ def entries(ptx):
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def inexact_casts(ptx):
-    """Number of cast kernels, and the bad instructions in them."""
+def wrong_casts(ptx):
+    """Number of cast kernels, and what is wrong with them."""
     casts = {name: body for name, body in entries(ptx).items() if name.startswith("k_cast")}
     found = [
         f"{name}: {line.strip()}" for name, body in casts.items() for line in body.splitlines() if BAD.search(line)
     ]
+    if "cvt.rn.f32.f64" not in casts.get("k_cast_float64_float32", "cvt.rn.f32.f64"):
+        found.append("k_cast_float64_float32: has no cvt.rn.f32.f64")
     return len(casts), found
 
 
-PLANTED = """
-extern "C" __global__ void k_cast_planted(const double *x, float *y) { y[0] = (float)x[0] / (float)x[1]; }
-"""
+def usage(said):
+    """{kernel: (registers, stack, spilled)} of what ptxas -v said."""
+    return {
+        name: (int(registers), int(stack), int(stores) + int(loads))
+        for name, stack, stores, loads, registers in USAGE.findall(said)
+    }
+
+
+def code(path):
+    """{section: bytes} of the machine code in an ELF file."""
+    data = path.read_bytes()
+    table = struct.unpack_from("<Q", data, 0x28)[0]
+    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
+    texts = {}
+    for section in sections:
+        start = sections[names][4] + section[0]
+        name = data[start : data.index(b"\0", start)].decode()
+        if name.startswith(".text"):
+            texts[name] = data[section[4] : section[4] + section[5]]
+    return texts
+
+
+def cubin(compiler, arch, source):
+    """Machine code for arch, a path, and the use that its kernels make of the machine."""
+    target = compiler.temp / f"{source.stem}.sm_{arch}.cubin"
+    return target, usage(compiler.run(f"-arch=sm_{arch}", "-cubin", "-Xptxas=-v", "-o", target, source))
+
+
+# ---------------------------------------------------------------- nvcc
+
+
+def check_planted(compiler):
+    cast, spill = compiler.temp / "planted_cast.cu", compiler.temp / "planted_spill.cu"
+    cast.write_text(PLANTED_CAST)
+    spill.write_text(PLANTED_SPILL)
+    target = cast.with_suffix(".ptx")
+    compiler.run("--use_fast_math", f"-arch=compute_{kernel_image.PTX_ARCH}", "-ptx", "-o", target, cast)
+    if not wrong_casts(target.read_text())[1]:
+        raise SystemExit("the planted inexact cast was not found: this check is blind")
+    said = compiler.run("-arch=sm_90", "-cubin", "-Xptxas=-v", "--maxrregcount=24", "-o", target, spill)
+    if not usage(said)["k_planted"][2]:
+        raise SystemExit("the planted spill was not found: this check is blind")
+
+
+def check_unit(compiler, unit):
+    """{arch: usage} of one unit, the number of its casts, and what is wrong."""
+    ptx = compiler.ptx(unit)
+    names = set(entries(ptx.read_text()))
+    ncasts, wrong = wrong_casts(ptx.read_text())
+    if not names:
+        return unit, {}, ncasts, wrong
+    made = {arch: cubin(compiler, arch, ptx) for arch in ARCHS}
+    for arch, (_, used) in made.items():
+        if set(used) != names:
+            wrong.append(f"{unit.stem}: sm_{arch} has {len(used)} of {len(names)} kernels")
+        wrong += [f"{name}: spills on sm_{arch}" for name, (_, _, spilled) in used.items() if spilled]
+    first, second = (code(made[arch][0]) for arch in SAME_CODE)
+    wrong += [f"{unit.stem}: {name} differs on sm_89" for name in first if first[name] != second.get(name)]
+    for path, _ in made.values():
+        path.unlink()
+    return unit, {arch: used for arch, (_, used) in made.items()}, ncasts, wrong
+
+
+def table(results):
+    """Markdown: what each file's kernels use, worst over the dtypes, by architecture."""
+    families = defaultdict(lambda: defaultdict(dict))
+    for unit, used, _, _ in results:
+        for arch, kernels in used.items():
+            families[unit.source.stem][arch].update(kernels)
+    out = ["| family | kernels | " + " | ".join(f"sm_{a}" for a in ARCHS) + " | stack | spilled |\n"]
+    out.append("|---|---|" + "---|" * len(ARCHS) + "---|---|\n")
+    for family, archs in sorted(families.items()):
+        every = [u for kernels in archs.values() for u in kernels.values()]
+        registers = " | ".join(str(max(u[0] for u in archs[a].values())) for a in ARCHS)
+        stack, spilled = max(u[1] for u in every), sum(u[2] for u in every)
+        out.append(f"| {family} | {len(archs[ARCHS[0]])} | {registers} | {stack} | {spilled} |\n")
+    return "".join(out)
+
+
+def check_nvcc(folder, pool):
+    """Markdown and what is wrong."""
+    nvcc, tried = kernel_image.find_nvcc()
+    if nvcc is None:
+        raise SystemExit("nvcc was not found; tried " + ", ".join(map(str, tried)))
+    compiler = kernel_image.Compiler(nvcc, Path(folder), ARCHS)
+    check_planted(compiler)
+    results = list(pool.map(lambda unit: check_unit(compiler, unit), kernel_image.units()))
+    wrong = [line for result in results for line in result[3]]
+    ncasts = sum(result[2] for result in results)
+    nkernels = sum(len(result[1].get(ARCHS[0], {})) for result in results)
+    print(f"nvcc: {nkernels} kernels for sm_{' sm_'.join(ARCHS)}, {ncasts} casts read", flush=True)
+    if not ncasts:
+        wrong.append("there is no cast among the kernels")
+    head = f"Registers a thread (the most of a family), bytes of stack and bytes spilled; {nkernels} kernels.\n\n"
+    release = re.search(r"release .*", compiler.version)
+    return f"{head}nvcc {release.group() if release else ''}\n\n{table(results)}", wrong
+
+
+# ---------------------------------------------------------------- NVRTC
+
+
+def find_nvrtc():
+    folders = [Path(p, "nvidia", "cu13", "lib") for p in sys.path]
+    folders += [Path(os.environ[v], "lib64") for v in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(v)]
+    for name in [*(str(f / "libnvrtc.so.13") for f in folders if f.is_dir()), "libnvrtc.so.13"]:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+def run_nvrtc(nvrtc, source, headers, arch):
+    """The cubin. Raises OSError with what the compiler says."""
+    texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
+    names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
+    options = [b"--gpu-architecture=sm_" + arch.encode(), b"--std=c++17", b"--fmad=false"]
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", len(headers), texts, names)
+    status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    get_size, get = (
+        (nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        if status
+        else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    )
+    get_size(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    get(program, text)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    if status:
+        raise OSError(text.raw.decode())
+    return text.raw
+
+
+def kernels_in(machine_code):
+    return set(re.findall(rb"\.text\.(k_\w+)", machine_code))
+
+
+def check_nvrtc(nvrtc, pool, arch):
+    """What is wrong."""
+    headers, source = kernel_image.local_headers(), kernel_image.umbrella()
+    dtypes = sorted({unit.dtype for unit in kernel_image.units() if unit.dtype})
+
+    def compile_dtype(dtype):
+        return kernels_in(run_nvrtc(nvrtc, f"#define DT_ONLY\n#define DT_ONLY_{dtype}\n{source}", headers, arch))
+
+    def compile_alone(name):
+        chosen = "".join(f"#define DT_ONLY_{dtype}\n" for dtype in dtypes if f"_{dtype}_" in f"{name}_")
+        text = f"#define DT_ALONE\n#define DT_ALONE_{name} ,\n#define DT_ONLY\n{chosen}{source}"
+        return kernels_in(run_nvrtc(nvrtc, text, headers, arch)) == {name.encode()}
+
+    found = sorted(name.decode() for name in set().union(*pool.map(compile_dtype, dtypes)))
+    alone = [name for name in found if name.endswith(("_float32", "_int64"))][::7]
+    wrong = [name for name, right in zip(alone, pool.map(compile_alone, alone), strict=True) if not right]
+    print(f"NVRTC: {len(found)} kernels for sm_{arch}, {len(alone)} of them also alone", flush=True)
+    return [f"{name}: NVRTC does not compile it alone" for name in wrong]
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        source, ptx = Path(folder, "kernels.cu"), Path(folder, "kernels.ptx")
-        source.write_text(PLANTED)
-        nvcc("--use_fast_math", f"-arch=compute_{PTX_ARCH}", "-ptx", "-o", str(ptx), str(source))
-        if not inexact_casts(ptx.read_text())[1]:
-            raise SystemExit("the planted inexact cast was not found: this check is blind")
-
-        source.write_text(kernel_image.umbrella())
-        nvcc(f"-arch=compute_{PTX_ARCH}", "-ptx", "-o", str(ptx), str(source))
-        ncasts, found = inexact_casts(ptx.read_text())
-        print(f"{len(entries(ptx.read_text()))} kernels, {ncasts} casts, {len(found)} inexact instructions in casts")
-        for line in found[:20]:
-            print("  " + line)
-        if found or not ncasts:
-            return 1
-        for arch in ARCHS:
-            origin = ptx if arch == PTX_ARCH else source
-            nvcc(f"-arch=sm_{arch}", "-cubin", "-o", "/dev/null", str(origin))
-            print(f"sm_{arch}: compiled", flush=True)
-    return 0
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", type=Path, help="file for the table of registers, stack and spills")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        text, wrong = check_nvcc(folder, pool)
+        print(text)
+        nvrtc = find_nvrtc()
+        if nvrtc is None:
+            print("!!!!!!!! SKIPPED: libnvrtc.so.13 was not found !!!!!!!!")
+        else:
+            wrong += check_nvrtc(nvrtc, pool, "90")
+    if arguments.write:
+        arguments.write.write_text("# Kernels: registers, stack, spills\n\nMade by tools/check_kernels.py.\n\n" + text)
+    print(f"{len(wrong)} wrong")
+    for line in wrong[:40]:
+        print("  " + line)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

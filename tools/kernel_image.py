@@ -1,4 +1,9 @@
-"""Writes kernel_image.c: the device code as bytes (compiled by nvcc where there is one) and as source for NVRTC."""
+"""Device code for the build: compiled by nvcc where there is one, and as source for NVRTC.
+
+A unit is one file of csrc/kernels for one dtype, or the whole file when it does not go through each_dtype.h. It is
+lowered to PTX once, which becomes machine code for each architecture and stands beside it for newer ones. A unit is
+compiled again when the text of what it includes changes, and its machine code when its PTX does.
+"""
 
 import hashlib
 import os
@@ -6,16 +11,19 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 CSRC = Path("csrc")
 KERNELS = CSRC / "kernels"
-NVCC_FLAGS = ["-std=c++17", "-O3", "--fmad=false", "-Xfatbin=-compress-all"]
+NVCC_FLAGS = ["-std=c++17", "-O3", "--fmad=false"]
 NVCC_FLAGS += ["--diag-suppress=186"]  # an op for every dtype also asks whether an unsigned number is negative
-# Short builds: machine code for Hopper, and PTX that every newer GPU can compile.
-DEFAULT_ARCH = "90"
+# Machine code runs on later minor versions too: 8.7 and 8.9 take that of 8.6, 10.3 that of 10.0, 12.1 that of 12.0.
+DEFAULT_ARCHS = "75 80 86 90 100 120"
 PTX_ARCH = "75"
 INCLUDE = re.compile(r'^\s*#\s*(?:include|define\s+DT_EACH)\s+"([^"]+)"', re.MULTILINE)
+ENTRY = re.compile(r"\.entry\s+(\w+)")
+DTYPE = re.compile(r"^DT_DTYPE\(\w+, (\w+),", re.MULTILINE)
 
 
 def find_nvcc():
@@ -27,7 +35,14 @@ def find_nvcc():
     on_path = shutil.which("nvcc")
     tried.append(Path(on_path) if on_path else Path("nvcc on PATH"))
     tried.append(Path("/usr/local/cuda/bin/nvcc"))
-    return next((p for p in tried if p.is_file()), None), tried
+    return next((p for p in tried if os.access(p, os.X_OK) and p.is_file()), None), tried
+
+
+def sha256(*parts):
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------- the source
 
 
 def umbrella():
@@ -50,41 +65,91 @@ def local_headers():
     return headers
 
 
-def compile_image(nvcc, temp):
-    """The kernels as a fat binary; the last result is reused while sources and command are the same."""
-    source, target, stamp = temp / "kernels.cu", temp / "kernels.fatbin", temp / "kernels.key"
-    source.write_text(umbrella())
-    command = [str(nvcc), *NVCC_FLAGS, f"-I{KERNELS.resolve()}"]
-    for arch in os.environ.get("DEVTENSOR_CUDA_ARCH", DEFAULT_ARCH).split():
-        command += ["-gencode", f"arch=compute_{arch},code=sm_{arch}"]
-    command += ["-gencode", f"arch=compute_{PTX_ARCH},code=compute_{PTX_ARCH}"]
-    command += ["-fatbin", "-o", str(target), str(source)]
-    key = hashlib.sha256(repr((command, sorted(local_headers().items()))).encode()).hexdigest()
-    if not (target.exists() and stamp.exists() and stamp.read_text() == key):
-        stamp.unlink(missing_ok=True)
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-        stamp.write_text(key)
-    return target.read_bytes()
+# ---------------------------------------------------------------- units
 
 
-def image(temp, mode):
-    """Device code for DEVTENSOR_BUILD_CUDA=mode; empty when it is to be compiled at first use."""
-    if mode not in ("auto", "0", "1"):
-        raise SystemExit(f"DEVTENSOR_BUILD_CUDA must be auto, 0 or 1, not {mode!r}")
-    if mode == "0" or not umbrella():
-        return b""
-    nvcc, tried = find_nvcc()
-    if nvcc is None:
-        if mode == "1":
-            raise SystemExit("DEVTENSOR_BUILD_CUDA=1, but nvcc was not found; tried " + ", ".join(map(str, tried)))
-        return b""
-    try:
-        return compile_image(nvcc, temp)
-    except (OSError, subprocess.CalledProcessError) as e:
-        if mode == "1":
-            raise SystemExit(f"nvcc failed: {e}") from e
-        print(f"warning: {nvcc} failed, so no GPU code is embedded: {e}", file=sys.stderr)
-        return b""
+@dataclass(frozen=True)
+class Unit:
+    source: Path
+    dtype: str  # "": all
+
+    @property
+    def stem(self):
+        return f"{self.source.stem}.{self.dtype}" if self.dtype else self.source.stem
+
+    def options(self):
+        return ["-DDT_ONLY", f"-DDT_ONLY_{self.dtype}"] if self.dtype else []
+
+
+def units():
+    dtypes = DTYPE.findall((CSRC / "core" / "dtypes.def").read_text())
+    found = []
+    for source in sorted(KERNELS.glob("*.cu")):
+        by_dtype = "each_dtype.h" in source.read_text()
+        found += [Unit(source, dtype) for dtype in dtypes] if by_dtype else [Unit(source, "")]
+    return found
+
+
+class Compiler:
+    """nvcc with a folder of what it made, each file beside the key of what it was made from."""
+
+    def __init__(self, nvcc, temp, archs):
+        self.nvcc, self.temp, self.archs = str(nvcc), Path(temp), archs
+        self.version = subprocess.run([self.nvcc, "--version"], stdout=subprocess.PIPE, text=True).stdout
+        self.temp.mkdir(parents=True, exist_ok=True)
+
+    def run(self, *arguments):
+        """What nvcc said. Raises OSError with that when it fails."""
+        command = [self.nvcc, *NVCC_FLAGS, *map(str, arguments)]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        if done.returncode:
+            raise OSError(f"{' '.join(command)}\n{done.stdout}")
+        return done.stdout
+
+    def inputs(self, depfile):
+        """[(file of ours, hash of its contents)]; what belongs to nvcc is told by its version."""
+        names = depfile.read_text().replace("\\\n", " ").partition(":")[2].split()
+        ours = sorted(n for n in names if Path(n).resolve().is_relative_to(CSRC.resolve()))
+        return [(n, hashlib.sha256(Path(n).read_bytes()).hexdigest()) for n in ours]
+
+    def ptx(self, unit):
+        """The PTX of a unit, a path."""
+        target = self.temp / f"{unit.stem}.ptx"
+        depfile, stamp = target.with_suffix(".ptx.d"), target.with_suffix(".ptx.key")
+        command = [*unit.options(), f"-arch=compute_{PTX_ARCH}", "-ptx", unit.source]
+        try:
+            fresh = target.exists() and stamp.read_text() == self.key(command, depfile)
+        except OSError:
+            fresh = False
+        if not fresh:
+            stamp.unlink(missing_ok=True)
+            self.run(*command, "-MD", "-MF", depfile, "-o", target)
+            stamp.write_text(self.key(command, depfile))
+        return target
+
+    def key(self, command, depfile):
+        return sha256(self.version, NVCC_FLAGS, list(map(str, command)), self.inputs(depfile))
+
+    def image(self, unit):
+        """The kernels of a unit and its fat binary, a path; ([], None) when the dtype has none of them."""
+        ptx = self.ptx(unit)
+        names = ENTRY.findall(ptx.read_text())
+        if not names:
+            return [], None
+        target, stamp = ptx.with_suffix(".fatbin"), ptx.with_suffix(".fatbin.key")
+        codes = ",".join([*(f"sm_{arch}" for arch in self.archs), f"compute_{PTX_ARCH}"])
+        command = ["-fatbin", "--compress-mode=size", "-gencode", f"arch=compute_{PTX_ARCH},code=[{codes}]"]
+        key = sha256(self.version, NVCC_FLAGS, command, ptx.read_text())
+        if not (target.exists() and stamp.exists() and stamp.read_text() == key):
+            stamp.unlink(missing_ok=True)
+            self.run(*command, "-o", target, ptx)
+            stamp.write_text(key)
+        return names, target
+
+
+# ---------------------------------------------------------------- the file
 
 
 def byte_array(data):
@@ -92,32 +157,79 @@ def byte_array(data):
     return "".join("    " + ",".join(map(str, row)) + ",\n" for row in rows)
 
 
-def text_array(name, text):
-    return f"static const char {name}[] = {{\n{byte_array(text.encode())}    0}};\n"
+def text_array(declaration, text):
+    return f"{declaration}[] = {{\n{byte_array(text.encode())}    0}};\n"
 
 
-def render(binary):
+def embed(symbol, path):
+    """Takes a file in as it is; the hash makes a change of it a change of this text."""
+    return f"""/* {hashlib.sha256(path.read_bytes()).hexdigest()} */
+__asm__(".section .rodata\\n.balign 16\\n.globl {symbol}\\n.hidden {symbol}\\n"
+        "{symbol}: .incbin \\"{path}\\"\\n.previous\\n");
+extern const unsigned char {symbol}[] __attribute__((visibility("hidden")));
+"""
+
+
+def render(images, archs, folder):
+    """images: [(names of kernels, path)]; folder: where the text will stand."""
     headers = local_headers()
-    out = ["/* Generated by tools/kernel_image.py. */\n#include <stddef.h>\n\n"]
-    out.append("extern const unsigned char dt_kernel_image[];\nextern const size_t dt_kernel_image_size;\n")
-    out.append("extern const char dt_kernel_source[];\nextern const int dt_kernel_nheaders;\n")
-    out.append("extern const char *const dt_kernel_headers[];\nextern const char *const dt_kernel_header_names[];\n\n")
-    out.append(f"const size_t dt_kernel_image_size = {len(binary)};\n")
-    out.append(
-        "const unsigned char dt_kernel_image[] __attribute__((aligned(16))) = {\n" + byte_array(binary) + "    0};\n"
-    )
-    out.append(f"const char dt_kernel_source[] = {{\n{byte_array(umbrella().encode())}    0}};\n")
-    out.extend(text_array(f"header_{i}", text) for i, text in enumerate(headers.values()))
+    held = {}
+    for i, (names, _) in enumerate(images):
+        for name in names:
+            if held.setdefault(name, i) != i:
+                raise SystemExit(f"{name} is in {images[held[name]][1].name} and in {images[i][1].name}")
+    out = ["/* Generated by tools/kernel_image.py. */\n"]
+    out.append(f'#include "{os.path.relpath(CSRC / "cuda" / "image.h", folder)}"\n\n')
+    out += [embed(f"cuda_image_{i}", path) for i, (_, path) in enumerate(images)]
+    rows = "".join(f"    {{cuda_image_{i}, {path.stat().st_size}}},\n" for i, (_, path) in enumerate(images))
+    out.append(f"const int cuda_nimages = {len(images)};\n")
+    out.append(f"const cuda_image cuda_images[] = {{\n{rows}    {{NULL, 0}}}};\n")
+    rows = "".join(f'    {{"{name}", {image}}},\n' for name, image in sorted(held.items()))
+    out.append(f"const int cuda_nimage_kernels = {len(held)};\n")
+    out.append(f"const cuda_image_kernel cuda_image_kernels[] = {{\n{rows}    {{NULL, 0}}}};\n")
+    codes = " ".join([*(f"sm_{arch}" for arch in archs), f"compute_{PTX_ARCH}"]) if images else ""
+    out.append(f'const char cuda_image_archs[] = "{codes}";\n')
+    out.append(text_array("const char cuda_kernel_source", umbrella()))
+    out.append(f'const char cuda_kernel_hash[] = "{sha256(umbrella(), sorted(headers.items()))}";\n')
+    out += [text_array(f"static const char header_{i}", text) for i, text in enumerate(headers.values())]
     names = "".join(f'    "{name}",\n' for name in headers)
     texts = "".join(f"    header_{i},\n" for i in range(len(headers)))
-    out.append(f"const int dt_kernel_nheaders = {len(headers)};\n")
-    out.append(f"const char *const dt_kernel_header_names[] = {{\n{names}    NULL}};\n")
-    out.append(f"const char *const dt_kernel_headers[] = {{\n{texts}    NULL}};\n")
+    out.append(f"const int cuda_kernel_nheaders = {len(headers)};\n")
+    out.append(f"const char *const cuda_kernel_header_names[] = {{\n{names}    NULL}};\n")
+    out.append(f"const char *const cuda_kernel_headers[] = {{\n{texts}    NULL}};\n")
     return "".join(out)
 
 
-def write(path, temp, mode):
-    """Writes path if its contents change."""
-    text = render(image(Path(temp), mode))
-    if not (path.exists() and path.read_text() == text):
-        path.write_text(text)
+class Image:
+    """What DEVTENSOR_BUILD_CUDA=mode asks for, compiled by the threads of pool until write() waits for it."""
+
+    def __init__(self, pool, temp, mode):
+        if mode not in ("auto", "0", "1"):
+            raise SystemExit(f"DEVTENSOR_BUILD_CUDA must be auto, 0 or 1, not {mode!r}")
+        self.temp, self.required, self.jobs = Path(temp), mode == "1", []
+        self.archs = os.environ.get("DEVTENSOR_CUDA_ARCH", DEFAULT_ARCHS).split()
+        if not all(re.fullmatch(r"\d+[af]?", arch) for arch in self.archs):
+            raise SystemExit(f'DEVTENSOR_CUDA_ARCH must be like "80 90", not {" ".join(self.archs)!r}')
+        nvcc, tried = find_nvcc() if mode != "0" else (None, [])
+        if nvcc is not None:
+            compiler = Compiler(nvcc, self.temp / "kernels", self.archs)
+            self.jobs = [pool.submit(compiler.image, unit) for unit in units()]
+        elif self.required:
+            raise SystemExit("DEVTENSOR_BUILD_CUDA=1, but nvcc was not found; tried " + ", ".join(map(str, tried)))
+
+    def images(self):
+        try:
+            return [(names, path) for names, path in (job.result() for job in self.jobs) if names]
+        except OSError as e:
+            for job in self.jobs:
+                job.cancel()
+            if self.required:
+                raise SystemExit(f"nvcc failed: {e}") from e
+            print(f"warning: nvcc failed, so no GPU code is embedded: {e}", file=sys.stderr)
+            return []
+
+    def write(self, path):
+        """Writes path if its contents change."""
+        text = render(self.images(), self.archs, path.parent)
+        if not (path.exists() and path.read_text() == text):
+            path.write_text(text)

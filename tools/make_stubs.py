@@ -255,6 +255,7 @@ RESULTS = {
     "synchronize": "None",
     "elapsed_time": "float",
     "_fail_allocations": "None",
+    "_kernel_images": "dict[str, Any]",
     "_live_blocks": "int",
     "_rebuild": "DeviceArray",
     "_repr_html_": "str",

@@ -7,6 +7,8 @@
  *   M(fn)    the function of <math.h> for C
  *   E(i, f)  the integer or the float expression of elementwise.def
  *
+ * With DT_ONLY, only for the dtypes for which DT_ONLY_float32 and the like are defined.
+ *
  * C has no way to make #include part of a macro; this is the one place where the dtypes are listed again. */
 #define DT_CAT_(a, b) a##_##b
 #define DT_CAT(a, b) DT_CAT_(a, b)
@@ -24,7 +26,9 @@
 #define U uint32_t
 #define NAME bool
 #define ENUM BOOL
+#if !defined(DT_ONLY) || defined(DT_ONLY_bool)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef NAME
@@ -36,7 +40,9 @@
 #define C uint8_t
 #define NAME uint8
 #define ENUM UINT8
+#if !defined(DT_ONLY) || defined(DT_ONLY_uint8)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef NAME
@@ -46,7 +52,9 @@
 #define C int8_t
 #define NAME int8
 #define ENUM INT8
+#if !defined(DT_ONLY) || defined(DT_ONLY_int8)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef NAME
@@ -56,7 +64,9 @@
 #define C int16_t
 #define NAME int16
 #define ENUM INT16
+#if !defined(DT_ONLY) || defined(DT_ONLY_int16)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef NAME
@@ -66,7 +76,9 @@
 #define C int32_t
 #define NAME int32
 #define ENUM INT32
+#if !defined(DT_ONLY) || defined(DT_ONLY_int32)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef U
@@ -78,7 +90,9 @@
 #define U uint64_t
 #define NAME int64
 #define ENUM INT64
+#if !defined(DT_ONLY) || defined(DT_ONLY_int64)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef U
@@ -101,7 +115,9 @@
 #define STORE(v) dt_f32_to_f16(v)
 #define NAME float16
 #define ENUM FLOAT16
+#if !defined(DT_ONLY) || defined(DT_ONLY_float16)
 #include DT_EACH
+#endif
 #undef T
 #undef LOAD
 #undef STORE
@@ -113,7 +129,9 @@
 #define STORE(v) dt_f32_to_bf16(v)
 #define NAME bfloat16
 #define ENUM BFLOAT16
+#if !defined(DT_ONLY) || defined(DT_ONLY_bfloat16)
 #include DT_EACH
+#endif
 #undef T
 #undef LOAD
 #undef STORE
@@ -125,7 +143,9 @@
 #define T float
 #define NAME float32
 #define ENUM FLOAT32
+#if !defined(DT_ONLY) || defined(DT_ONLY_float32)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef M
@@ -137,7 +157,9 @@
 #define C double
 #define NAME float64
 #define ENUM FLOAT64
+#if !defined(DT_ONLY) || defined(DT_ONLY_float64)
 #include DT_EACH
+#endif
 #undef T
 #undef C
 #undef M

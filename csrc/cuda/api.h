@@ -46,7 +46,12 @@ enum {
     CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
     CUDA_ERROR_ECC_UNCORRECTABLE = 214,
     CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+    CUDA_ERROR_INVALID_PTX = 218,
+    CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221,
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    CUDA_ERROR_JIT_COMPILATION_DISABLED = 223,
     CUDA_ERROR_CONTAINED = 226,
+    CUDA_ERROR_INVALID_SOURCE = 300,
     CUDA_ERROR_INVALID_HANDLE = 400,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
@@ -270,7 +275,7 @@ enum {
 /* ---------------------------------------------------------------- NVRTC (nvrtc.h) */
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
-enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_COMPILATION = 6 };
+enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_INVALID_OPTION = 5, NVRTC_ERROR_COMPILATION = 6 };
 
 /* ---------------------------------------------------------------- the table */
 typedef enum { DT_LIBRARY_CUDA, DT_LIBRARY_CUBLASLT, DT_LIBRARY_CUDNN, DT_LIBRARY_NVRTC, DT_NLIBRARIES } dt_library;

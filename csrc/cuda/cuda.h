@@ -22,6 +22,18 @@ size_t cuda_api_report(char *text, size_t size);
  * all later ones too when sticky. nth < 0 disarms. */
 void cuda_api_fail(int symbol, int64_t nth, int status, bool sticky);
 
+/* Where kernels come from; module.c. */
+typedef struct {
+    const char *archs; /* of the embedded machine code; "" where there is none */
+    int nimages, nkernels;
+    size_t nbytes;          /* of the images */
+    int64_t compiled, read; /* kernels compiled at run time in this process, and taken from kept_in instead */
+    char kept_in[256];
+    const char *not_kept; /* NULL, or why nothing is kept there */
+} cuda_kernels;
+
+void cuda_kernels_info(cuda_kernels *info);
+
 /* The backend's entry: what the registry calls on first use. */
 dt_status cuda_open(const dt_backend **backend, dt_error *err) DT_MUST_CHECK;
 
@@ -167,8 +179,9 @@ typedef struct cuda_device {
     CUevent peer_event; /* what another device waits for */
 
     pthread_mutex_t module_lock;
-    atomic_bool module_ready;
-    CUmodule module;
+    atomic_bool module_ready;       /* functions is there */
+    CUmodule *modules;              /* by embedded image */
+    int refusal;                    /* what the driver answered to an image that it cannot use, or 0 */
     _Atomic(CUfunction) *functions; /* by kernel id; module.c */
 
     pthread_mutex_t library_lock; /* the handles and caches */

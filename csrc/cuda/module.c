@@ -1,16 +1,11 @@
-/* module.c: the kernels, from the embedded image or compiled from the embedded source, and looked up by name. */
+/* module.c: kernels, looked up by name in the embedded images, or compiled one by one. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cuda.h"
-
-/* Written by the build: machine code (size 0 where there was no nvcc) and the source with its headers. */
-extern const unsigned char dt_kernel_image[];
-extern const size_t dt_kernel_image_size;
-extern const char dt_kernel_source[];
-extern const int dt_kernel_nheaders;
-extern const char *const dt_kernel_headers[];
-extern const char *const dt_kernel_header_names[];
+#include "compile.h"
+#include "disk.h"
+#include "image.h"
 
 static const char *const other_names[CUDA_NKERNELS] = {
 #define CUDA_KERNEL(name) #name,
@@ -48,87 +43,101 @@ function_name(cuda_family family, int op, dt_dtype dtype, char *name, size_t siz
 
 /* ---------------------------------------------------------------- loading */
 
-/* What the compiler says, added to the error. */
-static dt_status
-fail_compile(cuda_device *d, nvrtcProgram program, int status, dt_error *err)
+static int
+compare_names(const void *name, const void *kernel)
 {
-    dt_status rc = cuda_fail(d, DT_API_nvrtcCompileProgram, status, err);
-    size_t size = 0, used = strlen(err->message);
-    if (cu.nvrtcGetProgramLogSize(program, &size) != 0 || size <= 1) {
+    return strcmp(name, ((const cuda_image_kernel *)kernel)->name);
+}
+
+/* The image that holds a kernel, or -1. */
+static int
+find_image(const char *name)
+{
+    const cuda_image_kernel *found =
+        bsearch(name, cuda_image_kernels, (size_t)cuda_nimage_kernels, sizeof(*found), compare_names);
+    return found ? found->image : -1;
+}
+
+/* *module stays NULL when the device or its driver cannot use the image; then it cannot use any. */
+static dt_status
+load_image(cuda_device *d, int image, CUmodule *module, dt_error *err)
+{
+    *module = d->modules[image];
+    if (*module != NULL || d->refusal != 0) {
+        return DT_OK;
+    }
+    int status = cu.cuModuleLoadData(module, cuda_images[image].data);
+    if (cuda_is_refusal(status)) {
+        d->refusal = status;
+        *module = NULL;
+        return DT_OK;
+    }
+    DT_TRY(cuda_check(d, DT_API_cuModuleLoadData, status, err));
+    d->modules[image] = *module;
+    return DT_OK;
+}
+
+/* Says first why the kernel had to be compiled, if it is the compiler that failed. */
+static dt_status
+explain(const cuda_device *d, dt_status rc, dt_error *err)
+{
+    bool by_compiler = err->symbol != NULL && strncmp(err->symbol, "nvrtc", 5) == 0;
+    if (rc != DT_ENODEVICE && !by_compiler && !cuda_is_refusal(err->library_status)) {
         return rc;
     }
-    char *log = dt_calloc(1, size + 1);
-    if (log != NULL && cu.nvrtcGetProgramLog(program, log) == 0) {
-        snprintf(err->message + used, sizeof(err->message) - used, "\n%s", log);
+    char reason[sizeof(err->message)], *at = err->message;
+    const char *refusal = "unknown error";
+    memcpy(reason, err->message, sizeof(reason));
+    int room = (int)sizeof(err->message), n;
+    if (cuda_nimages == 0) {
+        n = snprintf(at, (size_t)room, "This build of devtensor has no machine code for GPUs");
+    } else {
+        (void)cu.cuGetErrorName(d->refusal, &refusal);
+        n = snprintf(at, (size_t)room, "The machine code in this build of devtensor (%s) does not run on cuda:%d",
+                     cuda_image_archs, d->index);
+        n += snprintf(at + n, (size_t)(room - n), " (%s, compute capability %d.%d: %s)", d->name, d->major, d->minor,
+                      refusal);
     }
-    dt_free(log);
+    snprintf(at + n, (size_t)(room - n), ", and compiling it at run time failed: %.*s", room - n - 64, reason);
     return rc;
 }
 
 static dt_status
-load_compiled(cuda_device *d, nvrtcProgram program, CUmodule *module, dt_error *err)
+make_tables(cuda_device *d, dt_error *err)
 {
-    char arch[40];
-    const char *const options[] = {arch, "--std=c++17", "--fmad=false"}; /* as the build compiles the image */
-    snprintf(arch, sizeof(arch), "--gpu-architecture=sm_%d%d", d->major, d->minor);
-    int status = cu.nvrtcCompileProgram(program, (int)(sizeof(options) / sizeof(options[0])), options);
-    if (status != 0) {
-        return fail_compile(d, program, status, err);
-    }
-    size_t size = 0;
-    CUDA_TRY(d, nvrtcGetCUBINSize, (program, &size));
-    char *cubin = dt_malloc(size);
-    if (cubin == NULL) {
-        return dt_fail_nomem(err, size);
-    }
-    dt_status rc = CUDA_CALL(d, nvrtcGetCUBIN, (program, cubin));
-    if (rc == DT_OK) {
-        rc = CUDA_CALL(d, cuModuleLoadData, (module, cubin));
-    }
-    dt_free(cubin);
-    return rc;
-}
-
-static dt_status
-compile_source(cuda_device *d, CUmodule *module, dt_error *err)
-{
-    nvrtcProgram program = NULL;
-    DT_TRY(cuda_api_need(DT_LIBRARY_NVRTC, err));
-    CUDA_TRY(d, nvrtcCreateProgram,
-             (&program, dt_kernel_source, "kernels.cu", dt_kernel_nheaders, dt_kernel_headers, dt_kernel_header_names));
-    dt_status rc = load_compiled(d, program, module, err);
-    (void)cu.nvrtcDestroyProgram(&program);
-    return rc;
-}
-
-static dt_status
-load_module(cuda_device *d, CUmodule *module, dt_error *err)
-{
-    if (dt_kernel_image_size > 0) {
-        int status = cu.cuModuleLoadData(module, dt_kernel_image);
-        if (status != CUDA_ERROR_NO_BINARY_FOR_GPU) {
-            return cuda_check(d, DT_API_cuModuleLoadData, status, err);
+    if (d->modules == NULL) {
+        size_t size = (size_t)cuda_nimages + 1;
+        d->modules = dt_calloc(size, sizeof(*d->modules));
+        if (d->modules == NULL) {
+            return dt_fail_nomem(err, size * sizeof(*d->modules));
         }
     }
-    return compile_source(d, module, err);
-}
-
-static dt_status
-find_function(cuda_device *d, const char *name, CUfunction *function, dt_error *err)
-{
     if (d->functions == NULL) {
         d->functions = dt_calloc(NFUNCTIONS, sizeof(*d->functions));
         if (d->functions == NULL) {
             return dt_fail_nomem(err, NFUNCTIONS * sizeof(*d->functions));
         }
-    }
-    if (d->module == NULL) {
-        CUmodule module = NULL;
-        DT_TRY(load_module(d, &module, err));
-        d->module = module;
         atomic_store_explicit(&d->module_ready, true, memory_order_release);
     }
-    dt_status rc = CUDA_CALL(d, cuModuleGetFunction, (function, d->module, name));
+    return DT_OK;
+}
+
+static dt_status
+find_function(cuda_device *d, const char *name, CUfunction *function, dt_error *err)
+{
+    CUmodule module = NULL;
+    int image = find_image(name);
+    DT_TRY(make_tables(d, err));
+    if (image >= 0) {
+        DT_TRY(load_image(d, image, &module, err));
+    }
+    if (module == NULL) {
+        dt_status rc = cuda_compile(d, name, &module, err);
+        if (rc != DT_OK) {
+            return explain(d, rc, err);
+        }
+    }
+    dt_status rc = CUDA_CALL(d, cuModuleGetFunction, (function, module, name));
     if (rc != DT_OK) {
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof(err->message) - used, " (kernel %s)", name);
@@ -156,4 +165,17 @@ cuda_function(cuda_device *device, cuda_family family, int op, dt_dtype dtype, C
     }
     pthread_mutex_unlock(&device->module_lock);
     return rc;
+}
+
+/* ---------------------------------------------------------------- the report */
+
+void
+cuda_kernels_info(cuda_kernels *info)
+{
+    *info = (cuda_kernels){.archs = cuda_image_archs, .nimages = cuda_nimages, .nkernels = cuda_nimage_kernels};
+    for (int i = 0; i < cuda_nimages; i++) {
+        info->nbytes += cuda_images[i].nbytes;
+    }
+    cuda_compile_counts(&info->compiled, &info->read);
+    info->not_kept = cuda_disk_where(info->kept_in, sizeof(info->kept_in));
 }

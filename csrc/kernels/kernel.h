@@ -15,8 +15,18 @@
 #include "../core/scalar.h"
 
 #ifdef __CUDACC__
-#define DT_KERNEL(name, args_type, a)                                                                                  \
+#define DT_ENTRY(name, args_type, a)                                                                                   \
     extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ args_type a)
+#ifdef DT_ALONE
+/* Only the kernels for which DT_ALONE_name is defined, as a comma: it makes DT_ENTRY the second argument. The others
+ * become functions that nobody calls, which cost next to no time. */
+#define DT_SECOND_(a, b, ...) b
+#define DT_SECOND(...) DT_SECOND_(__VA_ARGS__, )
+#define DT_KERNEL(name, args_type, a)                                                                                  \
+    DT_SECOND(DT_ALONE_##name DT_ENTRY(name, args_type, a), static __device__ void name(const args_type a))
+#else
+#define DT_KERNEL(name, args_type, a) DT_ENTRY(name, args_type, a)
+#endif
 #define DT_GLOBAL(type, address, nbytes) ((type *)(address))
 #define DT_SHARED __shared__
 #define DT_SYNC() __syncthreads()

@@ -284,6 +284,17 @@ py__cuda_api_fail(PY_PARAMS)
 }
 
 static PyObject *
+py__kernel_images(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    cuda_kernels k;
+    cuda_kernels_info(&k);
+    return Py_BuildValue("{s:s,s:i,s:i,s:n,s:L,s:L,s:s,s:z}", "archs", k.archs, "images", k.nimages, "kernels",
+                         k.nkernels, "bytes", (Py_ssize_t)k.nbytes, "compiled", (long long)k.compiled, "read",
+                         (long long)k.read, "kept_in", k.kept_in, "not_kept", k.not_kept);
+}
+
+static PyObject *
 py__sim_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -343,6 +354,8 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_api_fail, "symbol, n, status, sticky=False",
           "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; n < 0 "
           "disarms."),
+    GETTER(_kernel_images,
+           "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
     GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
     PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),

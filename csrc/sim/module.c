@@ -1,5 +1,5 @@
-/* module.c: modules, functions and launches. The kernels are those of csrc/kernels, built for the host; an image is
- * only a sign that the caller has one. */
+/* module.c: modules, functions and launches. The kernels are those of csrc/kernels, built for the host; an image says
+ * which of them are in the module. */
 #include "sim.h"
 
 #include <setjmp.h>
@@ -28,11 +28,20 @@ sim_cuModuleLoadData(CUmodule *handle, const void *image)
     if (handle == NULL || image == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    int major = 0, minor = 0;
+    char kernel[SIM_KERNEL_NAME];
+    (void)sim_cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->ordinal);
+    (void)sim_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->ordinal);
+    status = sim_image_read(image, 10 * major + minor, kernel);
+    if (status != CUDA_SUCCESS) {
+        return status;
+    }
     sim_module *module = dt_malloc(sizeof(*module));
     if (module == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     module->device = device;
+    memcpy(module->kernel, kernel, sizeof(kernel));
     CUmodule name = sim_handle_new(SIM_MODULE, module);
     if (name == NULL) {
         dt_free(module);
@@ -70,8 +79,12 @@ sim_cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
     if (function == NULL || name == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (sim_handle_get(SIM_MODULE, handle) == NULL) {
+    const sim_module *module = sim_handle_get(SIM_MODULE, handle);
+    if (module == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (module->kernel[0] != '\0' && strcmp(module->kernel, name) != 0) {
+        return CUDA_ERROR_NOT_FOUND;
     }
     for (const dt_host_kernel *kernel = __start_dt_kernels; kernel < __stop_dt_kernels; kernel++) {
         if (strcmp(kernel->name, name) == 0) {

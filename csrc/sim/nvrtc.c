@@ -1,16 +1,19 @@
-/* nvrtc.c: a compiler that compiles nothing. The kernels are in the process already; what comes out is a token that
- * cuModuleLoadData takes for an image. */
+/* nvrtc.c: a compiler that compiles nothing. The kernels are in the process already; what comes out says which of them
+ * was asked for, for which architecture, and from which program. */
 #include "sim.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ERROR_OUT_OF_MEMORY = 1, ERROR_INVALID_INPUT = 3, ERROR_INVALID_PROGRAM = 4 };
 
 typedef struct {
-    bool compiles, compiled;
+    bool has_kernel, has_headers, compiled;
+    dt_sha256 hash; /* of source and headers */
+    sim_cubin cubin;
 } program;
 
-static const char token[] = "devtensor simulated GPU: cubin";
+static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 
 nvrtcResult
 sim_nvrtcVersion(int *major, int *minor)
@@ -37,9 +40,54 @@ sim_nvrtcGetErrorString(nvrtcResult result)
         return "NVRTC_ERROR_INVALID_PROGRAM";
     case NVRTC_ERROR_COMPILATION:
         return "NVRTC_ERROR_COMPILATION";
+    case NVRTC_ERROR_INVALID_OPTION:
+        return "NVRTC_ERROR_INVALID_OPTION";
     default:
         return "NVRTC_ERROR unknown";
     }
+}
+
+/* The kernel after "#define DT_ALONE_", where there is one: kernels/kernel.h. */
+static bool
+read_alone(const char *source, char kernel[SIM_KERNEL_NAME])
+{
+    static const char mark[] = "#define DT_ALONE_";
+    const char *name = strstr(source, mark);
+    size_t length = name ? strcspn(name + strlen(mark), " \n") : 0;
+    if (length >= SIM_KERNEL_NAME) {
+        return false;
+    }
+    if (length > 0) {
+        memcpy(kernel, name + strlen(mark), length);
+    }
+    return true;
+}
+
+/* Whether every #include "file" of text is among the headers. */
+static bool
+finds_headers(const char *text, int nheaders, const char *const *header_names)
+{
+    static const char mark[] = "\n#include \"";
+    for (const char *at = strstr(text, mark); at != NULL; at = strstr(at, mark)) {
+        at += strlen(mark);
+        size_t length = strcspn(at, "\"");
+        bool found = false;
+        for (int i = 0; i < nheaders && !found; i++) {
+            found = strncmp(header_names[i], at, length) == 0 && header_names[i][length] == '\0';
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+read_text(program *p, const char *text, int nheaders, const char *const *header_names)
+{
+    dt_sha256_add(&p->hash, text, strlen(text) + 1);
+    p->has_kernel = p->has_kernel || strstr(text, "DT_KERNEL") != NULL || strstr(text, "__global__") != NULL;
+    p->has_headers = p->has_headers && finds_headers(text, nheaders, header_names);
 }
 
 nvrtcResult
@@ -51,16 +99,17 @@ sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *nam
         (nheaders > 0 && (headers == NULL || header_names == NULL))) {
         return ERROR_INVALID_INPUT;
     }
-    program *p = dt_malloc(sizeof(*p));
+    program *p = dt_calloc(1, sizeof(*p));
     if (p == NULL) {
         return ERROR_OUT_OF_MEMORY;
     }
-    p->compiled = false;
-    p->compiles = strstr(source, "DT_KERNEL") != NULL || strstr(source, "__global__") != NULL;
-    for (int i = 0; i < nheaders && !p->compiles; i++) {
-        p->compiles = headers[i] != NULL && strstr(headers[i], "DT_KERNEL") != NULL;
+    p->has_headers = true;
+    dt_sha256_init(&p->hash);
+    read_text(p, source, nheaders, header_names);
+    for (int i = 0; i < nheaders; i++) {
+        read_text(p, headers[i], nheaders, header_names);
     }
-    nvrtcProgram made = sim_handle_new(SIM_PROGRAM, p);
+    nvrtcProgram made = read_alone(source, p->cubin.kernel) ? sim_handle_new(SIM_PROGRAM, p) : NULL;
     if (made == NULL) {
         dt_free(p);
         return ERROR_OUT_OF_MEMORY;
@@ -81,6 +130,24 @@ sim_nvrtcDestroyProgram(nvrtcProgram *handle)
     return NVRTC_SUCCESS;
 }
 
+/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. */
+static int
+read_architecture(const char *option)
+{
+    static const char mark[] = "--gpu-architecture=";
+    if (strncmp(option, mark, strlen(mark)) != 0) {
+        return 0;
+    }
+    const char *value = option + strlen(mark);
+    int arch = strncmp(value, "sm_", 3) == 0 ? atoi(value + 3) : 0;
+    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++) {
+        if (architectures[i] == arch) {
+            return arch;
+        }
+    }
+    return -1;
+}
+
 nvrtcResult
 sim_nvrtcCompileProgram(nvrtcProgram handle, int noptions, const char *const *options)
 {
@@ -91,8 +158,24 @@ sim_nvrtcCompileProgram(nvrtcProgram handle, int noptions, const char *const *op
     if (noptions < 0 || (noptions > 0 && options == NULL)) {
         return ERROR_INVALID_INPUT;
     }
-    p->compiled = p->compiles;
-    return p->compiles ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
+    dt_sha256 hash = p->hash;
+    p->cubin.arch = architectures[0];
+    p->compiled = false;
+    for (int i = 0; i < noptions; i++) {
+        int arch = read_architecture(options[i]);
+        if (arch < 0) {
+            return NVRTC_ERROR_INVALID_OPTION;
+        }
+        p->cubin.arch = arch > 0 ? arch : p->cubin.arch;
+        dt_sha256_add(&hash, options[i], strlen(options[i]) + 1);
+    }
+    if (!p->has_kernel || !p->has_headers) {
+        return NVRTC_ERROR_COMPILATION;
+    }
+    dt_sha256_end(&hash, p->cubin.program);
+    sim_cubin_seal(&p->cubin);
+    p->compiled = true;
+    return NVRTC_SUCCESS;
 }
 
 nvrtcResult
@@ -122,7 +205,7 @@ sim_nvrtcGetCUBINSize(nvrtcProgram handle, size_t *size)
     if (p == NULL || size == NULL || !p->compiled) {
         return size ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    *size = sizeof(token);
+    *size = sizeof(p->cubin);
     return NVRTC_SUCCESS;
 }
 
@@ -133,6 +216,6 @@ sim_nvrtcGetCUBIN(nvrtcProgram handle, char *cubin)
     if (p == NULL || cubin == NULL || !p->compiled) {
         return cubin ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    memcpy(cubin, token, sizeof(token));
+    memcpy(cubin, &p->cubin, sizeof(p->cubin));
     return NVRTC_SUCCESS;
 }

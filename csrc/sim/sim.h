@@ -10,6 +10,7 @@
 #ifndef DT_SIM_H
 #define DT_SIM_H
 
+#include "../core/sha256.h"
 #include "../cuda/api.h"
 
 #define SIM_MAX_DEVICES 64
@@ -204,10 +205,29 @@ typedef struct {
 
 void sim_event_free(sim_event *event);
 
-/* module.c */
+/* ---------------------------------------------------------------- kernels: module.c, image.c, nvrtc.c */
+
+#define SIM_KERNEL_NAME 72
+#define SIM_CUBIN_MAGIC "simcubn"
+
 typedef struct {
     sim_device *device;
+    char kernel[SIM_KERNEL_NAME]; /* the only one in the module; "": all */
 } sim_module;
+
+/* What the simulated NVRTC makes: it names what it was made from and for. */
+typedef struct {
+    char magic[8];
+    uint8_t digest[DT_SHA256_BYTES]; /* of what follows */
+    int32_t arch;
+    char kernel[SIM_KERNEL_NAME]; /* as in sim_module */
+    uint8_t program[DT_SHA256_BYTES];
+} sim_cubin;
+
+/* Writes the magic and the digest. */
+void sim_cubin_seal(sim_cubin *cubin);
+/* What a device of that capability (90: 9.0) answers when it is to load image, and which kernel is in it. */
+CUresult sim_image_read(const void *image, int capability, char kernel[SIM_KERNEL_NAME]);
 
 /* ---------------------------------------------------------------- libraries: library.c */
 

@@ -68,7 +68,7 @@ start(void)
     OK(api.cuDevicePrimaryCtxRetain(&contexts[0], 0));
     OK(api.cuDevicePrimaryCtxRetain(&contexts[1], 1));
     OK(api.cuCtxSetCurrent(contexts[0]));
-    OK(api.cuModuleLoadData(&module, "image"));
+    OK(api.cuModuleLoadData(&module, ".version 9.0\n.target sm_75\n"));
     OK(api.cuModuleGetFunction(&fill, module, "k_test_fill"));
     OK(api.cuModuleGetFunction(&add, module, "k_test_add"));
     OK(api.cuModuleGetFunction(&overrun, module, "k_test_overrun"));

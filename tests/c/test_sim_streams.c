@@ -411,7 +411,7 @@ test_nvrtc(void)
 {
     nvrtcProgram program = NULL;
     size_t size = 0;
-    char buffer[64] = "?";
+    char buffer[256] = "?";
     int major = 0, minor = -1;
     start();
     OK(api.nvrtcVersion(&major, &minor));
@@ -424,8 +424,13 @@ test_nvrtc(void)
     OK(api.nvrtcDestroyProgram(&program));
     CHECK(program == NULL);
     CHECK(api.nvrtcDestroyProgram(&program) != 0);
-    OK(api.nvrtcCreateProgram(&program, "DT_KERNEL(k, int, a) {}", "x", 0, NULL, NULL));
-    OK(api.nvrtcCompileProgram(program, 0, NULL));
+    const char *const wrong[] = {"--gpu-architecture=sm_52"}, *const right[] = {"--gpu-architecture=sm_90"};
+    OK(api.nvrtcCreateProgram(&program, "DT_KERNEL(k, int, a) {}\n#include \"y\"\n", "x", 0, NULL, NULL));
+    SAME(api.nvrtcCompileProgram(program, 0, NULL), NVRTC_ERROR_COMPILATION);
+    OK(api.nvrtcDestroyProgram(&program));
+    OK(api.nvrtcCreateProgram(&program, "#define DT_ALONE_k_test_fill ,\nDT_KERNEL(k, int, a) {}", "x", 0, NULL, NULL));
+    SAME(api.nvrtcCompileProgram(program, 1, wrong), NVRTC_ERROR_INVALID_OPTION);
+    OK(api.nvrtcCompileProgram(program, 1, right));
     OK(api.nvrtcGetProgramLogSize(program, &size));
     SAME(size, 1);
     OK(api.nvrtcGetProgramLog(program, buffer));
@@ -434,7 +439,14 @@ test_nvrtc(void)
     CHECK(size > 0 && size <= sizeof(buffer));
     OK(api.nvrtcGetCUBIN(program, buffer));
     CUmodule made = NULL;
+    CUfunction function = NULL;
     OK(api.cuModuleLoadData(&made, buffer));
+    OK(api.cuModuleGetFunction(&function, made, "k_test_fill"));
+    SAME(api.cuModuleGetFunction(&function, made, "k_test_add"), CUDA_ERROR_NOT_FOUND);
+    buffer[size - 1] ^= 1;
+    SAME(api.cuModuleLoadData(&made, buffer), CUDA_ERROR_INVALID_IMAGE);
+    SAME(api.cuModuleLoadData(&made, "image"), CUDA_ERROR_INVALID_IMAGE);
+    SAME(api.cuModuleLoadData(&made, ".version 9.0\n.target sm_120\n"), CUDA_ERROR_NO_BINARY_FOR_GPU);
     CHECK(api.nvrtcCompileProgram(NULL, 0, NULL) != 0);
     CHECK(strlen(api.nvrtcGetErrorString(NVRTC_ERROR_COMPILATION)) > 0);
     OK(api.nvrtcDestroyProgram(&program));
