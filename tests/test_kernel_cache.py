@@ -347,6 +347,66 @@ def test_an_error_says_what_is_embedded_and_why_it_was_not_compiled(before: str,
     assert after == "8.0"
 
 
+# Each kernel here is used for the first time under one fault, and then without it.
+FAULTS = """
+import devtensor as dt
+import sys
+ops = "exp expm1 log log1p log2 sqrt rsqrt reciprocal sin cos tan tanh sigmoid erf floor ceil trunc silu".split()
+if dt._C._kernel_images()["images"]:
+    dt._C._cuda_api_fail("cuModuleLoadData", 0, 209)
+x = dt.full((4,), 2.0, device="cuda:0")
+dt._C._cuda_api_fail(None, -1, 0)
+getattr(x, ops.pop())()
+dt.cuda.synchronize()
+for n, op in enumerate(ops):
+    dt.cuda.synchronize()
+    before, blocks = dt._C._sim_ledger(), dt._C._live_blocks()
+    {arm}
+    try:
+        getattr(x, op)()
+        print("done", end=" ")
+    except (dt.CudaError, MemoryError) as e:
+        print(type(e).__name__, end=" ")
+    {disarm}
+    dt.cuda.synchronize()
+    after = dt._C._sim_ledger()
+    assert after["descriptors"] == before["descriptors"], op
+    assert after["modules"] <= before["modules"] + 1, op
+    assert dt._C._live_blocks() <= blocks + 2, op
+    assert abs(getattr(x, op)()[0].item() - getattr(dt.full((4,), 2.0), op)()[0].item()) < 1e-6, op
+"""
+CALLS = ["nvrtcVersion", "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize", "nvrtcGetCUBIN"]
+CALLS += ["cuModuleLoadData", "cuModuleGetFunction"]
+
+
+def faults(folder: Path, arm: str, disarm: str) -> list[str]:
+    child = subprocess.run(
+        [sys.executable, "-c", FAULTS.format(arm=arm, disarm=disarm)],
+        env=os.environ | {"DEVTENSOR_CACHE": "1", "DEVTENSOR_CACHE_DIR": str(folder), "DEVTENSOR_CUDA": "sim"},
+        capture_output=True,
+        text=True,
+    )
+    assert child.returncode == 0, child.stderr
+    return child.stdout.split()
+
+
+def test_every_call_on_the_way_to_a_kernel_may_fail(tmp_path: Path) -> None:
+    arm = f"dt._C._cuda_api_fail(({CALLS})[n % {len(CALLS)}], 0, 1)"
+    found = faults(tmp_path / "kept", arm, "dt._C._cuda_api_fail(None, -1, 0)")
+    assert found == ["CudaError"] * len(found)
+    assert len(found) > 2 * len(CALLS)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_every_allocation_on_the_way_to_a_kernel_may_fail(tmp_path: Path, again: bool) -> None:
+    """When it is a copy from the disk that has no memory, the kernel is compiled."""
+    found = []
+    for _ in range(1 + again):
+        found = faults(tmp_path / "kept", "dt._C._fail_allocations(n)", "dt._C._fail_allocations(-1)")
+    assert "MemoryError" in found
+    assert "done" in found
+
+
 def test_the_report_of_kernels() -> None:
     found = dt._C._kernel_images()
     assert (found["images"] > 0) == (found["kernels"] > 0) == (found["bytes"] > 0) == (found["archs"] != "")

@@ -123,6 +123,17 @@ make_tables(cuda_device *d, dt_error *err)
 }
 
 static dt_status
+get_function(cuda_device *d, CUmodule module, const char *name, CUfunction *function, dt_error *err)
+{
+    dt_status rc = CUDA_CALL(d, cuModuleGetFunction, (function, module, name));
+    if (rc != DT_OK) {
+        size_t used = strlen(err->message);
+        snprintf(err->message + used, sizeof(err->message) - used, " (kernel %s)", name);
+    }
+    return rc;
+}
+
+static dt_status
 find_function(cuda_device *d, const char *name, CUfunction *function, dt_error *err)
 {
     CUmodule module = NULL;
@@ -131,16 +142,16 @@ find_function(cuda_device *d, const char *name, CUfunction *function, dt_error *
     if (image >= 0) {
         DT_TRY(load_image(d, image, &module, err));
     }
-    if (module == NULL) {
-        dt_status rc = cuda_compile(d, name, &module, err);
-        if (rc != DT_OK) {
-            return explain(d, rc, err);
-        }
+    if (module != NULL) {
+        return get_function(d, module, name, function, err);
     }
-    dt_status rc = CUDA_CALL(d, cuModuleGetFunction, (function, module, name));
+    dt_status rc = cuda_compile(d, name, &module, err);
     if (rc != DT_OK) {
-        size_t used = strlen(err->message);
-        snprintf(err->message + used, sizeof(err->message) - used, " (kernel %s)", name);
+        return explain(d, rc, err);
+    }
+    rc = get_function(d, module, name, function, err);
+    if (rc != DT_OK) {
+        (void)cu.cuModuleUnload(module);
     }
     return rc;
 }
