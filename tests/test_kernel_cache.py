@@ -222,7 +222,20 @@ def test_a_file_in_place_of_the_directory(tmp_path: Path) -> None:
 
 
 def test_a_place_where_nothing_can_be_made() -> None:
-    assert why_not("/proc/self/kept") == "it does not exist and cannot be made"
+    assert why_not("/proc/self/kept") == "it does not exist yet"
+
+
+def test_asking_where_makes_nothing(tmp_path: Path) -> None:
+    ask = "import devtensor as dt; k = dt._C._kernel_images(); print(k['kept_in'], k['not_kept'], sep='\\n')"
+    child = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=os.environ | {"DEVTENSOR_CACHE": "1", "DEVTENSOR_CACHE_DIR": str(tmp_path / "kept")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert child.stdout.splitlines() == [str(tmp_path / "kept"), "it does not exist yet"]
+    assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -96,7 +96,7 @@ open_directory(char path[PATH_BYTES], bool create, const char **why)
         folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     if (folder < 0) {
-        *why = errno == ENOENT                      ? "it does not exist and cannot be made"
+        *why = errno == ENOENT                      ? "it does not exist yet"
                : errno == ELOOP || errno == ENOTDIR ? "it is a link or no directory"
                                                     : "it cannot be opened";
         return -1;
@@ -114,7 +114,7 @@ cuda_disk_where(char *text, size_t size)
 {
     char path[PATH_BYTES];
     const char *why;
-    int folder = open_directory(path, true, &why);
+    int folder = open_directory(path, false, &why);
     snprintf(text, size, "%s", path);
     if (folder >= 0) {
         why = faccessat(folder, ".", W_OK | X_OK, 0) != 0 ? "it cannot be written" : NULL;
