@@ -232,6 +232,9 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
     if (weight->shape[1] == 0) {
         return bias_only(bias, params->activation, out, err);
     }
+    if (cuda_depthwise_applies(x, weight, params)) {
+        return cuda_depthwise(x, weight, bias, params, out, err);
+    }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     dt_status rc = lay_out(d, x, weight, bias, params, out, &o, err);
     cuda_temporary_clear(&o.x.copy);

@@ -15,6 +15,48 @@ same_layout(const dt_array *a, const dt_array *b)
     return dt_array_is_dense(a);
 }
 
+#define TILE 32 /* of k_transpose */
+
+/* Fills args where dst and src have different fast dimensions, both long enough for tiles. */
+static bool
+is_transpose(const dt_walk *walk, k_transpose_args *args)
+{
+    dt_walk outer = {.narrays = 2, .numel = 1};
+    int last = walk->ndim - 1, fast = -1;
+    for (int d = 0; d < last; d++) {
+        fast = walk->strides[1][d] == 1 ? d : fast;
+    }
+    if (fast < 0 || walk->strides[0][last] != 1 || walk->strides[1][last] == 1 || walk->shape[last] < TILE / 2 ||
+        walk->shape[fast] < TILE / 2) {
+        return false;
+    }
+    for (int d = 0; d < last; d++) {
+        if (d != fast) {
+            outer.shape[outer.ndim] = walk->shape[d];
+            outer.strides[0][outer.ndim] = walk->strides[0][d];
+            outer.strides[1][outer.ndim++] = walk->strides[1][d];
+            outer.numel *= walk->shape[d];
+        }
+    }
+    cuda_index(&args->outer, &outer);
+    args->rows = walk->shape[fast];
+    args->columns = walk->shape[last];
+    args->x_stride = walk->strides[1][last];
+    args->out_stride = walk->strides[0][fast];
+    return true;
+}
+
+static dt_status
+transpose(cuda_device *device, const dt_array *src, const dt_array *dst, k_transpose_args *args, dt_error *err)
+{
+    CUfunction function;
+    DT_TRY(cuda_function(device, CUDA_FAMILY_OTHER, CUDA_KERNEL_transpose, (dt_dtype)dst->dtype, &function, err));
+    args->x = cuda_operand(src);
+    args->out = cuda_operand(dst);
+    int64_t tiles = ((args->rows - 1) / TILE + 1) * ((args->columns - 1) / TILE + 1);
+    return cuda_launch_blocks(device, function, tiles * args->outer.numel, args, err);
+}
+
 dt_status
 cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err)
 {
@@ -25,13 +67,17 @@ cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_err
         return DT_OK;
     }
     CUfunction function;
-    k_elementwise_args args = {0};
+    dt_walk walk;
+    k_transpose_args tiles = {0};
     const dt_array *arrays[] = {dst, src};
+    dt_walk_init(&walk, 2, arrays);
+    if (src->dtype == dst->dtype && is_transpose(&walk, &tiles)) {
+        return transpose(device, src, dst, &tiles, err);
+    }
+    k_elementwise_args args = {.array = {cuda_operand(dst), cuda_operand(src)}};
+    const dt_dtype dtypes[] = {(dt_dtype)dst->dtype, (dt_dtype)src->dtype};
     DT_TRY(cuda_function(device, CUDA_FAMILY_CAST, src->dtype, (dt_dtype)dst->dtype, &function, err));
-    dt_walk_init(&args.walk, 2, arrays);
-    args.array[0] = cuda_operand(dst);
-    args.array[1] = cuda_operand(src);
-    return cuda_launch(device, function, args.walk.numel, &args, err);
+    return cuda_launch_stream(device, function, false, &walk, dtypes, &args, err);
 }
 
 dt_status

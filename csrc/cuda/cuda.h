@@ -165,7 +165,7 @@ typedef struct cuda_device {
     atomic_bool many; /* there is another, and order.c keeps books */
     CUmemoryPool pool;
     char name[128];
-    int major, minor, multiprocessors;
+    int major, minor, multiprocessors, threads_per_multiprocessor;
     size_t total_memory;
     atomic_int poison; /* the sticky error after which nothing works any more, or 0 */
 
@@ -382,7 +382,11 @@ dt_status cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err) D
     X(uniform)                                                                                                         \
     X(normal)                                                                                                          \
     X(integers)                                                                                                        \
-    X(permutation)
+    X(permutation)                                                                                                     \
+    X(transpose)                                                                                                       \
+    X(depthwise)                                                                                                       \
+    X(skinny)                                                                                                          \
+    X(small_matmul)
 
 typedef enum {
 #define CUDA_KERNEL(name) CUDA_KERNEL_##name,
@@ -407,13 +411,23 @@ dt_status cuda_function(cuda_device *device, cuda_family family, int op, dt_dtyp
 
 #define CUDA_THREADS 256 /* of a block; kernels are compiled for no more */
 
-/* A thread for each of n items, as far as the device has room; or a block of `threads` for each. */
+/* What tests and benchmarks may change, to reach the other way of doing the same. */
+typedef struct {
+    int64_t index_limit; /* entries and offsets above it take the 64-bit form */
+    bool skinny, depthwise;
+} cuda_kernel_settings;
+extern cuda_kernel_settings cuda_settings;
+
+/* A thread for each of n items, or nblocks blocks of CUDA_THREADS, as far as the device has room. */
 dt_status cuda_launch(cuda_device *device, CUfunction function, int64_t n, const void *args,
                       dt_error *err) DT_MUST_CHECK;
-dt_status cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args,
+dt_status cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, const void *args,
                              dt_error *err) DT_MUST_CHECK;
 /* Address, extent or immediate of an array. */
 k_operand cuda_operand(const dt_array *a);
+bool cuda_fits_narrow(const dt_walk *walk);
+k_divisor cuda_divisor(int64_t size);
+void cuda_index(k_index *index, const dt_walk *walk);
 /* A walk in logical order over dimensions [first, last) of arrays of one shape: merged, not sorted. */
 void cuda_walk_logical(dt_walk *walk, int first, int last, int narrays, const dt_array *const *arrays);
 
@@ -423,10 +437,36 @@ cuda_address(const dt_array *a)
     return (CUdeviceptr)(uintptr_t)a->storage->data + (CUdeviceptr)a->offset;
 }
 
+/* ---------------------------------------------------------------- elementwise.c */
+
+/* Launches a kernel of stream.h over the walk; args has everything but the index. costly as in K_DEPTH; dtypes: of each
+ * array. */
+dt_status cuda_launch_stream(cuda_device *device, CUfunction function, bool costly, const dt_walk *walk,
+                             const dt_dtype *dtypes, k_elementwise_args *args, dt_error *err) DT_MUST_CHECK;
+
 /* ---------------------------------------------------------------- copy.c */
 
 /* dst = cast(src) on one device by a kernel (or a plain copy where the layouts agree); src may be an immediate. */
 dt_status cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- depthwise.c, skinny.c: in place of the libraries */
+
+bool cuda_depthwise_applies(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params);
+_Static_assert((int)K_ACTIVATION_RELU == DT_ACTIVATION_RELU && (int)K_ACTIVATION_GELU == DT_ACTIVATION_GELU &&
+                   (int)K_ACTIVATION_GELU_TANH == DT_ACTIVATION_GELU_TANH,
+               "kernels are given the core's numbers");
+dt_status cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias,
+                         const dt_conv2d_params *params, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* What a product would be for the kernels of skinny.cu. */
+typedef struct {
+    cuda_kernel kernel;
+    k_skinny_args args;
+} cuda_skinny_plan;
+
+bool cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, cuda_skinny_plan *plan);
+dt_status cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
+                      cuda_skinny_plan *plan, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- transfers: staging.c, transfer.c, peer.c */
 
@@ -489,7 +529,6 @@ dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, co
  * (0: back to 2**31 - 1). */
 int64_t cuda_size_limit(void);
 void cuda_set_size_limit(int64_t limit);
-
 
 /* ---------------------------------------------------------------- the slots: declared here, put together in backend.c
  */

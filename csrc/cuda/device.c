@@ -121,6 +121,8 @@ read_properties(cuda_device *d, dt_error *err)
     CUDA_TRY(d, cuDeviceGetAttribute, (&d->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->handle));
     CUDA_TRY(d, cuDeviceGetAttribute, (&d->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->handle));
     CUDA_TRY(d, cuDeviceGetAttribute, (&d->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, d->handle));
+    CUDA_TRY(d, cuDeviceGetAttribute,
+             (&d->threads_per_multiprocessor, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, d->handle));
     CUDA_TRY(d, cuDeviceTotalMem_v2, (&d->total_memory, d->handle));
     CUDA_TRY(d, cuDeviceGetAttribute, (&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, d->handle));
     if (!pools) {

@@ -3,13 +3,16 @@
 
 #include "cuda.h"
 
-#define BLOCKS_PER_MULTIPROCESSOR 32
+/* Blocks for each place on the device: enough that the last round is short against the rest. */
+#define ROUNDS 8
+
+cuda_kernel_settings cuda_settings = {.index_limit = INT32_MAX, .skinny = true, .depthwise = true};
 
 static dt_status
 launch(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args, dt_error *err)
 {
     void *parameters[] = {(void *)(uintptr_t)args};
-    int64_t room = (int64_t)device->multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
+    int64_t room = (int64_t)device->multiprocessors * (device->threads_per_multiprocessor / threads) * ROUNDS;
     unsigned grid = (unsigned)(nblocks < 1 ? 1 : nblocks < room || room < 1 ? nblocks : room);
     DT_COUNT(launches, 1);
     CUDA_TRY(device, cuLaunchKernel,
@@ -20,14 +23,17 @@ launch(cuda_device *device, CUfunction function, int64_t nblocks, int threads, c
 dt_status
 cuda_launch(cuda_device *device, CUfunction function, int64_t n, const void *args, dt_error *err)
 {
-    return launch(device, function, (n - 1) / CUDA_THREADS + 1, CUDA_THREADS, args, err);
+    int threads = CUDA_THREADS; /* fewer where that brings more multiprocessors to work */
+    while (threads > 64 && (n - 1) / threads + 1 < device->multiprocessors) {
+        threads /= 2;
+    }
+    return launch(device, function, (n - 1) / threads + 1, threads, args, err);
 }
 
 dt_status
-cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args,
-                   dt_error *err)
+cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t nblocks, const void *args, dt_error *err)
 {
-    return launch(device, function, nblocks, threads, args, err);
+    return launch(device, function, nblocks, CUDA_THREADS, args, err);
 }
 
 k_operand
@@ -69,4 +75,51 @@ cuda_walk_logical(dt_walk *walk, int first, int last, int narrays, const dt_arra
         }
     }
     walk->ndim = n;
+}
+
+/* Whether entries and offsets fit the 32-bit form of an index. */
+bool
+cuda_fits_narrow(const dt_walk *walk)
+{
+    if (walk->numel > cuda_settings.index_limit) {
+        return false;
+    }
+    for (int k = 0; k < walk->narrays; k++) {
+        int64_t reach = 0;
+        for (int d = 0; d < walk->ndim; d++) {
+            int64_t stride = walk->strides[k][d];
+            reach += (walk->shape[d] - 1) * (stride < 0 ? -stride : stride);
+        }
+        if (reach > cuda_settings.index_limit) {
+            return false;
+        }
+    }
+    return true;
+}
+
+k_divisor
+cuda_divisor(int64_t size)
+{
+    k_divisor by = {0};
+    while (by.shift < 31 && (INT64_C(1) << by.shift) < size) {
+        by.shift++;
+    }
+    if (size > 0 && size <= INT32_MAX) {
+        uint64_t above = ((uint64_t)1 << by.shift) - (uint64_t)size;
+        by.multiplier = (uint32_t)((above << 32) / (uint64_t)size + 1);
+    }
+    return by;
+}
+
+void
+cuda_index(k_index *index, const dt_walk *walk)
+{
+    index->numel = walk->numel;
+    index->ndim = walk->ndim;
+    index->wide = !cuda_fits_narrow(walk);
+    memcpy(index->shape, walk->shape, sizeof(index->shape));
+    memcpy(index->strides, walk->strides, sizeof(index->strides));
+    for (int d = 0; d < walk->ndim; d++) {
+        index->divisor[d] = cuda_divisor(walk->shape[d]);
+    }
 }

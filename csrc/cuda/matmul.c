@@ -258,6 +258,10 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
     if (a->shape[a->ndim - 1] == 0) {
         return scale_only(bias, params, out, err);
     }
+    cuda_skinny_plan plan;
+    if (cuda_skinny_applies(a, b, out, &plan)) {
+        return cuda_skinny(a, b, bias, params, &plan, out, err);
+    }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     bool direct = has_unit_stride(out, &result) && !result.transposed;
     dt_status rc = matrix_open(d, a, &left, err);

@@ -3,6 +3,15 @@
 
 #include "cuda.h"
 
+static bool
+fits_narrow(const dt_array *a)
+{
+    dt_walk walk = {.ndim = a->ndim, .narrays = 1, .numel = dt_array_numel(a)};
+    memcpy(walk.shape, a->shape, sizeof(a->shape));
+    memcpy(walk.strides[0], a->strides, sizeof(a->strides));
+    return cuda_fits_narrow(&walk);
+}
+
 dt_status
 cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_array *indices, dt_error *err)
 {
@@ -16,7 +25,14 @@ cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt
     args.out = cuda_operand(out);
     args.height = x->shape[2];
     args.width = x->shape[3];
-    memcpy(args.shape, out->shape, sizeof(args.shape));
+    args.channels_last = out->shape[1] > 1 && out->strides[1] == 1;
+    static const int orders[2][4] = {{0, 1, 2, 3}, {0, 2, 3, 1}};
+    for (int i = 0; i < 4; i++) {
+        args.sizes[i] = out->shape[orders[args.channels_last][i]];
+        args.divisor[i] = cuda_divisor(args.sizes[i]);
+    }
+    args.numel = dt_array_numel(out);
+    args.wide = !fits_narrow(x) || !fits_narrow(out);
     memcpy(args.x_strides, x->strides, sizeof(args.x_strides));
     memcpy(args.out_strides, out->strides, sizeof(args.out_strides));
     if (indices != NULL) {
@@ -27,8 +43,8 @@ cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt
     memcpy(args.stride, params->stride, sizeof(args.stride));
     memcpy(args.padding, params->padding, sizeof(args.padding));
     memcpy(args.dilation, params->dilation, sizeof(args.dilation));
-    args.divisor = params->divisor;
+    args.divide_by = params->divisor;
     args.count_include_pad = params->count_include_pad;
     args.adaptive = params->mode == DT_POOL_ADAPTIVE_AVG;
-    return cuda_launch(d, function, dt_array_numel(out), &args, err);
+    return cuda_launch(d, function, args.numel, &args, err);
 }

@@ -3,6 +3,15 @@
 
 #include "cuda.h"
 
+/* Elements that a thread writes at once. */
+static int64_t
+unit_of(const dt_walk *walk, const dt_array *out)
+{
+    size_t itemsize = dt_itemsize((dt_dtype)out->dtype), width = K_RANDOM_WIDTH(itemsize);
+    bool flat = walk->ndim == 1 && walk->strides[0][0] == 1;
+    return flat && cuda_address(out) % (width * itemsize) == 0 ? (int64_t)width : 1;
+}
+
 dt_status
 cuda_random(dt_array *out, const dt_random_params *params, dt_error *err)
 {
@@ -21,11 +30,14 @@ cuda_random(dt_array *out, const dt_random_params *params, dt_error *err)
                           .low = params->low,
                           .high = params->high};
     const dt_array *arrays[] = {out};
+    dt_walk walk;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernels[params->kind], (dt_dtype)out->dtype, &function, err));
-    cuda_walk_logical(&args.walk, 0, out->ndim, 1, arrays);
+    cuda_walk_logical(&walk, 0, out->ndim, 1, arrays);
+    cuda_index(&args.index, &walk);
     args.out = cuda_operand(out);
-    return cuda_launch(d, function, args.walk.numel, &args, err);
+    args.unit = params->kind == DT_RANDOM_PERMUTATION ? 1 : unit_of(&walk, out);
+    return cuda_launch(d, function, (walk.numel - 1) / args.unit + 1, &args, err);
 }
 
 dt_status
@@ -35,11 +47,14 @@ cuda_arange(dt_array *out, const dt_scalar *start, const dt_scalar *step, dt_err
     CUfunction function;
     k_arange_args args = {.start = start->f, .step = step->f, .first = start->i, .increment = step->i};
     const dt_array *arrays[] = {out};
+    dt_walk walk;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_arange, (dt_dtype)out->dtype, &function, err));
-    cuda_walk_logical(&args.walk, 0, out->ndim, 1, arrays);
+    cuda_walk_logical(&walk, 0, out->ndim, 1, arrays);
+    cuda_index(&args.index, &walk);
     args.out = cuda_operand(out);
-    return cuda_launch(d, function, args.walk.numel, &args, err);
+    args.unit = unit_of(&walk, out);
+    return cuda_launch(d, function, (walk.numel - 1) / args.unit + 1, &args, err);
 }
 
 dt_status
@@ -52,13 +67,12 @@ cuda_tri(const dt_array *x, dt_array *out, int64_t diagonal, bool upper, dt_erro
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_tri, (dt_dtype)out->dtype, &function, err));
     int64_t rows = out->shape[out->ndim - 2], columns = out->shape[out->ndim - 1]; /* far diagonals must not overflow */
     args.diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
-    args.walk.ndim = out->ndim;
-    args.walk.narrays = 2;
-    args.walk.numel = dt_array_numel(out);
-    memcpy(args.walk.shape, out->shape, sizeof(out->shape));
-    memcpy(args.walk.strides[0], out->strides, sizeof(out->strides));
-    memcpy(args.walk.strides[1], x->strides, sizeof(x->strides));
+    dt_walk walk = {.ndim = out->ndim, .narrays = 2, .numel = dt_array_numel(out)}; /* the matrix must stay */
+    memcpy(walk.shape, out->shape, sizeof(out->shape));
+    memcpy(walk.strides[0], out->strides, sizeof(out->strides));
+    memcpy(walk.strides[1], x->strides, sizeof(x->strides));
+    cuda_index(&args.index, &walk);
     args.out = cuda_operand(out);
     args.x = cuda_operand(x);
-    return cuda_launch(d, function, args.walk.numel, &args, err);
+    return cuda_launch(d, function, walk.numel, &args, err);
 }

@@ -4,16 +4,61 @@
 
 #include "cuda.h"
 
-#define SMALL 32          /* a thread a result below this many elements */
-#define SPLIT_CHUNK 16384 /* elements that are worth a block of their own */
+#define WANTED_BLOCKS 1056 /* that fill a large device; not this device's number, so that bits do not depend on it */
 #define MAX_SPLITS 1024
+#define PACKS_WORTH_A_SPLIT 8 /* of each thread */
+
+static int
+log2_of(int64_t n, int most)
+{
+    int bits = 0;
+    while (bits < most && (INT64_C(1) << bits) < n) {
+        bits++;
+    }
+    return bits;
+}
+
+/* Whether neighbouring results are nearer to each other than neighbouring elements of a row. */
+static bool
+is_across(const dt_walk *outer, const dt_walk *inner)
+{
+    if (outer->ndim == 0 || inner->ndim == 0) {
+        return false;
+    }
+    int64_t step = inner->strides[0][inner->ndim - 1], next = outer->strides[0][outer->ndim - 1];
+    return (next < 0 ? -next : next) < (step < 0 ? -step : step);
+}
+
+/* width: elements of a pack */
+static k_rows
+lay_out(const dt_walk *outer, const dt_walk *inner, int width, const k_operand *x)
+{
+    k_rows rows = {.across = is_across(outer, inner)};
+    int64_t packs = (inner->numel - 1) / width + 1;
+    if (rows.across) { /* at least 32 neighbours, as far as there are results */
+        rows.lanes = 8 - log2_of(outer->numel, packs < 16 ? 8 : 5);
+    } else if (packs < 16) {
+        rows.lanes = log2_of(packs, 2);
+    } else {
+        rows.lanes = packs < 1024 && outer->numel >= WANTED_BLOCKS ? 5 : 8;
+    }
+    int last = inner->ndim - 1;
+    rows.vector = last >= 0 && inner->strides[0][last] == 1 && x->address % K_VECTOR_BYTES == 0 &&
+                  (last == 0 || (inner->shape[last] % width == 0 && cuda_fits_narrow(inner)));
+    for (int d = 0; d < last && rows.vector; d++) {
+        rows.vector = inner->strides[0][d] % width == 0;
+    }
+    for (int d = 0; d < outer->ndim && rows.vector; d++) {
+        rows.vector = outer->strides[0][d] % width == 0;
+    }
+    return rows;
+}
 
 static dt_status
-launch_reduce(cuda_device *d, CUfunction function, const k_reduce_args *args, dt_error *err)
+launch_rows(cuda_device *d, CUfunction function, const k_reduce_args *args, dt_error *err)
 {
-    int64_t results = args->outer.numel * (args->stage == K_STAGE_PARTIAL ? args->splits : 1);
-    return args->by_thread ? cuda_launch(d, function, results, args, err)
-                           : cuda_launch_blocks(d, function, results, CUDA_THREADS, args, err);
+    int64_t slots = CUDA_THREADS >> args->rows.lanes, splits = args->stage == K_STAGE_PARTIAL ? args->splits : 1;
+    return cuda_launch_blocks(d, function, ((args->outer.numel - 1) / slots + 1) * splits, args, err);
 }
 
 static dt_status
@@ -25,10 +70,11 @@ launch_split(cuda_device *d, CUfunction function, k_reduce_args *args, dt_error 
     args->scratch.address = scratch;
     args->scratch.nbytes = nbytes;
     args->stage = K_STAGE_PARTIAL;
-    dt_status rc = launch_reduce(d, function, args, err);
+    dt_status rc = launch_rows(d, function, args, err);
     if (rc == DT_OK) {
         args->stage = K_STAGE_COMBINE;
-        rc = launch_reduce(d, function, args, err);
+        args->rows = (k_rows){.lanes = log2_of(args->splits, 8)};
+        rc = launch_rows(d, function, args, err);
     }
     cuda_release(d, scratch, nbytes);
     return rc;
@@ -39,18 +85,28 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
             dt_error *err)
 {
     CUfunction function;
-    k_reduce_args args = {0};
+    dt_walk outer, inner;
+    k_reduce_args args = {.wide = wide};
+    int width = K_VECTOR_BYTES / (int)dt_itemsize((dt_dtype)x->dtype);
     DT_TRY(cuda_function(d, CUDA_FAMILY_REDUCE, (int)op, (dt_dtype)x->dtype, &function, err));
-    cuda_walk_logical(&args.outer, 0, x->ndim - nreduce, 1, &x);
-    cuda_walk_logical(&args.inner, x->ndim - nreduce, x->ndim, 1, &x);
+    cuda_walk_logical(&outer, 0, x->ndim - nreduce, 1, &x);
+    cuda_walk_logical(&inner, x->ndim - nreduce, x->ndim, 1, &x);
+    cuda_index(&args.outer, &outer);
+    cuda_index(&args.inner, &inner);
     args.x = cuda_operand(x);
     args.out = cuda_operand(out);
-    args.wide = wide;
-    int64_t splits = args.inner.numel / SPLIT_CHUNK, room = d->multiprocessors * 8 / args.outer.numel;
-    args.splits = splits < room ? splits : room;
-    args.splits = args.splits < MAX_SPLITS ? args.splits : MAX_SPLITS;
-    args.by_thread = args.inner.numel <= SMALL;
-    return args.splits > 1 ? launch_split(d, function, &args, err) : launch_reduce(d, function, &args, err);
+    args.rows = lay_out(&outer, &inner, width, &args.x);
+    int64_t tiles = ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, step = (int64_t)width << args.rows.lanes;
+    int64_t wanted = (WANTED_BLOCKS - 1) / tiles + 1, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
+    int64_t splits = wanted < worth ? wanted : worth;
+    splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
+    if (splits <= 1) {
+        return launch_rows(d, function, &args, err);
+    }
+    int64_t share = (inner.numel - 1) / splits + 1;
+    args.chunk = ((share - 1) / step + 1) * step;
+    args.splits = (inner.numel - 1) / args.chunk + 1;
+    return launch_split(d, function, &args, err);
 }
 
 dt_status
@@ -74,6 +130,24 @@ cuda_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nre
     return rc;
 }
 
+/* As few lanes as can keep the row among them, as a tree costs time; 32 neighbouring rows where those are columns. */
+static k_rows
+lay_softmax(const dt_walk *outer, const dt_walk *row, int width, const k_softmax_args *args)
+{
+    k_rows rows = {.across = is_across(outer, row)};
+    int64_t packs = (args->n - 1) / width + 1;
+    rows.lanes = packs <= 2 ? 0 : packs <= 32 ? 3 : packs <= 128 ? 5 : 8;
+    if (rows.across) {
+        rows.lanes = 8 - log2_of(outer->numel, packs <= 2 ? 8 : 5);
+    }
+    rows.vector = args->n > 1 && args->x_stride == 1 && args->out_stride == 1 &&
+                  args->x.address % K_VECTOR_BYTES == 0 && args->out.address % K_VECTOR_BYTES == 0;
+    for (int d = 0; d < outer->ndim && rows.vector; d++) {
+        rows.vector = outer->strides[0][d] % width == 0 && outer->strides[1][d] % width == 0;
+    }
+    return rows;
+}
+
 dt_status
 cuda_softmax(const dt_array *x, bool log, dt_array *out, dt_error *err)
 {
@@ -84,16 +158,19 @@ cuda_softmax(const dt_array *x, bool log, dt_array *out, dt_error *err)
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
     const dt_array *arrays[] = {x, out};
-    int last = x->ndim - 1;
-    cuda_walk_logical(&args.outer, 0, last < 0 ? 0 : last, 2, arrays);
-    args.n = last < 0 ? 1 : x->shape[last];
-    args.x_stride = last < 0 ? 1 : x->strides[last];
-    args.out_stride = last < 0 ? 1 : out->strides[last];
+    int last = x->ndim - 1, width = K_VECTOR_BYTES / (int)dt_itemsize((dt_dtype)x->dtype);
+    dt_walk outer, row;
+    cuda_walk_logical(&outer, 0, last, 2, arrays);
+    cuda_walk_logical(&row, last, x->ndim, 2, arrays);
+    cuda_index(&args.outer, &outer);
+    args.n = x->shape[last];
+    args.x_stride = x->strides[last];
+    args.out_stride = out->strides[last];
     args.x = cuda_operand(x);
     args.out = cuda_operand(out);
-    int threads = 32;
-    while (threads < args.n && threads < CUDA_THREADS) {
-        threads *= 2;
-    }
-    return cuda_launch_blocks(d, function, args.outer.numel, threads, &args, err);
+    args.rows = lay_softmax(&outer, &row, width, &args);
+    int64_t packs = (args.n - 1) / ((int64_t)width << args.rows.lanes) + 1;
+    int64_t compute = x->dtype == DT_FLOAT64 ? 8 : 4;
+    args.kept = packs * width * compute <= K_SOFTMAX_KEEP;
+    return cuda_launch_blocks(d, function, ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, &args, err);
 }

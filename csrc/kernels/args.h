@@ -4,6 +4,11 @@
 
 #include "../core/walk.h"
 
+#define K_VECTOR_BYTES 16
+/* Vectors that a thread has in flight: few where an element costs much, or where a vector holds many elements. */
+#define K_DEPTH(costly, itemsize, ninputs)                                                                             \
+    ((costly) ? 1 : (itemsize) >= 4 && (ninputs) == 1 ? 4 : (itemsize) >= 2 || (ninputs) == 1 ? 2 : 1)
+
 /* An input or a result: its device address and how many bytes from there it may touch; or, with address 0, the
  * immediate whose bytes stand in bits. */
 typedef struct {
@@ -12,64 +17,149 @@ typedef struct {
     uint64_t bits;
 } k_operand;
 
-/* Elementwise ops, casts and fills: array 0 of the walk is the result. */
+/* Division of a number below 2**31: (n + high word of n * multiplier) >> shift (Granlund and Montgomery 1994). */
 typedef struct {
-    dt_walk walk;
+    uint32_t multiplier, shift;
+} k_divisor;
+
+/* Where entry i of up to four arrays stands. */
+typedef struct {
+    int64_t numel;
+    int32_t ndim;
+    int32_t wide; /* entries or offsets need more than 31 bits */
+    k_divisor divisor[DT_MAX_NDIM];
+    int64_t shape[DT_MAX_NDIM];
+    int64_t strides[4][DT_MAX_NDIM]; /* elements */
+} k_index;
+
+/* Elementwise ops, casts and fills: array 0 of the index is the result. Where vectors are allowed, each array has along
+ * the last dimension stride 1 and is aligned, or is the same element (its bit of splat is set). */
+typedef struct {
+    k_index index; /* not wide when it has more than one dimension */
+    int64_t tiles; /* of K_DEPTH * DT_MAX_THREADS vectors at the front of the only dimension */
+    int32_t unit;  /* elements an access after those: 1, or a whole vector */
+    uint32_t splat;
     k_operand array[4];
     double f[2]; /* parameters p0 and p1 */
     int64_t i[2];
 } k_elementwise_args;
 
+/* out[r * out_stride + c] = x[r + c * x_stride], for each entry of outer (array 0 is out, array 1 is x). */
+typedef struct {
+    k_index outer;
+    k_operand x, out;
+    int64_t rows, columns, x_stride, out_stride;
+} k_transpose_args;
+
 enum { K_STAGE_WHOLE, K_STAGE_PARTIAL, K_STAGE_COMBINE };
 
-/* One result per entry of outer, over the entries of inner. A reduction that is cut into splits leaves an accumulator
- * and a position (8 bytes each) per result and split in scratch, which a second launch combines. */
+/* How a block of DT_MAX_THREADS is laid over rows: 2**lanes threads a row. Neighbours are lanes of a row, which reads a
+ * contiguous row in order, or with across the rows, which reads neighbouring columns. */
 typedef struct {
-    dt_walk outer, inner; /* array 0 is x, in logical order */
+    int32_t lanes;
+    int32_t across;
+    int32_t vector; /* rows are contiguous and aligned */
+} k_rows;
+
+/* One result per entry of outer, over the entries of inner. A reduction that is cut into splits of chunk entries leaves
+ * an accumulator and a position (8 bytes each) per result and split in scratch, which a second launch combines. */
+typedef struct {
+    k_index outer, inner; /* array 0 is x, in logical order */
     k_operand x, out, scratch;
+    k_rows rows;
     int32_t stage;
-    int32_t by_thread; /* a thread a result, not a block a result */
-    int32_t wide;      /* results are accumulators: int64 or float64 */
-    int64_t splits;
+    int32_t wide; /* results are accumulators: int64 or float64 */
+    int64_t splits, chunk;
 } k_reduce_args;
+
+#define K_SOFTMAX_KEEP 64 /* bytes that a thread keeps of its row */
 
 /* Array 0 of outer is x, array 1 the result. */
 typedef struct {
-    dt_walk outer;
+    k_index outer;
     int64_t n, x_stride, out_stride;
     k_operand x, out;
+    k_rows rows;
+    int32_t kept; /* each thread keeps its part of a row, so that x is read once */
 } k_softmax_args;
 
 typedef struct {
     k_operand x, out, indices; /* indices: address 0 when not wanted */
-    int64_t shape[4];          /* of out: N, C, P, Q */
+    int64_t numel, sizes[4];   /* of out in its order in memory: N, C, P, Q or N, P, Q, C */
+    k_divisor divisor[4];
     int64_t height, width;
     int64_t x_strides[4], out_strides[4], indices_strides[4];
     int64_t kernel[2], stride[2], padding[2], dilation[2];
-    int64_t divisor;
+    int64_t divide_by; /* 0: the size of the window */
+    int32_t wide, channels_last;
     int32_t count_include_pad;
     int32_t adaptive;
 } k_pool2d_args;
 
-/* Element i of out, in logical order. */
+enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GELU_TANH };
+
+#define K_STRIP 4                /* results below each other, of one thread: they share rows of the image */
+#define K_DEPTHWISE_SHARED 25600 /* bytes for the filters of a block */
+enum {
+    K_DEPTHWISE_ANY,
+    K_DEPTHWISE_3X3_STEPS,
+    K_DEPTHWISE_3X3,
+    K_DEPTHWISE_5X5
+}; /* the last two: stride, dilation 1 */
+
+/* x (N, C, H, W), weight (C, R, S), out (N, C, P, Q): shape has N, P, Q. 2**lanes threads of a block take neighbouring
+ * channels. Of the strips, N * rows * Q with rows of K_STRIP results, a block takes share. */
 typedef struct {
-    dt_walk walk;
+    k_operand x, weight, bias, out; /* bias: address 0 when there is none */
+    int64_t channels, shape[3], height, width, rows, strips, share;
+    int64_t x_strides[4], out_strides[4], weight_strides[3], bias_stride;
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+    k_divisor divisor[2]; /* of rows and Q */
+    int32_t form, lanes, wide, activation;
+    int32_t vector; /* neighbouring channels are aligned vectors */
+} k_depthwise_args;
+
+#define K_SKINNY_SUMS 128 /* bytes of the sums of a thread: 8 rows of float32 or 4 of float16 by a vector, or 8 by 4   \
+                           */
+#define K_SKINNY_AHEAD 4  /* rows of b in flight */
+#define K_SMALL_SHARED 16384
+
+/* out (m, n) = activation(alpha * a (m, k) @ b (k, n) + beta * out + bias), for each entry of batch (arrays out, a, b).
+ * b is contiguous and aligned along k, or with across along n; a_vector: a is along k too. */
+typedef struct {
+    k_index batch;
+    k_operand a, b, bias, out; /* bias: address 0 when there is none */
+    int64_t m, n, k;
+    int64_t a_strides[2], b_strides[2], bias_strides[2], out_strides[2];
+    double alpha, beta;
+    int32_t lanes, across, a_vector, activation;
+    int32_t together; /* products that a block of k_small_matmul takes at once */
+} k_skinny_args;
+
+/* Results that a thread of a random kernel computes and writes at once, where the result is flat and aligned. */
+#define K_RANDOM_WIDTH(itemsize) ((itemsize) == 8 ? 2 : 4)
+
+/* Element i of out, in logical order; unit of them at once. */
+typedef struct {
+    k_index index;
     k_operand out;
+    int64_t unit;
     double start, step;
     int64_t first, increment;
 } k_arange_args;
 
 /* Array 0 is the result, array 1 is x; every dimension is kept, the last two are the matrix. */
 typedef struct {
-    dt_walk walk;
+    k_index index;
     k_operand out, x;
     int64_t diagonal;
     int32_t upper;
 } k_tri_args;
 
 typedef struct {
-    dt_walk walk;
+    k_index index;
     k_operand out;
+    int64_t unit;
     uint64_t seed, offset;
     double a, b;
     int64_t low, high;

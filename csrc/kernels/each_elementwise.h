@@ -45,86 +45,83 @@
 #define K_RESULT_COMPARE uint8_t
 
 #if IS_FLOAT
-#define K_PARAM(k) ((C)a_.f[k])
+#define K_PARAM(k) ((C)a_->f[k])
 #else
-#define K_PARAM(k) ((C)a_.i[k])
+#define K_PARAM(k) ((C)a_->i[k])
 #endif
 
 /* p0 and p1 are not used by most ops */
 #define K_PARAMS()                                                                                                     \
     const C p0 = K_PARAM(0), p1 = K_PARAM(1);                                                                          \
     (void)p0;                                                                                                          \
-    (void)p1
+    (void)p1;                                                                                                          \
+    (void)a_
+
+#define K_WIDTH (K_VECTOR_BYTES / (int)sizeof(T))
+#define K_COSTLY_ARITH 0
+#define K_COSTLY_FLOAT 1
+#define K_COSTLY_ROUND 0
+#define K_COSTLY_BITS 0
+#define K_COSTLY_TEST 0
+#define K_COSTLY_FTEST 0
+#define K_COSTLY_COMPARE 0
+#define K_DEEP(costly, n) K_DEPTH(costly, sizeof(T), n)
+
+#define K_ONE_INPUT(X) X(1, T)
+#define K_TWO_INPUTS(X) X(1, T) X(2, T)
+#define K_THREE_INPUTS(X) X(1, T) X(2, T) X(3, T)
+#define K_WHERE_INPUTS(X) X(1, uint8_t) X(2, T) X(3, T)
 
 #define DT_UNARY(op, kind, integer, real, parameters, doc)                                                             \
-    K_HAS_##kind(K_KERNEL(K_NAMED(op), k_elementwise_args, a_) {                                                       \
-        K_OUT(K_RESULT_##kind, out_, a_.array[0]);                                                                     \
-        K_IN(T, in_, value_, a_.array[1]);                                                                             \
+    K_HAS_##kind(DT_DEVICE K_RESULT_##kind DT_CAT(k_one_##op, NAME)(const k_elementwise_args *a_, T x_) {              \
         K_PARAMS();                                                                                                    \
-        K_ROLLED DT_FOR(i_, a_.walk.numel)                                                                             \
-        {                                                                                                              \
-            int64_t at_[2];                                                                                            \
-            k_locate(&a_.walk, 2, i_, at_);                                                                            \
-            const C x = LOAD(in_ ? in_[at_[1]] : value_);                                                              \
-            out_[at_[0]] = K_STORE_##kind(E(integer, real));                                                           \
-        }                                                                                                              \
-    })
+        const C x = LOAD(x_);                                                                                          \
+        return K_STORE_##kind(E(integer, real));                                                                       \
+    } K_STREAM(K_NAMED(op), K_RESULT_##kind, K_WIDTH, K_DEEP(K_COSTLY_##kind, 1), K_ONE_INPUT,                         \
+               DT_CAT(k_one_##op, NAME)))
 
 #define DT_BINARY(op, kind, integer, real, doc)                                                                        \
-    K_HAS_##kind(K_KERNEL(K_NAMED(op), k_elementwise_args, a_) {                                                       \
-        K_OUT(K_RESULT_##kind, out_, a_.array[0]);                                                                     \
-        K_IN(T, left_, left_value_, a_.array[1]);                                                                      \
-        K_IN(T, right_, right_value_, a_.array[2]);                                                                    \
+    K_HAS_##kind(DT_DEVICE K_RESULT_##kind DT_CAT(k_one_##op, NAME)(const k_elementwise_args *a_, T left_, T right_) { \
         K_PARAMS();                                                                                                    \
-        K_ROLLED DT_FOR(i_, a_.walk.numel)                                                                             \
-        {                                                                                                              \
-            int64_t at_[3];                                                                                            \
-            k_locate(&a_.walk, 3, i_, at_);                                                                            \
-            const C a = LOAD(left_ ? left_[at_[1]] : left_value_);                                                     \
-            const C b = LOAD(right_ ? right_[at_[2]] : right_value_);                                                  \
-            out_[at_[0]] = K_STORE_##kind(E(integer, real));                                                           \
-        }                                                                                                              \
-    })
+        const C a = LOAD(left_), b = LOAD(right_);                                                                     \
+        return K_STORE_##kind(E(integer, real));                                                                       \
+    } K_STREAM(K_NAMED(op), K_RESULT_##kind, K_WIDTH, K_DEEP(K_COSTLY_##kind, 2), K_TWO_INPUTS,                        \
+               DT_CAT(k_one_##op, NAME)))
 
 #include "../core/elementwise.def"
 
-K_KERNEL(K_NAMED(where), k_elementwise_args, a)
+DT_DEVICE T
+DT_CAT(k_one_where, NAME)(const k_elementwise_args *a, uint8_t condition, T yes, T no)
 {
-    K_OUT(T, out, a.array[0]);
-    K_IN(uint8_t, condition, condition_value, a.array[1]);
-    K_IN(T, yes, yes_value, a.array[2]);
-    K_IN(T, no, no_value, a.array[3]);
-    K_ROLLED DT_FOR(i, a.walk.numel)
-    {
-        int64_t at[4];
-        k_locate(&a.walk, 4, i, at);
-        if (condition ? condition[at[1]] : condition_value) {
-            out[at[0]] = yes ? yes[at[2]] : yes_value;
-        } else {
-            out[at[0]] = no ? no[at[3]] : no_value;
-        }
-    }
+    (void)a;
+    return condition ? yes : no;
 }
+K_STREAM(K_NAMED(where), T, K_WIDTH, K_DEEP(0, 3), K_WHERE_INPUTS, DT_CAT(k_one_where, NAME))
 
 #if IS_FLOAT
-K_KERNEL(K_NAMED(lerp), k_elementwise_args, a)
+DT_DEVICE T
+DT_CAT(k_one_lerp, NAME)(const k_elementwise_args *a, T start, T end, T weight)
 {
-    K_OUT(T, out, a.array[0]);
-    K_IN(T, start, start_value, a.array[1]);
-    K_IN(T, end, end_value, a.array[2]);
-    K_IN(T, weight, weight_value, a.array[3]);
-    K_ROLLED DT_FOR(i, a.walk.numel)
-    {
-        int64_t at[4];
-        k_locate(&a.walk, 4, i, at);
-        const C x = LOAD(start ? start[at[1]] : start_value);
-        const C y = LOAD(end ? end[at[2]] : end_value);
-        const C w = LOAD(weight ? weight[at[3]] : weight_value);
-        out[at[0]] = STORE(w < (C)0.5 ? x + w * (y - x) : y - (y - x) * (1 - w));
-    }
+    (void)a;
+    const C x = LOAD(start), y = LOAD(end), w = LOAD(weight);
+    return STORE(w < (C)0.5 ? x + w * (y - x) : y - (y - x) * (1 - w));
 }
+K_STREAM(K_NAMED(lerp), T, K_WIDTH, K_DEEP(0, 3), K_THREE_INPUTS, DT_CAT(k_one_lerp, NAME))
 #endif
 
+#undef K_WIDTH
+#undef K_COSTLY_ARITH
+#undef K_COSTLY_FLOAT
+#undef K_COSTLY_ROUND
+#undef K_COSTLY_BITS
+#undef K_COSTLY_TEST
+#undef K_COSTLY_FTEST
+#undef K_COSTLY_COMPARE
+#undef K_DEEP
+#undef K_ONE_INPUT
+#undef K_TWO_INPUTS
+#undef K_THREE_INPUTS
+#undef K_WHERE_INPUTS
 #undef DT_UNARY
 #undef DT_BINARY
 #undef K_NAMED

@@ -1,32 +1,48 @@
 /* each_pool2d.h: the kernels of pool2d.cu for one dtype (see each_dtype.h). */
 #if IS_FLOAT
+/* I holds every offset of one image. */
+#define K_MAX_WINDOW(I)                                                                                                \
+    {                                                                                                                  \
+        const I first_h = (I)(place[2] * a.stride[0] - a.padding[0]);                                                  \
+        const I first_w = (I)(place[3] * a.stride[1] - a.padding[1]);                                                  \
+        const I height = (I)a.height, width = (I)a.width, kernel_w = (I)a.kernel[1];                                   \
+        const I stride_h = (I)a.x_strides[2], stride_w = (I)a.x_strides[3];                                            \
+        const I dilation_h = (I)a.dilation[0], dilation_w = (I)a.dilation[1];                                          \
+        DT_ROLLED for (I r = 0; r < (I)a.kernel[0]; r++)                                                               \
+        {                                                                                                              \
+            const I h = first_h + r * dilation_h;                                                                      \
+            if (h < 0 || h >= height) {                                                                                \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (I s = 0; s < kernel_w; s++) {                                                                         \
+                const I w = first_w + s * dilation_w;                                                                  \
+                if (w < 0 || w >= width) {                                                                             \
+                    continue;                                                                                          \
+                }                                                                                                      \
+                const C x = LOAD(in[base + h * stride_h + w * stride_w]);                                              \
+                if (best < 0 || x > top || (x != x && top == top)) {                                                   \
+                    top = x;                                                                                           \
+                    best = (int64_t)h * width + w;                                                                     \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
 K_KERNEL(DT_CAT(k_max_pool2d, NAME), k_pool2d_args, a)
 {
     const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);
     K_OUT(T, out, a.out);
     int64_t *indices = a.indices.address ? DT_GLOBAL(int64_t, a.indices.address, a.indices.nbytes) : 0;
-    K_ROLLED DT_FOR(i, a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3])
+    DT_ROLLED DT_FOR(i, a.numel)
     {
         int64_t place[4], best = -1;
         k_pool_place(&a, i, place);
         const int64_t base = place[0] * a.x_strides[0] + place[1] * a.x_strides[1];
         C top = 0;
-        for (int64_t r = 0; r < a.kernel[0]; r++) {
-            const int64_t h = place[2] * a.stride[0] - a.padding[0] + r * a.dilation[0];
-            if (h < 0 || h >= a.height) {
-                continue;
-            }
-            for (int64_t s = 0; s < a.kernel[1]; s++) {
-                const int64_t w = place[3] * a.stride[1] - a.padding[1] + s * a.dilation[1];
-                if (w < 0 || w >= a.width) {
-                    continue;
-                }
-                const C x = LOAD(in[base + h * a.x_strides[2] + w * a.x_strides[3]]);
-                if (best < 0 || x > top || (x != x && top == top)) {
-                    top = x;
-                    best = h * a.width + w;
-                }
-            }
+        if (a.wide) {
+            K_MAX_WINDOW(int64_t)
+        } else {
+            K_MAX_WINDOW(int32_t)
         }
         out[k_pool_offset(a.out_strides, place)] = STORE(best < 0 ? (C)dt_bits_f32(0xff800000u) : top);
         if (indices) {
@@ -34,12 +50,24 @@ K_KERNEL(DT_CAT(k_max_pool2d, NAME), k_pool2d_args, a)
         }
     }
 }
+#undef K_MAX_WINDOW
+
+#define K_SUM_WINDOW(I)                                                                                                \
+    {                                                                                                                  \
+        const I stride_h = (I)a.x_strides[2], stride_w = (I)a.x_strides[3];                                            \
+        DT_ROLLED for (I h = (I)top; h < (I)bottom; h++)                                                               \
+        {                                                                                                              \
+            for (I w = (I)left; w < (I)right; w++) {                                                                   \
+                sum += (double)LOAD(in[base + h * stride_h + w * stride_w]);                                           \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
 
 K_KERNEL(DT_CAT(k_avg_pool2d, NAME), k_pool2d_args, a)
 {
     const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);
     K_OUT(T, out, a.out);
-    K_ROLLED DT_FOR(i, a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3])
+    DT_ROLLED DT_FOR(i, a.numel)
     {
         int64_t place[4], top, bottom, left, right, rows, columns;
         k_pool_place(&a, i, place);
@@ -47,12 +75,12 @@ K_KERNEL(DT_CAT(k_avg_pool2d, NAME), k_pool2d_args, a)
         k_pool_window(&a, 1, place[3], &left, &right, &columns);
         const int64_t base = place[0] * a.x_strides[0] + place[1] * a.x_strides[1];
         double sum = 0;
-        for (int64_t h = top; h < bottom; h++) {
-            for (int64_t w = left; w < right; w++) {
-                sum += (double)LOAD(in[base + h * a.x_strides[2] + w * a.x_strides[3]]);
-            }
+        if (a.wide) {
+            K_SUM_WINDOW(int64_t)
+        } else {
+            K_SUM_WINDOW(int32_t)
         }
-        int64_t divisor = a.divisor;
+        int64_t divisor = a.divide_by;
         if (divisor == 0) {
             divisor = a.count_include_pad ? rows * columns : (bottom - top) * (right - left);
         }
@@ -60,4 +88,5 @@ K_KERNEL(DT_CAT(k_avg_pool2d, NAME), k_pool2d_args, a)
             top < bottom && left < right ? DT_CAT(dt_cast_float64, NAME)(sum / (double)divisor) : STORE(0);
     }
 }
+#undef K_SUM_WINDOW
 #endif

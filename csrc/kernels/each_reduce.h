@@ -19,147 +19,184 @@
 #define K_STORE_SUM(acc) (acc)
 #endif
 
+/* What a thread has of a row: a fold has the accumulator, a pick also the position of the element that it is. */
+typedef struct {
+    A acc;
+} K_NAMED(fold);
+typedef struct {
+    A acc;
+    int64_t at;
+} K_NAMED(pick);
+
+#define K_WIDTH (K_VECTOR_BYTES / (int)sizeof(T))
+#define K_AHEAD (sizeof(T) >= 4 ? 2 : 1) /* packs in flight */
+
+/* Elements of a row go to its lanes by packs of K_WIDTH, whether or not one access takes a pack, and the lanes meet in
+ * a tree of fixed shape: the order, and with it every bit, is the same for any grid, block and alignment. */
+#define K_REDUCTION(op, kind)                                                                                          \
+    DT_DEVICE void DT_CAT(k_row_##op, NAME)(const k_reduce_args *a, const T *x, int64_t begin, int64_t end,            \
+                                            K_NAMED(kind) * part)                                                      \
+    {                                                                                                                  \
+        typedef K_PACK(T, K_WIDTH) pack;                                                                               \
+        const int64_t step = (int64_t)K_WIDTH << a->rows.lanes, all = (K_AHEAD - 1) * step + K_WIDTH;                  \
+        const int plain = a->rows.vector || a->inner.ndim == 1;                                                        \
+        int64_t at;                                                                                                    \
+        DT_ROLLED for (; plain && begin + all <= end; begin += K_AHEAD * step)                                         \
+        {                                                                                                              \
+            pack got[K_AHEAD];                                                                                         \
+            DT_UNROLLED for (int u = 0; u < (int)K_AHEAD; u++)                                                         \
+            {                                                                                                          \
+                k_locate_narrow(&a->inner, 1, begin + u * step, &at);                                                  \
+                if (a->rows.vector) {                                                                                  \
+                    got[u] = *(const pack *)(const void *)(x + at);                                                    \
+                } else {                                                                                               \
+                    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                      \
+                    {                                                                                                  \
+                        got[u].v[j] = x[at + j * a->inner.strides[0][0]];                                              \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+            DT_UNROLLED for (int u = 0; u < (int)K_AHEAD; u++)                                                         \
+            {                                                                                                          \
+                DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                          \
+                {                                                                                                      \
+                    const K_NAMED(kind) one = DT_CAT(k_one_##kind, NAME)(K_LOAD(got[u].v[j]), begin + u * step + j);   \
+                    DT_CAT(k_join_##op, NAME)(part, &one);                                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        DT_ROLLED for (; begin < end; begin += step)                                                                   \
+        {                                                                                                              \
+            DT_ROLLED for (int64_t i = begin; i < begin + K_WIDTH && i < end; i++)                                     \
+            {                                                                                                          \
+                k_locate(&a->inner, 1, i, &at);                                                                        \
+                const K_NAMED(kind) one = DT_CAT(k_one_##kind, NAME)(K_LOAD(x[at]), i);                                \
+                DT_CAT(k_join_##op, NAME)(part, &one);                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    K_KERNEL(K_NAMED(op), k_reduce_args, a)                                                                            \
+    {                                                                                                                  \
+        DT_SHARED K_NAMED(kind) shared[DT_MAX_THREADS];                                                                \
+        uint64_t *scratch = a.scratch.address ? DT_GLOBAL(uint64_t, a.scratch.address, a.scratch.nbytes) : 0;          \
+        K_OUT(void, out, a.out);                                                                                       \
+        const T *x = DT_GLOBAL(const T, a.x.address, a.x.nbytes);                                                      \
+        const int lanes = 1 << a.rows.lanes, slots = DT_MAX_THREADS >> a.rows.lanes;                                   \
+        const int64_t splits = a.stage == K_STAGE_PARTIAL ? a.splits : 1;                                              \
+        DT_ROLLED DT_FOR_BLOCKS(b, (a.outer.numel + slots - 1) / slots * splits)                                       \
+        {                                                                                                              \
+            const int64_t tile = splits == 1 ? b : b / splits, split = b - tile * splits;                              \
+            const int64_t begin = split * a.chunk;                                                                     \
+            const int64_t end = split == splits - 1 ? a.inner.numel : begin + a.chunk;                                 \
+            DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)                                                                \
+            {                                                                                                          \
+                const int slot = a.rows.across ? v & (slots - 1) : v >> a.rows.lanes;                                  \
+                const int lane = a.rows.across ? v / slots : v & (lanes - 1);                                          \
+                const int64_t o = tile * slots + slot;                                                                 \
+                K_NAMED(kind) part = DT_CAT(k_none_##op, NAME)();                                                      \
+                if (o < a.outer.numel && a.stage == K_STAGE_COMBINE) {                                                 \
+                    for (int64_t i = lane; i < a.splits; i += lanes) {                                                 \
+                        K_NAMED(kind) other;                                                                           \
+                        memcpy(&other, &scratch[2 * (o * a.splits + i)], sizeof(other));                               \
+                        DT_CAT(k_join_##op, NAME)(&part, &other);                                                      \
+                    }                                                                                                  \
+                } else if (o < a.outer.numel) {                                                                        \
+                    int64_t base;                                                                                      \
+                    k_locate(&a.outer, 1, o, &base);                                                                   \
+                    DT_CAT(k_row_##op, NAME)(&a, x + base, begin + (int64_t)lane * K_WIDTH, end, &part);               \
+                }                                                                                                      \
+                shared[lane * slots + slot] = part;                                                                    \
+            }                                                                                                          \
+            DT_SYNC();                                                                                                 \
+            DT_ROLLED for (int half = DT_MAX_THREADS / 2; half >= slots; half /= 2)                                    \
+            {                                                                                                          \
+                DT_ROLLED DT_FOR_THREADS(v, half) DT_CAT(k_join_##op, NAME)(&shared[v], &shared[v + half]);            \
+                DT_SYNC();                                                                                             \
+            }                                                                                                          \
+            DT_ROLLED DT_FOR_THREADS(v, slots)                                                                         \
+            {                                                                                                          \
+                const int64_t o = tile * slots + v;                                                                    \
+                if (o < a.outer.numel && a.stage == K_STAGE_PARTIAL) {                                                 \
+                    memcpy(&scratch[2 * (o * a.splits + split)], &shared[v], sizeof(shared[v]));                       \
+                } else if (o < a.outer.numel) {                                                                        \
+                    DT_CAT(k_answer_##op, NAME)(&a, out, o, &shared[v]);                                               \
+                }                                                                                                      \
+            }                                                                                                          \
+            DT_SYNC();                                                                                                 \
+        }                                                                                                              \
+    }
+
+DT_DEVICE
+K_NAMED(fold) DT_CAT(k_one_fold, NAME)(A acc, int64_t at)
+{
+    const K_NAMED(fold) one = {acc};
+    (void)at;
+    return one;
+}
+
+DT_DEVICE
+K_NAMED(pick) DT_CAT(k_one_pick, NAME)(A acc, int64_t at)
+{
+    const K_NAMED(pick) one = {acc, at};
+    return one;
+}
+
 /* Ops that take every element in; the same step joins two accumulators. */
 #define K_FOLD(op, result, store)                                                                                      \
-    K_KERNEL(K_NAMED(op), k_reduce_args, a)                                                                            \
+    DT_DEVICE K_NAMED(fold) DT_CAT(k_none_##op, NAME)(void)                                                            \
     {                                                                                                                  \
-        uint64_t *scratch = a.scratch.address ? DT_GLOBAL(uint64_t, a.scratch.address, a.scratch.nbytes) : 0;          \
-        result *out = a.wide ? 0 : DT_GLOBAL(result, a.out.address, a.out.nbytes);                                     \
-        A *wide = a.wide ? DT_GLOBAL(A, a.out.address, a.out.nbytes) : 0;                                              \
-        K_IN(T, x, value, a.x);                                                                                        \
-        DT_SHARED A shared[DT_MAX_THREADS];                                                                            \
-        const int64_t n = a.stage == K_STAGE_COMBINE ? a.splits : a.inner.numel;                                       \
-        const int64_t splits = a.stage == K_STAGE_PARTIAL ? a.splits : 1;                                              \
-        const int64_t chunk = (n + splits - 1) / splits;                                                               \
-        const int64_t results = a.outer.numel * splits;                                                                \
-        const int64_t first = a.by_thread ? DT_BLOCK * DT_THREADS + DT_THREAD : DT_BLOCK;                              \
-        const int64_t stride = a.by_thread ? DT_BLOCKS * DT_THREADS : DT_BLOCKS;                                       \
-        for (int64_t r = first; r < results; r += stride) {                                                            \
-            const int64_t o = r / splits, begin = (r - o * splits) * chunk;                                            \
-            const int64_t end = begin + chunk < n ? begin + chunk : n;                                                 \
-            int64_t base, at;                                                                                          \
-            k_locate(&a.outer, 1, o, &base);                                                                           \
-            A acc = DT_CAT(k_identity_##op, A_NAME)();                                                                 \
-            for (int64_t i = begin + (a.by_thread ? 0 : DT_THREAD); i < end; i += a.by_thread ? 1 : DT_THREADS) {      \
-                A v;                                                                                                   \
-                if (a.stage == K_STAGE_COMBINE) {                                                                      \
-                    memcpy(&v, &scratch[2 * (o * a.splits + i)], sizeof(v));                                           \
-                } else {                                                                                               \
-                    k_locate(&a.inner, 1, i, &at);                                                                     \
-                    v = K_LOAD(x ? x[base + at] : value);                                                              \
-                }                                                                                                      \
-                acc = DT_CAT(k_step_##op, A_NAME)(acc, v);                                                             \
-            }                                                                                                          \
-            if (!a.by_thread) {                                                                                        \
-                shared[DT_THREAD] = acc;                                                                               \
-                for (int half = DT_THREADS / 2; half > 0; half /= 2) {                                                 \
-                    DT_SYNC();                                                                                         \
-                    if (DT_THREAD < half) {                                                                            \
-                        acc = DT_CAT(k_step_##op, A_NAME)(acc, shared[DT_THREAD + half]);                              \
-                        shared[DT_THREAD] = acc;                                                                       \
-                    }                                                                                                  \
-                }                                                                                                      \
-                DT_SYNC();                                                                                             \
-            }                                                                                                          \
-            if (a.by_thread || DT_THREAD == 0) {                                                                       \
-                if (a.stage == K_STAGE_PARTIAL) {                                                                      \
-                    memcpy(&scratch[2 * r], &acc, sizeof(acc));                                                        \
-                } else {                                                                                               \
-                    acc = DT_CAT(k_finish_##op, A_NAME)(acc, (A)a.inner.numel);                                        \
-                    if (a.wide) {                                                                                      \
-                        wide[o] = acc;                                                                                 \
-                    } else {                                                                                           \
-                        out[o] = store(acc);                                                                           \
-                    }                                                                                                  \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-
-/* Whether (x, at) comes before (acc, best): NaN first, then by the op, then by position. best < 0: nothing yet. */
-#define K_BEATS(op)                                                                                                    \
-    DT_DEVICE int DT_CAT(k_beats_##op, NAME)(A acc, int64_t best, A x, int64_t at)                                     \
+        return DT_CAT(k_one_fold, NAME)(DT_CAT(k_identity_##op, A_NAME)(), 0);                                         \
+    }                                                                                                                  \
+    DT_DEVICE void DT_CAT(k_join_##op, NAME)(K_NAMED(fold) * a, const K_NAMED(fold) * b)                               \
     {                                                                                                                  \
-        if (best < 0 || at < 0) {                                                                                      \
-            return at >= 0;                                                                                            \
+        a->acc = DT_CAT(k_step_##op, A_NAME)(a->acc, b->acc);                                                          \
+    }                                                                                                                  \
+    DT_DEVICE void DT_CAT(k_answer_##op, NAME)(const k_reduce_args *a, void *out, int64_t o,                           \
+                                               const K_NAMED(fold) * part)                                             \
+    {                                                                                                                  \
+        const A total = DT_CAT(k_finish_##op, A_NAME)(part->acc, (A)a->inner.numel);                                   \
+        if (a->wide) {                                                                                                 \
+            ((A *)out)[o] = total;                                                                                     \
+        } else {                                                                                                       \
+            ((result *)out)[o] = store(total);                                                                         \
         }                                                                                                              \
-        if (acc != acc || x != x) {                                                                                    \
-            return x != x && (acc == acc || at < best);                                                                \
-        }                                                                                                              \
-        if (DT_CAT(k_step_##op, A_NAME)(acc, x) != 0) {                                                                \
-            return 1;                                                                                                  \
-        }                                                                                                              \
-        return DT_CAT(k_step_##op, A_NAME)(x, acc) == 0 && at < best;                                                  \
-    }
+    }                                                                                                                  \
+    K_REDUCTION(op, fold)
 
+/* Ops that pick an element: NaN first, then by the op, then by position. at < 0: nothing yet. */
 #define K_PICK(op, result, answer)                                                                                     \
-    K_BEATS(op)                                                                                                        \
-    K_KERNEL(K_NAMED(op), k_reduce_args, a)                                                                            \
+    DT_DEVICE K_NAMED(pick) DT_CAT(k_none_##op, NAME)(void)                                                            \
     {                                                                                                                  \
-        uint64_t *scratch = a.scratch.address ? DT_GLOBAL(uint64_t, a.scratch.address, a.scratch.nbytes) : 0;          \
-        K_OUT(result, out, a.out);                                                                                     \
-        K_IN(T, x, value, a.x);                                                                                        \
-        DT_SHARED A shared[DT_MAX_THREADS];                                                                            \
-        DT_SHARED int64_t places[DT_MAX_THREADS];                                                                      \
-        const int64_t n = a.stage == K_STAGE_COMBINE ? a.splits : a.inner.numel;                                       \
-        const int64_t splits = a.stage == K_STAGE_PARTIAL ? a.splits : 1;                                              \
-        const int64_t chunk = (n + splits - 1) / splits;                                                               \
-        const int64_t results = a.outer.numel * splits;                                                                \
-        const int64_t first = a.by_thread ? DT_BLOCK * DT_THREADS + DT_THREAD : DT_BLOCK;                              \
-        const int64_t stride = a.by_thread ? DT_BLOCKS * DT_THREADS : DT_BLOCKS;                                       \
-        for (int64_t r = first; r < results; r += stride) {                                                            \
-            const int64_t o = r / splits, begin = (r - o * splits) * chunk;                                            \
-            const int64_t end = begin + chunk < n ? begin + chunk : n;                                                 \
-            int64_t base, at, best = -1;                                                                               \
-            k_locate(&a.outer, 1, o, &base);                                                                           \
-            A acc = 0;                                                                                                 \
-            for (int64_t i = begin + (a.by_thread ? 0 : DT_THREAD); i < end; i += a.by_thread ? 1 : DT_THREADS) {      \
-                A v;                                                                                                   \
-                int64_t place = i;                                                                                     \
-                if (a.stage == K_STAGE_COMBINE) {                                                                      \
-                    memcpy(&v, &scratch[2 * (o * a.splits + i)], sizeof(v));                                           \
-                    memcpy(&place, &scratch[2 * (o * a.splits + i) + 1], sizeof(place));                               \
-                } else {                                                                                               \
-                    k_locate(&a.inner, 1, i, &at);                                                                     \
-                    v = K_LOAD(x ? x[base + at] : value);                                                              \
-                }                                                                                                      \
-                if (DT_CAT(k_beats_##op, NAME)(acc, best, v, place)) {                                                 \
-                    acc = v;                                                                                           \
-                    best = place;                                                                                      \
-                }                                                                                                      \
-            }                                                                                                          \
-            if (!a.by_thread) {                                                                                        \
-                shared[DT_THREAD] = acc;                                                                               \
-                places[DT_THREAD] = best;                                                                              \
-                for (int half = DT_THREADS / 2; half > 0; half /= 2) {                                                 \
-                    DT_SYNC();                                                                                         \
-                    if (DT_THREAD < half) {                                                                            \
-                        A v = shared[DT_THREAD + half];                                                                \
-                        int64_t place = places[DT_THREAD + half];                                                      \
-                        if (DT_CAT(k_beats_##op, NAME)(acc, best, v, place)) {                                         \
-                            shared[DT_THREAD] = acc = v;                                                               \
-                            places[DT_THREAD] = best = place;                                                          \
-                        }                                                                                              \
-                    }                                                                                                  \
-                }                                                                                                      \
-                DT_SYNC();                                                                                             \
-            }                                                                                                          \
-            if (a.by_thread || DT_THREAD == 0) {                                                                       \
-                if (a.stage == K_STAGE_PARTIAL) {                                                                      \
-                    memcpy(&scratch[2 * r], &acc, sizeof(acc));                                                        \
-                    memcpy(&scratch[2 * r + 1], &best, sizeof(best));                                                  \
-                } else {                                                                                               \
-                    out[o] = answer;                                                                                   \
-                }                                                                                                      \
-            }                                                                                                          \
+        return DT_CAT(k_one_pick, NAME)(0, -1);                                                                        \
+    }                                                                                                                  \
+    DT_DEVICE void DT_CAT(k_join_##op, NAME)(K_NAMED(pick) * a, const K_NAMED(pick) * b)                               \
+    {                                                                                                                  \
+        int better;                                                                                                    \
+        if (a->at < 0 || b->at < 0) {                                                                                  \
+            better = b->at >= 0;                                                                                       \
+        } else if (a->acc != a->acc || b->acc != b->acc) {                                                             \
+            better = b->acc != b->acc && (a->acc == a->acc || b->at < a->at);                                          \
+        } else {                                                                                                       \
+            better = DT_CAT(k_step_##op, A_NAME)(a->acc, b->acc) != 0 ||                                               \
+                     (DT_CAT(k_step_##op, A_NAME)(b->acc, a->acc) == 0 && b->at < a->at);                              \
         }                                                                                                              \
-    }
+        if (better) {                                                                                                  \
+            *a = *b;                                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    DT_DEVICE void DT_CAT(k_answer_##op, NAME)(const k_reduce_args *a, void *out, int64_t o,                           \
+                                               const K_NAMED(pick) * part)                                             \
+    {                                                                                                                  \
+        (void)a;                                                                                                       \
+        ((result *)out)[o] = answer;                                                                                   \
+    }                                                                                                                  \
+    K_REDUCTION(op, pick)
 
 #define K_KIND_SUM(op) K_FOLD(op, K_SUM_RESULT, K_STORE_SUM)
 #define K_KIND_FLOAT(op) K_HAS_FLOAT(K_FOLD(op, T, K_STORE))
 #define K_KIND_TEST(op) K_FOLD(op, uint8_t, (uint8_t))
-#define K_KIND_SAME(op) K_PICK(op, T, K_STORE(acc))
-#define K_KIND_ARG(op) K_PICK(op, int64_t, best)
+#define K_KIND_SAME(op) K_PICK(op, T, K_STORE(part->acc))
+#define K_KIND_ARG(op) K_PICK(op, int64_t, part->at)
 #define DT_REDUCE(op, kind, identity, step, finish, doc) K_KIND_##kind(op)
 #include "../core/reductions.def"
 #undef DT_REDUCE
@@ -169,8 +206,10 @@
 #undef K_KIND_SAME
 #undef K_KIND_ARG
 #undef K_PICK
-#undef K_BEATS
 #undef K_FOLD
+#undef K_REDUCTION
+#undef K_AHEAD
+#undef K_WIDTH
 #undef K_STORE_SUM
 #undef K_STORE
 #undef K_LOAD

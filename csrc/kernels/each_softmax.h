@@ -1,50 +1,170 @@
 /* each_softmax.h: the kernels of softmax.cu for one dtype (see each_dtype.h). */
 #if IS_FLOAT
+#define K_WIDTH (K_VECTOR_BYTES / (int)sizeof(T))
+#define K_KEPT (K_SOFTMAX_KEEP / (int)sizeof(C))
+
+/* Pack p of a row, as far as the row goes. */
+DT_DEVICE void
+DT_CAT(k_softmax_read, NAME)(const k_softmax_args *a, const T *x, int64_t i, C *got)
+{
+    typedef K_PACK(T, K_WIDTH) pack;
+    if (a->rows.vector && i + K_WIDTH <= a->n) {
+        const pack p = *(const pack *)(const void *)(x + i);
+        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+        {
+            got[j] = LOAD(p.v[j]);
+        }
+        return;
+    }
+    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+    {
+        got[j] = i + j < a->n ? LOAD(x[(i + j) * a->x_stride]) : -(C)dt_bits_f32(0x7f800000u);
+    }
+}
+
+DT_DEVICE void
+DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const C *values)
+{
+    typedef K_PACK(T, K_WIDTH) pack;
+    if (a->rows.vector && i + K_WIDTH <= a->n) {
+        pack p;
+        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+        {
+            p.v[j] = STORE(values[j]);
+        }
+        *(pack *)(void *)(out + i) = p;
+        return;
+    }
+    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+    {
+        if (i + j < a->n) {
+            out[(i + j) * a->out_stride] = STORE(values[j]);
+        }
+    }
+}
+
+/* One pass over a kept row: each thread puts its part into kept[], where no other thread reads. Over a longer row it
+ * corrects the sum whenever its largest element changes, and reads the row once more to answer. */
 #define K_SOFTMAX(op, value)                                                                                           \
     K_KERNEL(DT_CAT(k_##op, NAME), k_softmax_args, a)                                                                  \
     {                                                                                                                  \
-        const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);                                                     \
-        K_OUT(T, out, a.out);                                                                                          \
+        DT_SHARED C kept[K_KEPT * DT_MAX_THREADS];                                                                     \
+        DT_SHARED C own[DT_MAX_THREADS];                                                                               \
         DT_SHARED C largest[DT_MAX_THREADS];                                                                           \
         DT_SHARED double sums[DT_MAX_THREADS];                                                                         \
-        DT_FOR_BLOCKS(r, a.outer.numel) {                                                                              \
-            int64_t at[2];                                                                                             \
-            k_locate(&a.outer, 2, r, at);                                                                              \
-            C top = LOAD(in[at[0]]);                                                                                   \
-            DT_FOR_THREADS(i, a.n) {                                                                                   \
-                const C x = LOAD(in[at[0] + i * a.x_stride]);                                                          \
-                top = x > top ? x : top;                                                                               \
+        const C lowest = -(C)dt_bits_f32(0x7f800000u);                                                                 \
+        const T *x = DT_GLOBAL(const T, a.x.address, a.x.nbytes);                                                      \
+        K_OUT(T, out, a.out);                                                                                          \
+        const int lanes = 1 << a.rows.lanes, slots = DT_MAX_THREADS >> a.rows.lanes;                                   \
+        const int64_t step = (int64_t)K_WIDTH * lanes;                                                                 \
+        DT_ROLLED DT_FOR_BLOCKS(tile, (a.outer.numel + slots - 1) / slots)                                             \
+        {                                                                                                              \
+            DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)                                                                \
+            {                                                                                                          \
+                const int slot = a.rows.across ? v & (slots - 1) : v >> a.rows.lanes;                                  \
+                const int lane = a.rows.across ? v / slots : v & (lanes - 1), place = lane * slots + slot;             \
+                C top = lowest;                                                                                        \
+                double sum = 0;                                                                                        \
+                if (tile * slots + slot < a.outer.numel) {                                                             \
+                    int64_t at[2];                                                                                     \
+                    int keep = v;                                                                                      \
+                    k_locate(&a.outer, 1, tile *slots + slot, at);                                                     \
+                    DT_ROLLED for (int64_t i = (int64_t)lane * K_WIDTH; i < a.n; i += step)                            \
+                    {                                                                                                  \
+                        C got[K_WIDTH], most = lowest;                                                                 \
+                        DT_CAT(k_softmax_read, NAME)(&a, x + at[0], i, got);                                           \
+                        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                  \
+                        {                                                                                              \
+                            most = got[j] > most ? got[j] : most;                                                      \
+                        }                                                                                              \
+                        if (a.kept) {                                                                                  \
+                            DT_UNROLLED for (int j = 0; j < K_WIDTH; j++, keep += DT_MAX_THREADS)                      \
+                            {                                                                                          \
+                                kept[keep] = got[j];                                                                   \
+                            }                                                                                          \
+                            top = most > top ? most : top;                                                             \
+                            continue;                                                                                  \
+                        }                                                                                              \
+                        if (most > top) {                                                                              \
+                            sum *= (double)M(exp)(top - most);                                                         \
+                            top = most;                                                                                \
+                        }                                                                                              \
+                        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                  \
+                        {                                                                                              \
+                            sum += i + j < a.n ? (double)M(exp)(top == lowest ? got[j] : got[j] - top) : 0;            \
+                        }                                                                                              \
+                    }                                                                                                  \
+                }                                                                                                      \
+                own[place] = largest[place] = top;                                                                     \
+                sums[place] = sum;                                                                                     \
             }                                                                                                          \
-            largest[DT_THREAD] = top;                                                                                  \
-            for (int half = DT_THREADS / 2; half > 0; half /= 2) {                                                     \
+            DT_SYNC();                                                                                                 \
+            DT_ROLLED for (int half = DT_MAX_THREADS / 2; half >= slots; half /= 2)                                    \
+            {                                                                                                          \
+                DT_FOR_THREADS(v, half) {                                                                              \
+                    largest[v] = largest[v + half] > largest[v] ? largest[v + half] : largest[v];                      \
+                }                                                                                                      \
                 DT_SYNC();                                                                                             \
-                if (DT_THREAD < half && largest[DT_THREAD + half] > largest[DT_THREAD]) {                              \
-                    largest[DT_THREAD] = largest[DT_THREAD + half];                                                    \
+            }                                                                                                          \
+            DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)                                                                \
+            {                                                                                                          \
+                const int slot = a.rows.across ? v & (slots - 1) : v >> a.rows.lanes;                                  \
+                const int lane = a.rows.across ? v / slots : v & (lanes - 1), place = lane * slots + slot;             \
+                const C top = largest[slot];                                                                           \
+                if (a.kept) {                                                                                          \
+                    double sum = 0;                                                                                    \
+                    int keep = v;                                                                                      \
+                    DT_ROLLED for (int64_t i = (int64_t)lane * K_WIDTH; i < a.n; i += step)                            \
+                    {                                                                                                  \
+                        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++, keep += DT_MAX_THREADS)                          \
+                        {                                                                                              \
+                            sum += i + j < a.n ? (double)M(exp)(kept[keep] - top) : 0;                                 \
+                        }                                                                                              \
+                    }                                                                                                  \
+                    sums[place] = sum;                                                                                 \
+                } else if (own[place] != top) {                                                                        \
+                    sums[place] *= (double)M(exp)(own[place] - top);                                                   \
                 }                                                                                                      \
             }                                                                                                          \
             DT_SYNC();                                                                                                 \
-            top = largest[0];                                                                                          \
-            double sum = 0;                                                                                            \
-            DT_FOR_THREADS(i, a.n) {                                                                                   \
-                sum += (double)M(exp)(LOAD(in[at[0] + i * a.x_stride]) - top);                                         \
-            }                                                                                                          \
-            sums[DT_THREAD] = sum;                                                                                     \
-            for (int half = DT_THREADS / 2; half > 0; half /= 2) {                                                     \
-                DT_SYNC();                                                                                             \
-                if (DT_THREAD < half) {                                                                                \
-                    sums[DT_THREAD] += sums[DT_THREAD + half];                                                         \
+            DT_ROLLED for (int half = DT_MAX_THREADS / 2; half >= slots; half /= 2)                                    \
+            {                                                                                                          \
+                DT_FOR_THREADS(v, half) {                                                                              \
+                    sums[v] += sums[v + half];                                                                         \
                 }                                                                                                      \
+                DT_SYNC();                                                                                             \
             }                                                                                                          \
-            DT_SYNC();                                                                                                 \
-            const C total = (C)sums[0];                                                                                \
-            DT_FOR_THREADS(i, a.n) {                                                                                   \
-                const C x = LOAD(in[at[0] + i * a.x_stride]) - top;                                                    \
-                out[at[1] + i * a.out_stride] = STORE(value);                                                          \
+            DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)                                                                \
+            {                                                                                                          \
+                const int slot = a.rows.across ? v & (slots - 1) : v >> a.rows.lanes;                                  \
+                const int lane = a.rows.across ? v / slots : v & (lanes - 1);                                          \
+                if (tile * slots + slot < a.outer.numel) {                                                             \
+                    const C top = largest[slot], total = (C)sums[slot], logs = M(log)(total);                          \
+                    (void)logs;                                                                                        \
+                    int64_t at[2];                                                                                     \
+                    int keep = v;                                                                                      \
+                    k_locate(&a.outer, 2, tile *slots + slot, at);                                                     \
+                    DT_ROLLED for (int64_t i = (int64_t)lane * K_WIDTH; i < a.n; i += step)                            \
+                    {                                                                                                  \
+                        C got[K_WIDTH];                                                                                \
+                        if (!a.kept) {                                                                                 \
+                            DT_CAT(k_softmax_read, NAME)(&a, x + at[0], i, got);                                       \
+                        }                                                                                              \
+                        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++, keep += DT_MAX_THREADS)                          \
+                        {                                                                                              \
+                            const C d = (a.kept ? kept[keep] : got[j]) - top;                                          \
+                            got[j] = value;                                                                            \
+                        }                                                                                              \
+                        DT_CAT(k_softmax_write, NAME)(&a, out + at[1], i, got);                                        \
+                    }                                                                                                  \
+                }                                                                                                      \
             }                                                                                                          \
             DT_SYNC();                                                                                                 \
         }                                                                                                              \
     }
-K_SOFTMAX(softmax, M(exp)(x) / total)
-K_SOFTMAX(log_softmax, x - M(log)(total))
+K_SOFTMAX(softmax, M(exp)(d) / total)
+K_SOFTMAX(log_softmax, d - logs)
 #undef K_SOFTMAX
+#undef K_KEPT
+#undef K_WIDTH
 #endif

@@ -1,5 +1,5 @@
 /* elementwise.cu: every op of elementwise.def, where and lerp, for every dtype. */
-#include "index.h"
+#include "stream.h"
 
 /* x < 0 for unsigned dtypes */
 #ifdef __CUDACC__

@@ -7,56 +7,64 @@
 
 #undef bool /* as a macro it would spoil the pasting of NAME */
 
-/* Before a loop whose body is large: unrolled, the kernels would be several times as big and as slow to compile. */
-#ifdef __CUDACC__
-#define K_ROLLED _Pragma("unroll 1")
-#else
-#define K_ROLLED
-#endif
-
 #define K_KERNEL(name, args_type, a) DT_KERNEL(name, args_type, a)
 
-DT_DEVICE_RARE void
-k_locate_large(const dt_walk *walk, int n, int64_t i, int64_t *at)
+DT_DEVICE uint32_t
+k_divide(uint32_t n, k_divisor by)
 {
-    K_ROLLED
-    for (int d = walk->ndim - 1; d >= 0; d--) {
-        int64_t next = i / walk->shape[d], j = i - next * walk->shape[d];
+    return ((uint32_t)((uint64_t)n * by.multiplier >> 32) + n) >> by.shift;
+}
+
+/* Offsets, in elements, of entry i in the first n arrays; n is a constant, and more than one dimension is not wide. */
+DT_DEVICE void
+k_locate_narrow(const k_index *index, int n, int64_t i, int64_t *at)
+{
+    if (index->ndim <= 1) {
         for (int k = 0; k < n; k++) {
-            at[k] += j * walk->strides[k][d];
+            at[k] = index->ndim == 0 ? 0 : i * index->strides[k][0];
         }
-        i = next;
+        return;
+    }
+    uint32_t rest = (uint32_t)i, sums[4] = {0, 0, 0, 0};
+    DT_ROLLED
+    for (int d = index->ndim - 1; d > 0; d--) {
+        uint32_t next = k_divide(rest, index->divisor[d]), j = rest - next * (uint32_t)index->shape[d];
+        for (int k = 0; k < n; k++) {
+            sums[k] += j * (uint32_t)index->strides[k][d];
+        }
+        rest = next;
+    }
+    for (int k = 0; k < n; k++) {
+        at[k] = (int32_t)(sums[k] + rest * (uint32_t)index->strides[k][0]);
     }
 }
 
-/* Offsets, in elements, of entry i of the walk in its first n arrays; n is a constant. */
+/* The same for any index. */
 DT_DEVICE void
-k_locate(const dt_walk *walk, int n, int64_t i, int64_t *at)
+k_locate(const k_index *index, int n, int64_t i, int64_t *at)
 {
-    if (walk->ndim <= 1) {
-        for (int k = 0; k < n; k++) {
-            at[k] = walk->ndim == 0 ? 0 : i * walk->strides[k][0];
-        }
+    if (!index->wide || index->ndim <= 1) {
+        k_locate_narrow(index, n, i, at);
         return;
     }
     for (int k = 0; k < n; k++) {
         at[k] = 0;
     }
-    if (walk->numel > 0x7fffffff) { /* division of 32 bits is several times faster */
-        k_locate_large(walk, n, i, at);
-        return;
-    }
-    uint32_t rest = (uint32_t)i;
-    K_ROLLED
-    for (int d = walk->ndim - 1; d >= 0; d--) {
-        uint32_t size = (uint32_t)walk->shape[d], next = rest / size;
-        int64_t j = (int64_t)(rest - next * size);
+    DT_ROLLED
+    for (int d = index->ndim - 1; d >= 0; d--) {
+        int64_t next = d > 0 ? i / index->shape[d] : 0, j = i - next * index->shape[d];
         for (int k = 0; k < n; k++) {
-            at[k] += j * walk->strides[k][d];
+            at[k] += j * index->strides[k][d];
         }
-        rest = next;
+        i = next;
     }
 }
+
+/* n elements that are read or written by one access. */
+#define K_PACK(type, n)                                                                                                \
+    struct {                                                                                                           \
+        DT_ALIGNAS(sizeof(type) * (n)) type v[n];                                                                      \
+    }
 
 /* An operand as a pointer (NULL for an immediate) and its value otherwise. */
 #define K_IN(type, pointer, value, operand)                                                                            \

@@ -5,7 +5,8 @@
  * A kernel takes one struct by value. On a GPU its threads share the work; on the host the simulated GPU runs it as a
  * single thread of a single block, so a kernel must be right for any grid and block: it strides over its work by
  * DT_FOR (threads of the whole grid) or DT_FOR_BLOCKS and DT_FOR_THREADS (blocks, then threads of a block), and between
- * threads of a block it shares only through DT_SHARED and DT_SYNC.
+ * threads of a block it shares only through DT_SHARED and DT_SYNC. tests/c/test_kernels.c (DT_EMULATED) runs the same
+ * source with all threads of a block in turn, so that a missing DT_SYNC shows.
  *
  * Pointers in the struct are device addresses: read them with DT_GLOBAL. On the host that checks the address against
  * the simulated device and gives the memory behind it; a kernel that forgets dies at once. */
@@ -36,6 +37,9 @@
 #define DT_BLOCKS ((int64_t)gridDim.x)
 #define DT_DEVICE static __device__ __forceinline__
 #define DT_DEVICE_RARE static __device__ __noinline__ /* keeps kernels small */
+#define DT_ALIGNAS(n) alignas(n)
+#define DT_ROLLED _Pragma("unroll 1")
+#define DT_UNROLLED _Pragma("unroll")
 #else
 /* The simulated GPU finds kernels by name in the section dt_kernels. */
 typedef struct {
@@ -59,19 +63,36 @@ typedef struct {
 /* The memory behind a simulated device's address; a wrong address ends the launch as an illegal access. */
 void *sim_global(uint64_t address, uint64_t nbytes);
 #define DT_GLOBAL(type, address, nbytes) ((type *)sim_global((uint64_t)(address), (uint64_t)(nbytes)))
+#ifdef DT_EMULATED
+int emulated_thread(void);
+int emulated_threads(void);
+int64_t emulated_block(void);
+int64_t emulated_blocks(void);
+void emulated_sync(void);
+#define DT_SHARED static /* blocks run one after another */
+#define DT_SYNC() emulated_sync()
+#define DT_THREAD emulated_thread()
+#define DT_THREADS emulated_threads()
+#define DT_BLOCK emulated_block()
+#define DT_BLOCKS emulated_blocks()
+#else
 #define DT_SHARED
 #define DT_SYNC() ((void)0)
 #define DT_THREAD 0
 #define DT_THREADS 1
 #define DT_BLOCK ((int64_t)0)
 #define DT_BLOCKS ((int64_t)1)
+#endif
 #define DT_DEVICE static inline
 #define DT_DEVICE_RARE static inline
+#define DT_ALIGNAS(n) _Alignas(n)
+#define DT_ROLLED
+#define DT_UNROLLED
 #endif
 
 #define DT_MAX_THREADS 256
 #define DT_FOR(i, n) for (int64_t i = DT_BLOCK * DT_THREADS + DT_THREAD; i < (n); i += DT_BLOCKS * DT_THREADS)
 #define DT_FOR_BLOCKS(i, n) for (int64_t i = DT_BLOCK; i < (n); i += DT_BLOCKS)
-#define DT_FOR_THREADS(i, n) for (int64_t i = DT_THREAD; i < (n); i += DT_THREADS)
+#define DT_FOR_THREADS(i, n) for (int i = DT_THREAD; i < (n); i += DT_THREADS)
 
 #endif

@@ -1,15 +1,21 @@
-/* pool2d.cu: windows over the last two dimensions, a thread a result. */
+/* pool2d.cu: windows over the last two dimensions, a thread a result, in the order of the result in memory. */
 #include "index.h"
 
 /* Where result i stands: n, c, p, q. */
 DT_DEVICE void
 k_pool_place(const k_pool2d_args *a, int64_t i, int64_t *place)
 {
-    for (int d = 3; d >= 0; d--) {
-        int64_t next = i / a->shape[d];
-        place[d] = i - next * a->shape[d];
+    int64_t at[4];
+    DT_UNROLLED for (int d = 3; d > 0; d--)
+    {
+        int64_t next = a->wide ? i / a->sizes[d] : (int64_t)k_divide((uint32_t)i, a->divisor[d]);
+        at[d] = i - next * a->sizes[d];
         i = next;
     }
+    place[0] = i;
+    place[1] = a->channels_last ? at[3] : at[1];
+    place[2] = a->channels_last ? at[1] : at[2];
+    place[3] = a->channels_last ? at[2] : at[3];
 }
 
 DT_DEVICE int64_t
@@ -24,7 +30,7 @@ k_pool_window(const k_pool2d_args *a, int d, int64_t p, int64_t *begin, int64_t 
 {
     int64_t size = d == 0 ? a->height : a->width;
     if (a->adaptive) {
-        int64_t results = a->shape[2 + d];
+        int64_t results = a->sizes[(a->channels_last ? 1 : 2) + d];
         *begin = p * size / results;
         *end = ((p + 1) * size + results - 1) / results;
         *padded = *end - *begin;

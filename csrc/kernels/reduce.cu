@@ -1,5 +1,4 @@
-/* reduce.cu: every reduction of reductions.def, for every dtype. Integers accumulate in int64, floats in double. The
- * threads of a block take elements in turn and meet in a tree of fixed shape, so that results are reproducible. */
+/* reduce.cu: every reduction of reductions.def, for every dtype. Integers accumulate in int64, floats in double. */
 #include "index.h"
 
 /* k_step_sum_int64(acc, x), k_finish_sum_int64(acc, n), k_identity_sum_int64() and the same in float64. For the kinds

@@ -1,4 +1,4 @@
-/* softmax.cu: softmax and log_softmax over the last dimension, a block a row. */
+/* softmax.cu: softmax and log_softmax over the last dimension. */
 #include "index.h"
 
 #define DT_EACH "../kernels/each_softmax.h"

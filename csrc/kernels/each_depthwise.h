@@ -1,0 +1,151 @@
+/* each_depthwise.h: the kernel of depthwise.cu for one dtype (see each_dtype.h). */
+#if IS_FLOAT
+#define K_WIDTH (K_VECTOR_BYTES / (int)sizeof(T))
+
+/* acc[u][j] for results (p + u, q) of width channels from x (the image at its first channel). Filters of rows x columns
+ * taps: tap t of channel j at taps[t * pitch + j]. rows 0: those of the arguments. unit: stride and dilation are 1, so
+ * that each element of the image is read once for the whole strip. Constants: width, rows, columns, unit. */
+DT_DEVICE void
+DT_CAT(k_depthwise_strip, NAME)(const k_depthwise_args *a, const T *x, const C *taps, int pitch, int64_t p, int64_t q,
+                                const int width, const int rows, const int columns, const int unit, C *acc)
+{
+    typedef K_PACK(T, K_WIDTH) pack;
+    typedef K_PACK(C, K_WIDTH) filter_pack;
+    const int64_t first_h = p * a->stride[0] - a->padding[0], first_w = q * a->stride[1] - a->padding[1];
+    const int r_end = unit ? rows + K_STRIP - 1 : rows ? rows : (int)a->kernel[0];
+    const int s_end = columns ? columns : (int)a->kernel[1];
+    DT_UNROLLED for (int r = 0; r < r_end; r++)
+    {
+        DT_UNROLLED for (int s = 0; s < s_end; s++)
+        {
+            const int64_t w = first_w + s * (unit ? 1 : a->dilation[1]);
+            DT_UNROLLED for (int u = 0; u < (unit ? 1 : K_STRIP); u++)
+            {
+                const int64_t h = first_h + (unit ? r : u * a->stride[0] + r * a->dilation[0]);
+                C got[K_WIDTH];
+                if (h < 0 || h >= a->height || w < 0 || w >= a->width) {
+                    continue;
+                }
+                const T *from = x + h * a->x_strides[2] + w * a->x_strides[3];
+                if (width == 1) {
+                    got[0] = LOAD(*from);
+                } else {
+                    const pack vector = *(const pack *)(const void *)from;
+                    DT_UNROLLED for (int j = 0; j < width; j++)
+                    {
+                        got[j] = LOAD(vector.v[j]);
+                    }
+                }
+                DT_UNROLLED for (int o = unit ? 0 : u; o < (unit ? K_STRIP : u + 1); o++)
+                {
+                    const int tap = unit ? r - o : r;
+                    if (tap < 0 || (unit && tap >= rows)) {
+                        continue;
+                    }
+                    const C *filter = taps + (tap * s_end + s) * pitch;
+                    if (width == 1) {
+                        acc[o] = M(fma)(got[0], *filter, acc[o]);
+                        continue;
+                    }
+                    const filter_pack by = *(const filter_pack *)(const void *)filter;
+                    DT_UNROLLED for (int j = 0; j < width; j++)
+                    {
+                        acc[o * width + j] = M(fma)(got[j], by.v[j], acc[o * width + j]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+DT_DEVICE void
+DT_CAT(k_depthwise_any, NAME)(const k_depthwise_args *a, const T *x, const C *taps, int pitch, int64_t p, int64_t q,
+                              const int width, C *acc)
+{
+    if (a->form == K_DEPTHWISE_3X3) {
+        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 3, 3, 1, acc);
+    } else if (a->form == K_DEPTHWISE_5X5) {
+        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 5, 5, 1, acc);
+    } else if (a->form == K_DEPTHWISE_3X3_STEPS) {
+        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 3, 3, 0, acc);
+    } else {
+        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 0, 0, 0, acc);
+    }
+}
+
+/* A block takes a group of neighbouring channels, brings their filters to shared memory and goes over its share of the
+ * strips. Channels that lie beside each other in memory go to neighbouring threads, as vectors where they can. */
+K_KERNEL(DT_CAT(k_depthwise, NAME), k_depthwise_args, a)
+{
+    DT_SHARED DT_ALIGNAS(K_WIDTH * sizeof(C)) C taps[K_DEPTHWISE_SHARED / sizeof(C)];
+    typedef K_PACK(T, K_WIDTH) pack;
+    const T *x = DT_GLOBAL(const T, a.x.address, a.x.nbytes),
+            *weight = DT_GLOBAL(const T, a.weight.address, a.weight.nbytes);
+    const T *bias = a.bias.address ? DT_GLOBAL(const T, a.bias.address, a.bias.nbytes) : 0;
+    K_OUT(T, out, a.out);
+    const int width = a.vector ? K_WIDTH : 1, lanes = 1 << a.lanes, across = DT_MAX_THREADS >> a.lanes;
+    const int group = lanes * width, ntaps = (int)(a.kernel[0] * a.kernel[1]);
+    const int64_t groups = (a.channels + group - 1) / group, shares = (a.strips + a.share - 1) / a.share;
+    DT_ROLLED DT_FOR_BLOCKS(b, groups * shares)
+    {
+        const int64_t first = b % groups * group, begin = b / groups * a.share;
+        const int64_t end = begin + a.share < a.strips ? begin + a.share : a.strips;
+        DT_ROLLED DT_FOR_THREADS(v, ntaps * group)
+        {
+            const int c = v / ntaps, t = v - c * ntaps, r = t / (int)a.kernel[1], s = t - r * (int)a.kernel[1];
+            if (first + c < a.channels) {
+                taps[t * group + c] =
+                    LOAD(weight[(first + c) * a.weight_strides[0] + r * a.weight_strides[1] + s * a.weight_strides[2]]);
+            }
+        }
+        DT_SYNC();
+        DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)
+        {
+            const int c = (v & (lanes - 1)) * width;
+            if (first + c < a.channels) {
+                DT_ROLLED for (int64_t i = begin + (v >> a.lanes); i < end; i += across)
+                {
+                    /* strip i: n, then rows of strips, then q */
+                    int64_t rest = a.wide ? i / a.shape[2] : (int64_t)k_divide((uint32_t)i, a.divisor[1]);
+                    const int64_t q = i - rest * a.shape[2];
+                    const int64_t n = a.wide ? rest / a.rows : (int64_t)k_divide((uint32_t)rest, a.divisor[0]);
+                    const int64_t p = (rest - n * a.rows) * K_STRIP;
+                    const T *from = x + n * a.x_strides[0] + (first + c) * a.x_strides[1];
+                    T *to = out + n * a.out_strides[0] + (first + c) * a.out_strides[1] + q * a.out_strides[3];
+                    C acc[K_STRIP * K_WIDTH];
+                    for (int j = 0; j < K_STRIP * K_WIDTH; j++) {
+                        acc[j] = 0;
+                    }
+                    if (a.vector) {
+                        DT_CAT(k_depthwise_any, NAME)(&a, from, taps + c, group, p, q, K_WIDTH, acc);
+                    } else {
+                        DT_CAT(k_depthwise_any, NAME)(&a, from, taps + c, group, p, q, 1, acc);
+                    }
+                    DT_UNROLLED for (int u = 0; u < K_STRIP; u++)
+                    {
+                        if (p + u >= a.shape[1]) {
+                            continue;
+                        }
+                        T *at = to + (p + u) * a.out_strides[2];
+                        if (a.vector) {
+                            pack result;
+                            DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+                            {
+                                const C sum =
+                                    acc[u * K_WIDTH + j] + (bias ? LOAD(bias[(first + c + j) * a.bias_stride]) : 0);
+                                result.v[j] = STORE(M(k_activate)(sum, a.activation));
+                            }
+                            *(pack *)(void *)at = result;
+                        } else {
+                            const C sum = acc[u] + (bias ? LOAD(bias[(first + c) * a.bias_stride]) : 0);
+                            *at = STORE(M(k_activate)(sum, a.activation));
+                        }
+                    }
+                }
+            }
+        }
+        DT_SYNC();
+    }
+}
+#undef K_WIDTH
+#endif

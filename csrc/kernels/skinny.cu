@@ -1,0 +1,8 @@
+/* skinny.cu: matrix products with few rows, which take as long as reading the other matrix takes, and batches of small
+ * ones. */
+#include "activation.h"
+#include "index.h"
+
+#define DT_EACH "../kernels/each_skinny.h"
+#include "../core/each_dtype.h"
+#undef DT_EACH

@@ -1,0 +1,599 @@
+/* test_kernels.c: the kernels that share work within a block, with all threads of it.
+ *
+ * Each thread is a fiber; DT_SYNC gives way to the next. Fibers run in rising and in falling order, so that a missing
+ * DT_SYNC is seen from one side or the other. Grids and blocks of many sizes must give the same bits, which are
+ * compared with slow references. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define DT_EMULATED
+#define DT_ONLY
+#define DT_ONLY_float32
+#define DT_ONLY_float16
+#define DT_ONLY_int64
+#include "../../csrc/kernels/copy.cu"
+#include "../../csrc/kernels/depthwise.cu"
+#include "../../csrc/kernels/reduce.cu"
+#include "../../csrc/kernels/skinny.cu"
+#include "../../csrc/kernels/softmax.cu"
+
+/* ---------------------------------------------------------------- a block of fibers */
+
+#define STACK_BYTES (64 * 1024)
+#define FALLING 1
+
+typedef struct {
+    ucontext_t start;
+    jmp_buf place; /* once it has run; a context would ask the system for its signals each time */
+    char stack[STACK_BYTES];
+    int done, syncs;
+} fiber;
+
+static fiber *fibers;
+static ucontext_t template;
+static jmp_buf scheduler;
+static int current, nthreads, nsplit_syncs;
+static int64_t block, nblocks;
+static void (*running)(const void *);
+static const void *arguments;
+
+int
+emulated_thread(void)
+{
+    return current;
+}
+
+int
+emulated_threads(void)
+{
+    return nthreads;
+}
+
+int64_t
+emulated_block(void)
+{
+    return block;
+}
+
+int64_t
+emulated_blocks(void)
+{
+    return nblocks;
+}
+
+void
+emulated_sync(void)
+{
+    fibers[current].syncs++;
+    if (_setjmp(fibers[current].place) == 0) {
+        _longjmp(scheduler, 1);
+    }
+}
+
+void *
+sim_global(uint64_t address, uint64_t nbytes)
+{
+    (void)nbytes;
+    return (void *)(uintptr_t)address;
+}
+
+static void
+enter(void)
+{
+    running(arguments);
+    fibers[current].done = 1;
+    _longjmp(scheduler, 1);
+}
+
+static void
+resume(fiber *f, int started)
+{
+    if (_setjmp(scheduler) == 0) {
+        if (started) {
+            _longjmp(f->place, 1);
+        }
+        setcontext(&f->start);
+    }
+}
+
+static void
+run_block(int falling)
+{
+    for (int i = 0; i < nthreads; i++) {
+        fibers[i].done = fibers[i].syncs = 0;
+        fibers[i].start = template;
+        fibers[i].start.uc_stack.ss_sp = fibers[i].stack;
+        fibers[i].start.uc_stack.ss_size = STACK_BYTES;
+        makecontext(&fibers[i].start, enter, 0);
+    }
+    for (int round = 0, alive = 1; alive; round++) {
+        alive = 0;
+        for (int i = 0; i < nthreads; i++) {
+            current = falling ? nthreads - 1 - i : i;
+            if (!fibers[current].done) {
+                resume(&fibers[current], round > 0);
+                alive |= !fibers[current].done;
+            }
+        }
+    }
+    for (int i = 1; i < nthreads; i++) { /* a barrier that some threads do not reach hangs a GPU */
+        nsplit_syncs += fibers[i].syncs != fibers[0].syncs;
+    }
+}
+
+extern const dt_host_kernel __start_dt_kernels[], __stop_dt_kernels[];
+
+static void
+launch(const char *name, int64_t grid, int threads, int falling, const void *args)
+{
+    for (const dt_host_kernel *k = __start_dt_kernels; k < __stop_dt_kernels; k++) {
+        if (strcmp(k->name, name) == 0) {
+            running = k->run;
+            arguments = args;
+            nthreads = threads;
+            nblocks = grid;
+            for (block = 0; block < grid; block++) {
+                run_block(falling);
+            }
+            return;
+        }
+    }
+    printf("no kernel %s\n", name);
+    exit(2);
+}
+
+/* ---------------------------------------------------------------- checking */
+
+static int passed, failed;
+
+static void
+check(int right, const char *what)
+{
+    passed += right;
+    failed += !right;
+    if (!right) {
+        printf("FAILED: %s\n", what);
+    }
+}
+
+static const struct {
+    int64_t grid;
+    int threads, order;
+} SHAPES[] = {{1, 1, 0}, {1, 256, 0}, {3, 256, FALLING}, {7, 64, 0}, {2, 96, FALLING}};
+#define NSHAPES ((int)(sizeof(SHAPES) / sizeof(SHAPES[0])))
+
+/* Runs a kernel on every shape of grid; out (nbytes) must always come out alike, and is left filled. */
+static void
+run_all(const char *name, const void *args, void *out, size_t nbytes, const char *what)
+{
+    void *first = malloc(nbytes), *before = malloc(nbytes);
+    memcpy(before, out, nbytes);
+    for (int i = 0; i < NSHAPES; i++) {
+        memcpy(out, before, nbytes);
+        launch(name, SHAPES[i].grid, SHAPES[i].threads, SHAPES[i].order, args);
+        if (i == 0) {
+            memcpy(first, out, nbytes);
+        }
+        check(memcmp(first, out, nbytes) == 0, what);
+    }
+    check(nsplit_syncs == 0, what);
+    free(first);
+    free(before);
+}
+
+static uint64_t state = 88172645463325252u;
+
+static double
+number(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(int64_t)(state >> 40) / (1 << 23) - 1;
+}
+
+static float *
+numbers(int64_t n, int whole)
+{
+    float *x = aligned_alloc(64, (size_t)(n * 4 + 63) / 64 * 64);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)(whole ? floor(number() * 8) : number());
+    }
+    return x;
+}
+
+static k_operand
+operand(const void *p)
+{
+    k_operand o = {(uint64_t)(uintptr_t)p, 0, 0};
+    return o;
+}
+
+/* contiguous or with the strides given */
+static k_index
+index_of(int ndim, const int64_t *shape, int narrays, const int64_t (*strides)[3])
+{
+    k_index index = {.numel = 1, .ndim = ndim, .wide = 1};
+    for (int d = 0; d < ndim; d++) {
+        index.numel *= shape[d];
+        index.shape[d] = shape[d];
+        for (int k = 0; k < narrays; k++) {
+            index.strides[k][d] = strides[k][d];
+        }
+    }
+    return index;
+}
+
+static k_index
+line(int64_t n, int64_t first, int64_t second)
+{
+    const int64_t strides[2][3] = {{first}, {second}};
+    return index_of(1, &n, 2, strides);
+}
+
+/* ---------------------------------------------------------------- reductions */
+
+static void
+test_reduce(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {1, 5000}, {3, 1000}, {70, 33}, {300, 7}, {40, 64}};
+    for (int s = 0; s < 6; s++) {
+        for (int form = 0; form < 12; form++) { /* across or along, vectors or not, 1 to 256 lanes */
+            int64_t rows = shapes[s][0], n = shapes[s][1];
+            int across = form % 2, vector = !across && form / 2 % 2 && n % 4 == 0, lanes = (form / 2 * 3) % 9;
+            float *x = numbers(rows * n, 0), *sums = calloc((size_t)rows, 4);
+            int64_t *places = calloc((size_t)rows, 8);
+            k_reduce_args a = {.outer = line(rows, across ? 1 : n, 0),
+                               .inner = line(n, across ? rows : 1, 0),
+                               .x = operand(x),
+                               .rows = {lanes, across, vector},
+                               .splits = 1};
+            a.out = operand(sums);
+            run_all("k_sum_float32", &a, sums, (size_t)rows * 4, "sum");
+            a.out = operand(places);
+            run_all("k_argmax_float32", &a, places, (size_t)rows * 8, "argmax");
+            int right = 1;
+            for (int64_t r = 0; r < rows; r++) {
+                double sum = 0, size = 0;
+                int64_t best = 0;
+                for (int64_t i = 0; i < n; i++) {
+                    float v = x[across ? i * rows + r : r * n + i];
+                    sum += v;
+                    size += fabs((double)v);
+                    best = v > x[across ? best * rows + r : r * n + best] ? i : best;
+                }
+                right = right && fabs(sums[r] - sum) <= 1e-7 * size + 1e-12 && places[r] == best;
+            }
+            check(right, "values of sum and argmax");
+            free(x);
+            free(sums);
+            free(places);
+        }
+    }
+}
+
+static void
+test_split_reduce(void)
+{
+    int64_t n = 20000, splits = 9, chunk = 2304;
+    float *x = numbers(n, 1), sum = 0;
+    uint64_t *scratch = calloc((size_t)splits * 2, 8);
+    k_reduce_args a = {.outer = line(1, 0, 0),
+                       .inner = line(n, 1, 0),
+                       .x = operand(x),
+                       .out = operand(&sum),
+                       .scratch = operand(scratch),
+                       .rows = {8, 0, 1},
+                       .stage = K_STAGE_PARTIAL,
+                       .splits = splits,
+                       .chunk = chunk};
+    a.outer.ndim = 0;
+    run_all("k_sum_float32", &a, scratch, (size_t)splits * 16, "parts of a sum");
+    a.stage = K_STAGE_COMBINE;
+    a.rows = (k_rows){4, 0, 0};
+    run_all("k_sum_float32", &a, &sum, 4, "sum of parts");
+    double want = 0;
+    for (int64_t i = 0; i < n; i++) {
+        want += x[i];
+    }
+    check(sum == (float)want, "value of a split sum");
+    int64_t place = -1, best = 0;
+    x[n - 5] = x[7777] = 99;
+    a.stage = K_STAGE_PARTIAL;
+    a.rows = (k_rows){8, 0, 1};
+    a.out = operand(&place);
+    launch("k_argmax_float32", 5, 256, FALLING, &a);
+    a.stage = K_STAGE_COMBINE;
+    launch("k_argmax_float32", 5, 64, 0, &a);
+    for (int64_t i = 0; i < n; i++) {
+        best = x[i] > x[best] ? i : best;
+    }
+    check(place == best && best == 7777, "place of a split argmax");
+    free(x);
+    free(scratch);
+}
+
+/* ---------------------------------------------------------------- softmax */
+
+static void
+test_softmax(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {9, 512}, {3, 4096}, {2, 9001}};
+    for (int s = 0; s < 6; s++) {
+        for (int form = 0; form < 8; form++) {
+            int64_t rows = shapes[s][0], n = shapes[s][1];
+            int across = form % 2, lanes = form / 2 == 0 ? 0 : form / 2 == 1 ? 3 : form / 2 == 2 ? 5 : 8;
+            float *x = numbers(rows * n, 0), *out = calloc((size_t)(rows * n), 4);
+            k_softmax_args a = {.n = n, .x = operand(x), .out = operand(out), .rows = {lanes, across, 0}};
+            a.outer = line(rows, across ? 1 : n, across ? 1 : n);
+            a.x_stride = a.out_stride = across ? rows : 1;
+            a.rows.vector = !across && n % 4 == 0 && n > 1;
+            a.kept = (((n - 1) / (4 << lanes)) + 1) * 16 <= K_SOFTMAX_KEEP;
+            if (n > 100) {
+                x[5] = 80; /* a largest element that comes late for some lanes */
+            }
+            run_all("k_softmax_float32", &a, out, (size_t)(rows * n) * 4, "softmax");
+            int right = 1;
+            for (int64_t r = 0; r < rows; r++) {
+                double sum = 0, top = -1e30;
+                for (int64_t i = 0; i < n; i++) {
+                    double v = x[across ? i * rows + r : r * n + i];
+                    top = v > top ? v : top;
+                }
+                for (int64_t i = 0; i < n; i++) {
+                    sum += exp(x[across ? i * rows + r : r * n + i] - top);
+                }
+                for (int64_t i = 0; i < n; i++) {
+                    int64_t at = across ? i * rows + r : r * n + i;
+                    double want = exp(x[at] - top) / sum;
+                    right = right && fabs(out[at] - want) <= 4e-7 * want + 1e-38;
+                }
+            }
+            check(right, "values of softmax");
+            run_all("k_log_softmax_float32", &a, out, (size_t)(rows * n) * 4, "log_softmax");
+            free(x);
+            free(out);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- transposed copies */
+
+static void
+test_transpose(void)
+{
+    static const int64_t shapes[][3] = {{1, 16, 16}, {1, 33, 65}, {3, 100, 31}, {2, 1, 40}};
+    for (int s = 0; s < 4; s++) {
+        int64_t n = shapes[s][0], rows = shapes[s][1], columns = shapes[s][2], size = rows * columns;
+        float *x = numbers(n * size, 0), *out = calloc((size_t)(n * size), 4);
+        k_transpose_args a = {line(n, size, size), operand(x), operand(out), rows, columns, rows, columns};
+        run_all("k_transpose_float32", &a, out, (size_t)(n * size) * 4, "transpose");
+        int right = 1;
+        for (int64_t i = 0; i < n * size; i++) {
+            int64_t b = i / size, r = i % size / columns, c = i % columns;
+            right = right && out[i] == x[b * size + c * rows + r];
+        }
+        check(right, "values of transpose");
+        free(x);
+        free(out);
+    }
+}
+
+/* ---------------------------------------------------------------- products */
+
+static void
+fill_product(k_skinny_args *a, int64_t m, int64_t n, int64_t k, const float *x, const float *y, float *out)
+{
+    memset(a, 0, sizeof(*a));
+    a->batch = line(1, 0, 0);
+    a->a = operand(x);
+    a->b = operand(y);
+    a->out = operand(out);
+    a->m = m;
+    a->n = n;
+    a->k = k;
+    a->a_strides[0] = k;
+    a->a_strides[1] = 1;
+    a->b_strides[0] = n;
+    a->b_strides[1] = 1;
+    a->out_strides[0] = n;
+    a->out_strides[1] = 1;
+    a->alpha = 1;
+}
+
+static int
+is_product(const k_skinny_args *a, int64_t batch, const float *x, const float *y, const float *bias, const float *out)
+{
+    int right = 1;
+    for (int64_t g = 0; g < batch; g++) {
+        for (int64_t i = 0; i < a->m; i++) {
+            for (int64_t j = 0; j < a->n; j++) {
+                double sum = bias ? bias[j] : 0;
+                for (int64_t l = 0; l < a->k; l++) {
+                    sum += (double)x[g * a->m * a->k + i * a->a_strides[0] + l * a->a_strides[1]] *
+                           y[g * a->k * a->n + l * a->b_strides[0] + j * a->b_strides[1]];
+                }
+                sum = a->activation == K_ACTIVATION_RELU && sum <= 0 ? 0 : sum;
+                right = right && out[g * a->m * a->n + i * a->n + j] == (float)sum;
+            }
+        }
+    }
+    return right;
+}
+
+static void
+test_skinny(void)
+{
+    static const int64_t ms[] = {1, 3, 8}, ns[] = {4, 40, 132}, ks[] = {1, 63, 260};
+    for (int form = 0; form < 27 * 6; form++) {
+        int64_t m = ms[form % 3], n = ns[form / 3 % 3], k = ks[form / 9 % 3];
+        int across = form / 27 % 2, lanes = 3 + form / 54 * 2;
+        int64_t pitch = across ? n : (k + 3) / 4 * 4; /* rows of b are aligned */
+        float *x = numbers(m * (pitch + k), 1), *y = numbers(across ? k * n : n * pitch, 1), *bias = numbers(n, 1);
+        float *out = calloc((size_t)(m * n), 4);
+        k_skinny_args a;
+        fill_product(&a, m, n, k, x, y, out);
+        if (!across) {
+            a.b_strides[0] = 1;
+            a.b_strides[1] = a.a_strides[0] = pitch;
+            a.a_vector = form / 81 == 0;
+        }
+        a.lanes = lanes;
+        a.across = across;
+        a.bias = operand(bias);
+        a.bias_strides[1] = 1;
+        a.activation = form % 2 ? K_ACTIVATION_RELU : K_ACTIVATION_NONE;
+        run_all("k_skinny_float32", &a, out, (size_t)(m * n) * 4, "skinny product");
+        check(is_product(&a, 1, x, y, bias, out), "values of a skinny product");
+        free(x);
+        free(y);
+        free(bias);
+        free(out);
+    }
+}
+
+static void
+test_small_products(void)
+{
+    static const int64_t shapes[][3] = {{1, 1, 1}, {4, 5, 6}, {32, 32, 32}, {7, 1, 31}};
+    for (int s = 0; s < 4; s++) {
+        int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], batch = 21;
+        float *x = numbers(batch * m * k, 1), *y = numbers(batch * k * n, 1), *out = calloc((size_t)(batch * m * n), 4);
+        const int64_t strides[3][3] = {{m * n}, {m * k}, {k * n}};
+        k_skinny_args a;
+        fill_product(&a, m, n, k, x, y, out);
+        a.batch = index_of(1, &batch, 3, strides);
+        a.together = (int32_t)(K_SMALL_SHARED / ((m + n) * k * 4) < 16 ? K_SMALL_SHARED / ((m + n) * k * 4) : 16);
+        run_all("k_small_matmul_float32", &a, out, (size_t)(batch * m * n) * 4, "small products");
+        check(is_product(&a, batch, x, y, NULL, out), "values of small products");
+        free(x);
+        free(y);
+        free(out);
+    }
+}
+
+/* ---------------------------------------------------------------- depthwise convolution */
+
+static void
+test_depthwise(void)
+{
+    for (int form = 0; form < 16; form++) {
+        int last = form % 2, taps = form / 2 % 2 ? 5 : 3, stride = form / 4 % 2 + 1, dilation = form / 8 + 1;
+        int64_t n = 2, c = 12, h = 11, w = 9, pad = taps / 2,
+                p = (h + 2 * pad - dilation * (taps - 1) - 1) / stride + 1,
+                q = (w + 2 * pad - dilation * (taps - 1) - 1) / stride + 1;
+        float *x = numbers(n * c * h * w, 1), *weight = numbers(c * taps * taps, 1), *bias = numbers(c, 1);
+        float *out = calloc((size_t)(n * c * p * q), 4);
+        k_depthwise_args a = {.x = operand(x),
+                              .weight = operand(weight),
+                              .bias = operand(bias),
+                              .out = operand(out),
+                              .channels = c,
+                              .shape = {n, p, q},
+                              .height = h,
+                              .width = w,
+                              .rows = (p - 1) / K_STRIP + 1,
+                              .x_strides = {c * h * w, last ? 1 : h * w, last ? w * c : w, last ? c : 1},
+                              .out_strides = {c * p * q, last ? 1 : p * q, last ? q * c : q, last ? c : 1},
+                              .weight_strides = {taps * taps, taps, 1},
+                              .bias_stride = 1,
+                              .kernel = {taps, taps},
+                              .stride = {stride, stride},
+                              .padding = {pad, pad},
+                              .dilation = {dilation, dilation},
+                              .lanes = form % 4,
+                              .wide = 1,
+                              .activation = K_ACTIVATION_RELU,
+                              .vector = last};
+        a.strips = n * a.rows * q;
+        a.share = 20;
+        a.form = stride > 1 || dilation > 1 ? taps == 3 ? K_DEPTHWISE_3X3_STEPS : K_DEPTHWISE_ANY
+                 : taps == 3                ? K_DEPTHWISE_3X3
+                                            : K_DEPTHWISE_5X5;
+        run_all("k_depthwise_float32", &a, out, (size_t)(n * c * p * q) * 4, "depthwise");
+        int right = 1;
+        for (int64_t i = 0; i < n * c * p * q; i++) {
+            int64_t b = i / (c * p * q), ch = i / (p * q) % c, y = i / q % p, z = i % q;
+            float sum = bias[ch];
+            for (int64_t r = 0; r < taps; r++) {
+                for (int64_t s = 0; s < taps; s++) {
+                    int64_t hh = y * stride - pad + r * dilation, ww = z * stride - pad + s * dilation;
+                    if (hh >= 0 && hh < h && ww >= 0 && ww < w) {
+                        sum += weight[(ch * taps + r) * taps + s] *
+                               x[b * a.x_strides[0] + ch * a.x_strides[1] + hh * a.x_strides[2] + ww * a.x_strides[3]];
+                    }
+                }
+            }
+            right = right &&
+                    out[b * a.out_strides[0] + ch * a.out_strides[1] + y * a.out_strides[2] + z * a.out_strides[3]] ==
+                        (sum <= 0 ? 0 : sum);
+        }
+        check(right, "values of depthwise");
+        free(x);
+        free(weight);
+        free(bias);
+        free(out);
+    }
+}
+
+/* ---------------------------------------------------------------- the emulation itself */
+
+DT_KERNEL(k_planted, k_transpose_args, a)
+{
+    DT_SHARED float shared[DT_MAX_THREADS];
+    float *out = (float *)(uintptr_t)a.out.address;
+    DT_FOR_THREADS(v, DT_MAX_THREADS) {
+        shared[v] = (float)v;
+    }
+    if (a.rows) {
+        DT_SYNC();
+    }
+    DT_FOR_THREADS(v, DT_MAX_THREADS) {
+        out[v] = shared[DT_MAX_THREADS - 1 - v];
+    }
+    DT_SYNC();
+    DT_FOR_THREADS(v, DT_MAX_THREADS) {
+        shared[v] = -1;
+    }
+}
+
+/* A kernel without its barrier must be noticed, or all that passes above says nothing. */
+static void
+test_missing_sync(void)
+{
+    float out[DT_MAX_THREADS];
+    k_transpose_args a = {.out = operand(out), .rows = 1};
+    int wrong[2] = {0, 0};
+    for (int with = 1; with >= 0; with--) {
+        a.rows = with;
+        for (int order = 0; order < 2; order++) {
+            launch("k_planted", 2, 256, order, &a);
+            for (int i = 0; i < DT_MAX_THREADS; i++) {
+                wrong[with] += out[i] != (float)(DT_MAX_THREADS - 1 - i);
+            }
+        }
+    }
+    check(wrong[1] == 0 && wrong[0] > 0, "a missing barrier shows");
+}
+
+int
+main(void)
+{
+    fibers = calloc(DT_MAX_THREADS, sizeof(*fibers));
+    getcontext(&template);
+    test_missing_sync();
+    test_reduce();
+    test_split_reduce();
+    test_softmax();
+    test_transpose();
+    test_skinny();
+    test_small_products();
+    test_depthwise();
+    free(fibers);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
