@@ -335,6 +335,19 @@ def test_tuning_survives_engines_that_refuse(cache: Path, cuda: str, fault: Any)
         dt.conv2d(x[:1], weight, bias, padding=1)
 
 
+@simulated
+def test_a_tuned_plan_that_refuses_later_is_replaced_for_good(cache: Path, cuda: str, fault: Any) -> None:
+    x, weight, bias, want = operands(cuda, "float16", seed=130)
+    with dt.cuda.device(cuda), dt.cuda.tune():
+        dt.conv2d(x, weight, bias, padding=1)
+        fault(EXECUTE, 0, NOT_SUPPORTED)
+        got = dt.conv2d(x, weight, bias, padding=1)
+        with watch() as change:
+            dt.conv2d(x, weight, bias, padding=1)
+    assert np.array_equal(wide_of(got), formats.round_to(want, "float16"))
+    assert change.calls[EXECUTE] == 1 and "cuEventCreate" not in change.calls
+
+
 # ---------------------------------------------------------------- plans with no device
 
 

@@ -159,6 +159,8 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
         }
         conv_plan *next = NULL;
         DT_TRY(cuda_conv_plan_new(planner, key, (*p)->fused, (*p)->candidate + 1, &next, err));
+        next->tuned = (*p)->tuned;
+        cuda_cache_remove(&planner->device->tuned, key); /* what was found no longer holds */
         cuda_conv2d_destroy(*p);
         *p = next;
     }
@@ -177,7 +179,7 @@ run_locked(cuda_device *d, const conv_key *key, const conv_pointers *pointers, i
 {
     DT_TRY(open_library(d, err));
     const conv_planner planner = {d, d->dnn, NULL};
-    bool tune = cuda_tuning();
+    bool tune = cuda_tuning(), tuned = false;
     int first = 0;
     conv_plan *p = cuda_cache_find(&d->convolutions, key);
     *fused = cuda_conv_wanted(key);
@@ -192,11 +194,14 @@ run_locked(cuda_device *d, const conv_key *key, const conv_pointers *pointers, i
             return cuda_check(d, DT_API_cudnnBackendExecute, status, err);
         }
         first = p->candidate + 1;
+        tuned = p->tuned;
         tune = false;
+        cuda_cache_remove(&d->tuned, key);
     }
     cuda_cache_remove(&d->convolutions, key);
     DT_TRY(tune ? cuda_conv_tune(&planner, key, pointers, &p, err)
                 : cuda_conv_plan_new(&planner, key, *fused, first, &p, err));
+    p->tuned = p->tuned || tuned;
     dt_status rc = run_or_replace(&planner, key, pointers, &p, err);
     if (rc != DT_OK) {
         cuda_conv2d_destroy(p);
