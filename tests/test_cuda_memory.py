@@ -83,7 +83,7 @@ def test_size_classes(nbytes: int, cuda: str, stats: Callable[[], dict[str, int]
 
 
 def test_large_blocks_serve_their_own_size(cuda: str, stats: Callable[[], dict[str, int]]) -> None:
-    sizes = [70 * MIB, 80 * MIB, 90 * MIB]
+    sizes = [65 * MIB, 70 * MIB]
     arrays = [dt.empty(n, dtype=dt.uint8, device=cuda) for n in sizes]
     where = [x.data_ptr() for x in arrays]
     del arrays
@@ -91,7 +91,7 @@ def test_large_blocks_serve_their_own_size(cuda: str, stats: Callable[[], dict[s
     arrays = [dt.empty(n - 5, dtype=dt.uint8, device=cuda) for n in sizes]
     assert [x.data_ptr() for x in arrays] == where
     assert stats()["num_device_alloc"] == made
-    dt.empty(71 * MIB, dtype=dt.uint8, device=cuda)
+    dt.empty(73 * MIB, dtype=dt.uint8, device=cuda)
     assert stats()["num_device_alloc"] == made + 1
     del arrays
     dt.cuda.empty_cache()
@@ -166,7 +166,8 @@ def test_a_loop_with_two_streams_settles(cuda: str) -> None:
 def test_memory_goes_from_stream_to_stream(n: int, cuda: str, stats: Callable[[], dict[str, int]]) -> None:
     """A block that another stream may still read is not written before that."""
     streams = [dt.cuda.Stream(cuda) for _ in range(3)]
-    found = []
+    dt.cuda.reset_peak_memory_stats(cuda)
+    before, found = stats()["reserved_bytes.all.current"], []
     for i in range(30):
         with dt.cuda.stream(streams[i % 3]):
             x = dt.full((n,), float(i), device=cuda)
@@ -177,7 +178,7 @@ def test_memory_goes_from_stream_to_stream(n: int, cuda: str, stats: Callable[[]
     assert x[5].item() == -1
     del x, found
     if n > 100:  # large blocks are waited for, not multiplied
-        assert stats()["reserved_bytes.all.peak"] < 15 * 4 * n
+        assert stats()["reserved_bytes.all.peak"] - before < 15 * 4 * n
 
 
 def test_scratch_memory_of_two_streams(cuda: str) -> None:
@@ -368,7 +369,7 @@ def test_the_driver_fails(
     assert stats()["inactive_bytes.all.current"] == 0
 
 
-# ---------------------------------------------------------------- without the cache
+# ---------------------------------------------------------------- the case table without the cache, and with streams
 
 TABLE = """
 import json
@@ -376,15 +377,18 @@ import devtensor as dt
 from cases import CASES
 from support import Built
 
+streams = [dt.cuda.Stream() for _ in range({streams})]
 wrong, points = [], 0
 for case in CASES:
     for dtype in case.dtypes:
         points += 1
         built = Built(case, dtype, "cuda:0", case.layouts[0])
         try:
-            built.check(built.call())
+            with dt.cuda.stream(streams[points % len(streams)] if streams else None):
+                result = built.call()
+            built.check(result)
         except Exception as error:
-            wrong.append(f"{case} {dtype}: {error}")
+            wrong.append(f"{{case}} {{dtype}}: {{error}}")
 dt.cuda.synchronize()
 stats = [dt.cuda.memory_stats()[key] for key in ("num_cache_hits", "num_device_alloc")]
 print(json.dumps([wrong[:5], points, dt._C._sim_guard_violations(), *stats]))
@@ -392,10 +396,13 @@ print(json.dumps([wrong[:5], points, dt._C._sim_guard_violations(), *stats]))
 
 
 @pytest.mark.skipif(REAL, reason="guards and NaN around blocks are the simulated device's")
-def test_the_case_table_without_the_cache() -> None:
-    """Each block straight from the driver, of the very size: an overrun of one byte or a read of old data shows."""
-    wrong, points, violations, hits, allocations = child(TABLE, DEVTENSOR_CUDA="sim:1", DEVTENSOR_CUDA_CACHE="0")
+@pytest.mark.parametrize(("cache", "streams"), [("0", 0), ("1", 3)])
+def test_the_case_table(cache: str, streams: int) -> None:
+    """Without the cache each block comes from the driver, of the very size: an overrun of one byte or a read of old
+    data shows. With several streams each op runs beside the one that made its operands."""
+    code = TABLE.format(streams=streams)
+    wrong, points, violations, hits, allocations = child(code, DEVTENSOR_CUDA="sim:1", DEVTENSOR_CUDA_CACHE=cache)
     assert wrong == []
     assert points > 500
-    assert violations == hits == 0
-    assert allocations > points
+    assert violations == 0
+    assert (hits, allocations > points) == (0, True) if cache == "0" else hits > points
