@@ -238,7 +238,7 @@ is_ready(const cuda_queue *queue, const cuda_usage *usage)
 }
 
 /* A block of this size for the current stream: the latest that needs no waiting. Where all need it, the oldest of those
- * looked at, if it is better to wait than to have more memory: each stream may have small blocks of its own. */
+ * looked at, if it is better to wait than to have more memory: each stream in use may have two small blocks. */
 static dt_status
 find_block(cuda_device *d, unsigned class, size_t size, cuda_block ***found, dt_error *err)
 {
@@ -256,7 +256,8 @@ find_block(cuda_device *d, unsigned class, size_t size, cuda_block ***found, dt_
             return DT_OK;
         }
     }
-    if (n < d->nqueues && (size_t)n * size < LARGE) {
+    int enough = 2 * (d->nused + 1);
+    if (n < (enough < LOOK ? enough : LOOK) && (size_t)n * size < LARGE) {
         *found = NULL;
     }
     return *found == NULL ? DT_OK : cuda_wait_for_usage(cuda_current(d), &(**found)->usage, err);

@@ -170,7 +170,7 @@ typedef struct cuda_device {
     atomic_int poison; /* the sticky error after which nothing works any more, or 0 */
 
     pthread_mutex_t lock; /* queues and memory; held for moments, never over a call that waits */
-    int nqueues;
+    int nqueues, nused;   /* nused: those that somebody uses, without the default stream */
     cuda_queue *queues[CUDA_MAX_QUEUES];
     cuda_memory memory;
 

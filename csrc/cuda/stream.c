@@ -157,6 +157,17 @@ cuda_queues_open(cuda_device *device, dt_error *err)
 }
 
 /* The lock is held. */
+static void
+add_users(cuda_queue *queue, int n)
+{
+    bool before = queue->users > 0;
+    queue->users += n;
+    if (queue->id != 0) {
+        queue->device->nused += (queue->users > 0) - before;
+    }
+}
+
+/* The lock is held. */
 static dt_status
 acquire(cuda_device *device, int priority, cuda_queue **out, dt_error *err)
 {
@@ -177,7 +188,7 @@ acquire(cuda_device *device, int priority, cuda_queue **out, dt_error *err)
         atomic_store(&device->many, true);
         atomic_store(&cuda_many_streams, true);
     }
-    best->users++;
+    add_users(best, 1);
     *out = best;
     return DT_OK;
 }
@@ -202,7 +213,7 @@ count_user(cuda_queue *queue, int n)
 {
     if (cuda_api_alive()) { /* in a child process the lock may be held for ever */
         pthread_mutex_lock(&queue->device->lock);
-        queue->users += n;
+        add_users(queue, n);
         pthread_mutex_unlock(&queue->device->lock);
     }
 }
