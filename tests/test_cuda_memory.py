@@ -176,11 +176,65 @@ def test_memory_goes_from_stream_to_stream(n: int, cuda: str, stats: Callable[[]
             found.append(x[::17].sum() / len(x[::17]))
             del x
     x = dt.full((n,), -1.0, device=cuda)
+    for stream in reversed(streams):  # a write that did not wait would now come first
+        stream.synchronize()
     assert [one.item() for one in found] == [float(i) for i in range(30)]
     assert x[5].item() == -1
     del x, found
     if n > 100:  # large blocks are waited for, not multiplied
         assert stats()["reserved_bytes.all.peak"] - before < 15 * 4 * n
+
+
+def test_an_array_may_be_used_on_another_stream_first(cuda: str, streams: list[dt.cuda.Stream]) -> None:
+    for _ in range(3):
+        dt.cuda.empty_cache()
+        with dt.cuda.stream(streams[0]):
+            x = dt.empty(1000, device=cuda)
+        with dt.cuda.stream(streams[1]):
+            x.fill_(3)
+        assert x.sum().item() == 3000
+        del x
+
+
+def test_each_stream_has_a_workspace(cuda: str) -> None:
+    x = dt.full((64, 64), 2.0, device=cuda)
+    stream, last = dt.cuda.Stream(cuda, priority=-2), x @ x
+    dt.cuda.empty_cache()
+    free = dt.cuda.mem_get_info(cuda)[0]
+    with dt.cuda.stream(stream):
+        last = x @ x
+    assert dt.cuda.mem_get_info(cuda)[0] <= free - 32 * MIB
+    assert last.sum().item() == 64 * 64 * 256
+
+
+RELEASED = {
+    "read by another stream": """
+x = dt.full((n,), 1.0, device="cuda")
+s = dt.cuda.Stream()
+with dt.cuda.stream(s):
+    y = x.sum()
+del x
+z = dt.full((n,), -1.0, device="cuda")
+dt.cuda.default_stream().synchronize()
+""",
+    "before there was another stream": """
+x = dt.full((n,), 1.0, device="cuda")
+y = x.sum()
+del x
+s = dt.cuda.Stream()
+with dt.cuda.stream(s):
+    z = dt.full((n,), -1.0, device="cuda")
+s.synchronize()
+""",
+}
+
+
+@pytest.mark.parametrize("cache", ["0", "1"])
+@pytest.mark.parametrize("n", [1000, 17 * MIB])
+@pytest.mark.parametrize("code", RELEASED.values(), ids=RELEASED)
+def test_released_memory_waits_for_its_readers(code: str, n: int, cache: str) -> None:
+    code = f"import devtensor as dt\nn = {n}{code}print([y.item(), z[n - 1].item()])"
+    assert child(code, DEVTENSOR_CUDA_CACHE=cache) == [float(n), -1.0]
 
 
 def test_scratch_memory_of_two_streams(cuda: str) -> None:

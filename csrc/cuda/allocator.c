@@ -303,7 +303,7 @@ cuda_memory_mark(cuda_device *device)
     cuda_mark now = cuda_stamp(device->queues[0]);
     for (unsigned i = 0; i < CUDA_SIZE_CLASSES; i++) {
         for (cuda_block *block = device->memory.blocks[i]; block != NULL; block = block->next) {
-            block->usage = (cuda_usage){.written = {0, now.queue}};
+            block->usage = (cuda_usage){.written = now};
         }
     }
 }
