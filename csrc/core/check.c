@@ -5,6 +5,7 @@
 #include "check.h"
 #include "sentence.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- device and dtype */
@@ -318,6 +319,39 @@ dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *er
     }
     return dt_sentence_shapes("empty-reduction", op, &in, 1, &in, err,
                               "%s(): Expected reduction dim %d to have non-zero size.", op, dim);
+}
+
+dt_status
+dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape, dt_error *err)
+{
+    const dt_array *x = in[which].array;
+    char name[DT_NAME_TEXT], wanted[DT_SHAPE_TEXT], got[DT_SHAPE_TEXT];
+    bool same = x->ndim == ndim;
+    for (int d = 0; same && d < ndim; d++) {
+        same = shape[d] < 0 || x->shape[d] == shape[d];
+    }
+    return same ? DT_OK
+                : dt_sentence_shapes(x->ndim == ndim ? "shape-mismatch" : "rank-mismatch", op, in, n, &in[which], err,
+                                     "Expected %s to have shape %s, but got %s instead",
+                                     dt_operand_name(&in[which], name), dt_shape_text(ndim, shape, wanted),
+                                     dt_array_shape_text(x, got));
+}
+
+dt_status
+dt_check_rank_between(const char *op, const dt_operand *in, int n, int which, int low, int high, dt_error *err)
+{
+    char name[DT_NAME_TEXT], range[DT_NAME_TEXT];
+    int ndim = in[which].array->ndim;
+    if (ndim >= low && ndim <= high) {
+        return DT_OK;
+    }
+    snprintf(range, sizeof(range),
+             low == high           ? "%dD"
+             : high >= DT_MAX_NDIM ? "at least %dD"
+                                   : "%dD to %dD",
+             low, high);
+    return dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err, "Expected %s to be %s, but got %dD instead",
+                              dt_operand_name(&in[which], name), range, ndim);
 }
 
 /* ---------------------------------------------------------------- results */

@@ -35,6 +35,12 @@ dt_status dt_fail_cat(const char *op, const dt_operand *first, const dt_operand 
 dt_status dt_fail_empty_list(const char *op, dt_error *err);
 dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err);
 
+/* shape: -1 for any size */
+dt_status dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape,
+                         dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_rank_between(const char *op, const dt_operand *in, int n, int which, int low, int high,
+                                dt_error *err) DT_MUST_CHECK;
+
 /* results: out= and in place */
 dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, dt_dtype dtype, int ndim,

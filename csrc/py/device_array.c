@@ -13,6 +13,9 @@ PyObject *
 py_array_new(PyTypeObject *type, const char *action)
 {
     py_array *self;
+    if (DT_UNLIKELY(type->tp_base != &PyBaseObject_Type)) {
+        type = type->tp_base;
+    }
 #ifndef Py_GIL_DISABLED
     if (free_list_count > 0) {
         self = free_list[--free_list_count];
@@ -121,6 +124,15 @@ GETTER(get_requires_grad)
     Py_RETURN_FALSE;
 }
 
+GETTER(get_data)
+{
+    PyObject *result = py_array_new(Py_TYPE(self), "data");
+    if (result != NULL) {
+        dt_array_copy_handle(py_array_of(self), py_array_of(result));
+    }
+    return result;
+}
+
 GETTER(get_origin)
 {
     return py_origin_resolve(py_state_of(self), &((py_array *)self)->origin);
@@ -163,6 +175,7 @@ static PyGetSetDef getset[] = {
     {"strides", get_strides, NULL, "tuple of int: bytes from one element to the next in each dimension.", NULL},
     {"T", get_T, NULL, "DeviceArray: a view with the dimensions in reverse.", NULL},
     {"mT", get_mT, NULL, "DeviceArray: a view with the last two dimensions exchanged.", NULL},
+    {"data", get_data, NULL, "DeviceArray: the same memory as a plain array.", NULL},
     {"is_cuda", get_is_cuda, NULL, "bool: whether the elements are on a CUDA device, real or simulated.", NULL},
     {"origin", get_origin, NULL, "Origin or None: the action, file and line that made this array.", NULL},
     {"requires_grad", get_requires_grad, NULL, "bool: always False, as devtensor computes no gradients.", NULL},

@@ -41,11 +41,12 @@ typedef struct {
     PyObject_HEAD dt_array array;
     PyObject *weakrefs;
     py_origin origin;
+    bool persistent; /* of a Buffer; nothing for other types */
 } py_array;
 
 void py_array_dealloc(PyObject *self);
 
-/* DeviceArray has no subclasses, so its deallocator tells it from everything else. */
+/* DeviceArray, Parameter and Buffer share a deallocator, and nothing else has it. */
 static inline bool
 py_is_array(PyObject *object)
 {
@@ -58,7 +59,7 @@ py_array_of(PyObject *object)
     return &((py_array *)object)->array;
 }
 
-/* An empty array (no storage yet) made by action, from a free list. */
+/* An empty array (no storage yet) made by action, from a free list. A plain DeviceArray also for type Parameter. */
 PyObject *py_array_new(PyTypeObject *type, const char *action);
 /* result if status is DT_OK; else result is released and the exception raised. operands: see py_raise. */
 PyObject *py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands,
@@ -68,11 +69,12 @@ void py_array_clear_free_list(void);
 void py_origin_record(py_origin *origin, const char *action);
 PyObject *py_origin_resolve(py_state *state, const py_origin *origin);
 
-/* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c,
+/* ---------------------------------------------------------------- types: module.c, parameter.c, dtype.c, device.c, random.c,
  * stream.c */
 
 extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec;
 PyTypeObject *py_array_type_new(PyObject *module);
+int py_parameters_init(PyObject *module, py_state *state);
 int py_dtypes_init(PyObject *module, py_state *state);
 int py_devices_init(PyObject *module, py_state *state);
 
@@ -274,6 +276,7 @@ void py_backends_register(void);
     X(create)                                                                                                          \
     X(random)                                                                                                          \
     X(interchange)                                                                                                     \
+    X(checks)                                                                                                          \
     X(settings)                                                                                                        \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import *  # noqa: F403
+from devtensor._composed import flip, is_tensor, logsumexp, masked_fill, norm, pad, std, var
 from devtensor._errors import (
     CudaError,
     DeviceMismatchError,
@@ -20,9 +21,14 @@ from devtensor._errors import (
     ShapeMismatchError,
     TransferForbiddenError,
 )
+from devtensor._indexing import embedding, gather, index_select, take
 from devtensor._version import __version__ as __version__
 
-from devtensor import cuda, testing  # isort: skip
+from devtensor import cuda, nn, testing  # isort: skip
+from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
+
+for _method in (flip, gather, index_select, logsumexp, masked_fill, norm, std, take, var):
+    _C._add_method(_method.__name__, _method)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -85,11 +91,31 @@ __all__ = [
     "ShapeMismatchError",
     "Tensor",
     "TransferForbiddenError",
+    "batch_norm",
+    "conv1d",
+    "cross_entropy",
     "cuda",
+    "dropout",
+    "embedding",
     "enable_grad",
+    "flip",
+    "gather",
+    "index_select",
     "inference_mode",
+    "is_tensor",
+    "layer_norm",
+    "logsumexp",
+    "masked_fill",
+    "mse_loss",
+    "nll_loss",
+    "nn",
     "no_grad",
+    "norm",
+    "pad",
     "set_grad_enabled",
+    "std",
+    "take",
     "testing",
+    "var",
 ]
 __all__ += [name for name in dir(_C) if not name.startswith("_")]

@@ -33,6 +33,13 @@ class _Explained(RuntimeError):
     operands: tuple[Operand, ...] = ()
     culprit: Operand | None = None
     fix: str | None = None
+    modules: tuple[Any, ...] = ()  # the Modules in whose call this happened, the outermost last
+    module_path: str | None = None  # such as "Net.layer3.conv1"
+
+    def __reduce__(self) -> Any:
+        """Modules are not pickled with an error; their names are."""
+        state = {name: value for name, value in self.__dict__.items() if name != "modules"}
+        return type(self), self.args, state
 
 
 class DeviceMismatchError(_Explained):

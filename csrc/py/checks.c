@@ -1,0 +1,179 @@
+/* checks.c: the checks of the core, for the ops that Python composes of others. names are public parameter names,
+ * arrays a DeviceArray or None for each. */
+#include "py.h"
+
+#include "../core/check.h"
+
+typedef struct {
+    const char *op;
+    int n;
+    dt_operand in[DT_MAX_OPERANDS];
+    PyObject *const *objects;
+} operands;
+
+/* The first three parameters of each function here: op, names, arrays. */
+static int
+parse(const py_args *a, operands *out)
+{
+    PyObject *names = a->v[1], *arrays = a->v[2];
+    if (!PyUnicode_Check(a->v[0]) || !PyTuple_Check(names) || !PyTuple_Check(arrays) ||
+        PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(arrays) || PyTuple_GET_SIZE(names) > DT_MAX_OPERANDS) {
+        PyErr_Format(PyExc_TypeError, "%s() takes a name, a tuple of names and a tuple of as many arrays", a->op);
+        return -1;
+    }
+    out->op = PyUnicode_AsUTF8(a->v[0]);
+    out->n = (int)PyTuple_GET_SIZE(names);
+    out->objects = ((PyTupleObject *)arrays)->ob_item;
+    for (int i = 0; out->op != NULL && i < out->n; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i), *array = PyTuple_GET_ITEM(arrays, i);
+        const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+        if (text == NULL || (array != Py_None && !py_is_array(array))) {
+            PyErr_Format(PyExc_TypeError, "%s(): argument '%S' must be DeviceArray, not %s", out->op, name,
+                         Py_TYPE(array)->tp_name);
+            return -1;
+        }
+        out->in[i] = (dt_operand){text, array == Py_None ? NULL : py_array_of(array), -1};
+    }
+    return out->op == NULL ? -1 : 0;
+}
+
+static PyObject *
+answer(const py_args *a, const operands *o, dt_status status, const dt_error *err)
+{
+    if (status != DT_OK) {
+        return py_raise(a->state, err, o->objects, o->n);
+    }
+    Py_RETURN_NONE;
+}
+
+/* The index of the operand in question, which must be there: parameter 3. */
+static int
+parse_which(const py_args *a, const operands *o, int64_t *which)
+{
+    if (py_arg_int(a, 3, which) < 0) {
+        return -1;
+    }
+    if (*which < 0 || *which >= o->n || o->in[*which].array == NULL) {
+        PyErr_Format(PyExc_ValueError, "%s(): no operand %lld", a->op, (long long)*which);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+py__check(PY_PARAMS)
+{
+    PY_PARSE("_check", 3, 5, "op", "names", "arrays", "same_dtype", "floating")
+    operands o;
+    bool same_dtype = true, floating = true;
+    if (parse(&a, &o) < 0 || py_arg_bool(&a, 3, &same_dtype) < 0 || py_arg_bool(&a, 4, &floating) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status = dt_check_same_device(o.op, o.in, o.n, &err);
+    if (status == DT_OK && same_dtype) {
+        status = dt_check_same_dtype(o.op, o.in, o.n, &err);
+    }
+    if (status == DT_OK && floating) {
+        status = dt_check_float(o.op, o.in, o.n, &err);
+    }
+    return answer(&a, &o, status, &err);
+}
+
+static PyObject *
+py__check_shape(PY_PARAMS)
+{
+    PY_PARSE("_check_shape", 5, 5, "op", "names", "arrays", "which", "shape")
+    operands o;
+    int n;
+    int64_t which, shape[DT_MAX_NDIM];
+    if (parse(&a, &o) < 0 || parse_which(&a, &o, &which) < 0 || py_arg_dims(&a, 4, &n, shape) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    return answer(&a, &o, dt_check_shape(o.op, o.in, o.n, (int)which, n, shape, &err), &err);
+}
+
+static PyObject *
+py__check_rank(PY_PARAMS)
+{
+    PY_PARSE("_check_rank", 6, 6, "op", "names", "arrays", "which", "low", "high")
+    operands o;
+    int64_t which, low, high;
+    if (parse(&a, &o) < 0 || parse_which(&a, &o, &which) < 0 || py_arg_int(&a, 4, &low) < 0 ||
+        py_arg_int(&a, 5, &high) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    return answer(&a, &o, dt_check_rank_between(o.op, o.in, o.n, (int)which, (int)low, (int)high, &err), &err);
+}
+
+static PyObject *
+py__fail_dtype(PY_PARAMS)
+{
+    PY_PARSE("_fail_dtype", 4, 4, "op", "names", "arrays", "kinds")
+    operands o;
+    const char *kinds = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : "";
+    if (parse(&a, &o) < 0 || kinds == NULL || o.n == 0 || o.in[0].array == NULL) {
+        return PyErr_Occurred() != NULL ? NULL : PyErr_Format(PyExc_ValueError, "_fail_dtype(): no operand");
+    }
+    dt_error err;
+    return answer(&a, &o, dt_fail_kind(o.op, o.in, o.n, kinds, &err), &err);
+}
+
+/* What dt_conv2d checks of shapes, for images of one row. */
+static PyObject *
+py__check_conv1d(PY_PARAMS)
+{
+    PY_PARSE("_check_conv1d", 6, 6, "op", "names", "arrays", "groups", "padded", "reach")
+    operands o;
+    int64_t groups, padded[2] = {1, 0}, reach[2] = {1, 0}, expected;
+    if (parse(&a, &o) < 0 || py_arg_int(&a, 3, &groups) < 0 || py_arg_int(&a, 4, &padded[1]) < 0 ||
+        py_arg_int(&a, 5, &reach[1]) < 0) {
+        return NULL;
+    }
+    const dt_array *x = o.in[0].array, *weight = o.in[1].array, *bias = o.in[2].array;
+    int64_t channels = x->shape[x->ndim - 2];
+    dt_error err;
+    dt_status status = DT_OK;
+    if (groups <= 0) {
+        status = dt_fail(&err, DT_EVALUE, "invalid-parameter", o.op,
+                         "expected groups to be greater than 0, but got groups=%lld", (long long)groups);
+    } else if (weight->shape[0] % groups != 0 || weight->shape[0] < groups) {
+        status = dt_fail_conv_groups(o.op, o.in, o.n, groups, &err);
+    } else if (__builtin_mul_overflow(weight->shape[1], groups, &expected) || channels != expected) {
+        status = dt_fail_conv_channels(o.op, o.in, o.n, groups, expected, channels, &err);
+    } else if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != weight->shape[0])) {
+        status = dt_fail_bias(o.op, o.in, o.n, 2, weight->shape[0], &err);
+    } else if (padded[1] < reach[1] || weight->shape[2] == 0) {
+        status = dt_fail_window(o.op, o.in, o.n, padded, reach, &err);
+    }
+    return answer(&a, &o, status, &err);
+}
+
+/* Gives DeviceArray a method, while devtensor is imported. */
+static PyObject *
+py__add_method(PY_PARAMS)
+{
+    PY_PARSE("_add_method", 2, 2, "name", "function")
+    PyTypeObject *type = a.state->array_type;
+    if (PyDict_SetItem(type->tp_dict, a.v[0], a.v[1]) < 0) {
+        return NULL;
+    }
+    PyType_Modified(type);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef py_checks_functions[] = {
+    PY_OP(_check, "op, names, arrays, same_dtype=True, floating=True",
+          "One device; one dtype; a float: else raises what a compiled op raises."),
+    PY_OP(_check_shape, "op, names, arrays, which, shape", "Raises ShapeMismatchError; -1 stands for any size."),
+    PY_OP(_check_rank, "op, names, arrays, which, low, high", "Raises ShapeMismatchError for another rank."),
+    PY_OP(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),
+    PY_OP(_fail_dtype, "op, names, arrays, kinds",
+          "Raises DTypeMismatchError: the first of the arrays must have one of kinds."),
+    PY_OP(_add_method, "name, function", "Makes function a method of DeviceArray."),
+    PY_END,
+};
+
+PyMethodDef py_checks_methods[] = {PY_END};

@@ -1,0 +1,206 @@
+/* parameter.c: nn.Parameter and nn.Buffer: arrays that a Module registers. What an op makes of them is a plain
+ * DeviceArray. They have the layout and the deallocator of DeviceArray, and no subclasses. */
+#include "py.h"
+
+#include <structmember.h>
+
+/* A new object of type that shares the memory of array. */
+static PyObject *
+share(PyTypeObject *type, const char *action, PyObject *array)
+{
+    PyObject *self = py_array_new(type->tp_base, action);
+    if (self == NULL) {
+        return NULL;
+    }
+    dt_array_copy_handle(py_array_of(array), py_array_of(self));
+    PyTypeObject *base = Py_TYPE(self);
+    Py_INCREF(type);
+    Py_SET_TYPE(self, type);
+    Py_DECREF(base);
+    ((py_array *)self)->persistent = true;
+    return self;
+}
+
+static PyObject *
+make(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, const char *option, int standard,
+     const char *action)
+{
+    char *names[] = {"data", (char *)(uintptr_t)option, NULL};
+    PyObject *data = Py_None;
+    int chosen = standard;
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, format, names, &data, &chosen)) {
+        return NULL;
+    }
+    if (!py_is_array(data)) {
+        return PyErr_Format(PyExc_TypeError, "%s(): argument 'data' must be DeviceArray, not %s", action,
+                            Py_TYPE(data)->tp_name);
+    }
+    PyObject *self = share(type, action, data);
+    if (self != NULL) {
+        ((py_array *)self)->persistent = chosen;
+    }
+    return self;
+}
+
+static PyObject *
+parameter_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
+{
+    return make(type, args, kwds, "O|p:Parameter", "requires_grad", true, "Parameter");
+}
+
+static PyObject *
+buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
+{
+    return make(type, args, kwds, "O|$p:Buffer", "persistent", true, "Buffer");
+}
+
+/* A plain DeviceArray that shares the memory of self. */
+static PyObject *
+plain(PyObject *self, const char *action)
+{
+    PyObject *result = py_array_new(Py_TYPE(self), action);
+    if (result != NULL) {
+        dt_array_copy_handle(py_array_of(self), py_array_of(result));
+    }
+    return result;
+}
+
+static PyObject *
+same_kind(PyObject *self, PyObject *array, const char *action)
+{
+    PyObject *result = array == NULL ? NULL : share(Py_TYPE(self), action, array);
+    Py_XDECREF(array);
+    if (result != NULL) {
+        ((py_array *)result)->persistent = ((py_array *)self)->persistent;
+    }
+    return result;
+}
+
+static PyObject *
+copy(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return same_kind(self, Py_NewRef(self), "copy");
+}
+
+static PyObject *
+deepcopy(PyObject *self, PyObject *memo)
+{
+    (void)memo;
+    dt_error err;
+    dt_status status;
+    PyObject *clone = py_array_new(Py_TYPE(self), "deepcopy");
+    if (clone == NULL) {
+        return NULL;
+    }
+    PY_CALL(py_is_large(py_array_of(self)), status, dt_clone(py_array_of(self), py_array_of(clone), &err));
+    return same_kind(self, py_finish(clone, status, &err, &self, 1), "deepcopy");
+}
+
+static PyObject *
+reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *data = plain(self, "pickle");
+    return data == NULL ? NULL : Py_BuildValue("O(N)", Py_TYPE(self), data);
+}
+
+/* persistent= is a keyword, which a reduced value cannot give: it travels as the state. */
+static PyObject *
+buffer_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *data = plain(self, "pickle");
+    return data == NULL
+               ? NULL
+               : Py_BuildValue("O(N)O", Py_TYPE(self), data, ((py_array *)self)->persistent ? Py_True : Py_False);
+}
+
+static PyObject *
+buffer_setstate(PyObject *self, PyObject *state)
+{
+    ((py_array *)self)->persistent = state == Py_True;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+repr(PyObject *self)
+{
+    PyObject *values = py_repr(self);
+    const char *dot = strrchr(Py_TYPE(self)->tp_name, '.');
+    PyObject *result = values == NULL ? NULL : PyUnicode_FromFormat("%s containing:\n%U", dot + 1, values);
+    Py_XDECREF(values);
+    return result;
+}
+
+static PyObject *
+get_persistent(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(((py_array *)self)->persistent);
+}
+
+#define COPIES                                                                                                         \
+    {"__copy__", copy, METH_NOARGS, NULL},                                                                             \
+    {                                                                                                                  \
+        "__deepcopy__", deepcopy, METH_O, NULL                                                                         \
+    }
+
+static PyMethodDef parameter_methods[] = {COPIES, {"__reduce__", reduce, METH_NOARGS, NULL}, PY_END};
+static PyMethodDef buffer_methods[] = {
+    COPIES, {"__reduce__", buffer_reduce, METH_NOARGS, NULL}, {"__setstate__", buffer_setstate, METH_O, NULL}, PY_END};
+
+static PyGetSetDef buffer_getset[] = {
+    {"persistent", get_persistent, NULL, "bool: whether state_dict() has it.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot parameter_slots[] = {
+    {Py_tp_new, parameter_new},
+    {Py_tp_dealloc, py_array_dealloc},
+    {Py_tp_repr, repr},
+    {Py_tp_methods, parameter_methods},
+    {Py_tp_doc, "Parameter(data, requires_grad=True)\n--\n\n"
+                "An array that a Module registers as a parameter when it is assigned to an attribute.\n\n"
+                "Shares the memory of data; ops on it give plain DeviceArrays. requires_grad is accepted and changes "
+                "nothing, as\n"
+                "devtensor computes no gradients. Raises TypeError where data is not a DeviceArray."},
+    {0, NULL},
+};
+
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_new, buffer_new},
+    {Py_tp_dealloc, py_array_dealloc},
+    {Py_tp_repr, repr},
+    {Py_tp_methods, buffer_methods},
+    {Py_tp_getset, buffer_getset},
+    {Py_tp_doc, "Buffer(data, *, persistent=True)\n--\n\n"
+                "An array that a Module registers as a buffer when it is assigned to an attribute.\n\n"
+                "Shares the memory of data; ops on it give plain DeviceArrays. Raises TypeError where data is not a "
+                "DeviceArray."},
+    {0, NULL},
+};
+
+static int
+add(PyObject *module, PyTypeObject *base, const char *attribute, const char *name, PyType_Slot *slots)
+{
+    PyType_Spec spec = {
+        .name = name,
+        .basicsize = sizeof(py_array),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
+        .slots = slots,
+    };
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, (PyObject *)base);
+    int rc = type == NULL ? -1 : PyModule_AddObjectRef(module, attribute, type);
+    Py_XDECREF(type);
+    return rc;
+}
+
+int
+py_parameters_init(PyObject *module, py_state *state)
+{
+    PyTypeObject *base = state->array_type;
+    base->tp_flags |= Py_TPFLAGS_BASETYPE; /* for these two alone */
+    int rc = add(module, base, "_Parameter", "devtensor.nn.Parameter", parameter_slots) < 0 ||
+                     add(module, base, "_Buffer", "devtensor.nn.Buffer", buffer_slots) < 0
+                 ? -1
+                 : 0;
+    base->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+    return rc;
+}

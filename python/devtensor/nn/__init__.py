@@ -1,0 +1,80 @@
+"""Modules: layers and models that hold their parameters, by PyTorch's names, key names and layouts."""
+
+from __future__ import annotations
+
+from devtensor._C import _Buffer as Buffer
+from devtensor._C import _Parameter as Parameter
+from devtensor.nn import functional, init
+from devtensor.nn.activation import (
+    ELU,
+    GELU,
+    Hardtanh,
+    LeakyReLU,
+    LogSoftmax,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+)
+from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from devtensor.nn.conv import Conv1d, Conv2d
+from devtensor.nn.layers import (
+    AdaptiveAvgPool2d,
+    AvgPool2d,
+    Dropout,
+    Embedding,
+    Flatten,
+    Identity,
+    Linear,
+    MaxPool2d,
+    Unflatten,
+)
+from devtensor.nn.loss import CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
+from devtensor.nn.module import Module
+from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, LayerNorm
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "AdaptiveAvgPool2d",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Hardtanh",
+    "Identity",
+    "L1Loss",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool2d",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "NLLLoss",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "ReLU",
+    "ReLU6",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+    "Unflatten",
+    "functional",
+    "init",
+]

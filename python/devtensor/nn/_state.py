@@ -1,0 +1,75 @@
+"""How a state dictionary gets into a module: everything is checked before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from devtensor._C import DeviceArray, _Parameter
+
+if TYPE_CHECKING:
+    from devtensor.nn.module import Module
+
+
+def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -> tuple[list[str], list[str]]:
+    """See Module.load_state_dict; returns the missing and the unexpected keys."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
+    places = module.state_dict(keep_vars=True)
+    missing = [key for key in places if key not in state]
+    unexpected = [key for key in state if key not in places]
+    problems = []
+    if strict and unexpected:
+        problems.append(f"Unexpected key(s) in state_dict: {_quoted(unexpected)}.")
+    if strict and missing:
+        problems.append(f"Missing key(s) in state_dict: {_quoted(missing)}.")
+    for key, place in places.items():
+        if key in state:
+            problem = _difference(key, place, state[key])
+            if problem:
+                problems.append(problem)
+    if problems:
+        lines = "\n\t".join(problems)
+        raise RuntimeError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{lines}")
+    if assign:
+        _assign(module, state)
+    else:
+        _copy(places, state)
+    return missing, unexpected
+
+
+def _difference(key: str, place: DeviceArray, value: Any) -> str | None:
+    if not isinstance(value, DeviceArray):
+        return (
+            f'While copying the parameter named "{key}", expected a devtensor.DeviceArray from the state_dict but '
+            f"received {type(value)} (devtensor.from_numpy makes one of a NumPy array)"
+        )
+    if value.shape != place.shape:
+        return (
+            f"size mismatch for {key}: copying a param with shape {value.shape} ({value.dtype}) from the state_dict, "
+            f"the shape in current model is {place.shape} ({place.dtype})."
+        )
+    return None
+
+
+def _copy(places: Mapping[str, DeviceArray], state: Mapping[str, Any]) -> None:
+    """What crosses devices or dtypes is converted first, so that a full device leaves everything as it was."""
+    ready = {key: state[key].to(place.device, place.dtype) for key, place in places.items() if key in state}
+    for key, value in ready.items():
+        places[key].copy_(value)
+
+
+def _assign(module: Module, state: Mapping[str, Any]) -> None:
+    for path, part in module.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        for name in (*part._parameter_names, *part._buffer_names):
+            value = state.get(prefix + name)
+            if part.__dict__[name] is None or value is None:
+                continue
+            if name in part._parameter_names and not isinstance(value, _Parameter):
+                value = _Parameter(value)
+            part.__dict__[name] = value
+
+
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{key}"' for key in keys)

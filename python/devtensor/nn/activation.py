@@ -1,0 +1,161 @@
+"""Activations as modules."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+from devtensor.nn import functional as F
+from devtensor.nn.module import Module
+
+
+class _InPlace(Module):
+    inplace: bool
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_InPlace):
+    """max(x, 0)."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return input.relu_() if self.inplace else _C.relu(input)
+
+
+class ReLU6(_InPlace):
+    """min(max(x, 0), 6)."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.relu6(input, self.inplace)
+
+
+class SiLU(_InPlace):
+    """x * sigmoid(x)."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.silu(input, self.inplace)
+
+
+class LeakyReLU(Module):
+    """x where x > 0, else negative_slope * x."""
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}{', inplace=True' if self.inplace else ''}"
+
+
+class ELU(Module):
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
+
+
+class GELU(Module):
+    """x times the normal distribution function of x; approximate="tanh" is faster."""
+
+    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
+        super().__init__()
+        self.approximate: Literal["none", "tanh"] = approximate
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.gelu(input, self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class Hardtanh(Module):
+    """x limited to [min_val, max_val]."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        if min_val >= max_val:
+            raise ValueError(f"max_val must be larger than min_val, but got {min_val} and {max_val}")
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}{', inplace=True' if self.inplace else ''}"
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.sigmoid(input)
+
+
+class Tanh(Module):
+    """Hyperbolic tangent."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.tanh(input)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class _OverDim(Module):
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def _checked(self) -> int:
+        if self.dim is None:
+            raise ValueError(f"{type(self).__name__} needs its dim: {type(self).__name__}(dim=1)")
+        return self.dim
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmax(_OverDim):
+    """exp(x) / sum(exp(x)) over dim."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.softmax(input, self._checked())
+
+
+class LogSoftmax(_OverDim):
+    """Logarithm of Softmax, without overflow."""
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.log_softmax(input, self._checked())

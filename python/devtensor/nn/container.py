@@ -1,0 +1,298 @@
+"""Modules that hold other modules or parameters in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar, overload
+
+from devtensor._C import DeviceArray, _Parameter
+from devtensor.nn.module import Module
+
+T = TypeVar("T", bound=Module)
+
+
+def _position(index: Any, size: int) -> int:
+    place: int = index.__index__()
+    if not -size <= place < size:
+        raise IndexError(f"index {place} is out of range")
+    return place % size
+
+
+class _List(Module):
+    """Modules under the names "0", "1", ..."""
+
+    def _names(self) -> list[str]:
+        return list(self._module_names)
+
+    def _refill(self, modules: Iterable[Module]) -> None:
+        modules = list(modules)
+        for name in self._names():
+            delattr(self, name)
+        for i, module in enumerate(modules):
+            self.register_module(str(i), module)
+
+    def __len__(self) -> int:
+        return len(self._module_names)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter([self.__dict__[name] for name in self._module_names])
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._names()[_position(index, len(self))], module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self)
+        if not isinstance(index, slice):
+            index = slice(_position(index, len(self)), _position(index, len(self)) + 1)
+        del modules[index]
+        names = self._names()
+        del names[index]
+        for name in self._names():
+            delattr(self, name)
+        if all(name.isdigit() for name in names):
+            names = [str(i) for i in range(len(modules))]
+        for name, module in zip(names, modules, strict=True):
+            self.register_module(name, module)
+
+    def append(self, module: Module) -> Any:
+        """Put a module at the end. Returns self."""
+        self.register_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Put modules at the end. Returns self."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Put a module before the one at index. Returns self."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._refill(modules)
+        return self
+
+    def pop(self, index: int | slice = -1) -> Module:
+        """Take a module out and return it. Raises IndexError."""
+        module: Module = self[index]  # type: ignore[index]
+        del self[index]
+        return module
+
+
+class Sequential(_List):
+    """Modules that are called one after another: Sequential(a, b), or Sequential(OrderedDict(name=a, other=b))."""
+
+    @overload
+    def __init__(self, *args: Module) -> None: ...
+    @overload
+    def __init__(self, arg: Mapping[str, Module], /) -> None: ...
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            named: Iterable[tuple[str, Module]] = args[0].items()
+        else:
+            named = ((str(i), module) for i, module in enumerate(args))
+        for name, module in named:
+            self.register_module(name, module)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequential: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        if isinstance(index, slice):
+            chosen = Sequential()
+            for name in self._names()[index]:
+                chosen.register_module(name, self.__dict__[name])
+            return chosen
+        module: Module = self.__dict__[self._names()[_position(index, len(self))]]
+        return module
+
+    def forward(self, input: Any) -> Any:
+        own = self.__dict__
+        for name in self._module_names:
+            input = own[name](input)
+        return input
+
+
+class ModuleList(_List):
+    """A list whose modules are registered."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> ModuleList: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        if isinstance(index, slice):
+            return ModuleList(list(self)[index])
+        module: Module = self.__dict__[str(_position(index, len(self)))]
+        return module
+
+    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+        self.extend(modules)
+        return self
+
+    def __add__(self, modules: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *modules])
+
+
+class ModuleDict(Module):
+    """A dictionary whose modules are registered."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def __getitem__(self, key: str) -> Module:
+        if key not in self._module_names:
+            raise KeyError(key)
+        module: Module = self.__dict__[key]
+        return module
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.register_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._module_names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._module_names))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._module_names
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return list(self._module_names)
+
+    def values(self) -> Iterable[Module]:
+        """The modules."""
+        return [self[key] for key in self]
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Names and modules."""
+        return [(key, self[key]) for key in self]
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Register the modules of a dictionary or of (name, module) pairs."""
+        for key, module in modules.items() if isinstance(modules, Mapping) else modules:
+            self[key] = module
+
+    def pop(self, key: str) -> Module:
+        """Take a module out and return it. Raises KeyError."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for key in self:
+            del self[key]
+
+
+class ParameterList(Module):
+    """A list whose arrays are registered as parameters."""
+
+    def __init__(self, values: Iterable[DeviceArray] | None = None) -> None:
+        super().__init__()
+        self.extend(values or ())
+
+    def __len__(self) -> int:
+        return len(self._parameter_names)
+
+    def __iter__(self) -> Iterator[_Parameter]:
+        return iter([self.__dict__[name] for name in self._parameter_names])
+
+    @overload
+    def __getitem__(self, index: int) -> _Parameter: ...
+    @overload
+    def __getitem__(self, index: slice) -> ParameterList: ...
+    def __getitem__(self, index: int | slice) -> _Parameter | ParameterList:
+        if isinstance(index, slice):
+            return ParameterList(list(self)[index])
+        parameter: _Parameter = self.__dict__[str(_position(index, len(self)))]
+        return parameter
+
+    def __setitem__(self, index: int, value: DeviceArray) -> None:
+        setattr(self, str(_position(index, len(self))), _parameter(value))
+
+    def append(self, value: DeviceArray) -> ParameterList:
+        """Put an array at the end. Returns self."""
+        self.register_parameter(str(len(self)), _parameter(value))
+        return self
+
+    def extend(self, values: Iterable[DeviceArray]) -> ParameterList:
+        """Put arrays at the end. Returns self."""
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({i}): {_summary(p)}" for i, p in enumerate(self))
+
+
+class ParameterDict(Module):
+    """A dictionary whose arrays are registered as parameters."""
+
+    def __init__(self, parameters: Mapping[str, DeviceArray] | None = None) -> None:
+        super().__init__()
+        self.update(parameters or {})
+
+    def __len__(self) -> int:
+        return len(self._parameter_names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._parameter_names))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._parameter_names
+
+    def __getitem__(self, key: str) -> _Parameter:
+        if key not in self._parameter_names:
+            raise KeyError(key)
+        parameter: _Parameter = self.__dict__[key]
+        return parameter
+
+    def __setitem__(self, key: str, value: DeviceArray) -> None:
+        self.register_parameter(key, _parameter(value))
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        delattr(self, key)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return list(self._parameter_names)
+
+    def values(self) -> Iterable[_Parameter]:
+        """The parameters."""
+        return [self[key] for key in self]
+
+    def items(self) -> Iterable[tuple[str, _Parameter]]:
+        """Names and parameters."""
+        return [(key, self[key]) for key in self]
+
+    def update(self, parameters: Mapping[str, DeviceArray]) -> None:
+        """Register the arrays of a dictionary."""
+        for key, value in parameters.items():
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({key}): {_summary(p)}" for key, p in self.items())
+
+
+def _parameter(value: DeviceArray) -> _Parameter:
+    return value if isinstance(value, _Parameter) else _Parameter(value)
+
+
+def _summary(p: DeviceArray) -> str:
+    where = "" if not p.is_cuda else f" ({p.device})"
+    return f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}{where}]"

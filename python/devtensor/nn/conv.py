@@ -1,0 +1,187 @@
+"""Convolutions as modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _Parameter
+from devtensor._composed import pad
+from devtensor.nn import functional as F
+from devtensor.nn.layers import _float_options, _reset
+from devtensor.nn.module import Module
+
+_Size: TypeAlias = int | Sequence[int]
+_Padding: TypeAlias = _Size | Literal["same", "valid"]
+_Mode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"]
+
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _Conv(Module):
+    weight: _Parameter
+    bias: _Parameter | None
+
+    def __init__(
+        self,
+        dims: int,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: _Size,
+        stride: _Size,
+        padding: _Padding,
+        dilation: _Size,
+        groups: int,
+        bias: bool,
+        padding_mode: _Mode,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of ('same', 'valid')")
+        if padding_mode not in _MODES:
+            raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = _sizes("kernel_size", kernel_size, dims)
+        self.stride = _sizes("stride", stride, dims)
+        self.padding: Any = padding if isinstance(padding, str) else _sizes("padding", padding, dims)
+        self.dilation = _sizes("dilation", dilation, dims)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        if padding == "same" and any(step != 1 for step in self.stride):
+            raise ValueError("padding='same' is not supported for strided convolutions")
+        self._around = self._reversed_padding()
+        options = _float_options(device, dtype)
+        self.weight = _Parameter(_C.empty((out_channels, in_channels // groups, *self.kernel_size), **options))
+        self.register_parameter("bias", _Parameter(_C.empty(out_channels, **options)) if bias else None)
+        self.reset_parameters()
+
+    def _reversed_padding(self) -> list[int]:
+        """The padding as pad() takes it."""
+        found = []
+        for i in reversed(range(len(self.kernel_size))):
+            if self.padding == "same":
+                total = self.dilation[i] * (self.kernel_size[i] - 1)
+                found += [total // 2, total - total // 2]
+            else:
+                found += [0, 0] if self.padding == "valid" else [self.padding[i]] * 2
+        return found
+
+    def reset_parameters(self) -> None:
+        """New random numbers in weight and bias."""
+        _reset(self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding not in ((0,) * len(self.kernel_size), "valid"):
+            text += f", padding={self.padding}"
+        if any(d != 1 for d in self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
+
+
+def _sizes(name: str, value: _Size, dims: int) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * dims
+    sizes = tuple(int(n) for n in value)
+    if len(sizes) != dims:
+        raise ValueError(f"{name} must be an int or {dims} of them, not {len(sizes)}")
+    return sizes
+
+
+class Conv1d(_Conv):
+    """Cross-correlation of rows: (N, C, L) or (C, L) with weight (out_channels, in_channels / groups, R) and bias.
+
+    Both begin uniform in ±1 / sqrt(in_channels / groups * R).
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: _Size,
+        stride: _Size = 1,
+        padding: _Padding = 0,
+        dilation: _Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: _Mode = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            1,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        if self.padding_mode == "zeros":
+            return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        wide = pad(input, self._around, self.padding_mode)
+        return F.conv1d(wide, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+
+class Conv2d(_Conv):
+    """Cross-correlation of images: (N, C, H, W) or (C, H, W) with weight (out_channels, in_channels / groups, R, S)
+    and bias (out_channels).
+
+    Both begin uniform in ±1 / sqrt(in_channels / groups * R * S).
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: _Size,
+        stride: _Size = 1,
+        padding: _Padding = 0,
+        dilation: _Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: _Mode = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            2,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        if self.padding_mode == "zeros":
+            return _C.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        wide = pad(input, self._around, self.padding_mode)
+        return _C.conv2d(wide, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)

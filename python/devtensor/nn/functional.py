@@ -1,0 +1,277 @@
+"""The functions behind the layers: PyTorch's torch.nn.functional, values only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from devtensor import _C
+from devtensor._C import (
+    DeviceArray,
+    adaptive_avg_pool2d,
+    avg_pool2d,
+    conv2d,
+    linear,
+    log_softmax,
+    max_pool2d,
+    sigmoid,
+    softmax,
+    softplus,
+    tanh,
+)
+from devtensor._composed import _wide, pad
+from devtensor._indexing import embedding
+from devtensor.nn._losses import cross_entropy, l1_loss, mse_loss, nll_loss
+
+__all__ = [
+    "adaptive_avg_pool2d",
+    "avg_pool2d",
+    "batch_norm",
+    "conv1d",
+    "conv2d",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "gelu",
+    "hardtanh",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "max_pool2d",
+    "mse_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+]
+
+_One: TypeAlias = int | Sequence[int]
+
+# ---------------------------------------------------------------- activations with inplace=
+
+
+def relu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
+    """max(x, 0); NaN stays."""
+    return input.relu_() if inplace else _C.relu(input)
+
+
+def relu6(input: DeviceArray, inplace: bool = False) -> DeviceArray:
+    """min(max(x, 0), 6); NaN stays."""
+    return input.relu6_() if inplace else _C.relu6(input)
+
+
+def leaky_relu(input: DeviceArray, negative_slope: float = 0.01, inplace: bool = False) -> DeviceArray:
+    """x where x > 0, else negative_slope * x."""
+    return input.leaky_relu_(negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
+
+
+def elu(input: DeviceArray, alpha: float = 1.0, inplace: bool = False) -> DeviceArray:
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+    return input.elu_(alpha) if inplace else _C.elu(input, alpha)
+
+
+def gelu(input: DeviceArray, approximate: Literal["none", "tanh"] = "none") -> DeviceArray:
+    """x times the normal distribution function of x; "tanh" approximates it."""
+    return _C.gelu(input, approximate=approximate)
+
+
+def silu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
+    """x * sigmoid(x)."""
+    return input.silu_() if inplace else _C.silu(input)
+
+
+def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> DeviceArray:
+    """x limited to [min_val, max_val]; NaN stays."""
+    return input.hardtanh_(min_val, max_val) if inplace else _C.hardtanh(input, min_val, max_val)
+
+
+# ---------------------------------------------------------------- convolution
+
+
+def _single(name: str, value: _One) -> int:
+    if isinstance(value, int):
+        return value
+    if len(value) != 1:
+        raise ValueError(f"conv1d(): argument '{name}' must be an int or one int in a sequence, not {len(value)}")
+    return int(value[0])
+
+
+def conv1d(
+    input: DeviceArray,
+    weight: DeviceArray,
+    bias: DeviceArray | None = None,
+    stride: _One = 1,
+    padding: _One | Literal["same", "valid"] = 0,
+    dilation: _One = 1,
+    groups: int = 1,
+) -> DeviceArray:
+    """Cross-correlation of rows: input (N, C, L) or (C, L), weight (K, C / groups, R), bias (K): (N, K, P) or (K, P).
+
+    Floats of one dtype on one device. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, RuntimeError
+    for other parameters that do not fit.
+    """
+    names, arrays = ("input", "weight", "bias"), (input, weight, bias)
+    _C._check("conv1d", names, arrays)
+    _C._check_rank("conv1d", names, arrays, 0, 2, 3)
+    _C._check_rank("conv1d", names, arrays, 1, 3, 3)
+    step, spread = _single("stride", stride), _single("dilation", dilation)
+    if step <= 0 or spread <= 0:
+        raise RuntimeError(f"conv1d: stride and dilation must be positive, but got {step} and {spread}")
+    reach = spread * (weight.shape[2] - 1) + 1
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise RuntimeError("conv1d: padding must be numbers, 'same' or 'valid'")
+        if padding == "same" and step != 1:
+            raise RuntimeError("padding='same' is not supported for strided convolutions")
+        added = reach - 1 if padding == "same" else 0
+        wanted: Any = padding
+    else:
+        around = _single("padding", padding)
+        if around < 0:
+            raise RuntimeError("negative padding is not supported")
+        added, wanted = 2 * around, (0, around)
+    _C._check_conv1d("conv1d", names, arrays, groups, input.shape[-1] + added, reach)
+    rows = conv2d(input.unsqueeze(-2), weight.unsqueeze(-2), bias, (1, step), wanted, (1, spread), groups)
+    return rows.squeeze(-2)
+
+
+# ---------------------------------------------------------------- normalisation
+
+
+def batch_norm(
+    input: DeviceArray,
+    running_mean: DeviceArray | None,
+    running_var: DeviceArray | None,
+    weight: DeviceArray | None = None,
+    bias: DeviceArray | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> DeviceArray:
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel of input (N, C, ...).
+
+    Mean and variance are the running ones; with training those of the batch, and the running ones are updated in
+    place. Floats of one dtype on one device, computed in float32 for the half types. Raises DeviceMismatchError,
+    DTypeMismatchError, ShapeMismatchError, ValueError for one value per channel in training.
+    """
+    names = ("input", "weight", "bias", "running_mean", "running_var")
+    arrays = (input, weight, bias, running_mean, running_var)
+    _C._check("batch_norm", names, arrays)
+    _C._check_rank("batch_norm", names, arrays, 0, 2, 64)
+    channels = input.shape[1]
+    for i, array in enumerate(arrays[1:], 1):
+        if array is not None:
+            _C._check_shape("batch_norm", names, arrays, i, [channels])
+    if not training and (running_mean is None or running_var is None):
+        raise RuntimeError("batch_norm: running_mean and running_var must be given in evaluation mode")
+    view = (1, channels) + (1,) * (input.ndim - 2)
+    x = _wide(input)
+    if training:
+        count = input.numel() // max(channels, 1)
+        if count <= 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+        dims = [d for d in range(input.ndim) if d != 1]
+        mean = x.mean(dims, keepdim=True)
+        var = (x - mean).square().mean(dims, keepdim=True)
+        _update(running_mean, mean.reshape(channels), momentum)
+        _update(running_var, var.reshape(channels) * (count / (count - 1)), momentum)
+    else:
+        assert running_mean is not None and running_var is not None
+        mean, var = _wide(running_mean).reshape(view), _wide(running_var).reshape(view)
+    scale = (var + eps).rsqrt()
+    if weight is not None:
+        scale = scale * weight.reshape(view)
+    result = (x - mean) * scale
+    return (result if bias is None else result + bias.reshape(view)).to(input.dtype)
+
+
+def _update(running: DeviceArray | None, batch: DeviceArray, momentum: float) -> None:
+    if running is not None:
+        running.copy_(_wide(running) * (1 - momentum) + batch * momentum)
+
+
+def layer_norm(
+    input: DeviceArray,
+    normalized_shape: int | Sequence[int],
+    weight: DeviceArray | None = None,
+    bias: DeviceArray | None = None,
+    eps: float = 1e-5,
+) -> DeviceArray:
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions of input, which are normalized_shape.
+
+    weight and bias have that shape. Floats of one dtype on one device, computed in float32 for the half types. Raises
+    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+    """
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    names, arrays = ("input", "weight", "bias"), (input, weight, bias)
+    _C._check("layer_norm", names, arrays)
+    if not shape:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, but got ()")
+    _C._check_rank("layer_norm", names, arrays, 0, len(shape), 64)
+    lead = input.ndim - len(shape)
+    _C._check_shape("layer_norm", names, arrays, 0, [-1] * lead + list(shape))
+    for i, array in enumerate(arrays[1:], 1):
+        if array is not None:
+            _C._check_shape("layer_norm", names, arrays, i, shape)
+    x, dims = _wide(input), tuple(range(lead, input.ndim))
+    distance = x - x.mean(dims, keepdim=True)
+    result = distance * (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
+    if weight is not None:
+        result = result * weight
+    return (result if bias is None else result + bias).to(input.dtype)
+
+
+def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> DeviceArray:
+    """input / max(its norm over dim, eps). Floats. Raises DTypeMismatchError, IndexError."""
+    from devtensor._composed import norm
+
+    return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: bool = False) -> DeviceArray:
+    """In training each element is 0 with probability p, else divided by 1 - p; input itself otherwise.
+
+    Raises ValueError for a p that is no probability, DTypeMismatchError for integers in training.
+    """
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0.0:
+        return input
+    _C._check("dropout", ("input",), (input,))
+    if p == 1.0:
+        result = _C.zeros_like(input)
+    else:
+        keep = _C.rand(input.shape, dtype=_C.float32, device=input.device) >= p
+        result = _C.where(keep, input * (1.0 / (1.0 - p)), 0.0)
+    return input.copy_(result) if inplace else result
+
+
+def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
+    """int64 array (*, num_classes): 1 at the places of tensor, int64 of shape (*), else 0.
+
+    With -1 the largest value decides, which is read from the device. Raises DTypeMismatchError, and IndexError on the
+    cpu for a value out of range.
+    """
+    if tensor.dtype is not _C.int64:
+        _C._fail_dtype("one_hot", ("tensor",), (tensor,), "int64")
+    if num_classes < 0:
+        if tensor.numel() == 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(tensor.max()) + 1
+    if not tensor.is_cuda and tensor.numel() and not 0 <= int(tensor.amin()) <= int(tensor.amax()) < num_classes:
+        raise IndexError(f"one_hot(): class values must be at least 0 and smaller than num_classes ({num_classes})")
+    classes = _C.arange(num_classes, device=tensor.device)
+    return (tensor.unsqueeze(-1) == classes).to(_C.int64)

@@ -1,0 +1,133 @@
+"""Filling of parameters with numbers: torch.nn.init. Each function writes into its array and returns it.
+
+The random ones take a generator and give the same numbers on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
+Nonlinearity = Literal["linear", "conv1d", "conv2d", "conv3d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"]
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which an activation makes values smaller, to be undone by larger weights. Raises ValueError."""
+    if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "sigmoid"):
+        return 1.0
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else float(param)
+        return math.sqrt(2.0 / (1 + slope**2))
+    gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+    if nonlinearity not in gains:
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    return gains[nonlinearity]
+
+
+def _calculate_fan_in_and_fan_out(tensor: DeviceArray) -> tuple[int, int]:
+    if tensor.ndim < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def _fan(tensor: DeviceArray, mode: str) -> int:
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return fan_in if mode.lower() == "fan_in" else fan_out
+
+
+def _options(tensor: DeviceArray, generator: Any) -> dict[str, Any]:
+    wide = _C.float64 if tensor.dtype is _C.float64 else _C.float32
+    return {"dtype": wide, "device": tensor.device, "generator": generator}
+
+
+def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
+    """Every element is val."""
+    return tensor.fill_(val)
+
+
+def zeros_(tensor: DeviceArray) -> DeviceArray:
+    """Every element is 0."""
+    return tensor.zero_()
+
+
+def ones_(tensor: DeviceArray) -> DeviceArray:
+    """Every element is 1."""
+    return tensor.fill_(1)
+
+
+def eye_(tensor: DeviceArray) -> DeviceArray:
+    """A matrix with ones on its diagonal, else 0. Raises ValueError for another rank."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
+    """Uniform in [a, b)."""
+    return tensor.copy_(_C.rand(tensor.shape, **_options(tensor, generator)) * (b - a) + a)
+
+
+def normal_(
+    tensor: DeviceArray, mean: float = 0.0, std: float = 1.0, generator: _C.Generator | None = None
+) -> DeviceArray:
+    """Normal with a mean and a standard deviation."""
+    return tensor.copy_(_C.randn(tensor.shape, **_options(tensor, generator)) * std + mean)
+
+
+def xavier_uniform_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
+    """Uniform in [-a, a), a = gain * sqrt(6 / (fan in + fan out)). Raises ValueError for fewer than 2 dimensions."""
+    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
+    """Normal, std = gain * sqrt(2 / (fan in + fan out)). Raises ValueError for fewer than 2 dimensions."""
+    std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def kaiming_uniform_(
+    tensor: DeviceArray,
+    a: float = 0,
+    mode: Literal["fan_in", "fan_out"] = "fan_in",
+    nonlinearity: Nonlinearity = "leaky_relu",
+    generator: _C.Generator | None = None,
+) -> DeviceArray:
+    """Uniform in [-b, b), b = gain * sqrt(3 / fan). Raises ValueError for fewer than 2 dimensions."""
+    if 0 in tensor.shape:
+        return tensor
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor, mode))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: DeviceArray,
+    a: float = 0,
+    mode: Literal["fan_in", "fan_out"] = "fan_in",
+    nonlinearity: Nonlinearity = "leaky_relu",
+    generator: _C.Generator | None = None,
+) -> DeviceArray:
+    """Normal, std = gain / sqrt(fan). Raises ValueError for fewer than 2 dimensions."""
+    if 0 in tensor.shape:
+        return tensor
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)

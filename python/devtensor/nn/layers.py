@@ -1,0 +1,267 @@
+"""Linear, Embedding, Dropout, pooling, shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _Parameter
+from devtensor.nn import functional as F
+from devtensor.nn import init
+from devtensor.nn.module import Module
+
+_Pair: TypeAlias = int | Sequence[int]
+
+
+def _float_options(device: Any, dtype: Any) -> dict[str, Any]:
+    return {"device": device, "dtype": dtype}
+
+
+class Identity(Module):
+    """Gives its input back; other arguments are ignored."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return input
+
+
+class Linear(Module):
+    """x @ weight.T + bias for input (*, in_features): (*, out_features).
+
+    weight (out_features, in_features) and bias (out_features) begin uniform in ±1 / sqrt(in_features).
+    """
+
+    weight: _Parameter
+    bias: _Parameter | None
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        options = _float_options(device, dtype)
+        self.weight = _Parameter(_C.empty((out_features, in_features), **options))
+        self.register_parameter("bias", _Parameter(_C.empty(out_features, **options)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """New random numbers in weight and bias."""
+        _reset(self.weight, self.bias)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def _reset(weight: DeviceArray, bias: DeviceArray | None) -> None:
+    init.kaiming_uniform_(weight, a=math.sqrt(5))
+    if bias is not None:
+        fan_in, _ = init._calculate_fan_in_and_fan_out(weight)
+        bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+        init.uniform_(bias, -bound, bound)
+
+
+class Embedding(Module):
+    """Rows of weight (num_embeddings, embedding_dim) by index: int64 (*) to (*, embedding_dim).
+
+    weight begins normal, with zeros in the row padding_idx.
+    """
+
+    weight: _Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: DeviceArray | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if max_norm is not None:
+            raise NotImplementedError("Embedding(max_norm=), which changes the weight in forward, is not there")
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError("padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        if _weight is None:
+            self.weight = _Parameter(_C.empty((num_embeddings, embedding_dim), **_float_options(device, dtype)))
+            self.reset_parameters()
+        elif _weight.shape != (num_embeddings, embedding_dim):
+            raise ValueError("Shape of weight does not match num_embeddings and embedding_dim")
+        else:
+            self.weight = _Parameter(_weight)
+
+    def reset_parameters(self) -> None:
+        """New random numbers in weight."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight[self.padding_idx].zero_()
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: DeviceArray, freeze: bool = True, padding_idx: int | None = None, **options: Any
+    ) -> Embedding:
+        """An Embedding whose weight shares the memory of embeddings, a matrix."""
+        if embeddings.ndim != 2:
+            raise ValueError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(rows, columns, padding_idx=padding_idx, _weight=embeddings, **options)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.embedding(input, self.weight)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class Dropout(Module):
+    """In training each element is 0 with probability p, else divided by 1 - p; in evaluation nothing changes."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.dropout(input, self.p, True, self.inplace) if self.training else input
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+# ---------------------------------------------------------------- shapes
+
+
+class Flatten(Module):
+    """The dimensions from start_dim to end_dim become one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One dimension becomes several: Unflatten(1, (3, 4))."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim = dim
+        self.unflattened_size = tuple(unflattened_size)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+# ---------------------------------------------------------------- pooling
+
+
+class MaxPool2d(Module):
+    """The largest element of each window of (C, H, W) or (N, C, H, W)."""
+
+    def __init__(
+        self,
+        kernel_size: _Pair,
+        stride: _Pair | None = None,
+        padding: _Pair = 0,
+        dilation: _Pair = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: DeviceArray) -> Any:
+        window = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        if self.return_indices:
+            return _C.max_pool2d(input, *window, return_indices=True)
+        return _C.max_pool2d(input, *window)
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class AvgPool2d(Module):
+    """The mean of each window of (C, H, W) or (N, C, H, W)."""
+
+    def __init__(
+        self,
+        kernel_size: _Pair,
+        stride: _Pair | None = None,
+        padding: _Pair = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.avg_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AdaptiveAvgPool2d(Module):
+    """Means of windows such that output_size of them come out; None keeps a size."""
+
+    def __init__(self, output_size: int | Sequence[int | None]) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return _C.adaptive_avg_pool2d(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"

@@ -1,0 +1,597 @@
+"""Module: what holds parameters, buffers and other modules."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar, overload
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _Buffer, _Parameter
+from devtensor._errors import _Explained
+
+T = TypeVar("T", bound="Module")
+Self = TypeVar("Self", bound="Module")
+
+# Names that an attribute of a module cannot have, since its own bookkeeping stands there.
+_OWN = ("_parameter_names", "_buffer_names", "_module_names", "_hooks", "training")
+
+
+class IncompatibleKeys(NamedTuple):
+    """What load_state_dict did not find in the dictionary, and what it found there and did not use."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class RemovableHandle:
+    """Takes a hook out again: by remove(), or at the end of a with block."""
+
+    def __init__(self, hooks: dict[int, Any], key: int) -> None:
+        self._hooks = hooks
+        self._key = key
+
+    def remove(self) -> None:
+        """Take the hook out; nothing happens the second time."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.remove()
+
+
+class _Hooks:
+    """The hooks of one module, which only modules with hooks have."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, Any] = {}
+        self.after: dict[int, Any] = {}
+        self.count = 0
+
+    def add(self, hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
+        self.count += 1
+        others = dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
+        hooks[self.count] = entry
+        hooks.update(others)
+        return RemovableHandle(hooks, self.count)
+
+    def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for hook, with_kwargs in list(self.before.values()):
+            given = hook(module, args, kwargs) if with_kwargs else hook(module, args)
+            if given is not None and with_kwargs:
+                args, kwargs = given
+            elif given is not None:
+                args = given if isinstance(given, tuple) else (given,)
+        result = module.forward(*args, **kwargs)
+        for hook, with_kwargs in list(self.after.values()):
+            given = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+            result = result if given is None else given
+        return result
+
+
+class Module:
+    """The base of all layers and models. A subclass registers its parts in __init__ and computes in forward.
+
+    Assigning a Parameter, a Buffer or a Module to an attribute registers it: parameters(), state_dict() and to() have
+    it. A plain DeviceArray is kept as an ordinary attribute, which to() does not move.
+    """
+
+    training: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            raise TypeError(f"{type(self).__name__}.__init__() hands arguments to Module.__init__(), which takes none")
+        own = self.__dict__
+        own["training"] = True
+        own["_parameter_names"] = {}
+        own["_buffer_names"] = {}  # name to whether it is persistent
+        own["_module_names"] = {}
+        own["_hooks"] = None
+
+    # ------------------------------------------------------------ calls
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call of the module computes; a subclass defines it."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    # Whatever parameters a subclass takes are right.
+    forward: Callable[..., Any] = forward  # type: ignore[no-redef]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if self._hooks is None:
+                return self.forward(*args, **kwargs)
+            return self._hooks.run(self, args, kwargs)
+        except _Explained as error:
+            _add_module(error, self)
+            raise
+
+    def _own_hooks(self) -> _Hooks:
+        if self._hooks is None:
+            self.__dict__["_hooks"] = _Hooks()
+        hooks: _Hooks = self._hooks
+        return hooks
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call hook(module, args) before forward; what it returns, unless None, becomes the arguments."""
+        hooks = self._own_hooks()
+        return hooks.add(hooks.before, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call hook(module, args, output) after forward; what it returns, unless None, becomes the output."""
+        hooks = self._own_hooks()
+        return hooks.add(hooks.after, (hook, with_kwargs), prepend)
+
+    # ------------------------------------------------------------ registration
+
+    def register_parameter(self, name: str, param: _Parameter | None) -> None:
+        """Register a parameter under a name; None keeps the name free, as for a layer without bias.
+
+        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is no Parameter.
+        """
+        if param is not None and not isinstance(param, _Parameter):
+            raise TypeError(
+                f"cannot assign '{_kind(param)}' object to parameter '{name}' (devtensor.nn.Parameter or None required)"
+            )
+        self._check_name("parameter", name, "_parameter_names")
+        self._parameter_names[name] = None
+        self.__dict__[name] = param
+
+    def register_buffer(self, name: str, tensor: DeviceArray | None, persistent: bool = True) -> None:
+        """Register an array that is no parameter, such as a running mean: to() moves it, state_dict() has it if
+        persistent.
+
+        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is no DeviceArray.
+        """
+        if tensor is not None and not isinstance(tensor, DeviceArray):
+            raise TypeError(
+                f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (devtensor.DeviceArray or None required)"
+            )
+        self._check_name("buffer", name, "_buffer_names")
+        self._buffer_names[name] = persistent
+        self.__dict__[name] = tensor
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Register a module under a name. Raises KeyError for a name that is taken, TypeError for what is no Module."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_kind(module)} is not a Module subclass")
+        self._check_name("module", name, "_module_names")
+        self._module_names[name] = None
+        self.__dict__[name] = module
+
+    add_module = register_module
+
+    def _check_name(self, what: str, name: str, registry: str) -> None:
+        if "_module_names" not in self.__dict__:
+            raise AttributeError(f"cannot assign {what}s before Module.__init__() call: super().__init__() comes first")
+        if not isinstance(name, str):
+            raise TypeError(f"{what} name should be a string. Got {_kind(name)}")
+        if name == "" or "." in name:
+            raise KeyError(f'{what} name can\'t contain "." or be empty, got "{name}"')
+        if name in _OWN or (name not in self.__dict__[registry] and self._is_taken(name)):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self.__dict__ or hasattr(type(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, (_Parameter, _Buffer, Module)):
+            what = "parameter" if isinstance(value, _Parameter) else "buffer"
+            what = "module" if isinstance(value, Module) else what
+            if name in own.get(f"_{what}_names", ()):
+                own[name] = value
+                if isinstance(value, _Buffer):
+                    self._buffer_names[name] = value.persistent
+                return
+            if "_module_names" in own:
+                self._forget(name)
+            if isinstance(value, _Parameter):
+                self.register_parameter(name, value)
+            elif isinstance(value, Module):
+                self.register_module(name, value)
+            else:
+                self.register_buffer(name, value, value.persistent)
+            return
+        if value is not None and name in own.get("_parameter_names", ()):
+            raise TypeError(
+                f"cannot assign '{_kind(value)}' as parameter '{name}' (devtensor.nn.Parameter or None expected)"
+            )
+        if value is not None and name in own.get("_module_names", ()):
+            raise TypeError(
+                f"cannot assign '{_kind(value)}' as child module '{name}' (devtensor.nn.Module or None expected)"
+            )
+        if name in own.get("_buffer_names", ()) and not (value is None or isinstance(value, DeviceArray)):
+            raise TypeError(
+                f"cannot assign '{_kind(value)}' as buffer '{name}' (devtensor.DeviceArray or None expected)"
+            )
+        object.__setattr__(self, name, value)
+
+    def _forget(self, name: str) -> None:
+        """What stands under name is replaced by something of another kind."""
+        own = self.__dict__
+        if name in _OWN:
+            raise KeyError(f"attribute '{name}' already exists")
+        if name in own:
+            for names in (self._parameter_names, self._buffer_names, self._module_names):
+                names.pop(name, None)
+            del own[name]
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        for names in (self._parameter_names, self._buffer_names, self._module_names):
+            names.pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        if "_module_names" not in self.__dict__ and name in _OWN:
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute '{name}': "
+                "its __init__ has not called super().__init__()"
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    # ------------------------------------------------------------ what there is
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules registered here, each once, with their names."""
+        seen = set()
+        for name in list(self._module_names):
+            module = self.__dict__[name]
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules registered here, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it, with their names, such as "layer3.conv1"."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name in list(self._module_names):
+            module = self.__dict__[name]
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def _named(self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        found = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in found:
+            for name in list(module.__dict__[registry]):
+                value = module.__dict__[name]
+                if value is None or (remove_duplicate and id(value) in seen):
+                    continue
+                seen.add(id(value))
+                yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, _Parameter]]:
+        """All parameters with their names, such as "layer3.conv1.weight"."""
+        return self._named("_parameter_names", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[_Parameter]:
+        """All parameters, each once."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, DeviceArray]]:
+        """All buffers with their names, such as "bn1.running_mean"."""
+        return self._named("_buffer_names", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[DeviceArray]:
+        """All buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of a name such as "layer3.conv1"; this module for "". Raises AttributeError."""
+        module = self
+        for name in target.split(".") if target else ():
+            found = getattr(module, name)
+            if not isinstance(found, Module):
+                raise AttributeError(f"'{name}' is not a Module")
+            module = found
+        return module
+
+    def get_parameter(self, target: str) -> _Parameter:
+        """The parameter of a name such as "layer3.conv1.weight". Raises AttributeError."""
+        path, _, name = target.rpartition(".")
+        found = getattr(self.get_submodule(path), name)
+        if not isinstance(found, _Parameter):
+            raise AttributeError(f"'{name}' is not a Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> DeviceArray:
+        """The buffer of a name such as "bn1.running_mean". Raises AttributeError."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        found = getattr(module, name)
+        if name not in module._buffer_names or found is None:
+            raise AttributeError(f"'{name}' is not a buffer")
+        buffer: DeviceArray = found
+        return buffer
+
+    @property
+    def _modules(self) -> Mapping[str, Any]:
+        return _view(self, self._module_names)
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]:
+        return _view(self, self._parameter_names)
+
+    @property
+    def _buffers(self) -> Mapping[str, Any]:
+        return _view(self, self._buffer_names)
+
+    # ------------------------------------------------------------ moving and casting
+
+    def _apply(self: Self, convert: Callable[[DeviceArray], DeviceArray]) -> Self:
+        """Every parameter and buffer becomes convert(it): all of them, or none when one fails. One that stands in two
+        places stays one."""
+        done: dict[int, DeviceArray] = {}
+        changes: list[tuple[dict[str, Any], str, DeviceArray]] = []
+        for module in self.modules():
+            for name in (*module._parameter_names, *module._buffer_names):
+                old = module.__dict__[name]
+                if old is None:
+                    continue
+                if id(old) not in done:
+                    done[id(old)] = _like(old, convert(old))
+                if done[id(old)] is not old:
+                    changes.append((module.__dict__, name, done[id(old)]))
+        for own, name, new in changes:
+            own[name] = new
+        return self
+
+    @overload
+    def to(
+        self: Self, device: Any = ..., dtype: Any = ..., non_blocking: bool = ..., *, memory_format: None = ...
+    ) -> Self: ...
+    @overload
+    def to(self: Self, dtype: _C.dtype, non_blocking: bool = ...) -> Self: ...
+    @overload
+    def to(self: Self, tensor: DeviceArray, non_blocking: bool = ...) -> Self: ...
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """Move all parameters and buffers, cast the floating ones: to(device), to(dtype), to(device, dtype), to(other).
+
+        The module itself is returned, with new Parameters in it where something changed. Nothing has changed when an
+        exception is raised: TypeError for a dtype that is no float, DeviceNotAvailableError, OutOfMemoryError.
+        """
+        if kwargs.pop("memory_format", None) is not None:
+            raise NotImplementedError("Module.to(memory_format=) is not there: permute the arrays instead")
+        if "tensor" in kwargs:
+            args = (kwargs.pop("tensor"), *args)
+        probe, wish = _C.empty(0, dtype=_C.float32, device="cpu"), _Wish()
+        wish.read(probe, args, kwargs)
+        if wish.dtype is not None and not wish.dtype.is_floating_point:
+            raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={wish.dtype}")
+
+        def convert(x: DeviceArray) -> DeviceArray:
+            dtype = wish.dtype if wish.dtype is not None and x.dtype.is_floating_point else x.dtype
+            return x.to(x.device if wish.device is None else wish.device, dtype, non_blocking=wish.non_blocking)
+
+        return self._apply(convert)
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Move all parameters and buffers to a CUDA device, the current one by default."""
+        return self._apply(lambda x: x.cuda(device))
+
+    def cpu(self: Self) -> Self:
+        """Move all parameters and buffers to the memory of the host."""
+        return self._apply(lambda x: x.cpu())
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Cast all parameters and buffers."""
+        return self._apply(lambda x: x.type(dst_type))
+
+    def _cast(self: Self, dtype: _C.dtype) -> Self:
+        return self._apply(lambda x: x.to(dtype) if x.dtype.is_floating_point else x)
+
+    def float(self: Self) -> Self:
+        """Cast the floating parameters and buffers to float32."""
+        return self._cast(_C.float32)
+
+    def double(self: Self) -> Self:
+        """Cast the floating parameters and buffers to float64."""
+        return self._cast(_C.float64)
+
+    def half(self: Self) -> Self:
+        """Cast the floating parameters and buffers to float16."""
+        return self._cast(_C.float16)
+
+    def bfloat16(self: Self) -> Self:
+        """Cast the floating parameters and buffers to bfloat16."""
+        return self._cast(_C.bfloat16)
+
+    # ------------------------------------------------------------ modes
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """Set training mode, which Dropout and BatchNorm look at, here and below."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        for module in self.modules():
+            module.__dict__["training"] = mode
+        return self
+
+    def eval(self: Self) -> Self:
+        """Set evaluation mode: train(False)."""
+        return self.train(False)
+
+    def apply(self: Self, fn: Callable[[Module], None]) -> Self:
+        """Call fn with each module below this one, then with this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        """For code written for PyTorch: False changes nothing, True raises NotImplementedError."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    # ------------------------------------------------------------ state
+
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """All parameters and persistent buffers by name, in PyTorch's order; the arrays share their memory.
+
+        With keep_vars the Parameters themselves instead of plain arrays.
+        """
+        found: dict[str, Any] = OrderedDict() if destination is None else destination
+        for name in self._parameter_names:
+            self._put(found, prefix, name, keep_vars)
+        for name, persistent in self._buffer_names.items():
+            if persistent:
+                self._put(found, prefix, name, keep_vars)
+        for name in self._module_names:
+            module = self.__dict__[name]
+            if module is not None:
+                module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        return found
+
+    def _put(self, found: dict[str, Any], prefix: str, name: str, keep_vars: bool) -> None:
+        value = self.__dict__[name]
+        if value is not None:
+            found[prefix + name] = value if keep_vars else value.detach()
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy the values of a state dictionary into the parameters and buffers, which keep device and dtype.
+
+        With assign the arrays themselves take their places. Returns the missing and the unexpected keys; with strict
+        there may be none. Raises RuntimeError for those, for values that are no arrays and for shapes that differ, all
+        in one message that names each key; then nothing has changed.
+        """
+        from devtensor.nn._state import load
+
+        return IncompatibleKeys(*load(self, state_dict, strict, assign))
+
+    # ------------------------------------------------------------ text
+
+    def extra_repr(self) -> str:
+        """What stands in parentheses in the repr; a subclass may say more."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): " + repr(self.__dict__[name]).replace("\n", "\n  ") for name in self._module_names]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({extra})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self)})
+
+
+class _Wish:
+    """What a call of to() asks for."""
+
+    device: Any = None
+    dtype: _C.dtype | None = None
+    non_blocking = False
+
+    def read(self, probe: DeviceArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        names: tuple[str, ...] = ("device", "dtype", "non_blocking")
+        if args and isinstance(args[0], DeviceArray):
+            other, args = args[0], args[1:]
+            self.device, self.dtype, names = other.device, other.dtype, ("non_blocking",)
+        elif args and _is_dtype(args[0]):
+            names = ("dtype", "non_blocking")
+        given = dict(zip(names, args, strict=False))
+        if (
+            len(args) > len(names)
+            or given.keys() & kwargs.keys()
+            or kwargs.keys() - {"device", "dtype", "non_blocking"}
+        ):
+            raise TypeError("Module.to() takes a device, a dtype or an array, then non_blocking")
+        given |= kwargs
+        if given.get("device") is not None:
+            device = given["device"]
+            self.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
+        if given.get("dtype") is not None:
+            self.dtype = probe.to(dtype=given["dtype"]).dtype
+        self.non_blocking = bool(given.get("non_blocking", False))
+
+
+def _is_dtype(value: object) -> bool:
+    if isinstance(value, str):
+        return isinstance(getattr(_C, value, None), _C.dtype)
+    return value is not None and not isinstance(value, (_C.device, int))
+
+
+def _view(module: Module, names: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is registered under names, to read: assignment to an attribute of the module is how to change it."""
+    from types import MappingProxyType
+
+    return MappingProxyType({name: module.__dict__[name] for name in names})
+
+
+def _like(old: DeviceArray, new: DeviceArray) -> DeviceArray:
+    """new as the same kind of array as old."""
+    if new is old or type(new) is type(old):
+        return new
+    if isinstance(old, _Parameter):
+        return _Parameter(new)
+    return _Buffer(new, persistent=old.persistent) if isinstance(old, _Buffer) else new
+
+
+def _refusal(value: object, what: str, name: str, wanted: str) -> TypeError:
+    return TypeError(f"cannot assign '{_kind(value)}' as {what} '{name}' (devtensor.{wanted} or None expected)")
+
+
+def _kind(value: object) -> str:
+    return f"devtensor.{type(value).__name__}" if type(value) is DeviceArray else type(value).__name__
+
+
+def _add_module(error: _Explained, module: Module) -> None:
+    """The error came out of a call of module: it tells so. Runs once for each module on the way out."""
+    path = type(module).__name__
+    if error.modules:
+        inner, rest = error.modules[-1], (error.module_path or "").partition(".")[2]
+        name = next((name for name, part in module.named_modules() if part is inner), type(inner).__name__)
+        path = ".".join(part for part in (path, name, rest) if part)
+    error.modules = (*error.modules, module)
+    error.module_path = path
+    kept = [note for note in getattr(error, "__notes__", []) if not note.startswith(_NOTE)]
+    error.__notes__ = [*kept, f"{_NOTE}{path}"]
+
+
+_NOTE = "In module: "

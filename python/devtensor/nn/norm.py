@@ -1,0 +1,149 @@
+"""Normalisation as modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _Parameter
+from devtensor.nn import functional as F
+from devtensor.nn.layers import _float_options
+from devtensor.nn.module import Module
+
+
+def _reset_affine(weight: DeviceArray | None, bias: DeviceArray | None) -> None:
+    if weight is not None:
+        weight.fill_(1)
+    if bias is not None:
+        bias.zero_()
+
+
+class _BatchNorm(Module):
+    _ranks: tuple[int, int]
+    weight: _Parameter | None
+    bias: _Parameter | None
+    running_mean: DeviceArray | None
+    running_var: DeviceArray | None
+    num_batches_tracked: DeviceArray | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        options, tracked = _float_options(device, dtype), track_running_stats
+        self.register_parameter("weight", _Parameter(_C.ones(num_features, **options)) if affine else None)
+        self.register_parameter("bias", _Parameter(_C.zeros(num_features, **options)) if affine and bias else None)
+        self.register_buffer("running_mean", _C.zeros(num_features, **options) if tracked else None)
+        self.register_buffer("running_var", _C.ones(num_features, **options) if tracked else None)
+        count = _C.zeros((), dtype=_C.int64, device=device) if tracked else None
+        self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Forget what training has seen."""
+        if self.track_running_stats:
+            assert self.running_mean is not None and self.running_var is not None
+            assert self.num_batches_tracked is not None
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """weight 1, bias 0, and reset_running_stats()."""
+        self.reset_running_stats()
+        _reset_affine(self.weight, self.bias)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        low, high = self._ranks
+        if not low <= input.ndim <= high:
+            _C._check_rank("batch_norm", ("input",), (input,), 0, low, high)
+        if not self.training:
+            # statistics of the batch where none are kept
+            use_batch = self.running_mean is None
+            return F.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, use_batch, 0.0, self.eps
+            )
+        momentum = 0.0 if self.momentum is None else self.momentum
+        count = self.num_batches_tracked
+        if count is not None:
+            count += 1
+            if self.momentum is None:  # the mean of all batches
+                momentum = 1.0 / int(count)
+        return F.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, True, momentum, self.eps
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """(x - mean) / sqrt(var + eps) * weight + bias for each of num_features channels of (N, C) or (N, C, L)."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """(x - mean) / sqrt(var + eps) * weight + bias for each of num_features channels of (N, C, H, W).
+
+    In training, mean and variance are those of the batch, and running_mean and running_var follow them; in evaluation
+    these are used.
+    """
+
+    _ranks = (4, 4)
+
+
+class LayerNorm(Module):
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which are normalized_shape."""
+
+    weight: _Parameter | None
+    bias: _Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape: tuple[int, ...] = (
+            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        )
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        options, shape = _float_options(device, dtype), self.normalized_shape
+        self.register_parameter("weight", _Parameter(_C.ones(shape, **options)) if elementwise_affine else None)
+        self.register_parameter("bias", _Parameter(_C.zeros(shape, **options)) if elementwise_affine and bias else None)
+
+    def reset_parameters(self) -> None:
+        """weight 1, bias 0."""
+        _reset_affine(self.weight, self.bias)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )

@@ -1,0 +1,144 @@
+"""devtensor.nn beside torch.nn, where PyTorch is installed: the same numbers, names, text and files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devtensor as dt
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def both(x: np.ndarray, device: str) -> tuple[Any, Any]:
+    return dt.from_numpy(x.copy()).to(device), torch.from_numpy(x.copy())
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def close(got: Any, want: Any) -> None:
+    assert got.shape == tuple(want.shape)
+    assert str(got.dtype).split(".")[1] == str(want.dtype).split(".")[1]
+    np.testing.assert_allclose(got.cpu().float().tolist(), want.detach().float().numpy(), rtol=1e-4, atol=1e-5)
+
+
+LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
+    ("Linear", (4, 3), {}, (2, 4)),
+    ("Linear", (4, 3), {"bias": False}, (4,)),
+    ("Conv1d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}, (2, 4, 9)),
+    ("Conv1d", (4, 6, 4), {"padding": "same", "padding_mode": "circular"}, (2, 4, 9)),
+    ("Conv2d", (3, 4, 3), {"padding": "same", "dilation": 2}, (2, 3, 8, 8)),
+    ("Conv2d", (3, 4, (3, 2)), {"stride": 2, "padding": (1, 0), "bias": False}, (3, 8, 8)),
+    ("Conv2d", (3, 4, 3), {"padding": 2, "padding_mode": "reflect"}, (2, 3, 8, 8)),
+    ("BatchNorm1d", (4,), {}, (5, 4)),
+    ("BatchNorm1d", (4,), {"momentum": None}, (5, 4, 3)),
+    ("BatchNorm2d", (3,), {"eps": 0.1, "affine": False}, (2, 3, 4, 4)),
+    ("BatchNorm2d", (3,), {"track_running_stats": False}, (2, 3, 4, 4)),
+    ("LayerNorm", ((3, 4),), {}, (2, 3, 4)),
+    ("LayerNorm", (4,), {"elementwise_affine": False}, (2, 3, 4)),
+    ("MaxPool2d", (3,), {"stride": 2, "padding": 1, "ceil_mode": True}, (2, 3, 8, 8)),
+    ("AvgPool2d", (3, 2), {"padding": 1, "count_include_pad": False}, (2, 3, 8, 8)),
+    ("AdaptiveAvgPool2d", ((2, None),), {}, (2, 3, 8, 7)),
+    ("Flatten", (), {}, (2, 3, 4)),
+    ("Unflatten", (1, (1, 3)), {}, (2, 3, 4)),
+    ("ReLU6", (), {}, (50,)),
+    ("LeakyReLU", (0.3,), {}, (50,)),
+    ("ELU", (0.3,), {}, (50,)),
+    ("GELU", (), {}, (50,)),
+    ("GELU", ("tanh",), {}, (50,)),
+    ("SiLU", (), {}, (50,)),
+    ("Softplus", (2.0, 1.0), {}, (50,)),
+    ("Hardtanh", (-0.5, 0.25), {}, (50,)),
+    ("Softmax", (1,), {}, (5, 10)),
+    ("LogSoftmax", (), {"dim": 0}, (5, 10)),
+    ("Tanh", (), {}, (50,)),
+    ("Sigmoid", (), {}, (50,)),
+    ("Dropout", (0.0,), {}, (5,)),
+    ("Identity", (), {}, (5,)),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "options", "shape"), LAYERS, ids=lambda v: str(v)[:40])
+def test_layers(name: str, args: Any, options: Any, shape: tuple[int, ...], device: str) -> None:
+    ours, theirs = getattr(dt.nn, name)(*args, **options), getattr(torch.nn, name)(*args, **options)
+    text = repr(ours)
+    if "Norm" in name and "bias=" not in repr(theirs):  # PyTorch before 2.13
+        text = re.sub(", bias=(True|False)", "", text)
+    assert text == repr(theirs)
+    state = theirs.state_dict()
+    assert list(ours.state_dict()) == list(state)
+    ours.load_state_dict({k: dt.from_numpy(v.numpy().copy()) for k, v in state.items()})
+    ours.to(device)
+    for x in (random(*shape), random(*shape) * 2):
+        a, b = both(x, device)
+        close(ours(a), theirs(b))
+    for key, value in theirs.state_dict().items():
+        close(ours.state_dict()[key], value)
+    ours.eval(), theirs.eval()
+    a, b = both(random(*shape), device)
+    close(ours(a), theirs(b))
+
+
+FUNCTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("var", {}),
+    ("var", {"dim": 1, "keepdim": True}),
+    ("std", {"dim": (0, 1), "correction": 0}),
+    ("logsumexp", {"dim": 0}),
+    ("norm", {}),
+    ("norm", {"p": 3, "dim": 1}),
+    ("flip", {"dims": (0, 1)}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), FUNCTIONS)
+def test_functions(name: str, options: dict[str, Any], device: str) -> None:
+    a, b = both(random(4, 5), device)
+    close(getattr(dt, name)(a, **options), getattr(torch, name)(b, **options))
+    close(getattr(a, name)(**options), getattr(b, name)(**options))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_losses(smoothing: float, reduction: Any, device: str) -> None:
+    x, target, weight = random(6, 4, 3), np.random.default_rng(1).integers(0, 4, (6, 3)), np.abs(random(4))
+    target[0, 0] = 3
+    a, b = both(x, device)
+    t, u = both(target, device)
+    v, w = both(weight, device)
+    options = {"reduction": reduction, "ignore_index": 3, "label_smoothing": smoothing}
+    close(dt.nn.CrossEntropyLoss(v, **options)(a, t), torch.nn.CrossEntropyLoss(w, **options)(b, u))
+    shares, other = both(np.abs(x) / 3, device)
+    options.pop("ignore_index")
+    close(dt.nn.CrossEntropyLoss(v, **options)(a, shares), torch.nn.CrossEntropyLoss(w, **options)(b, other))
+    close(dt.nn.functional.mse_loss(a, shares, reduction), torch.nn.functional.mse_loss(b, other, reduction=reduction))
+    close(dt.nn.NLLLoss(v, reduction=reduction)(a, t), torch.nn.NLLLoss(w, reduction=reduction)(b, u))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_pad(mode: str, device: str) -> None:
+    a, b = both(random(2, 3, 4, 5), device)
+    for amounts in ((1, 2, 2, 0), (-1, 2, 0, 1)):
+        if mode == "constant" or min(amounts) >= 0:
+            close(dt.nn.functional.pad(a, amounts, mode), torch.nn.functional.pad(b, amounts, mode))
+
+
+def test_gather_and_embedding(device: str) -> None:
+    a, b = both(random(4, 5), device)
+    i, j = both(np.array([[0, 3, 1], [2, 2, 0]]), device)
+    close(dt.gather(a, 0, i), torch.gather(b, 0, j))
+    close(dt.take(a, i - 2), torch.take(b, j - 2))
+    close(dt.nn.functional.embedding(i, a), torch.nn.functional.embedding(j, b))
+    close(dt.index_select(a, 1, i[0]), torch.index_select(b, 1, j[0]))
+
+
+def test_initial_values_have_the_same_bounds() -> None:
+    for name, args in (("Linear", (50, 40)), ("Conv2d", (8, 16, 3)), ("Embedding", (300, 30)), ("Conv1d", (8, 16, 3))):
+        ours, theirs = getattr(dt.nn, name)(*args).state_dict(), getattr(torch.nn, name)(*args).state_dict()
+        for key, value in theirs.items():
+            assert ours[key].std().item() == pytest.approx(value.std().item(), rel=0.35)
+            assert ours[key].shape == tuple(value.shape)
