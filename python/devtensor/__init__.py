@@ -24,7 +24,7 @@ from devtensor._errors import (
 from devtensor._indexing import embedding, gather, index_select, take
 from devtensor._version import __version__ as __version__
 
-from devtensor import cuda, nn, testing  # isort: skip
+from devtensor import cuda, data, nn, testing, utils  # isort: skip
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
 for _method in (flip, gather, index_select, logsumexp, masked_fill, norm, std, take, var):
@@ -95,6 +95,7 @@ __all__ = [
     "conv1d",
     "cross_entropy",
     "cuda",
+    "data",
     "dropout",
     "embedding",
     "enable_grad",
@@ -116,6 +117,7 @@ __all__ = [
     "std",
     "take",
     "testing",
+    "utils",
     "var",
 ]
 __all__ += [name for name in dir(_C) if not name.startswith("_")]

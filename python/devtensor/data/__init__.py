@@ -1,0 +1,40 @@
+"""Data: datasets, the order of their samples, and batches of them. Also devtensor.utils.data, as in PyTorch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from devtensor.data.collate import default_collate, default_convert
+from devtensor.data.dataset import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from devtensor.data.loader import DataLoader, prefetch
+from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler
+
+if TYPE_CHECKING:
+    from devtensor.data._worker import get_worker_info
+else:
+
+    def get_worker_info() -> Any:
+        """In a worker process of a DataLoader its WorkerInfo (id, num_workers, seed, dataset), elsewhere None."""
+        from devtensor.data import _worker  # which needs multiprocessing
+
+        return _worker.get_worker_info()
+
+
+__all__ = [
+    "BatchSampler",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "prefetch",
+    "random_split",
+]

@@ -1,0 +1,131 @@
+"""Collections of samples."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+
+S = TypeVar("S", covariant=True)
+T = TypeVar("T")
+
+
+class Dataset(Generic[S]):
+    """Samples by index. A subclass has __getitem__(index) and, for most uses, __len__."""
+
+    def __getitem__(self, index: Any) -> S:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__")
+
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[S]):
+    """Samples in the order in which they come. A subclass has __iter__.
+
+    In worker processes each has a copy; get_worker_info() tells it which part is its own.
+    """
+
+    def __iter__(self) -> Iterator[S]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__")
+
+
+class TensorDataset(Dataset[tuple[DeviceArray, ...]]):
+    """Sample i is the tuple of the i-th entries of some arrays, which have the same first size.
+
+    Raises ShapeMismatchError (a ValueError, as all of them) for arrays of other sizes.
+    """
+
+    tensors: tuple[DeviceArray, ...]
+
+    def __init__(self, *tensors: DeviceArray) -> None:
+        for i, tensor in enumerate(tensors):
+            names, arrays = ("tensors[0]", f"tensors[{i}]"), (tensors[0], tensor)
+            _C._check_rank("TensorDataset", names, arrays, 1, 1, 64)
+            _C._check_shape("TensorDataset", names, arrays, 1, [tensors[0].shape[0]] + [-1] * (tensor.ndim - 1))
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[DeviceArray, ...]:
+        return tuple([tensor[index] for tensor in self.tensors])
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0] if self.tensors else 0
+
+
+class Subset(Dataset[S]):
+    """The samples of a dataset at some indices."""
+
+    dataset: Dataset[S]
+    indices: Sequence[int]
+
+    def __init__(self, dataset: Dataset[S], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> S:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class ConcatDataset(Dataset[Any]):
+    """Several datasets one after another."""
+
+    datasets: list[Dataset[Any]]
+    cumulative_sizes: list[int]
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise TypeError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = list(itertools.accumulate(_size(dataset) for dataset in self.datasets))
+
+    def __getitem__(self, index: Any) -> Any:
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"index {index} is out of range for {len(self)} samples")
+        which = bisect.bisect_right(self.cumulative_sizes, place)
+        return self.datasets[which][place - (self.cumulative_sizes[which - 1] if which else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+def _size(dataset: Any) -> int:
+    return len(dataset)
+
+
+def random_split(
+    dataset: Dataset[T], lengths: Sequence[float], generator: _C.Generator | None = None
+) -> list[Subset[T]]:
+    """Parts of a dataset with random samples: lengths are numbers of samples, or fractions that make 1.
+
+    What fractions leave over goes to the first parts, one each. Raises ValueError for lengths that do not fit.
+    """
+    count = _size(dataset)
+    sizes: list[int]
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 and not all(isinstance(n, int) for n in lengths):
+        if any(not 0 <= part <= 1 for part in lengths):
+            raise ValueError(f"fractions must be between 0 and 1, but got {list(lengths)}")
+        sizes = [math.floor(count * part) for part in lengths]
+        for i in range(count - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+    else:
+        sizes = [int(n) for n in lengths]
+    if sum(sizes) != count:
+        raise ValueError(
+            f"Sum of input lengths does not equal the length of the input dataset: {sum(sizes)} and {count}"
+        )
+    order: list[int] = _C.randperm(count, generator=generator, device="cpu").tolist()
+    ends = list(itertools.accumulate(sizes))
+    return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]

@@ -1,0 +1,193 @@
+"""DataLoader: batches of a dataset, made here or in worker processes."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from devtensor import _C, cuda
+from devtensor.data import collate as collating
+from devtensor.data.dataset import Dataset, IterableDataset
+from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+T = TypeVar("T", covariant=True)
+
+
+class DataLoader(Generic[T]):
+    """Batches of a dataset, in order or shuffled; an epoch is one iteration over it.
+
+    batch_size=None gives single samples. shuffle draws from generator, else from the one that manual_seed sets.
+    collate_fn makes a batch of a list of samples (default_collate). pin_memory puts batches into page-locked memory,
+    and is ignored where there is no CUDA. With num_workers processes ("spawn" unless multiprocessing_context says
+    otherwise) prefetch_factor batches per worker are made ahead, and come in the same order; dataset and functions are
+    pickled to them, and a script that starts them needs `if __name__ == "__main__":`.
+
+    Raises ValueError for options that do not go together, RuntimeError where a worker dies or needs longer than timeout
+    seconds; an exception in a worker is raised here with its traceback in the text.
+    """
+
+    dataset: Dataset[T]
+
+    def __init__(
+        self,
+        dataset: Dataset[T],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[Any] | Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: _C.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        if num_workers < 0:
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError("prefetch_factor option could only be specified in multiprocessing: num_workers > 0")
+        if prefetch_factor is not None and prefetch_factor <= 0:
+            raise ValueError("prefetch_factor option should be positive")
+        if num_workers == 0 and persistent_workers:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            raise ValueError("DataLoader with IterableDataset: expected no shuffle, sampler and batch_sampler option")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
+        if batch_sampler is None and batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.pin_memory = pin_memory
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.generator = generator
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.batch_size = None if batch_sampler is not None else batch_size
+        self.drop_last = drop_last
+        source: Any = dataset
+        if sampler is None and not self._iterable and batch_sampler is None:
+            sampler = RandomSampler(source, generator=generator) if shuffle else SequentialSampler(source)
+        self.sampler = sampler
+        if batch_sampler is None and batch_size is not None:
+            endless = itertools.repeat(0) if self._iterable else sampler
+            assert endless is not None
+            batch_sampler = BatchSampler(endless, batch_size, drop_last)
+        self.batch_sampler = batch_sampler
+        automatic = collating.default_convert if batch_sampler is None else collating.default_collate
+        self.collate_fn = automatic if collate_fn is None else collate_fn
+        self._workers: Any = None
+
+    def _indices(self) -> Iterator[Any]:
+        """What to fetch, one entry for each batch; endless for an IterableDataset."""
+        if self.batch_sampler is not None:
+            return iter(self.batch_sampler)
+        return itertools.repeat(None) if self._iterable else iter(self.sampler or ())
+
+    def _task(self, worker: int) -> Any:
+        from devtensor.data._worker import Task
+
+        return Task(
+            self.dataset,
+            self.collate_fn,
+            self.batch_sampler is not None,
+            self._iterable,
+            self.drop_last,
+            self.worker_init_fn,
+            worker,
+            self.num_workers,
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._here() if self.num_workers == 0 else self._elsewhere()
+        return _pinned(batches) if self.pin_memory else batches
+
+    def _here(self) -> Iterator[Any]:
+        from devtensor.data._worker import Fetcher
+
+        fetcher = Fetcher(self._task(0))
+        for indices in self._indices():
+            try:
+                batch = fetcher.fetch(indices)
+            except StopIteration:
+                return
+            yield batch
+
+    def _elsewhere(self) -> Iterator[Any]:
+        from devtensor.data._pool import Pool
+
+        pool = self._workers
+        if pool is None or pool.closed:
+            pool = Pool([self._task(i) for i in range(self.num_workers)], self.multiprocessing_context, self.timeout)
+            self._workers = pool if self.persistent_workers else None
+        seed = int(_C.randint(0, 2**62, (1,), generator=self.generator, device="cpu"))
+        assert self.prefetch_factor is not None
+        return pool.batches(self._indices(), seed, self.prefetch_factor, keep=self.persistent_workers)  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        """The number of batches. Raises TypeError where the dataset has no len()."""
+        if not self._iterable:
+            counted: Any = self.sampler if self.batch_sampler is None else self.batch_sampler
+            return len(counted)
+        source: Any = self.dataset
+        count = len(source)
+        if self.batch_size is None:
+            return count
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+def _pinned(batches: Iterator[Any]) -> Iterator[Any]:
+    usable = cuda.is_available()
+    for batch in batches:
+        yield collating.pin(batch) if usable else batch
+
+
+class prefetch:
+    """The batches of a loader on a device, moved ahead of their use.
+
+    depth batches are on their way while one is used; on a CUDA device they are copied on a stream of their own, beside
+    the work on the device, best from page-locked memory (DataLoader(pin_memory=True)). len() is that of the loader.
+
+    Raises DeviceNotAvailableError, OutOfMemoryError, and whatever the loader raises.
+    """
+
+    def __init__(self, loader: Iterable[Any], device: Any, depth: int = 2) -> None:
+        if depth < 1:
+            raise ValueError(f"depth must be at least 1, but got {depth}")
+        self.loader = loader
+        self.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
+        self.depth = depth
+
+    def __len__(self) -> int:
+        loader: Any = self.loader
+        return len(loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        make_stream = getattr(cuda, "Stream", None)
+        stream = make_stream(self.device) if make_stream and self.device.type == "cuda" else None
+        ready: list[tuple[Any, Any]] = []  # with the batch on the host, which a copy under way still reads
+        for batch in self.loader:
+            with cuda.stream(stream) if stream is not None else contextlib.nullcontext():  # type: ignore[attr-defined,unused-ignore]
+                ready.append((collating.move(batch, self.device), batch))
+            if len(ready) > self.depth:
+                yield ready.pop(0)[0]
+        while ready:
+            yield ready.pop(0)[0]

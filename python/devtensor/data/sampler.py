@@ -1,0 +1,113 @@
+"""The order in which a DataLoader takes samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+from devtensor import _C
+
+T = TypeVar("T", covariant=True)
+
+
+class Sampler(Generic[T]):
+    """Indices of samples. A subclass has __iter__ and __len__."""
+
+    def __iter__(self) -> Iterator[T]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__")
+
+
+class SequentialSampler(Sampler[int]):
+    """0, 1, 2, ..."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """All samples in random order; with replacement, each draw is from all of them.
+
+    num_samples draws instead of as many as there are. Without a generator, manual_seed decides.
+    """
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: _C.Generator | None = None,
+    ) -> None:
+        if num_samples is not None and num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+
+    @property
+    def num_samples(self) -> int:
+        """How many are drawn."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        count, wanted = len(self.data_source), self.num_samples
+        if self.replacement and wanted:
+            draws = _C.randint(0, count, (wanted,), generator=self.generator, device="cpu")
+            yield from draws.tolist()
+            return
+        while wanted > 0:
+            order: list[int] = _C.randperm(count, generator=self.generator, device="cpu").tolist()
+            yield from order[:wanted]
+            wanted -= count
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """Some indices in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: _C.Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        for i in _C.randperm(len(self.indices), generator=self.generator, device="cpu").tolist():
+            yield self.indices[i]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of batch_size indices from another sampler; the last may be shorter, unless drop_last."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for index in self.sampler:
+            batch.append(index)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        sampler: Any = self.sampler
+        count = len(sampler)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)

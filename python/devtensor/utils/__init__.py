@@ -1,0 +1,11 @@
+"""For code written for PyTorch: devtensor.utils.data is devtensor.data."""
+
+from __future__ import annotations
+
+import sys
+
+from devtensor import data
+
+sys.modules[f"{__name__}.data"] = data
+
+__all__ = ["data"]
