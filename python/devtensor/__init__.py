@@ -21,6 +21,7 @@ from devtensor._errors import (
     ShapeMismatchError,
     TransferForbiddenError,
 )
+from devtensor._files import load, save
 from devtensor._indexing import embedding, gather, index_select, take
 from devtensor._version import __version__ as __version__
 
@@ -105,6 +106,7 @@ __all__ = [
     "inference_mode",
     "is_tensor",
     "layer_norm",
+    "load",
     "logsumexp",
     "masked_fill",
     "mse_loss",
@@ -113,6 +115,7 @@ __all__ = [
     "no_grad",
     "norm",
     "pad",
+    "save",
     "set_grad_enabled",
     "std",
     "take",

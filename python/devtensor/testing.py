@@ -51,7 +51,7 @@ def make_array(
         last = 10 if high is None else int(high)
         return _C.randint(first, last, shape, generator=generator, dtype=kind, device=device)
     first_float, last_float = -9.0 if low is None else low, 9.0 if high is None else high
-    uniform = _C.rand(*shape, generator=generator, dtype=_C.float64, device=device)
+    uniform = _C.rand(shape, generator=generator, dtype=_C.float64, device=device)
     return (uniform * (last_float - first_float) + first_float).to(kind)
 
 
