@@ -9,9 +9,11 @@ object a case: its index, the number of points and what went wrong.
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +43,13 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "randperm": lambda x: dt.randperm(7, device=x.device).shape,
     "array": lambda x: dt.array([[1.0, 2.0]], device=x.device),
     "mismatch": lambda x: mismatch(x),
+    "Parameter": lambda x: dt.nn.Parameter(x),
+    "copies of a Parameter": lambda x: copy.deepcopy(dt.nn.Parameter(x)) + copy.copy(dt.nn.Parameter(x)),
+    "pickle of a Buffer": lambda x: pickle.loads(pickle.dumps(dt.nn.Buffer(x, persistent=False))),
+    "data": lambda x: x.data,
+    "layer_norm": lambda x: dt.layer_norm(x, 4),
+    "gather": lambda x: x.gather(1, dt.zeros(3, 1, dtype=dt.int64, device=x.device)),
+    "cross_entropy": lambda x: dt.cross_entropy(x, dt.zeros(3, dtype=dt.int64, device=x.device)),
 }
 SAMPLE = 40
 

@@ -19,6 +19,13 @@ MATMULS = "matmul mm bmm mv dot outer addmm baddbmm".split()
 SHAPES = """reshape flatten unflatten transpose permute movedim squeeze unsqueeze broadcast_to split chunk unbind
 narrow select tril triu""".split()
 FUNCTIONS_ONLY = "cat stack where linear conv2d max_pool2d avg_pool2d adaptive_avg_pool2d".split()
+COMPOSED = "var std logsumexp norm masked_fill flip index_select gather take".split()
+COMPOSED_FUNCTIONS = """pad embedding conv1d batch_norm layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
+save load""".split()
+NN = """Module Parameter Buffer Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Conv1d Conv2d
+BatchNorm1d BatchNorm2d LayerNorm Embedding Dropout Flatten Unflatten Identity MaxPool2d AvgPool2d AdaptiveAvgPool2d
+ReLU ReLU6 LeakyReLU ELU GELU SiLU Sigmoid Tanh Softplus Hardtanh Softmax LogSoftmax CrossEntropyLoss MSELoss L1Loss
+NLLLoss functional init""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
 empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer manual_seed set_default_device
 get_default_device set_default_dtype get_default_dtype""".split()
@@ -35,7 +42,8 @@ OutOfMemoryError CudaError""".split()
 OTHERS = "device dtype Generator DeviceArray set_num_threads get_num_threads".split()
 
 FUNCTIONS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *FUNCTIONS_ONLY, *CREATION]
-ALL_METHODS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *METHODS]
+FUNCTIONS += [*COMPOSED, *COMPOSED_FUNCTIONS]
+ALL_METHODS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *METHODS, *COMPOSED]
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "set_num_threads", "get_num_threads"])
@@ -70,6 +78,18 @@ def test_cuda(name: str) -> None:
 @pytest.mark.parametrize("name", [*ERRORS, *OTHERS])
 def test_types_and_errors(name: str) -> None:
     assert getattr(dt, name).__doc__
+
+
+@pytest.mark.parametrize("name", NN)
+def test_nn(name: str) -> None:
+    assert getattr(dt.nn, name).__doc__
+    assert set(dt.nn.__all__) == set(NN)
+
+
+@pytest.mark.parametrize("module", [dt.nn.functional, dt.nn.init, dt.data], ids=lambda m: m.__name__)
+def test_modules_of_functions(module: object) -> None:
+    for name in module.__all__:  # type: ignore[attr-defined]
+        assert inspect.getdoc(getattr(module, name)), name
 
 
 def assert_documented(function: object, name: str) -> None:

@@ -379,8 +379,6 @@ OTHER_DUNDERS = {
     "__deepcopy__": "(self, memo: Any, /) -> {cls}",
 }
 NEW = {
-    "Generator": '(cls, device: _Device = "cpu") -> Generator',
-    "device": "(cls, type: str | _device, index: _Int | None = None) -> _device",
     "_Parameter": "(cls, data: DeviceArray, requires_grad: builtins.bool = True) -> _Parameter",
     "_Buffer": "(cls, data: DeviceArray, *, persistent: builtins.bool = True) -> _Buffer",
     "Stream": "(cls, device: _Device | _Int | None = None, priority: _Int = 0) -> Stream",
@@ -519,6 +517,10 @@ def class_stub(name: str, cls: type) -> list[str]:
             lines += define(key, value, "    ", True)
         else:
             problems.append(f"{name}.{key} is neither a method nor an attribute: {value!r}")
+    if name == "Generator":
+        lines.insert(3, '    def __new__(cls, device: _Device = "cpu") -> Generator: ...')
+    if name == "device":
+        lines.insert(3, "    def __new__(cls, type: str | _device, index: _Int | None = None) -> _device: ...")
     if name in NEW:
         lines.insert(3, f"    def __new__{NEW[name]}: ...")
     return lines

@@ -69,8 +69,7 @@ void py_array_clear_free_list(void);
 void py_origin_record(py_origin *origin, const char *action);
 PyObject *py_origin_resolve(py_state *state, const py_origin *origin);
 
-/* ---------------------------------------------------------------- types: module.c, parameter.c, dtype.c, device.c, random.c,
- * stream.c */
+/* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
 
 extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec;
 PyTypeObject *py_array_type_new(PyObject *module);

@@ -169,7 +169,8 @@ def _checked(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
         if begin[:4] == b"PK\x03\x04" or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5"):
             raise RuntimeError(
                 f"{name} is a pickled file of PyTorch, and loading one can run any code. Convert it with PyTorch, "
-                f"where you trust it: safetensors.torch.save_file(torch.load({name!r}, weights_only=True), 'model.safetensors')"
+                "where you trust it: safetensors.torch.save_file("
+                f"torch.load({name!r}, weights_only=True), 'model.safetensors')"
             ) from None
         raise RuntimeError(f"{name} is not a safetensors file, or is damaged: {error}") from None
     return entries, 8 + length
