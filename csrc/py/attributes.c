@@ -159,6 +159,7 @@ handle(PyObject *self, const char *action)
     PyObject *result = py_array_new(Py_TYPE(self), action);
     if (result != NULL) {
         dt_array_copy_handle(py_array_of(self), py_array_of(result));
+        py_step_link(result, &self, 1);
     }
     return result;
 }

@@ -56,7 +56,7 @@ py_buffer_get(PyObject *self, Py_buffer *view, int flags)
     const dt_array *x = py_array_of(self);
     view->obj = NULL;
     if (py_on_device(x)) {
-        py_refuse_host_access(py_state_of(self), "buffer", x);
+        py_refuse_host_access(py_state_of(self), "buffer", self);
         return -1;
     }
     const char *problem = obstacle(x, flags);

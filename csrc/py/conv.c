@@ -107,7 +107,12 @@ py_max_pool2d(PY_PARAMS)
         Py_XDECREF(indices);
         return py_done(&a, result, status, &err);
     }
-    return indices == NULL ? result : Py_BuildValue("NN", result, indices);
+    py_step_link(result, a.v, 1);
+    if (indices == NULL) {
+        return result;
+    }
+    py_step_link(indices, a.v, 1);
+    return Py_BuildValue("NN", result, indices);
 }
 
 static PyObject *

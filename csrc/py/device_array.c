@@ -33,7 +33,7 @@ py_array_new(PyTypeObject *type, const char *action)
     self->array.dtype = 0;
     self->array.ndim = 0;
     self->weakrefs = NULL;
-    py_origin_record(&self->origin, action);
+    self->step = py_step_new(action);
     return (PyObject *)self;
 }
 
@@ -48,7 +48,9 @@ py_array_dealloc(PyObject *object)
     if (self->array.storage != NULL) {
         dt_array_clear(&self->array);
     }
-    Py_XDECREF(self->origin.code);
+    if (self->step != NULL) {
+        py_step_release(self->step);
+    }
 #ifndef Py_GIL_DISABLED
     if (free_list_count < FREE_LIST_SIZE) {
         free_list[free_list_count++] = self;
@@ -66,6 +68,7 @@ py_array_clear_free_list(void)
     while (free_list_count > 0) {
         PyObject_Free(free_list[--free_list_count]);
     }
+    py_step_clear_free_list();
 }
 
 /* ---------------------------------------------------------------- attributes */
@@ -135,7 +138,7 @@ GETTER(get_data)
 
 GETTER(get_origin)
 {
-    return py_origin_resolve(py_state_of(self), &((py_array *)self)->origin);
+    return py_step_origin(py_state_of(self), self);
 }
 
 GETTER(get_T)

@@ -66,25 +66,30 @@ find_object(const dt_array *array, PyObject *const *operands, Py_ssize_t n)
     return NULL;
 }
 
-/* (name, shape, dtype, device, origin) */
+/* (name, shape, dtype, device, steps, object) */
 static PyObject *
 operand_tuple(py_state *state, const dt_operand *operand, PyObject *const *objects, Py_ssize_t nobjects)
 {
     const dt_array *array = operand->array;
     PyObject *object = find_object(array, objects, nobjects);
+    if (object == NULL && nobjects > 0 && strcmp(operand->name, "input") == 0 && objects[0] != NULL &&
+        py_is_array(objects[0])) {
+        object = objects[0]; /* x[i] = y: the operand is the part of x that is written */
+    }
     PyObject *name = operand->index < 0 ? PyUnicode_FromString(operand->name)
                                         : PyUnicode_FromFormat("%s[%d]", operand->name, operand->index);
     PyObject *shape = py_shape_tuple(array->ndim, array->shape);
     PyObject *device = array->storage == NULL ? Py_NewRef(Py_None) : py_device_object(state, dt_array_device(array));
-    PyObject *origin = object == NULL ? Py_NewRef(Py_None) : py_origin_resolve(state, &((py_array *)object)->origin);
-    if (name == NULL || shape == NULL || device == NULL || origin == NULL) {
+    PyObject *steps = object == NULL ? PyTuple_New(0) : py_step_list(state, object);
+    if (name == NULL || shape == NULL || device == NULL || steps == NULL) {
         Py_XDECREF(name);
         Py_XDECREF(shape);
         Py_XDECREF(device);
-        Py_XDECREF(origin);
+        Py_XDECREF(steps);
         return NULL;
     }
-    return Py_BuildValue("NNNNN", name, shape, py_dtype_object(state, (dt_dtype)array->dtype), device, origin);
+    return Py_BuildValue("NNNNNO", name, shape, py_dtype_object(state, (dt_dtype)array->dtype), device, steps,
+                         object == NULL ? Py_None : object);
 }
 
 PyObject *
@@ -110,9 +115,11 @@ py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssiz
     if (device == NULL) {
         goto done;
     }
+    /* what met a DeviceArray and is none */
+    PyObject *foreign = nobjects == 2 && objects[1] != NULL && py_is_ndarray(objects[1]) ? objects[1] : Py_None;
     exception =
-        PyObject_CallFunction(build, "sszzOizin", class_name(err->status), err->message, err->op, err->code, operands,
-                              err->culprit, err->symbol, err->library_status, (Py_ssize_t)err->requested);
+        PyObject_CallFunction(build, "sszzOizinO", class_name(err->status), err->message, err->op, err->code, operands,
+                              err->culprit, err->symbol, err->library_status, (Py_ssize_t)err->requested, foreign);
     if (exception != NULL && PyObject_SetAttrString(exception, "device", device) == 0) {
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     }
@@ -133,13 +140,13 @@ py_raise_args(const py_args *a, const dt_error *err)
 PyObject *
 py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands)
 {
-    if (status == DT_OK) {
-        return result;
+    if (DT_UNLIKELY(status != DT_OK)) {
+        py_raise(py_state_of(result), err, operands, noperands);
+        Py_DECREF(result);
+        return NULL;
     }
-    py_state *state = py_state_of(result);
-    py_raise(state, err, operands, noperands);
-    Py_DECREF(result);
-    return NULL;
+    py_step_link(result, operands, noperands);
+    return result;
 }
 
 PyObject *
@@ -155,21 +162,37 @@ py_refuse(py_state *state, dt_status status, const char *code, const char *op, c
     return py_raise(state, &err, NULL, 0);
 }
 
-PyObject *
-py_refuse_numpy(py_state *state, const char *op)
+/* A refusal that one array explains. */
+static PyObject *
+refuse_array(py_state *state, const char *code, const char *op, const char *name, PyObject *array, PyObject *other,
+             const char *message)
 {
-    return py_refuse(state, DT_EHOSTACCESS, "numpy-operand", op,
-                     "%s: NumPy's numpy.ndarray and DeviceArray do not mix; convert one of them: "
-                     "devtensor.from_numpy(a), or x.cpu().numpy()",
-                     op);
+    dt_error err;
+    dt_fail(&err, DT_EHOSTACCESS, code, op, "%s", message);
+    err.operands[err.noperands++] = (dt_operand){name, py_array_of(array), -1};
+    err.culprit = 0;
+    PyObject *objects[] = {array, other};
+    return py_raise(state, &err, objects, 2);
 }
 
 PyObject *
-py_refuse_host_access(py_state *state, const char *op, const dt_array *x)
+py_refuse_numpy(py_state *state, const char *op, const char *name, PyObject *array, PyObject *ndarray)
 {
-    char text[DT_DEVICE_TEXT];
-    return py_refuse(
-        state, DT_EHOSTACCESS, "host-access", op,
+    char message[256];
+    PyOS_snprintf(message, sizeof(message),
+                  "%s: NumPy's numpy.ndarray and DeviceArray do not mix; convert one of them: "
+                  "devtensor.from_numpy(a), or x.cpu().numpy()",
+                  op);
+    return refuse_array(state, "numpy-operand", op, name, array, ndarray, message);
+}
+
+PyObject *
+py_refuse_host_access(py_state *state, const char *op, PyObject *array)
+{
+    char message[256], text[DT_DEVICE_TEXT];
+    PyOS_snprintf(
+        message, sizeof(message),
         "can't convert %s device type tensor to numpy. Use .cpu() to copy the tensor to host memory first. (%s)",
-        dt_device_text(dt_array_device(x), text), op);
+        dt_device_text(dt_array_device(py_array_of(array)), text), op);
+    return refuse_array(state, "host-access", op, "input", array, NULL, message);
 }

@@ -31,9 +31,9 @@ count_used(PyObject *const *items, Py_ssize_t n, int ndim)
     return used;
 }
 
-/* Applies one entry of an index to dimension *dim of x. */
+/* Applies one entry of an index of self to dimension *dim of x, what the entries before it left. */
 static int
-apply(py_state *state, const char *op, const dt_array *x, PyObject *item, int *dim, dt_array *out)
+apply(PyObject *self, const char *op, const dt_array *x, PyObject *item, int *dim, dt_array *out)
 {
     dt_error err;
     dt_status status;
@@ -58,7 +58,7 @@ apply(py_state *state, const char *op, const dt_array *x, PyObject *item, int *d
     } else if (PyList_Check(item) || PyTuple_Check(item)) {
         return fail_unsupported("a list");
     } else if (py_is_ndarray(item)) {
-        py_refuse_numpy(state, op);
+        py_refuse_numpy(py_state_of(self), op, "input", self, item);
         return -1;
     } else if (PyIndex_Check(item)) {
         Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
@@ -72,16 +72,17 @@ apply(py_state *state, const char *op, const dt_array *x, PyObject *item, int *d
         return -1;
     }
     if (status != DT_OK) {
-        py_raise(state, &err, NULL, 0);
+        py_raise(py_state_of(self), &err, &self, 1);
         return -1;
     }
     return 0;
 }
 
-/* out = x[index], a view */
+/* out = self[index], a view */
 static int
-resolve(py_state *state, const char *op, const dt_array *x, PyObject *index, dt_array *out)
+resolve(PyObject *self, const char *op, PyObject *index, dt_array *out)
 {
+    const dt_array *x = py_array_of(self);
     bool is_tuple = PyTuple_CheckExact(index);
     PyObject *const *items = is_tuple ? ((PyTupleObject *)index)->ob_item : &index;
     Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(index) : 1;
@@ -97,7 +98,7 @@ resolve(py_state *state, const char *op, const dt_array *x, PyObject *index, dt_
             continue;
         }
         dt_array next = DT_ARRAY_EMPTY;
-        int rc = apply(state, op, &view, items[i], &dim, &next);
+        int rc = apply(self, op, &view, items[i], &dim, &next);
         dt_array_clear(&view);
         if (rc < 0) {
             return -1;
@@ -112,8 +113,11 @@ static PyObject *
 subscript(PyObject *self, PyObject *index)
 {
     PyObject *result = py_array_new(Py_TYPE(self), "getitem");
-    if (result != NULL && resolve(py_state_of(self), "getitem", py_array_of(self), index, py_array_of(result)) < 0) {
+    if (result != NULL && resolve(self, "getitem", index, py_array_of(result)) < 0) {
         Py_CLEAR(result);
+    }
+    if (result != NULL) {
+        py_step_link(result, &self, 1);
     }
     return result;
 }
@@ -130,7 +134,7 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
     if (!py_is_array(value)) {
         int rc = py_scalar(value, &scalar);
         if (rc == 0 && py_is_ndarray(value)) {
-            py_refuse_numpy(state, "setitem");
+            py_refuse_numpy(state, "setitem", "input", self, value);
         } else if (rc == 0) {
             PyErr_Format(PyExc_TypeError, "setitem(): argument 'value' must be DeviceArray or a number, not %s",
                          Py_TYPE(value)->tp_name);
@@ -140,7 +144,7 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
         }
     }
     dt_array view = DT_ARRAY_EMPTY;
-    if (resolve(state, "setitem", py_array_of(self), index, &view) < 0) {
+    if (resolve(self, "setitem", index, &view) < 0) {
         return -1;
     }
     dt_error err;

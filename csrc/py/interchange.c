@@ -310,7 +310,7 @@ to_numpy(PyObject *self, const char *op)
 {
     const dt_array *x = py_array_of(self);
     if (py_on_device(x)) {
-        return py_refuse_host_access(py_state_of(self), op, x);
+        return py_refuse_host_access(py_state_of(self), op, self);
     }
     if (py_settle(self, DT_WRITE) < 0) {
         return NULL;

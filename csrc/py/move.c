@@ -38,7 +38,7 @@ py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype,
     dt_error err;
     dt_status status;
     PY_CALL(moves || py_is_large(x), status, dt_to(x, device, dtype, non_blocking, copy, py_array_of(result), &err));
-    return DT_UNLIKELY(status != DT_OK) ? py_finish(result, status, &err, &self, 1) : result;
+    return py_finish(result, status, &err, &self, 1);
 }
 
 /* ---------------------------------------------------------------- to */

@@ -15,7 +15,8 @@ py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
         }
         if (rc == 0) {
             if (py_is_ndarray(other)) {
-                return py_refuse_numpy(py_state_of(x == NULL ? b : a), name);
+                return x == NULL ? py_refuse_numpy(py_state_of(b), name, "other", b, a)
+                                 : py_refuse_numpy(py_state_of(a), name, "input", a, b);
             }
             Py_RETURN_NOTIMPLEMENTED;
         }
@@ -30,11 +31,8 @@ py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
     const dt_scalar *number = x == NULL || y == NULL ? &scalar : NULL;
     bool release = (x != NULL && py_is_large(x)) || (y != NULL && py_is_large(y));
     PY_CALL(release, status, dt_binary(op, name, x, y, number, NULL, false, out, &err));
-    if (DT_UNLIKELY(status != DT_OK)) {
-        PyObject *operands[] = {a, b};
-        return py_finish(result, status, &err, operands, 2);
-    }
-    return result;
+    PyObject *operands[] = {a, b};
+    return py_finish(result, status, &err, operands, 2);
 }
 
 /* a op= b */
@@ -51,7 +49,7 @@ in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
         }
         if (rc == 0) {
             if (py_is_ndarray(other)) {
-                return py_refuse_numpy(py_state_of(self), name);
+                return py_refuse_numpy(py_state_of(self), name, "input", self, other);
             }
             Py_RETURN_NOTIMPLEMENTED;
         }
@@ -112,7 +110,7 @@ nb_matrix_multiply(PyObject *a, PyObject *b)
     PyObject *array = py_is_array(a) ? a : b, *other = array == a ? b : a;
     if (!py_is_array(other)) {
         if (py_is_ndarray(other)) {
-            return py_refuse_numpy(py_state_of(array), "matmul");
+            return py_refuse_numpy(py_state_of(array), "matmul", array == a ? "input" : "other", array, other);
         }
         Py_RETURN_NOTIMPLEMENTED;
     }

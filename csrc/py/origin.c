@@ -1,58 +1,250 @@
-/* origin.c: where an array was made. Recorded as code object and instruction, since that costs nanoseconds; the file
- * and the line are worked out when somebody asks. */
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#endif
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#if PY_VERSION_HEX < 0x030c0000
-#define Py_BUILD_CORE /* 3.11 has no public way to the frame that does not make a frame object */
-#include <internal/pycore_frame.h>
-#undef Py_BUILD_CORE
-#endif
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
+/* origin.c: where an array was made and what it was made from. A step is recorded as code object and instruction, since
+ * that costs nanoseconds; files and lines are worked out when somebody asks. Steps keep code objects alive, and no
+ * frame, array or text; at most DEPTH of them hang on one array. */
+#include "frame.h"
+
+#define DEPTH 8
+#define FREE_LIST_SIZE 64
+static py_step *free_list[FREE_LIST_SIZE]; /* the GIL guards them */
+static int free_list_count;
+
+#ifdef Py_GIL_DISABLED
+#define RETAIN(step) __atomic_fetch_add(&(step)->refs, 1, __ATOMIC_RELAXED)
+#define RELEASE(step) (__atomic_fetch_sub(&(step)->refs, 1, __ATOMIC_ACQ_REL) == 1)
+#else
+#define RETAIN(step) ((step)->refs++)
+#define RELEASE(step) (--(step)->refs == 0)
 #endif
 
-#include "py.h"
+static py_step *
+block(void)
+{
+#ifndef Py_GIL_DISABLED
+    if (free_list_count > 0) {
+        return free_list[--free_list_count];
+    }
+#endif
+    return PyMem_Malloc(sizeof(py_step));
+}
+
+py_step *
+py_step_new(const char *action)
+{
+    py_step *step = block();
+    if (step != NULL) {
+        *step = (py_step){.action = action, .refs = 1};
+        step->code = py_frame_user_code(&step->instruction);
+    }
+    return step;
+}
 
 void
-py_origin_record(py_origin *origin, const char *action)
+py_step_release(py_step *step)
 {
-    origin->action = action;
-    origin->code = NULL;
-    PyThreadState *thread = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030d0000
-    struct _PyInterpreterFrame *frame = thread->current_frame;
-#else
-    struct _PyInterpreterFrame *frame = thread->cframe->current_frame;
+    while (step != NULL && RELEASE(step)) {
+        py_step *parent = step->parent;
+        Py_XDECREF(step->code);
+#ifndef Py_GIL_DISABLED
+        if (free_list_count < FREE_LIST_SIZE) {
+            free_list[free_list_count++] = step;
+        } else
 #endif
-    if (frame == NULL) {
+        {
+            PyMem_Free(step);
+        }
+        step = parent;
+    }
+}
+
+void
+py_step_clear_free_list(void)
+{
+    while (free_list_count > 0) {
+        PyMem_Free(free_list[--free_list_count]);
+    }
+}
+
+/* ---------------------------------------------------------------- chains */
+
+/* The step from which on device, or dtype, stayed what it is. */
+static py_step *
+decided(py_step *step, bool device)
+{
+    for (py_step *p; (p = step->parent) != NULL; step = p) {
+        if (device ? step->decides_device : step->decides_dtype) {
+            break;
+        }
+        if (device ? !dt_device_equal(p->device, step->device) : p->dtype != step->dtype) {
+            break;
+        }
+    }
+    return step;
+}
+
+/* A step like this one that comes from parent, which is taken over. */
+static py_step *
+copy_onto(const py_step *step, py_step *parent)
+{
+    py_step *copy = step->parent == parent ? NULL : block();
+    if (copy != NULL) {
+        *copy = *step;
+        copy->refs = 1;
+        copy->parent = parent;
+        copy->depth = (uint8_t)(parent == NULL ? 0 : parent->depth + 1);
+        copy->elided = parent != NULL;
+        Py_XINCREF(copy->code);
+    }
+    return copy;
+}
+
+/* In place of a chain that is too long: the two steps that decided its device and its dtype. */
+static py_step *
+shorten(py_step *chain)
+{
+    py_step *near = decided(chain, true), *far = decided(chain, false), *short_far, *result;
+    bool device = near->depth > far->depth; /* that is what near decides, and far the dtype */
+    if (!device) {
+        py_step *swap = near;
+        near = far;
+        far = swap;
+    }
+    short_far = copy_onto(far, NULL);
+    if (short_far == NULL) { /* a chain's first step already, or no memory */
+        short_far = far->parent == NULL ? far : NULL;
+        if (short_far != NULL) {
+            RETAIN(short_far);
+        }
+    }
+    if (near == far) {
+        return short_far;
+    }
+    result = copy_onto(near, short_far);
+    if (result != NULL) {
+        result->decides_device = device;
+        result->decides_dtype = !device;
+    } else {
+        py_step_release(short_far);
+        if (near->parent == far && far->parent == NULL) {
+            RETAIN(near);
+            result = near;
+        }
+    }
+    return result;
+}
+
+static void
+attach(py_array *result, py_array *operand)
+{
+    py_step *step = result->step, *parent = operand->step;
+    const dt_array *x = &operand->array;
+    bool decides_all =
+        x->dtype != result->array.dtype && !dt_device_equal(dt_array_device(x), dt_array_device(&result->array));
+    if (step == NULL || parent == NULL || step->parent != NULL || decides_all) {
         return;
     }
-#if PY_VERSION_HEX >= 0x030c0000
-    origin->code = PyUnstable_InterpreterFrame_GetCode(frame);
-    origin->instruction = PyUnstable_InterpreterFrame_GetLasti(frame);
-#else
-    origin->code = Py_NewRef((PyObject *)frame->f_code);
-    origin->instruction = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
-#endif
+    parent->device = dt_array_device(x);
+    parent->dtype = x->dtype;
+    if (parent->depth + 1 < DEPTH) {
+        RETAIN(parent);
+        step->parent = parent;
+    } else {
+        step->parent = shorten(parent);
+        step->elided = true;
+    }
+    step->depth = (uint8_t)(step->parent == NULL ? 0 : step->parent->depth + 1);
+}
+
+/* The operand that has dtype, else the first array. */
+static PyObject *
+source(uint8_t dtype, PyObject *const *operands, Py_ssize_t n)
+{
+    PyObject *first = NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *object = operands[i];
+        if (object == NULL) {
+            continue;
+        }
+        if (PyTuple_CheckExact(object)) {
+            object = source(dtype, ((PyTupleObject *)object)->ob_item, PyTuple_GET_SIZE(object));
+        } else if (!py_is_array(object)) {
+            continue;
+        }
+        if (object != NULL && py_array_of(object)->dtype == dtype) {
+            return object;
+        }
+        first = first == NULL ? object : first;
+    }
+    return first;
+}
+
+void
+py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
+{
+    if (Py_REFCNT(result) == 1) { /* not written in place */
+        PyObject *operand = source(py_array_of(result)->dtype, operands, noperands);
+        if (operand != NULL && operand != result) {
+            attach((py_array *)result, (py_array *)operand);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- for people */
+
+static int
+line(const py_step *step)
+{
+    return PyCode_Addr2Line((PyCodeObject *)step->code, step->instruction);
+}
+
+static bool
+is_placed(const py_step *step)
+{
+    return step != NULL && step->code != NULL && PyCode_Check(step->code);
 }
 
 PyObject *
-py_origin_resolve(py_state *state, const py_origin *origin)
+py_step_origin(py_state *state, PyObject *array)
 {
-    if (origin->code == NULL || !PyCode_Check(origin->code)) {
+    const py_step *step = ((py_array *)array)->step;
+    if (!is_placed(step)) {
         Py_RETURN_NONE;
     }
-    PyCodeObject *code = (PyCodeObject *)origin->code;
     PyObject *type = py_errors_get(state, "Origin");
     if (type == NULL) {
         return NULL;
     }
-    PyObject *result = PyObject_CallFunction(type, "sOi", origin->action, code->co_filename,
-                                             PyCode_Addr2Line(code, origin->instruction));
+    PyObject *result =
+        PyObject_CallFunction(type, "sOi", step->action, ((PyCodeObject *)step->code)->co_filename, line(step));
     Py_DECREF(type);
     return result;
+}
+
+PyObject *
+py_step_list(py_state *state, PyObject *array)
+{
+    const dt_array *x = py_array_of(array);
+    py_step *head = ((py_array *)array)->step;
+    PyObject *list = PyList_New(0);
+    if (head != NULL && x->storage != NULL) {
+        head->device = dt_array_device(x);
+        head->dtype = x->dtype;
+    }
+    for (const py_step *step = head; list != NULL && step != NULL; step = step->parent) {
+        PyObject *device = py_device_object(state, step->device);
+        const char *decides = step->decides_device ? "device" : step->decides_dtype ? "dtype" : "";
+        PyObject *entry =
+            device == NULL ? NULL
+            : is_placed(step)
+                ? Py_BuildValue("sOiNNNs", step->action, ((PyCodeObject *)step->code)->co_filename, line(step), device,
+                                py_dtype_object(state, (dt_dtype)step->dtype), PyBool_FromLong(step->elided), decides)
+                : Py_BuildValue("sOiNNNs", step->action, Py_None, 0, device,
+                                py_dtype_object(state, (dt_dtype)step->dtype), PyBool_FromLong(step->elided), decides);
+        if (entry == NULL || PyList_Append(list, entry) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(entry);
+    }
+    PyObject *steps = list == NULL ? NULL : PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return steps;
 }

@@ -30,17 +30,24 @@ py_state *py_state_of(PyObject *self);
 
 /* ---------------------------------------------------------------- DeviceArray: device_array.c, origin.c */
 
-/* Where an array was made: worked out only when someone asks. */
-typedef struct {
-    PyObject *code;
+/* One step in the making of an array: counted, and shared by the arrays that come from it. parent is the step that made
+ * the operand whose device and dtype the result has, NULL where there was none. */
+typedef struct py_step {
+    struct py_step *parent;
+    PyObject *code;     /* where: worked out only when someone asks; NULL: not from Python */
+    const char *action; /* the op */
     int instruction;
-    const char *action;
-} py_origin;
+    unsigned refs;
+    dt_device device; /* this and dtype are set once the step is a parent */
+    uint8_t dtype, depth;
+    bool elided;                        /* steps between this one and parent are left out */
+    bool decides_device, decides_dtype; /* known although parent does not differ, as the steps between did */
+} py_step;
 
 typedef struct {
     PyObject_HEAD dt_array array;
     PyObject *weakrefs;
-    py_origin origin;
+    py_step *step; /* NULL: there was no memory for it */
     bool persistent; /* of a Buffer; nothing for other types */
 } py_array;
 
@@ -61,13 +68,21 @@ py_array_of(PyObject *object)
 
 /* An empty array (no storage yet) made by action, from a free list. A plain DeviceArray also for type Parameter. */
 PyObject *py_array_new(PyTypeObject *type, const char *action);
-/* result if status is DT_OK; else result is released and the exception raised. operands: see py_raise. */
+/* result, which comes from operands, if status is DT_OK; else it is released and the exception raised (py_raise). */
 PyObject *py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands,
                     Py_ssize_t noperands);
 void py_array_clear_free_list(void);
 
-void py_origin_record(py_origin *origin, const char *action);
-PyObject *py_origin_resolve(py_state *state, const py_origin *origin);
+/* The step that action makes now; NULL without an exception where there is no memory. */
+py_step *py_step_new(const char *action);
+void py_step_release(py_step *step);
+/* result was just made from operands (also those in tuples and lists). */
+void py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands);
+/* The Origin of the array, or None. */
+PyObject *py_step_origin(py_state *state, PyObject *array);
+/* All steps, the latest first: tuples (action, filename, lineno, device, dtype, elided, decides). */
+PyObject *py_step_list(py_state *state, PyObject *array);
+void py_step_clear_free_list(void);
 
 /* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
 
@@ -186,10 +201,10 @@ PyObject *py_raise_args(const py_args *a, const dt_error *err);
 /* A refusal that no array explains. */
 PyObject *py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...)
     DT_PRINTF(5, 6);
-/* HostAccessError: NumPy and a DeviceArray in one operator. */
-PyObject *py_refuse_numpy(py_state *state, const char *op);
-/* HostAccessError: the memory of x is not the host's. */
-PyObject *py_refuse_host_access(py_state *state, const char *op, const dt_array *x);
+/* HostAccessError: ndarray and array, the parameter called name, in one operator. */
+PyObject *py_refuse_numpy(py_state *state, const char *op, const char *name, PyObject *array, PyObject *ndarray);
+/* HostAccessError: the memory of array is not the host's. */
+PyObject *py_refuse_host_access(py_state *state, const char *op, PyObject *array);
 /* An attribute of devtensor._errors; a new reference. */
 PyObject *py_errors_get(py_state *state, const char *name);
 
@@ -254,7 +269,7 @@ PyObject *py_result(const py_args *a, int i);
 static inline PyObject *
 py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *err)
 {
-    return DT_UNLIKELY(status != DT_OK) ? py_finish(result, status, err, a->v, PY_MAX_ARGS) : result;
+    return py_finish(result, status, err, a->v, PY_MAX_ARGS);
 }
 /* Whether the product is worth a release of the GIL. */
 bool py_matmul_is_large(const dt_array *a, const dt_array *b);
@@ -277,6 +292,7 @@ void py_backends_register(void);
     X(interchange)                                                                                                     \
     X(checks)                                                                                                          \
     X(settings)                                                                                                        \
+    X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
     X(stream)

@@ -183,9 +183,10 @@ py__origin_cost(PY_PARAMS)
     struct timespec start, end;
     timespec_get(&start, TIME_UTC);
     for (int64_t i = 0; i < n; i++) {
-        py_origin origin;
-        py_origin_record(&origin, "measure");
-        Py_XDECREF(origin.code);
+        py_step *step = py_step_new("measure");
+        if (step != NULL) {
+            py_step_release(step);
+        }
     }
     timespec_get(&end, TIME_UTC);
     return PyFloat_FromDouble((double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from devtensor import _C
 from devtensor._C import *  # noqa: F403
 from devtensor._composed import flip, is_tensor, logsumexp, masked_fill, norm, pad, std, var
+from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._errors import (
     CudaError,
     DeviceMismatchError,
@@ -100,6 +101,7 @@ __all__ = [
     "dropout",
     "embedding",
     "enable_grad",
+    "get_error_detail",
     "flip",
     "gather",
     "index_select",
@@ -116,6 +118,7 @@ __all__ = [
     "norm",
     "pad",
     "save",
+    "set_error_detail",
     "set_grad_enabled",
     "std",
     "take",

@@ -14,8 +14,24 @@ class Origin(NamedTuple):
     lineno: int
 
 
+class Step(NamedTuple):
+    """One step in the making of an array: the action and its place, and what the array was after it."""
+
+    action: str
+    filename: str | None
+    lineno: int
+    device: Any
+    dtype: Any
+    elided: bool = False  # steps before this one are left out
+    decides: str = ""  # "device" or "dtype": what this step decided, where steps left out do not show it
+
+
 class Operand(NamedTuple):
-    """One array of a call that was refused."""
+    """One array of a call that was refused.
+
+    name is the public parameter, expression the caller's text or None. origin is where the disputed device or dtype was
+    decided, or the shape made; history all steps, the latest first.
+    """
 
     name: str
     expression: str | None
@@ -23,6 +39,7 @@ class Operand(NamedTuple):
     dtype: Any
     device: Any
     origin: Origin | None
+    history: tuple[Step, ...] = ()
 
 
 class _Explained(RuntimeError):
@@ -40,6 +57,12 @@ class _Explained(RuntimeError):
         """Modules are not pickled with an error; their names are."""
         state = {name: value for name, value in self.__dict__.items() if name != "modules"}
         return type(self), self.args, state
+
+    def explain(self) -> str:
+        """The long form: the message, its notes, the cause and the usual correction."""
+        from devtensor._diagnosis.notes import explanation
+
+        return explanation(self)
 
 
 class DeviceMismatchError(_Explained):
@@ -101,19 +124,24 @@ def _build(
     symbol: str | None,
     status: int,
     requested: int,
+    foreign: Any,
 ) -> Exception:
     """The exception that the compiled part raises."""
     cls = globals().get(class_name) or getattr(builtins, class_name)
     error: Any = cls(message)
     error.op = op
     error.code = code
-    error.operands = tuple(Operand(name, None, *rest) for name, *rest in operands)
-    error.culprit = error.operands[culprit] if culprit >= 0 else None
-    error.fix = None
+    error.operands, error.culprit, error.fix = (), None, None
     if isinstance(error, CudaError | OutOfMemoryError):
         error.symbol = symbol
         error.status = status
     if isinstance(error, OutOfMemoryError):
         error.requested = requested
+    if operands or isinstance(error, _Explained):
+        from devtensor import _diagnosis
+
+        error.operands = _diagnosis.operands_of(operands)
+        error.culprit = error.operands[culprit] if culprit >= 0 else None
+        _diagnosis.explain(error, operands, culprit, foreign)
     result: Exception = error
     return result

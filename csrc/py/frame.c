@@ -1,0 +1,181 @@
+/* frame.c: which Python code is running, and a variable of a frame without a snapshot of all of them. CPython has no
+ * public way to either that costs nanoseconds, or that leaves the frame as it was. */
+#include "frame.h"
+
+#if PY_VERSION_HEX < 0x030e0000
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+#define Py_BUILD_CORE
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+#endif
+
+typedef struct _PyInterpreterFrame frame;
+
+/* ---------------------------------------------------------------- whose code */
+
+#define MAX_OWN 1024
+static char own[MAX_OWN]; /* devtensor's directory with the separator; set once, at import */
+static size_t own_length;
+
+/* Files of the library itself. Its programs (digits) are users of it. */
+static bool
+is_own(PyObject *filename)
+{
+    if (own_length == 0 || !PyUnicode_IS_COMPACT_ASCII(filename) ||
+        (size_t)PyUnicode_GET_LENGTH(filename) <= own_length) {
+        return false;
+    }
+    const char *text = (const char *)PyUnicode_1BYTE_DATA(filename);
+    return memcmp(text, own, own_length) == 0 && strcmp(text + own_length, "digits.py") != 0;
+}
+
+#if PY_VERSION_HEX < 0x030c0000
+#define CODE(f) Py_NewRef((PyObject *)(f)->f_code)
+#define INSTRUCTION(f) (_PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT))
+#else
+#define CODE(f) PyUnstable_InterpreterFrame_GetCode(f)
+#define INSTRUCTION(f) PyUnstable_InterpreterFrame_GetLasti(f)
+#endif
+
+static frame *
+current(void)
+{
+    PyThreadState *thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030d0000
+    return thread->current_frame;
+#else
+    return thread->cframe->current_frame;
+#endif
+}
+
+/* The frame that called f. */
+static frame *
+caller(frame *f)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    (void)f;
+    return NULL; /* the frame is opaque now */
+#else
+    do {
+        f = f->previous;
+    }
+#if PY_VERSION_HEX >= 0x030c0000
+    while (f != NULL && f->owner == FRAME_OWNED_BY_CSTACK);
+#else
+    while (false);
+#endif
+    return f;
+#endif
+}
+
+/* The first frame from f on that is a user's, or NULL. */
+static PyObject *
+find_user_code(frame *f, int *instruction)
+{
+    for (; f != NULL; f = caller(f)) {
+        PyObject *code = CODE(f);
+        if (PyCode_Check(code) && !is_own(((PyCodeObject *)code)->co_filename)) {
+            *instruction = INSTRUCTION(f);
+            return code;
+        }
+        Py_DECREF(code);
+    }
+    return NULL;
+}
+
+PyObject *
+py_frame_user_code(int *instruction)
+{
+    frame *f = current();
+    if (f == NULL) {
+        return NULL;
+    }
+    PyObject *code = CODE(f), *found;
+    *instruction = INSTRUCTION(f);
+    if (DT_UNLIKELY(!PyCode_Check(code) || is_own(((PyCodeObject *)code)->co_filename)) &&
+        (found = find_user_code(caller(f), instruction)) != NULL) {
+        Py_DECREF(code);
+        code = found;
+    }
+    return code;
+}
+
+/* ---------------------------------------------------------------- variables */
+
+#if PY_VERSION_HEX < 0x030c0000
+/* A new reference to the local, cell or free variable; NULL without an exception where it has no value. */
+static PyObject *
+variable(PyFrameObject *object, PyObject *name)
+{
+    frame *f = object->f_frame;
+    for (int i = 0; i < f->f_code->co_nlocalsplus; i++) {
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(f->f_code->co_localsplusnames, i), name) != 0) {
+            continue;
+        }
+        PyObject *value = f->localsplus[i];
+        bool cell = _PyLocals_GetKind(f->f_code->co_localspluskinds, i) & (CO_FAST_CELL | CO_FAST_FREE);
+        if (cell && value != NULL && PyCell_Check(value)) {
+            value = PyCell_GET(value);
+        }
+        return Py_XNewRef(value);
+    }
+    return NULL;
+}
+#else
+static PyObject *
+variable(PyFrameObject *object, PyObject *name)
+{
+    PyObject *value = PyFrame_GetVar(object, name);
+    if (value == NULL && PyErr_ExceptionMatches(PyExc_NameError)) {
+        PyErr_Clear();
+    }
+    return value;
+}
+#endif
+
+static PyObject *
+py__frame_variable(PY_PARAMS)
+{
+    PY_PARSE("_frame_variable", 3, 3, "frame", "name", "default")
+    if (!PyFrame_Check(a.v[0]) || !PyUnicode_Check(a.v[1])) {
+        return PyErr_Format(PyExc_TypeError, "_frame_variable(): a frame and a name are needed");
+    }
+    PyObject *value = variable((PyFrameObject *)a.v[0], a.v[1]);
+    return value != NULL || PyErr_Occurred() ? value : Py_NewRef(a.v[2]);
+}
+
+static PyObject *
+py__set_own_directory(PY_PARAMS)
+{
+    PY_PARSE("_set_own_directory", 1, 1, "directory")
+    Py_ssize_t length;
+    const char *text = PyUnicode_Check(a.v[0]) ? PyUnicode_AsUTF8AndSize(a.v[0], &length) : NULL;
+    if (text == NULL) {
+        PyErr_Clear();
+        return PyErr_Format(PyExc_TypeError, "_set_own_directory(): a path is needed");
+    }
+    own_length = 0;
+    if ((size_t)length < sizeof(own)) {
+        memcpy(own, text, (size_t)length);
+        own_length = (size_t)length;
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef py_frame_functions[] = {
+    PY_OP(_frame_variable, "frame, name, default",
+          "A variable of a function's frame, or default; the frame stays as it is."),
+    PY_OP(_set_own_directory, "directory",
+          "Says where devtensor's own files are: arrays are never made there, but by the caller."),
+    PY_END,
+};
+
+PyMethodDef py_frame_methods[] = {PY_END};

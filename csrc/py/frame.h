@@ -1,0 +1,11 @@
+/* frame.h: the frames of the interpreter, as far as devtensor looks at them. */
+#ifndef DT_PY_FRAME_H
+#define DT_PY_FRAME_H
+
+#include "py.h"
+
+/* The code that runs now and its instruction: of the nearest frame outside devtensor's own files, or of the nearest of
+ * all. A new reference; NULL without an exception where nothing runs. */
+PyObject *py_frame_user_code(int *instruction);
+
+#endif

@@ -1,0 +1,181 @@
+"""Explains a refusal: which variable, the line that made it so, and what to type.
+
+Runs when an error is raised and at no other time. It looks and never touches: no property, no __repr__, no import of
+the user's is run, no frame or array is kept, and whatever goes wrong here leaves the error as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+from devtensor import _C
+from devtensor._diagnosis import expressions, fixes, notes, origins, sources, variables
+from devtensor._diagnosis.devices import device_notes
+from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._errors import Operand, Step
+
+_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_PROGRAMS = (_OWN + "digits.py",)
+_C._set_own_directory(_OWN)
+
+_detail = "full"
+_busy = threading.local()
+
+
+def set_error_detail(detail: str) -> None:
+    """How much errors say: "full" adds notes below the message, "short" leaves the one line.
+
+    Raises ValueError for other words.
+    """
+    global _detail
+    if detail not in ("full", "short"):
+        raise ValueError(f'set_error_detail takes "full" or "short", not {detail!r}')
+    _detail = detail
+
+
+def get_error_detail() -> str:
+    """ "full" or "short"."""
+    return _detail
+
+
+def is_own(filename: str) -> bool:
+    """Whether a file is one of devtensor's own; its programs are users of it."""
+    return filename.startswith(_OWN) and filename not in _PROGRAMS
+
+
+def operands_of(given: tuple[tuple[Any, ...], ...]) -> tuple[Operand, ...]:
+    """The operands without anything that has to be looked up."""
+    return tuple(Operand(name, None, shape, dtype, device, None) for name, shape, dtype, device, *_ in given)
+
+
+def explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreign: Any = None) -> None:
+    """Completes an error: operands, culprit, fix, notes. foreign is a NumPy array among the operands. Never raises."""
+    if getattr(_busy, "now", False):
+        return
+    _busy.now = True
+    try:
+        _explain(error, given, culprit, foreign)
+    except Exception:  # an explanation that fails must not hide what it explains
+        pass
+    finally:
+        _busy.now = False
+
+
+def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreign: Any) -> None:
+    facts = [
+        Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), held)
+        for name, shape, dtype, device, steps, held in given
+    ]
+    if foreign is not None and facts:
+        facts, culprit = _with_numpy(facts[0], foreign, error.op)
+    failure = Failure(error.op or "", error.code or "", str(error), facts, culprit)
+    try:
+        _complete(error, failure)
+    finally:
+        for fact in facts:  # nothing of the caller's stays behind
+            fact.object = fact.node = fact.owner = None
+        failure.frame = failure.site = failure.call = None
+
+
+def _with_numpy(ours: Fact, foreign: Any, op: str) -> tuple[list[Fact], int]:
+    """Both sides of an operator that met a NumPy array, in their order; the NumPy one is the culprit."""
+    second = "value" if op == "setitem" else "index" if op == "getitem" else "other"
+    first = ours.name == "input"
+    theirs = Fact(second if first else "input", foreign.shape, foreign.dtype, _C.device("cpu"), (), foreign)
+    return ([ours, theirs], 1) if first else ([theirs, ours], 0)
+
+
+def _complete(error: Any, failure: Failure) -> None:
+    try:
+        _find_expressions(failure)
+        _vote(failure)
+    except Exception:
+        failure.site = failure.call = None
+    what = notes.disputed(failure.code)
+    error.operands = tuple(
+        Operand(f.name, f.expression, f.shape, f.dtype, f.device, origins.origin(f.history, what), f.history)
+        for f in failure.facts
+    )
+    error.culprit = error.operands[failure.culprit] if failure.culprit >= 0 else None
+    try:
+        error.fix = fixes.propose(failure)
+    except Exception:
+        error.fix = None
+    if _detail == "full":
+        if failure.code == "device-not-available":
+            text = device_notes(error)
+        else:
+            text = notes.notes(failure, error.fix) if failure.facts else []
+        for note in text:
+            error.add_note(note)
+
+
+# ---------------------------------------------------------------- the caller
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame outside devtensor's own files."""
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def _find_expressions(failure: Failure) -> None:
+    failure.frame = frame = _caller(sys._getframe())
+    failure.site = site = sources.locate(frame) if frame is not None else None
+    if frame is None or site is None:
+        return
+    failure.call = call = expressions.read(frame, site)
+    if call is None:
+        return
+    for fact in failure.facts:
+        fact.node = expressions.match(frame, site, call, fact.name, fact.object)
+        if fact.node is not None:
+            fact.expression = site.text(fact.node)
+    if any(fact.node is None for fact in failure.facts):
+        _find_owners(failure, frame, site)
+
+
+def _find_owners(failure: Failure, frame: FrameType, site: sources.Site) -> None:
+    """Operands that are parameters or buffers of a Module whose call led here: the outermost one."""
+    missing = [fact for fact in failure.facts if fact.node is None and fact.object is not None]
+    looked: FrameType | None = frame
+    place: sources.Site | None = site
+    for _ in range(64):
+        if looked is None:
+            break
+        found = expressions.called_module(looked, place) if place is not None else None
+        if found is not None:
+            node, module = found
+            for fact in missing:
+                path = variables.inside(module, fact.object)
+                if path is not None:
+                    text = place.text(node) if place is not None else ""
+                    fact.owner = expressions.Owner(looked, text, node, path, module)
+                    fact.expression = f"{text}.{path}"
+        looked = _caller(looked.f_back)
+        place = sources.locate(looked) if looked is not None and missing else None
+        if place is None:
+            break
+
+
+def _vote(failure: Failure) -> None:
+    """The parameters of one Module have one vote together, and are to blame together."""
+    what = notes.disputed(failure.code)
+    owned = [fact for fact in failure.facts if fact.owner is not None]
+    if what == "shape" or len(owned) < 2 or failure.culprit < 0:
+        return
+    values = {str(getattr(fact, what)) for fact in owned}
+    others = [fact for fact in failure.facts if fact.owner is None]
+    if len(values) == 1 and len(others) == 1:
+        odd = others[0]
+        own, theirs = str(getattr(odd, what)), values.pop()
+        if what == "device" and own != "cpu" and theirs == "cpu":
+            odd = owned[0]
+        if what == "dtype" and theirs.endswith("float64") and not own.endswith("float64"):
+            odd = owned[0]
+        failure.culprit = next(i for i, fact in enumerate(failure.facts) if fact is odd)

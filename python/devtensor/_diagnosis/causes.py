@@ -1,0 +1,47 @@
+"""Why each kind of error happens and what puts it right: what explain() adds, and docs/errors.md."""
+
+from __future__ import annotations
+
+CAUSES = {
+    "device-mismatch": (
+        "Arrays on different devices met in one op. devtensor never moves an array by itself, not even one of 0 "
+        "dimensions, because a hidden copy is what makes code slow. Move the odd one once, where it is made or where "
+        "the batch comes in, with .to(device); create it there directly with device=."
+    ),
+    "dtype-mismatch": (
+        "The op takes arrays of one dtype. float64 usually comes from NumPy, whose default it is: cast when the data "
+        "comes in, from_numpy(a).to(device, float32), which also halves the bytes of the copy. In place the left side "
+        "keeps its dtype, and out= must have that of the result."
+    ),
+    "dtype-not-supported": (
+        "The op does not exist for this dtype, on any device. Products, convolutions and most functions of analysis "
+        "take floats: cast with .float()."
+    ),
+    "shape-mismatch": (
+        "The sizes do not go together. linear takes weight as (out, in); conv2d takes images as (N, C, H, W) and "
+        "weight as (K, C / groups, R, S); elementwise ops align shapes at the last dimension, where sizes are equal or "
+        "1."
+    ),
+    "rank-mismatch": (
+        "An array has another number of dimensions than the op takes. unsqueeze adds a dimension of size 1, such as a "
+        "missing batch; reshape and flatten join some."
+    ),
+    "host-access": (
+        "NumPy, or another reader of host memory, was given an array on a CUDA device. .cpu() copies it to the host; "
+        "devtensor does not do that unasked."
+    ),
+    "numpy-operand": (
+        "A NumPy array and a DeviceArray met in one operator. from_numpy makes a DeviceArray that shares the memory; "
+        ".cpu().numpy() goes the other way."
+    ),
+    "read-only": "The array shares memory that may not be written. .clone() makes a copy that can.",
+    "overlapping-write": (
+        "Several elements of the array share one address, as those of an expanded dimension do. .clone() gives each "
+        "its own."
+    ),
+    "view-needs-copy": "A view cannot have this shape without a copy. .reshape() copies where it must.",
+    "device-not-available": (
+        "There is no such device here. `python -m devtensor` shows what was looked for and found; "
+        "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."
+    ),
+}

@@ -1,0 +1,241 @@
+"""Which expression of the caller's stands for which operand.
+
+An expression is named only when the position of the running instruction leads to it, and when it holds the very operand
+as far as that can be looked up without running anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+from devtensor import _C
+from devtensor._diagnosis.sources import Site
+from devtensor._diagnosis.variables import MISSING, module_tables, resolve
+
+_BUILTIN = types.BuiltinFunctionType
+_METHOD = types.MethodDescriptorType
+
+
+class Argument(NamedTuple):
+    """An expression that may stand for the parameter called name (None: for any); sure: its position proves it."""
+
+    name: str | None
+    node: ast.expr
+    sure: bool
+
+
+class Call(NamedTuple):
+    """What the source says at the failing place."""
+
+    arguments: list[Argument]
+    callee: Any  # what is called, as far as it is known
+    func: ast.expr | None
+    writes: bool  # in place
+
+
+@functools.cache
+def parameters(name: str, method: bool) -> tuple[str, ...]:
+    """The positional names of an op, the keyword ones after them; of a method, the array itself is the first."""
+    function = getattr(_C.DeviceArray if method else _C, name, None)
+    text = getattr(function, "__text_signature__", None) or ""
+    names = [part.split("=")[0].strip() for part in text.strip("()").split(",")]
+    names = [part for part in names if part.isidentifier() or part.startswith("$")]
+    return ("input", *names[1:]) if method else tuple(names)
+
+
+def synthetic(text: str) -> ast.expr:
+    """An expression that stands nowhere in the source, such as an entry of what * unpacks."""
+    node = ast.parse(text, mode="eval").body
+    node.synthetic = True  # type: ignore[attr-defined]
+    return node
+
+
+# ---------------------------------------------------------------- what stands at the place
+
+
+def read(frame: FrameType, site: Site) -> Call | None:
+    """The arguments at a site."""
+    node = site.node
+    if isinstance(node, ast.Call):
+        return _call(frame, site, node)
+    if isinstance(node, ast.BinOp):
+        return _operator([node.left, node.right], False)
+    if isinstance(node, ast.AugAssign):
+        return _operator([node.target, node.value], True)
+    if isinstance(node, ast.UnaryOp):
+        return _operator([node.operand], False)
+    if isinstance(node, ast.Compare):
+        if len(node.ops) == 1:
+            return _operator([node.left, node.comparators[0]], False)
+        return Call([Argument(None, side, False) for side in (node.left, *node.comparators)], None, None, False)
+    if isinstance(node, ast.Subscript):
+        return _subscript(site, node)
+    if isinstance(node, ast.Attribute):
+        return _operator([node.value], False)
+    return None
+
+
+def _operator(sides: Sequence[ast.expr], writes: bool) -> Call:
+    names = ("input", "other")
+    return Call([Argument(names[i], side, True) for i, side in enumerate(sides)], None, None, writes)
+
+
+def _subscript(site: Site, node: ast.Subscript) -> Call:
+    arguments = [Argument("input", node.value, True), Argument("index", node.slice, True)]
+    if isinstance(node.ctx, ast.Load):
+        return Call(arguments, None, None, False)
+    for outer in reversed(site.path):
+        if isinstance(outer, ast.Assign) and any(target is node for target in outer.targets):
+            arguments.append(Argument("value", outer.value, True))
+        if isinstance(outer, ast.AnnAssign) and outer.value is not None and outer.target is node:
+            arguments.append(Argument("value", outer.value, True))
+    return Call(arguments, None, None, True)
+
+
+def _call(frame: FrameType, site: Site, node: ast.Call) -> Call:
+    func = node.func
+    callee = resolve(frame, func, site.owner)
+    given = list(_given(frame, site, node))
+    while type(callee) is functools.partial:
+        if callee.args or callee.keywords:
+            return Call([Argument(None, value, False) for _, value in given], callee, func, False)
+        callee = callee.func
+    if type(callee) is _BUILTIN and callee.__self__ is _C:
+        return Call(_named(given, parameters(callee.__name__, False)), callee, func, False)
+    if type(callee) is _METHOD and callee.__objclass__ is _C.DeviceArray:
+        return Call(_named(given, parameters(callee.__name__, True)), callee, func, callee.__name__.endswith("_"))
+    if callee is MISSING and isinstance(func, ast.Attribute) and hasattr(_C.DeviceArray, func.attr):
+        base = resolve(frame, func.value, site.owner)
+        if base is MISSING or type(base) is _C.DeviceArray:
+            receiver = Argument("input", func.value, True)
+            names = parameters(func.attr, True)[1:]
+            return Call([receiver, *_named(given, names)], callee, func, func.attr.endswith("_"))
+    arguments = [Argument(None, value, False) for _, value in given]
+    if isinstance(func, ast.Attribute):
+        arguments.append(Argument(None, func.value, False))
+    return Call(arguments, callee, func, False)
+
+
+def _given(frame: FrameType, site: Site, node: ast.Call) -> Iterator[tuple[int | str, ast.expr]]:
+    """(position or keyword, expression), as far as the positions are known."""
+    place = 0
+    known = True
+    for value in node.args:
+        if isinstance(value, ast.Starred):
+            held = resolve(frame, value.value, site.owner)
+            known = known and type(held) in (tuple, list)
+            if known:
+                text = ast.unparse(value.value)
+                for i in range(min(len(held), 64)):
+                    yield place + i, synthetic(f"{text}[{i}]")
+                place += len(held)
+        elif known:
+            yield place, value
+            place += 1
+    for keyword in node.keywords:
+        if keyword.arg is not None:
+            yield keyword.arg, keyword.value
+            continue
+        held = resolve(frame, keyword.value, site.owner)
+        if type(held) is dict:
+            text = ast.unparse(keyword.value)
+            for key in list(held)[:64]:
+                if type(key) is str:
+                    yield key, synthetic(f"{text}[{key!r}]")
+
+
+def _named(given: list[tuple[int | str, ast.expr]], names: Sequence[str]) -> list[Argument]:
+    found = []
+    for place, node in given:
+        if isinstance(place, str):
+            found.append(Argument(place, node, True))
+        elif place < len(names):
+            found.append(Argument(names[place], node, True))
+    return found
+
+
+# ---------------------------------------------------------------- from operands to expressions
+
+
+def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> ast.expr | None:
+    """The expression of the operand called name, which is the object wanted (None: not known)."""
+    plain, _, rest = name.partition("[")
+    if rest:
+        return _match_entry(frame, site, call, plain, int(rest[:-1]), wanted)
+    exact = [argument for argument in call.arguments if argument.name == name]
+    if not exact and name != "input" and isinstance(site.node, ast.BinOp | ast.AugAssign):
+        exact = [argument for argument in call.arguments if argument.name == "other"]
+    for argument in exact:
+        held = resolve(frame, argument.node, site.owner)
+        if held is wanted or (argument.sure and (held is MISSING or wanted is None)):
+            return argument.node
+    if wanted is None:
+        return None
+    for argument in call.arguments:
+        if argument not in exact and resolve(frame, argument.node, site.owner) is wanted:
+            return argument.node
+    return None
+
+
+def _match_entry(frame: FrameType, site: Site, call: Call, name: str, index: int, wanted: Any) -> ast.expr | None:
+    for argument in call.arguments:
+        if argument.name not in (name, None):
+            continue
+        node = argument.node
+        if isinstance(node, ast.Tuple | ast.List):
+            entries = _entries(frame, site, node)
+            if index < len(entries):
+                found = entries[index]
+                held = resolve(frame, found, site.owner)
+                if held is wanted or (held is MISSING and argument.sure):
+                    return found
+            continue
+        held = resolve(frame, node, site.owner)
+        if type(held) in (tuple, list) and index < len(held) and held[index] is wanted:
+            return synthetic(f"{ast.unparse(node)}[{index}]")
+    return None
+
+
+def _entries(frame: FrameType, site: Site, node: ast.Tuple | ast.List) -> list[ast.expr]:
+    entries: list[ast.expr] = []
+    for part in node.elts:
+        if not isinstance(part, ast.Starred):
+            entries.append(part)
+            continue
+        held = resolve(frame, part.value, site.owner)
+        if type(held) not in (tuple, list):
+            break
+        text = ast.unparse(part.value)
+        entries += [synthetic(f"{text}[{i}]") for i in range(len(held))]
+    return entries
+
+
+# ---------------------------------------------------------------- Modules
+
+
+class Owner(NamedTuple):
+    """The Module that an operand is a parameter or buffer of: its expression in a frame, and the path from there."""
+
+    frame: FrameType
+    expression: str
+    node: ast.expr
+    path: str
+    module: Any
+
+
+def called_module(frame: FrameType, site: Site) -> tuple[ast.expr, Any] | None:
+    """The Module that is called at a site, directly or by one of its methods."""
+    node = site.node
+    if not isinstance(node, ast.Call):
+        return None
+    for candidate in (node.func, node.func.value if isinstance(node.func, ast.Attribute) else None):
+        if candidate is not None:
+            held = resolve(frame, candidate, site.owner)
+            if held is not MISSING and module_tables(held):
+                return candidate, held
+    return None

@@ -1,0 +1,48 @@
+"""What is known about one operand while an error is explained."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from devtensor._diagnosis.expressions import Call, Owner
+from devtensor._diagnosis.sources import Site
+from devtensor._errors import Step
+
+
+@dataclass
+class Fact:
+    """One operand: what the error says of it, the object, and how the caller wrote it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    device: Any
+    history: tuple[Step, ...]
+    object: Any
+    node: ast.expr | None = None
+    expression: str | None = None
+    owner: Owner | None = None
+
+    @property
+    def dtype_name(self) -> str:
+        return str(self.dtype).rpartition(".")[2]
+
+
+@dataclass
+class Failure:
+    """One refusal: the op, its operands, and the place in the caller's code."""
+
+    op: str
+    code: str
+    message: str
+    facts: list[Fact]
+    culprit: int
+    frame: FrameType | None = None
+    site: Site | None = None
+    call: Call | None = None
+
+    def named(self, name: str) -> Fact | None:
+        return next((fact for fact in self.facts if fact.name == name), None)

@@ -1,0 +1,277 @@
+"""One statement, in the caller's names, with which the failing one passes; nothing where that is not sure."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import inspect
+import re
+import types
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from devtensor._diagnosis import shapes, variables
+from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._diagnosis.sources import Site
+from devtensor._diagnosis.variables import MISSING, attribute, entry, instance_dict, is_a, module_tables, resolve
+
+Conversion = tuple[Fact, str]
+
+_CASTS = {
+    "float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16", "int64": "long",
+    "int32": "int", "int16": "short", "int8": "char", "uint8": "byte", "bool": "bool",
+}  # fmt: skip
+_NESTED = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
+_CATEGORY = {"bool": 0, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+_ONE_DTYPE = shapes.PRODUCTS | {"conv2d", "outer", "isclose", "allclose"}
+
+
+def propose(failure: Failure) -> str | None:
+    """The fix, or None."""
+    if failure.site is None or failure.frame is None:
+        return None
+    if failure.code == "numpy-operand":
+        return _from_numpy(failure)
+    conversions = _conversions(failure)
+    return _statement(failure, conversions) if conversions else None
+
+
+# ---------------------------------------------------------------- what to convert
+
+
+def _conversions(failure: Failure) -> list[Conversion]:
+    culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    if failure.code == "device-mismatch":
+        return _to_one_device(failure)
+    if failure.code == "dtype-mismatch":
+        return _to_one_dtype(failure)
+    if failure.code == "dtype-not-supported":
+        return _to_float(failure)
+    if culprit is None:
+        return []
+    if failure.code == "host-access":
+        return [(culprit, ".cpu()")]
+    if failure.code in ("read-only", "overlapping-write"):
+        return [(culprit, ".clone()")]
+    if failure.code == "view-needs-copy":
+        return [(culprit, ".contiguous()")]
+    if failure.code in ("shape-mismatch", "rank-mismatch"):
+        return _reshaped(failure)
+    return []
+
+
+def _most(values: Sequence[Any], preferred: Any) -> Any:
+    """The commonest value; of a tie, a preferred one."""
+    counts = collections.Counter(values)
+    return max(counts, key=lambda value: (counts[value], preferred(value)))
+
+
+def _votes(failure: Failure, what: str) -> list[Any]:
+    """The values of all but the culprit, one for each Module."""
+    culprit = failure.facts[failure.culprit]
+    values, modules = [], set()
+    for fact in failure.facts:
+        if fact is culprit or (fact.owner is not None and culprit.owner is not None and same_owner(fact, culprit)):
+            continue
+        if fact.owner is not None:
+            if id(fact.owner.module) in modules:
+                continue
+            modules.add(id(fact.owner.module))
+        values.append(getattr(fact, what))
+    return values or [getattr(fact, what) for fact in failure.facts if fact is not culprit]
+
+
+def same_owner(a: Fact, b: Fact) -> bool:
+    return a.owner is not None and b.owner is not None and a.owner.module is b.owner.module
+
+
+def _shapes(failure: Failure) -> dict[str, tuple[int, ...]]:
+    return {fact.name: fact.shape for fact in failure.facts}
+
+
+def _shapes_pass(failure: Failure) -> bool:
+    return failure.op in ("getitem", "setitem") or shapes.passes(failure.op, _shapes(failure)) is not False
+
+
+def _to_one_device(failure: Failure) -> list[Conversion]:
+    if failure.culprit < 0 or not _shapes_pass(failure):
+        return []
+    device = _most([str(d) for d in _votes(failure, "device")], lambda d: d != "cpu")
+    dtype = _common_dtype(failure) if failure.op in _ONE_DTYPE else None
+    if dtype is not None and (_CATEGORY.get(dtype, 2) < 2 or any(_CATEGORY.get(f.dtype_name) for f in failure.facts)):
+        return []
+    found = []
+    for fact in failure.facts:
+        text = "" if str(fact.device) == device else f'.to("{device}")'
+        if dtype is not None and fact.dtype_name != dtype:
+            text += f".{_CASTS[dtype]}()"
+        if text:
+            found.append((fact, text))
+    if failure.call is not None and failure.call.writes and _widens(failure):
+        return []
+    return found
+
+
+def _common_dtype(failure: Failure) -> str:
+    names = [fact.dtype_name for fact in failure.facts]
+    return str(_most(names, lambda name: name != "float64"))
+
+
+def _widens(failure: Failure) -> bool:
+    """Whether an in-place op would be refused next, for its dtype."""
+    target, *others = failure.facts
+    kinds = [_CATEGORY.get(fact.dtype_name, 2) for fact in others]
+    return failure.op != "setitem" and bool(kinds) and max(kinds) > _CATEGORY.get(target.dtype_name, 2)
+
+
+def _to_one_dtype(failure: Failure) -> list[Conversion]:
+    if not _shapes_pass(failure):
+        return []
+    out = re.match(r".* out tensor to have dtype (\w+)", failure.message)
+    in_place = re.match(r"result type (\w+) ", failure.message)
+    said = out or in_place
+    if said is not None:
+        fact = failure.facts[-1 if out else 0]
+        return [(fact, f".{_CASTS[said.group(1)]}()")]
+    if failure.culprit < 0:
+        return []
+    names = [str(d).rpartition(".")[2] for d in _votes(failure, "dtype")]
+    dtype = _most(names, lambda name: name != "float64")
+    if _CATEGORY.get(dtype, 2) < 2:  # products of ints are refused next
+        dtype = next((fact.dtype_name for fact in failure.facts if fact.dtype_name not in _CATEGORY), None)
+        if dtype is None:
+            return []
+    return [(fact, f".{_CASTS[dtype]}()") for fact in failure.facts if fact.dtype_name != dtype]
+
+
+def _to_float(failure: Failure) -> list[Conversion]:
+    if "float32" not in failure.message.rpartition("it takes")[2] or not _shapes_pass(failure):
+        return []
+    floats = {fact.dtype_name for fact in failure.facts} - set(_CATEGORY)
+    dtype = floats.pop() if len(floats) == 1 else "float32"
+    return [(fact, f".{_CASTS[dtype]}()") for fact in failure.facts if fact.dtype_name in _CATEGORY]
+
+
+def _reshaped(failure: Failure) -> list[Conversion]:
+    if failure.call is None or failure.call.writes or len(failure.facts) < 2:
+        return []
+    found = shapes.reading(failure.op, failure.code, failure.message, _shapes(failure))
+    fact = failure.named(found[0]) if found is not None else None
+    return [(fact, found[1])] if fact is not None and found is not None else []
+
+
+# ---------------------------------------------------------------- how to say it
+
+
+def _statement(failure: Failure, conversions: list[Conversion]) -> str | None:
+    frame, site = failure.frame, failure.site
+    assert frame is not None and site is not None
+    if all(fact.owner is not None and same_owner(fact, conversions[0][0]) for fact, _ in conversions):
+        return _module_statement(failure, conversions)
+    targets, values = [], []
+    for fact, text in conversions:
+        if fact.node is None or fact.expression is None:
+            return None
+        written = fact.expression
+        if isinstance(fact.node, _ATOMS):
+            value = f"{written}{text}"
+        else:
+            value = f"({written}){text}"
+        if not is_assignable(frame, site, fact.node):
+            return f"({value})" if len(conversions) == 1 and not _is_written(failure, fact) else None
+        if written not in targets:
+            targets.append(written)
+            values.append(value)
+    return f"{', '.join(targets)} = {', '.join(values)}"
+
+
+def _is_written(failure: Failure, fact: Fact) -> bool:
+    """Whether the operand is what the statement assigns to: no expression can stand in its place."""
+    node = failure.site.node if failure.site is not None else None
+    return fact.name == "input" and isinstance(node, ast.AugAssign | ast.Subscript)
+
+
+def _module_statement(failure: Failure, conversions: list[Conversion]) -> str | None:
+    texts = {text for _, text in conversions}
+    owner = conversions[0][0].owner
+    if owner is None or len(texts) != 1:
+        return None
+    text = texts.pop()
+    whole = text.startswith((".to(", ".cpu(")) or text in (".float()", ".double()", ".half()", ".bfloat16()")
+    return f"{owner.expression}{text}" if whole else None
+
+
+def is_assignable(frame: FrameType, site: Site, node: ast.expr) -> bool:
+    """Whether `node = ...`, just before the statement, changes what the statement sees."""
+    if frame.f_code.co_name in _NESTED or any(isinstance(outer, _INNER) for outer in site.path):
+        return False
+    start = max((i for i, outer in enumerate(site.path) if isinstance(outer, ast.stmt)), default=0)
+    statement = site.path[start]
+    if any(isinstance(outer, ast.match_case) for outer in site.path[start:]):
+        return False
+    bound = {inner.target.id for inner in ast.walk(statement) if isinstance(inner, ast.NamedExpr)}
+    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    if bound & names:
+        return False
+    if isinstance(node, ast.Name):
+        return _is_own_name(frame, node.id)
+    if isinstance(node, ast.Attribute):
+        return _is_plain_attribute(resolve(frame, node.value, site.owner), node.attr)
+    if isinstance(node, ast.Subscript):
+        base, key = resolve(frame, node.value, site.owner), resolve(frame, node.slice, site.owner)
+        return type(base) in (list, dict) and key is not MISSING and entry(base, key) is not MISSING
+    return False
+
+
+def _is_own_name(frame: FrameType, name: str) -> bool:
+    code = frame.f_code
+    if code.co_flags & inspect.CO_OPTIMIZED:
+        return name in code.co_varnames or name in code.co_cellvars
+    return type(frame.f_locals) is dict and name in frame.f_locals
+
+
+def _is_plain_attribute(base: Any, name: str) -> bool:
+    if base is MISSING or is_a(base, type):
+        return False
+    if is_a(base, types.ModuleType):
+        return name in instance_dict(base)
+    plain = inspect.getattr_static(type(base), "__setattr__") is object.__setattr__ or bool(module_tables(base))
+    if name.startswith("__") or not plain:
+        return False
+    static = inspect.getattr_static(type(base), name, MISSING)
+    if type(static) is types.MemberDescriptorType:
+        return True
+    return name in instance_dict(base) and attribute(base, name) is instance_dict(base)[name]
+
+
+# ---------------------------------------------------------------- NumPy
+
+
+def library_name(frame: FrameType) -> str | None:
+    """What the frame calls devtensor."""
+    wanted = __import__("devtensor")
+    return next((name for name, value in variables.visible(frame) if value is wanted), None)
+
+
+def _from_numpy(failure: Failure) -> str | None:
+    frame, site = failure.frame, failure.site
+    theirs = failure.facts[failure.culprit]
+    ours = next(fact for fact in failure.facts if fact is not theirs)
+    if frame is None or site is None or theirs.node is None or theirs.name == "index" or theirs.expression is None:
+        return None
+    array, library = theirs.object, library_name(frame)
+    usable = array.dtype.isnative and array.flags.aligned and all(stride >= 0 for stride in array.strides)
+    if type(array) is not np.ndarray or library is None or array.dtype.name not in _CASTS or not usable:
+        return None
+    if not _shapes_pass(failure) or (failure.call is not None and failure.call.writes and _widens(failure)):
+        return None
+    text = f"{library}.from_numpy({theirs.expression})"
+    text += f'.to("{ours.device}")' if str(ours.device) != "cpu" else ""
+    if failure.op in _ONE_DTYPE and theirs.dtype_name != ours.dtype_name:
+        text += f".{_CASTS[ours.dtype_name]}()"
+    return f"{theirs.expression} = {text}" if is_assignable(frame, site, theirs.node) else f"({text})"

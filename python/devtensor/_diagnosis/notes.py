@@ -1,0 +1,111 @@
+"""The notes under a message: a table of the operands, the steps, the fix, and where to read on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devtensor._diagnosis import origins, shapes
+from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._diagnosis.variables import instance_dict, module_tables, resolve
+
+MARK = "<- the odd one"
+_WIDEST = 48
+
+
+def disputed(code: str) -> str:
+    """Which property an error is about."""
+    if code in ("device-mismatch", "host-access", "numpy-operand"):
+        return "device"
+    return "dtype" if code.startswith("dtype") else "shape"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+
+
+def _row(fact: Fact, what: str) -> list[str]:
+    i = origins.deciding(fact.history, what)
+    text = origins.describe(fact.history, i) if i >= 0 else ""
+    shape = "(" + ", ".join(map(str, fact.shape)) + ("," if len(fact.shape) == 1 else "") + ")"
+    return [fact.name, _cut(fact.expression or ""), shape, fact.dtype_name, str(fact.device), text]
+
+
+def table(failure: Failure) -> str:
+    """One line an operand; columns that are empty throughout are left out."""
+    what = disputed(failure.code)
+    rows = [_row(fact, what) for fact in failure.facts]
+    if len(rows) > 1 and failure.culprit >= 0:
+        for i, row in enumerate(rows):
+            row.append(MARK if i == failure.culprit else "")
+    used = [column for column in zip(*rows, strict=True) if any(column)]
+    widths = [max(map(len, column)) for column in used]
+    return "\n".join(
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*used, strict=True)
+    )
+
+
+def steps(failure: Failure) -> list[str]:
+    """How the odd operand became what it is, when that took more than one step."""
+    if failure.culprit < 0:
+        return []
+    fact, what = failure.facts[failure.culprit], disputed(failure.code)
+    text = origins.chain(fact.history, what)
+    return [f"{what} of {fact.expression or fact.name}: {text}"] if text else []
+
+
+def remarks(failure: Failure) -> list[str]:
+    """What else is worth saying: sizes by dimension, Modules, forgotten registration."""
+    found = []
+    text = shapes.explanation(
+        failure.op, failure.code, failure.message, {fact.name: fact.shape for fact in failure.facts}
+    )
+    if text:
+        found.append(text)
+    culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    if culprit is not None and culprit.owner is not None:
+        owner = culprit.owner
+        found.append(
+            f"{owner.expression}.{owner.path} belongs to the Module {owner.expression}, which moves as a whole"
+        )
+    if culprit is not None and failure.code == "device-mismatch":
+        found += _unregistered(failure, culprit)
+    return found
+
+
+def _unregistered(failure: Failure, fact: Fact) -> list[str]:
+    import ast
+
+    node, frame, site = fact.node, failure.frame, failure.site
+    if not isinstance(node, ast.Attribute) or frame is None or site is None:
+        return []
+    base = resolve(frame, node.value, site.owner)
+    if not module_tables(base) or instance_dict(base).get(node.attr) is not fact.object:
+        return []
+    holder = ast.unparse(node.value)
+    return [
+        f"{fact.expression} is a plain attribute, not a parameter or buffer, so .to() on the Module leaves it where it "
+        f'is; register it: {holder}.register_buffer("{node.attr}", ...)'
+    ]
+
+
+def notes(failure: Failure, fix: str | None) -> list[str]:
+    """All notes of an error, in the order they are shown."""
+    found = [table(failure)] if failure.facts else []
+    found += steps(failure)
+    found += remarks(failure)
+    if fix is not None:
+        found.append(f"Fix: {fix}")
+    found.append(f"See docs/errors.md#{failure.code}")
+    return found
+
+
+def explanation(error: Any) -> str:
+    """The long form of an error: message, notes, cause."""
+    from devtensor._diagnosis.causes import CAUSES
+
+    lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
+    cause = CAUSES.get(error.code or "")
+    if cause:
+        lines += ["", cause]
+    return "\n".join(lines)

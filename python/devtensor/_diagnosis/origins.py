@@ -1,0 +1,78 @@
+"""Where a property of an array was decided, and the steps from there, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from devtensor._diagnosis.sources import file_name
+from devtensor._errors import Origin, Step
+
+_MOVES = {"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool",
+          "astype", "type", "pin_memory"}  # fmt: skip
+_CREATES = {
+    "array", "tensor", "asarray", "as_tensor", "empty", "zeros", "ones", "full", "arange", "linspace", "eye", "rand",
+    "randn", "randint", "randperm", "normal", "from_numpy", "from_dlpack", "frombuffer", "unpickle", "load",
+    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "new_empty",
+    "new_zeros", "new_ones", "new_full", "new_tensor",
+}  # fmt: skip
+
+
+def deciding(history: Sequence[Step], what: str) -> int:
+    """The index of the step that decided the device, the dtype or the shape; -1 for an empty history."""
+    if what == "shape" or not history:
+        return min(0, len(history) - 1)
+    value = getattr(history[0], what)
+    for i, step in enumerate(history):
+        if getattr(step, what) != value:
+            return i - 1
+        if step.decides == what:
+            return i
+    return len(history) - 1
+
+
+def origin(history: Sequence[Step], what: str) -> Origin | None:
+    """The place of that step."""
+    i = deciding(history, what)
+    step = history[i] if i >= 0 else None
+    return Origin(step.action, step.filename, step.lineno) if step is not None and step.filename else None
+
+
+def place(step: Step) -> str:
+    return f"{file_name(step.filename or '')}:{step.lineno}"
+
+
+def describe(history: Sequence[Step], i: int) -> str:
+    """'created by from_numpy at train.py:3', 'moved by .to("cuda:0") at train.py:5'."""
+    step = history[i]
+    if not step.filename:
+        return ""
+    before = history[i + 1] if i + 1 < len(history) else None
+    if step.action in _MOVES:
+        parts = []
+        if before is None or before.device != step.device:
+            parts.append(f'"{step.device}"')
+        if before is None or before.dtype != step.dtype:
+            parts.append(dtype_name(step.dtype))
+        verb = "moved" if before is None or before.device != step.device else "cast"
+        written = ", ".join(parts) if step.action in ("to", "astype", "type") else ""
+        return f"{verb} by .{step.action}({written}) at {place(step)}"
+    verb = "created by" if step.action in _CREATES else "result of"
+    return f"{verb} {step.action} at {place(step)}"
+
+
+def chain(history: Sequence[Step], what: str) -> str:
+    """The steps from the one that decided to the array itself; empty where that is one step."""
+    i = deciding(history, what)
+    if i <= 0:
+        return ""
+    steps = []
+    for k in range(i, -1, -1):
+        if history[k].elided and k < i:
+            steps.append("...")
+        steps.append(f"{history[k].action} ({place(history[k])})" if history[k].filename else history[k].action)
+    return " -> ".join(steps)
+
+
+def dtype_name(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]

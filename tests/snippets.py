@@ -1,0 +1,76 @@
+"""Runs pieces of source as files are run, so that the errors in them can find their text."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+import textwrap
+from typing import Any
+
+import numpy as np
+from support import CUDA_DEVICES
+
+import devtensor as dt
+
+_numbers = itertools.count()
+GPU = CUDA_DEVICES[0]
+
+
+class Box:
+    """An object with attributes."""
+
+    def __init__(self, **held: Any) -> None:
+        self.__dict__.update(held)
+
+
+def names() -> dict[str, Any]:
+    """What every snippet has: x, y on the cpu, g on a GPU, all (2, 3) float32; m (3, 2) and its GPU copy n."""
+    return {
+        "__name__": "__main__", "dt": dt, "np": np, "Box": Box, "GPU": GPU,
+        "x": dt.ones((2, 3)), "y": dt.ones((2, 3)), "g": dt.ones((2, 3), device=GPU),
+        "m": dt.ones((3, 2)), "n": dt.ones((3, 2), device=GPU),
+    }  # fmt: skip
+
+
+def run(text: str, namespace: dict[str, Any] | None = None, filename: str | None = None, cached: bool = True) -> Any:
+    """The exception that the text raises, or None."""
+    text = textwrap.dedent(text)
+    filename = filename or f"<snippet {next(_numbers)}>"
+    if cached:
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    try:
+        exec(compile(text, filename, "exec"), names() if namespace is None else namespace)
+    except Exception as error:
+        return error
+    finally:
+        linecache.cache.pop(filename, None)
+    return None
+
+
+def repaired(text: str, error: Any, mark: str = "# here") -> str:
+    """The text with the fix of the error applied to the marked line."""
+    lines = textwrap.dedent(text).splitlines()
+    i = next(i for i, line in enumerate(lines) if line.endswith(mark))
+    if error.fix.startswith("("):
+        lines[i] = replaced(lines[i], error.culprit.expression, error.fix)
+    else:
+        indent = lines[i][: len(lines[i]) - len(lines[i].lstrip())]
+        lines.insert(i, indent + error.fix)
+    return "\n".join(lines)
+
+
+def replaced(line: str, expression: str, fix: str) -> str:
+    """The line with the one place that reads the expression changed."""
+    indent = line[: len(line) - len(line.lstrip())]
+    wanted = ast.unparse(ast.parse(f"({expression})", mode="eval"))
+    found = [
+        node
+        for node in ast.walk(ast.parse(line.strip()))
+        if isinstance(node, ast.expr)
+        and ast.unparse(node) == wanted
+        and not isinstance(getattr(node, "ctx", None), ast.Store)
+    ]
+    assert len(found) == 1, (line, expression)
+    begin, end = found[0].col_offset, found[0].end_col_offset
+    return f"{indent}{line.strip()[:begin]}{fix}{line.strip()[end:]}"

@@ -1,0 +1,250 @@
+"""Every fix that is proposed is executed: before the failing line, or in place of the expression, it makes it pass."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+import snippets
+from snippets import GPU
+
+import devtensor as dt
+
+TO = f'.to("{GPU}")'
+
+# (name, source, fix). The failing line ends in "# here". x, y, m are on the cpu, g and n on a GPU (snippets.names).
+FIXES: list[tuple[str, str, str | None]] = [
+    # device
+    ("name", "x + g  # here", f"x = x{TO}"),
+    ("second name", "g + x  # here", f"x = x{TO}"),
+    ("function", "dt.matmul(x, n)  # here", f"x = x{TO}"),
+    ("keyword", "dt.matmul(g, other=m)  # here", f"m = m{TO}"),
+    ("attribute", "b = Box(w=x)\ng + b.w  # here", f"b.w = b.w{TO}"),
+    ("deep attribute", "b = Box(c=Box(w=x))\ng + b.c.w  # here", f"b.c.w = b.c.w{TO}"),
+    ("entry of a dict", "d = {'w': x}\ng + d['w']  # here", f"d['w'] = d['w']{TO}"),
+    ("entry of a list", "l = [x]\ng + l[0]  # here", f"l[0] = l[0]{TO}"),
+    ("entry by a variable", "l, i = [x], 0\ng + l[i]  # here", f"l[i] = l[i]{TO}"),
+    ("entry of a tuple", "t = (x,)\ng + t[0]  # here", f"(t[0]{TO})"),
+    ("local", "def f(a, b):\n    return a + b  # here\nf(x, g)", f"a = a{TO}"),
+    ("own cell", "def f(a):\n    def h(): return a\n    return a + g  # here\nf(x)", f"a = a{TO}"),
+    ("closure", "def f(a):\n    def h():\n        return a + g  # here\n    return h()\nf(x)", f"(a{TO})"),
+    ("global in a function", "def f():\n    return x + g  # here\nf()", f"(x{TO})"),
+    ("lambda", "f = lambda a: a + g  # here\nf(x)", f"(a{TO})"),
+    ("comprehension", "[a * g for a in (x, y)]  # here", f"(a{TO})"),
+    ("name in a comprehension", "[a * y for a in (g, g)]  # here", f"(y{TO})"),
+    ("generator expression", "list(dt.add(a, g) for a in (x,))  # here", f"(a{TO})"),
+    ("result of a call", "def make(): return x\nz = make() + g  # here", f"(make(){TO})"),
+    ("result of an operator", "z = (x - 1) * g  # here", f"((x - 1){TO})"),
+    ("negation", "z = -x * g  # here", f"((-x){TO})"),
+    ("argument that is an operator", "dt.add(x - 1, g)  # here", f"((x - 1){TO})"),
+    ("assignment expression", "z = (w := x) + g  # here", f"((w := x){TO})"),
+    ("bound in the statement", "z = ((w := x) is x, dt.add(g, w))  # here", f"(w{TO})"),
+    ("property", "class C:\n    w = property(lambda self: x)\nc = C()\ng + c.w  # here", f"(c.w{TO})"),
+    ("slots", "class C:\n    __slots__ = ('w',)\nc = C(); c.w = x\ng + c.w  # here", f"c.w = c.w{TO}"),
+    ("frozen",
+     "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass C:\n    w: object\nc = C(x)\ng + c.w  # here",
+     f"(c.w{TO})"),
+    ("named tuple", "import collections\nt = collections.namedtuple('T', 'w')(x)\ng + t.w  # here", f"(t.w{TO})"),
+    ("class attribute", "class C:\n    w = x\ng + C.w  # here", f"(C.w{TO})"),
+    ("class body", "class C:\n    a = x\n    b = a + g  # here", f"a = a{TO}"),
+    ("self", "class C:\n    def __init__(self): self.w = x\n    def f(self): return g @ self.w.T  # here\nC().f()",
+     f"(self.w.T{TO})"),
+    ("self in place",
+     "class C:\n    def __init__(self): self.w = x\n    def f(self):\n        return g + self.w  # here\nC().f()",
+     f"self.w = self.w{TO}"),
+    ("augmented, right", "g += x  # here", f"x = x{TO}"),
+    ("augmented, left", "x += g  # here", f"x = x{TO}"),
+    ("augmented, in a loop", "for i in range(3):\n    g += x  # here", f"x = x{TO}"),
+    ("method in place", "x.add_(g)  # here", f"x = x{TO}"),
+    ("assignment to a part", "g[0] = x[0]  # here", f"(x[0]{TO})"),
+    ("assignment to a part of", "x[0] = g[0]  # here", f"x = x{TO}"),
+    ("in a condition", "if (x < g) is not None: pass  # here", f"x = x{TO}"),
+    ("out", "dt.add(g, g, out=x)  # here", f"x = x{TO}"),
+    ("list", "dt.cat([g, x, g])  # here", f"x = x{TO}"),
+    ("list in a variable", "l = [g, x]\ndt.stack(l)  # here", f"l[1] = l[1]{TO}"),
+    ("starred", "l = [x, g]\ndt.add(*l)  # here", f"l[0] = l[0]{TO}"),
+    ("double star", "d = {'input': g, 'other': x}\ndt.add(**d)  # here", f"d['other'] = d['other']{TO}"),
+    ("majority on the cpu", "dt.where(x > 0, y, g)  # here", 'g = g.to("cpu")'),
+    ("addmm", "dt.addmm(dt.ones(2), g, n)  # here", f"(dt.ones(2){TO})"),
+    ("0 dimensions", "s = dt.tensor(2.0)\ng * s  # here", f"s = s{TO}"),
+    ("operator module", "import operator\noperator.mul(g, x)  # here", f"x = x{TO}"),
+    ("several lines", "z = dt.add(g, x)  # here", f"x = x{TO}"),
+    ("device and dtype", "w = dt.ones((2, 3), dtype='float64')\ndt.linear(w, g)  # here", f"w = w{TO}.float()"),
+    ("device and shape", "dt.matmul(x, g)  # here", None),
+    ("device, then in place of ints", "i = dt.ones((2, 3), dtype='int64')\ni += g  # here", None),
+    ("three devices", "dt.addmm(x, g, dt.ones((3, 3), device='cuda:1'))  # here", None),
+    # dtype
+    ("float64 input", "w = dt.ones((4, 3), dtype='float64')\ndt.linear(w, x)  # here", "w = w.float()"),
+    ("float64 weight", "w = dt.ones((4, 3), dtype='float64')\ndt.linear(x, w)  # here", "w = w.float()"),
+    ("from numpy", "a = dt.from_numpy(np.ones((5, 3)))\na @ m  # here", "a = a.float()"),
+    ("half", "a = dt.ones((5, 3), dtype='float16')\na @ m.half() @ dt.ones((2, 2))  # here",
+     "(dt.ones((2, 2)).half())"),
+    ("bias", "b = dt.ones(2, dtype='float64')\ndt.linear(x, y, b)  # here", "b = b.float()"),
+    ("integers", "i = dt.ones((2, 2), dtype='int64')\ni @ i  # here", "i = i.float()"),
+    ("integers and floats", "i = dt.ones((2, 2), dtype='int64')\ni @ x  # here", "i = i.float()"),
+    ("two integers", "i = dt.ones((2, 2), dtype='int64'); j = i + 1\ndt.mm(i, j)  # here",
+     "i, j = i.float(), j.float()"),
+    ("softmax", "i = dt.ones(3, dtype='int64')\ndt.softmax(i, dim=0)  # here", "i = i.float()"),
+    ("softmax, method", "i = dt.ones(3, dtype='int64')\ni.softmax(0)  # here", "i = i.float()"),
+    ("in place of ints", "i = dt.ones((2, 3), dtype='int64')\ni += x  # here", "i = i.float()"),
+    ("in place of ints by a number", "i = dt.ones(3, dtype='int64')\ni *= 1.5  # here", "i = i.float()"),
+    ("out of another dtype", "o = dt.ones((2, 3), dtype='float64')\ndt.add(x, y, out=o)  # here", "o = o.float()"),
+    ("conv2d", "i = dt.ones((1, 2, 4, 4), dtype='float64'); w = dt.ones((3, 2, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.float()"),
+    ("max_pool2d", "i = dt.ones((1, 4, 4), dtype='uint8')\ndt.max_pool2d(i, 2)  # here", "i = i.float()"),
+    # shape
+    ("linear, transposed", "w = dt.ones((3, 4))\ndt.linear(x, w)  # here", "w = w.T"),
+    ("matmul, transposed", "w = dt.ones((4, 3))\nx @ w  # here", "w = w.T"),
+    ("matmul, first transposed", "w = dt.ones((2, 4))\nx @ w  # here", "x = x.T"),
+    ("matmul, either", "x @ y  # here", None),
+    ("matmul, neither", "x @ dt.ones((7, 5))  # here", None),
+    ("mm, transposed", "w = dt.ones((5, 3))\ndt.mm(x, w)  # here", "w = w.T"),
+    ("bmm, transposed", "a = dt.ones((2, 4, 3)); b = dt.ones((2, 5, 3))\ndt.bmm(a, b)  # here", "b = b.mT"),
+    ("bmm, no batch", "a = dt.ones((4, 3)); b = dt.ones((1, 3, 5))\ndt.bmm(a, b)  # here", "a = a.unsqueeze(0)"),
+    ("addmm, transposed", "w = dt.ones((5, 3))\ndt.addmm(dt.ones(5), x, w)  # here", "w = w.T"),
+    ("linear, bias of two dimensions", "b = dt.ones((1, 2))\ndt.linear(x, y, b)  # here", "b = b.reshape(-1)"),
+    ("conv2d, channels last", "i = dt.ones((1, 8, 9, 3)); w = dt.ones((4, 3, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.permute(0, 3, 1, 2)"),
+    ("conv2d, one image, channels last", "i = dt.ones((8, 9, 3)); w = dt.ones((4, 3, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.permute(2, 0, 1)"),
+    ("conv2d, no channels", "i = dt.ones((8, 9)); w = dt.ones((4, 1, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.unsqueeze(0)"),
+    ("conv2d, batch without channels", "i = dt.ones((5, 8, 9)); w = dt.ones((4, 1, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.unsqueeze(1)"),
+    ("conv2d, weight swapped", "i = dt.ones((1, 3, 8, 9)); w = dt.ones((3, 4, 3, 3))\ndt.conv2d(i, w)  # here",
+     "w = w.transpose(0, 1)"),
+    ("conv2d, weight of TensorFlow", "i = dt.ones((1, 5, 8, 9)); w = dt.ones((3, 3, 5, 7))\ndt.conv2d(i, w)  # here",
+     "w = w.permute(3, 2, 0, 1)"),
+    ("conv2d, bias of four dimensions",
+     "i = dt.ones((1, 3, 8, 9)); w = dt.ones((4, 3, 3, 3)); b = dt.ones((1, 4, 1, 1))\ndt.conv2d(i, w, b)  # here",
+     "b = b.reshape(-1)"),
+    ("conv2d, depthwise", "i = dt.ones((1, 3, 8, 9)); w = dt.ones((3, 1, 3, 3))\ndt.conv2d(i, w)  # here", None),
+    ("conv2d, small image", "i = dt.ones((1, 3, 2, 2)); w = dt.ones((4, 3, 3, 3))\ndt.conv2d(i, w)  # here", None),
+    ("one scale per channel", "i = dt.ones((2, 3, 4, 5)); s = dt.ones(3)\ni * s  # here", "s = s.reshape(-1, 1, 1)"),
+    ("one scale per row", "s = dt.ones(2)\nx * s  # here", "s = s.reshape(-1, 1)"),
+    ("no broadcasting", "x + m  # here", None),
+    ("in place", "s = dt.ones(3)\ns += x  # here", None),
+    ("reshape", "x.reshape(4, 2)  # here", None),
+    # the rest
+    ("numpy()", "g.numpy()  # here", "g = g.cpu()"),
+    ("np.asarray", "np.asarray(g)  # here", "g = g.cpu()"),
+    ("numpy() of a result", "(g + 1).numpy()  # here", "((g + 1).cpu())"),
+    ("plus a NumPy array", "a = np.ones(3)\nx + a  # here", "a = dt.from_numpy(a)"),
+    ("NumPy array plus", "a = np.ones(3)\na + x  # here", "a = dt.from_numpy(a)"),
+    ("plus a NumPy result", "x + np.ones(3)  # here", "(dt.from_numpy(np.ones(3)))"),
+    ("times a NumPy array on a GPU", "a = np.ones(3)\ng * a  # here", f"a = dt.from_numpy(a){TO}"),
+    ("matmul with a NumPy array", "a = np.ones((3, 2))\ng @ a  # here", f"a = dt.from_numpy(a){TO}.float()"),
+    ("plus NumPy that does not fit", "a = np.ones(7)\nx + a  # here", None),
+    ("plus NumPy of complex numbers", "a = np.ones(3) * 1j\nx + a  # here", None),
+    ("read-only", "a = np.ones(3); a.flags.writeable = False; r = dt.from_numpy(a)\nr += 1  # here", "r = r.clone()"),
+    ("overlapping", "e = dt.ones(1).expand(4)\ne += 1  # here", "e = e.clone()"),
+    ("view", "v = dt.ones((2, 3)).T\nv.view(6)  # here", "v = v.contiguous()"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "fix"), [row[1:] for row in FIXES], ids=[row[0] for row in FIXES])
+def test_fix(text: str, fix: str | None) -> None:
+    error = snippets.run(text)
+    assert isinstance(error, RuntimeError), error
+    assert error.fix == fix
+    shown = "\n".join(error.__notes__)
+    if fix is None:
+        assert "Fix:" not in shown
+        return
+    assert f"Fix: {fix}" in shown
+    after = snippets.run(snippets.repaired(text, error))
+    assert after is None, (snippets.repaired(text, error), after)
+
+
+def test_share_of_mistakes_with_a_fix() -> None:
+    assert sum(fix is not None for _, _, fix in FIXES) >= 80
+
+
+class Module:
+    """What the diagnosis knows of a Module: three tables in its __dict__."""
+
+    def __init__(self, **parts: Any) -> None:
+        self.__dict__["_parameters"] = {k: v for k, v in parts.items() if isinstance(v, dt.DeviceArray)}
+        self.__dict__["_buffers"] = {}
+        self.__dict__["_modules"] = {k: v for k, v in parts.items() if isinstance(v, Module)}
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__[table]:
+                return self.__dict__[table][name]
+        raise AttributeError(name)
+
+    def to(self, device: str) -> Module:
+        for key, held in self._parameters.items():
+            self._parameters[key] = held.to(device)
+        for child in self._modules.values():
+            child.to(device)
+        return self
+
+    def float(self) -> Module:
+        for key, held in self._parameters.items():
+            self._parameters[key] = held.float()
+        for child in self._modules.values():
+            child.float()
+        return self
+
+
+LINEAR = """
+class Linear(Module):
+    def __call__(self, input):
+        return dt.linear(input, self.weight, self.bias)
+class Net(Module):
+    def __call__(self, x):
+        return self.layer(x)
+"""
+
+MODULES: list[tuple[str, str, str, str, str]] = [
+    ("never moved", "net = Net(layer=Linear(weight=x, bias=dt.ones(2)))\nnet(g)  # here", "weight",
+     "net.layer.weight", f"net{TO}"),
+    ("input forgotten", "net = Net(layer=Linear(weight=g, bias=dt.ones(2, device=GPU)))\nnet(x)  # here", "input",
+     "x", f"x = x{TO}"),
+    ("float64 layer", "net = Linear(weight=x.double(), bias=dt.ones(2, dtype='float64'))\nnet(x)  # here", "weight",
+     "net.weight", "net.float()"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "expression", "fix"), [row[1:] for row in MODULES],
+                         ids=[row[0] for row in MODULES])  # fmt: skip
+def test_modules_of_the_library(text: str, name: str, expression: str, fix: str, tmp_path: Any) -> None:
+    """Layers in devtensor's own files: the caller's line and variables are spoken of, and the whole Module is moved."""
+    from devtensor import _diagnosis
+
+    space = snippets.names() | {"Module": Module}
+    exec(compile(LINEAR, _diagnosis._OWN + "nn.py", "exec"), space)
+    error = snippets.run(text, dict(space))
+    assert error.culprit.name == name
+    assert error.culprit.expression == expression
+    assert error.fix == fix
+    assert snippets.run(snippets.repaired(text, error), dict(space)) is None
+
+
+def test_an_array_that_is_not_registered() -> None:
+    text = """\
+    class Net(Module):
+        def forward(self, x):
+            return x * self.scale  # here
+    net = Net(weight=g)
+    net.__dict__['scale'] = x
+    net.forward(g)
+    """
+    error = snippets.run(text, snippets.names() | {"Module": Module})
+    assert error.fix == f"self.scale = self.scale{TO}"
+    shown = "\n".join(error.__notes__)
+    assert "self.scale is a plain attribute, not a parameter or buffer" in shown
+    assert 'self.register_buffer("scale", ...)' in shown
+    assert snippets.run(snippets.repaired(text, error), snippets.names() | {"Module": Module}) is None
+
+
+@pytest.mark.parametrize("text", [
+    "x + y", "dt.linear(x, y)", "dt.conv2d(dt.ones((1, 2, 4, 4)), dt.ones((3, 2, 3, 3)))", f"x.to('{GPU}') + g",
+    "x @ m", "dt.cat([x, y])", "x + 1", "g.cpu().numpy()", "dt.from_numpy(np.ones(3)) + x", "x[0] = y[0]", "x += 1",
+    "dt.where(x > 0, x, y)", "dt.addmm(dt.ones(2), x, m)", "x.double() + y", "g @ n", "dt.add(x, y, out=x)",
+])  # fmt: skip
+def test_correct_code_is_left_alone(text: str) -> None:
+    assert snippets.run(textwrap.dedent(text)) is None
