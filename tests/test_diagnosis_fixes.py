@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
 import snippets
+from gallery import EXAMPLES
 from snippets import GPU
+from support import REAL
 
 import devtensor as dt
+from devtensor._diagnosis.causes import CAUSES
 
 TO = f'.to("{GPU}")'
 
@@ -155,6 +160,29 @@ def test_fix(text: str, fix: str | None) -> None:
     assert f"Fix: {fix}" in shown
     after = snippets.run(snippets.repaired(text, error))
     assert after is None, (snippets.repaired(text, error), after)
+
+
+@pytest.mark.skipif(REAL, reason="the examples ask for simulated devices")
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_gallery(code: str) -> None:
+    """The examples of docs/errors.md are what they say."""
+    for _, text in EXAMPLES[code]:
+        error = snippets.run(text.lstrip("\n"), {"__name__": "__main__"})
+        assert error.code == code
+        assert f"See docs/errors.md#{code}" in error.__notes__
+        assert code in CAUSES
+        if error.fix is not None:
+            assert snippets.run(snippets.repaired(text, error), {"__name__": "__main__"}) is None
+
+
+def test_every_kind_is_documented() -> None:
+    """Those with operands have a section of their own, which the notes point to."""
+    sources = Path(__file__).parent.parent / "csrc" / "core" / "check.c"
+    if not sources.exists():
+        pytest.skip("reads the source tree")
+    found = set(re.findall(r'dt_sentence_(?:begin|shapes)\(\s*(?:err, DT_\w+, )?"([a-z-]+)"', sources.read_text()))
+    assert len(found) > 6
+    assert found <= set(EXAMPLES)
 
 
 def test_share_of_mistakes_with_a_fix() -> None:

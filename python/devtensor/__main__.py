@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-import runpy
 import sys
 from collections.abc import Callable
 
 USAGE = """usage: python -m devtensor                                    a report of what is here
        python -m devtensor digits [--help]                    handwritten digits on every device
-       python -m devtensor run [--simulate N] script.py ...   run a script, CUDA simulated by N devices"""
+       python -m devtensor run [--simulate N] [--as-torch] script.py ...
+                                                              run a script: CUDA simulated by N devices; `import torch`
+                                                              means devtensor"""
 
 
 def _safely(work: Callable[[], str]) -> str:
@@ -89,25 +90,6 @@ def report() -> str:
     return "\n".join(lines)
 
 
-def run(argv: list[str]) -> int:
-    """Run a script as __main__, on simulated devices if asked for."""
-    if argv[:1] == ["--simulate"]:
-        if len(argv) < 2 or not argv[1].isdigit() or int(argv[1]) < 1:
-            print(f"--simulate takes a number of devices\n{USAGE}", file=sys.stderr)
-            return 2
-        from devtensor import testing
-
-        testing.simulate_cuda(int(argv[1]))
-        argv = argv[2:]
-    if not argv or argv[0].startswith("-"):
-        print(USAGE, file=sys.stderr)
-        return 2
-    sys.argv = argv
-    sys.path[0] = os.path.dirname(os.path.abspath(argv[0]))
-    runpy.run_path(argv[0], run_name="__main__")
-    return 0
-
-
 def main(argv: list[str]) -> int:
     """The exit code."""
     if not argv:
@@ -118,6 +100,8 @@ def main(argv: list[str]) -> int:
 
         return digits.main(argv[1:])
     if argv[0] == "run":
+        from devtensor._run import run
+
         return run(argv[1:])
     asked = argv[0] in ("-h", "--help")
     print(USAGE, file=sys.stdout if asked else sys.stderr)

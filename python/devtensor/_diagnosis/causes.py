@@ -40,6 +40,9 @@ CAUSES = {
         "its own."
     ),
     "view-needs-copy": "A view cannot have this shape without a copy. .reshape() copies where it must.",
+    "empty-reduction": (
+        "There is no largest or smallest of no elements. Test .numel() first, or reduce another dimension."
+    ),
     "device-not-available": (
         "There is no such device here. `python -m devtensor` shows what was looked for and found; "
         "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."

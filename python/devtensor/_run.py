@@ -1,0 +1,157 @@
+"""python -m devtensor run: a script as it is, on simulated devices or with devtensor in the place of PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import os
+import runpy
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import devtensor
+
+# What `import torch.x` may ask for, and where devtensor has it.
+_MODULES = {
+    "torch.cuda": "cuda",
+    "torch.nn": "nn",
+    "torch.nn.functional": "nn.functional",
+    "torch.nn.init": "nn.init",
+    "torch.utils": "utils",
+    "torch.utils.data": "utils.data",
+    "torch.testing": "testing",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(prog="python -m devtensor run", description="Runs a script as it is.")
+    p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
+    p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
+    p.add_argument("script")
+    p.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
+    return p
+
+
+def run(argv: list[str]) -> int:
+    """Run a script as __main__. The exit code is 0, or what the script gives to sys.exit; its errors are its own."""
+    try:
+        options = parser().parse_args(argv)
+    except SystemExit as end:
+        return 2 if end.code else 0
+    if options.simulate is not None:
+        if options.simulate < 1:
+            print("--simulate takes a number of devices", file=sys.stderr)
+            return 2
+        devtensor.testing.simulate_cuda(options.simulate)
+    sys.argv = [options.script, *options.arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(options.script))
+    if not options.as_torch:
+        runpy.run_path(options.script, run_name="__main__")
+        return 0
+    install_torch()
+    try:
+        runpy.run_path(options.script, run_name="__main__")
+    finally:
+        lacking = missing_names(options.script)
+        if lacking:
+            print(f"\ndevtensor has no {', '.join(f'{name} (line {line})' for name, line in lacking)}", file=sys.stderr)
+    return 0
+
+
+# ---------------------------------------------------------------- devtensor in the place of PyTorch
+
+
+class _Functions(types.ModuleType):
+    """torch.nn.functional while there is no module of that name: the functions of devtensor."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(devtensor, name)
+
+
+def install_torch() -> None:
+    """From now on `import torch` gives devtensor."""
+    sys.modules["torch"] = devtensor
+    for name, ours in _MODULES.items():
+        module = _find(f"devtensor.{ours}")
+        if module is not None:
+            sys.modules[name] = module
+    if "torch.nn" not in sys.modules:
+        nn, functional = types.ModuleType("torch.nn"), _Functions("torch.nn.functional")
+        nn.__path__ = []
+        nn.functional = functional  # type: ignore[attr-defined]
+        sys.modules.update({"torch.nn": nn, "torch.nn.functional": functional})
+        devtensor.nn = nn  # type: ignore[attr-defined]
+
+
+def _find(name: str) -> types.ModuleType | None:
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        return None
+
+
+# ---------------------------------------------------------------- what a script asks for
+
+
+def missing_names(path: str) -> list[tuple[str, int]]:
+    """The names of PyTorch in a script that devtensor lacks, each with the line where it stands first."""
+    try:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    first: dict[str, int] = {}
+    for name, line in _used(tree):
+        lacking = _lacking(name)
+        if lacking is not None:
+            first[lacking] = min(line, first.get(lacking, line))
+    return sorted(first.items(), key=lambda entry: entry[1])
+
+
+def _used(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """("torch.nn.Linear", line) for every dotted name below torch."""
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] == "torch":
+                    known[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                    yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "torch":
+            for alias in node.names:
+                if alias.name != "*":
+                    known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    yield f"{node.module}.{alias.name}", node.lineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            dotted = _dotted(node)
+            head, _, rest = dotted.partition(".")
+            if rest and head in known:
+                yield f"{known[head]}.{rest}", node.lineno
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    before = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else ""
+
+
+def _lacking(name: str) -> str | None:
+    """The shortest part of a dotted name that is not there, or None."""
+    found: Any = sys.modules.get("torch")
+    parts = name.split(".")
+    for i, part in enumerate(parts[1:], 2):
+        module = sys.modules.get(".".join(parts[:i]))
+        try:
+            found = module if module is not None else getattr(found, part)
+        except Exception:
+            return ".".join(parts[:i])
+        if i > 1 and not isinstance(found, types.ModuleType):
+            return None  # what hangs on classes and values is seen when it is used
+    return None

@@ -1,0 +1,190 @@
+"""One typical mistake, or a few, for each kind of error: run by the tests, and shown in docs/errors.md."""
+
+from __future__ import annotations
+
+# code -> (what it is about, program whose marked line fails)
+EXAMPLES: dict[str, list[tuple[str, str]]] = {
+    "device-mismatch": [
+        (
+            "A batch that stayed on the cpu, three steps after it was loaded",
+            """
+import numpy as np
+import devtensor as dt
+
+weight = dt.randn(10, 64, device="cuda")
+batch = dt.from_numpy(np.zeros((32, 64), dtype=np.float32))
+batch = (batch - 0.5) * 2
+scores = dt.linear(batch, weight)  # here
+""",
+        ),
+        (
+            "A helper made inside of a class on the default device",
+            """
+import devtensor as dt
+
+class Scale:
+    def __init__(self, n):
+        self.factor = dt.ones(n)
+    def __call__(self, x):
+        return x * self.factor  # here
+
+Scale(3)(dt.zeros(2, 3, device="cuda"))
+""",
+        ),
+    ],
+    "dtype-mismatch": [
+        (
+            "float64 from NumPy meets float32 weights",
+            """
+import numpy as np
+import devtensor as dt
+
+weight = dt.randn(4, 3)
+x = dt.from_numpy(np.random.rand(8, 3))
+y = dt.linear(x, weight)  # here
+""",
+        ),
+        (
+            "An in-place op whose result is of another kind",
+            """
+import devtensor as dt
+
+count = dt.zeros(3, dtype=dt.int64)
+count += dt.ones(3) / 2  # here
+""",
+        ),
+    ],
+    "dtype-not-supported": [
+        (
+            "Integers where floats are needed",
+            """
+import devtensor as dt
+
+pixels = dt.arange(12).reshape(3, 4)
+dt.softmax(pixels, dim=1)  # here
+""",
+        ),
+    ],
+    "shape-mismatch": [
+        (
+            "A weight that is the wrong way round",
+            """
+import devtensor as dt
+
+x, weight = dt.zeros(8, 3), dt.zeros(3, 4)
+dt.linear(x, weight)  # here
+""",
+        ),
+        (
+            "Images with their channels last",
+            """
+import devtensor as dt
+
+images = dt.zeros(2, 8, 8, 3)
+filters = dt.zeros(16, 3, 3, 3)
+dt.conv2d(images, filters)  # here
+""",
+        ),
+        (
+            "Two readings, so no fix",
+            """
+import devtensor as dt
+
+a, b = dt.zeros(2, 3), dt.zeros(2, 3)
+a @ b  # here
+""",
+        ),
+    ],
+    "rank-mismatch": [
+        (
+            "One image without its channel",
+            """
+import devtensor as dt
+
+image, filters = dt.zeros(8, 8), dt.zeros(16, 1, 3, 3)
+dt.conv2d(image, filters)  # here
+""",
+        ),
+    ],
+    "host-access": [
+        (
+            "NumPy asked for the memory of a GPU",
+            """
+import devtensor as dt
+
+loss = dt.zeros(3, device="cuda")
+loss.numpy()  # here
+""",
+        ),
+    ],
+    "numpy-operand": [
+        (
+            "A NumPy array in an operator",
+            """
+import numpy as np
+import devtensor as dt
+
+x = dt.zeros(3, device="cuda")
+mean = np.ones(3, dtype=np.float32)
+x - mean  # here
+""",
+        ),
+    ],
+    "view-needs-copy": [
+        (
+            "A view of what is not in order",
+            """
+import devtensor as dt
+
+x = dt.zeros(2, 3).T
+x.view(6)  # here
+""",
+        ),
+    ],
+    "read-only": [
+        (
+            "Memory that NumPy does not let be written",
+            """
+import numpy as np
+import devtensor as dt
+
+a = np.zeros(3)
+a.flags.writeable = False
+x = dt.from_numpy(a)
+x += 1  # here
+""",
+        ),
+    ],
+    "overlapping-write": [
+        (
+            "A write to an expanded dimension",
+            """
+import devtensor as dt
+
+x = dt.zeros(1).expand(4)
+x += 1  # here
+""",
+        ),
+    ],
+    "empty-reduction": [
+        (
+            "The largest of nothing",
+            """
+import devtensor as dt
+
+x = dt.zeros(0, 3)
+x.amax(dim=0)  # here
+""",
+        ),
+    ],
+    "device-not-available": [
+        (
+            "A device that is not there",
+            """
+import devtensor as dt
+
+dt.zeros(3, device="cuda:7")  # here
+""",
+        ),
+    ],
+}

@@ -1,0 +1,66 @@
+"""python -m devtensor run: scripts as they are, and scripts written for PyTorch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import devtensor as dt
+
+pytestmark = pytest.mark.skipif(os.environ.get("DEVTENSOR_TEST_DEVICES") == "real", reason="starts simulated devices")
+
+TORCH = """
+import torch
+import torch.nn.functional as F
+from torch import float32
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+x = torch.randn(2, 3)
+weight = torch.randn(4, 3, device=device, dtype=float32)
+y = F.linear(x, weight)
+"""
+
+
+def run(path: Path, text: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    (path / "script.py").write_text(text)
+    env = {k: v for k, v in os.environ.items() if k != "DEVTENSOR_CUDA"}
+    env["PYTHONPATH"] = str(Path(dt.__file__).parent.parent)
+    command = [sys.executable, "-m", "devtensor", "run", *flags]
+    return subprocess.run(command, cwd=path, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_the_error_of_a_script_for_pytorch(tmp_path: Path) -> None:
+    done = run(tmp_path, TORCH, "--simulate", "1", "--as-torch", "script.py")
+    assert done.returncode == 1
+    assert "DeviceMismatchError: Expected all tensors to be on the same device" in done.stderr
+    assert "created by randn at script.py:6" in done.stderr
+    assert 'Fix: x = x.to("cuda:0")' in done.stderr
+    fixed = TORCH.replace("y = ", 'x = x.to("cuda:0")\ny = ')
+    assert run(tmp_path, fixed, "--simulate", "1", "--as-torch", "script.py").returncode == 0
+
+
+def test_missing_names_are_listed_together(tmp_path: Path) -> None:
+    text = "import torch\nfrom torch import fft\nx = torch.zeros(2)\ntorch.lobpcg(x)\ntorch.svd_lowrank(x)\n"
+    done = run(tmp_path, text.replace("from torch import fft\n", ""), "--as-torch", "script.py")
+    assert done.returncode == 1
+    assert "devtensor has no torch.lobpcg (line 3), torch.svd_lowrank (line 4)" in done.stderr
+    done = run(tmp_path, text, "--as-torch", "script.py")
+    assert "devtensor has no torch.fft (line 2), torch.lobpcg (line 4)" in done.stderr
+
+
+def test_arguments_exit_code_and_plain_run(tmp_path: Path) -> None:
+    text = "import sys\nprint(sys.argv, __name__)\nsys.exit(int(sys.argv[1]))\n"
+    done = run(tmp_path, text, "script.py", "7", "--simulate")
+    assert done.returncode == 7
+    assert done.stdout == "['script.py', '7', '--simulate'] __main__\n"
+    done = run(tmp_path, text, "--as-torch", "script.py", "3")
+    assert done.returncode == 3
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    assert run(tmp_path, "", "--simulate", "0", "script.py").returncode == 2
+    assert run(tmp_path, "", "--simulate", "x", "script.py").returncode == 2
+    assert run(tmp_path, "").returncode == 2

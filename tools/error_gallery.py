@@ -1,0 +1,68 @@
+"""Writes docs/errors.md: every kind of error with real examples, what they print, the cause and the correction.
+
+The examples are those of the tests (tests/gallery.py), run here on two simulated devices. --check compares instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ["DEVTENSOR_CUDA"] = "sim:2"
+os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import snippets  # noqa: E402
+from gallery import EXAMPLES  # noqa: E402
+
+from devtensor._diagnosis.causes import CAUSES  # noqa: E402
+
+TARGET = ROOT / "docs" / "errors.md"
+HEAD = """# Errors
+
+Every mismatch is a `RuntimeError` whose first line is the sentence that a search finds. The notes below it (shown by
+Python, IPython and pytest) list the operands as you wrote them, where each one's device, dtype or shape was decided, and,
+where one correction is sure to work, a `Fix:` line: a statement to put before the failing one, or an expression in
+parentheses to put in the place of the odd one.
+
+The same in a program: `error.op`, `error.code`, `error.operands` (each with `name expression shape dtype device origin
+history`), `error.culprit`, `error.fix`; `error.explain()` adds the cause; `dt.set_error_detail("short")` leaves only the
+first line, for logs.
+
+What you read here is written by `tools/error_gallery.py` from programs that the tests run.
+"""
+
+
+def shown(text: str) -> str:
+    """What a program prints when its marked line fails."""
+    error = snippets.run(text.lstrip("\n"), {"__name__": "__main__"}, filename="<train.py>")
+    lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
+    return "\n".join(lines).replace("<train.py>", "train.py")
+
+
+def page() -> str:
+    parts = [HEAD]
+    for code, examples in EXAMPLES.items():
+        parts.append(f"## {code}\n\n{CAUSES[code]}\n")
+        for title, text in examples:
+            program = text.strip().replace("  # here", "")
+            parts.append(f"{title}:\n\n```python\n{program}\n```\n```text\n{shown(text)}\n```\n")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    text = page()
+    if sys.argv[1:] == ["--check"]:
+        if TARGET.read_text() == text:
+            print("docs/errors.md is up to date")
+            return 0
+        print("docs/errors.md is out of date: run tools/error_gallery.py", file=sys.stderr)
+        return 1
+    TARGET.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
