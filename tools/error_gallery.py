@@ -23,13 +23,13 @@ TARGET = ROOT / "docs" / "errors.md"
 HEAD = """# Errors
 
 Every mismatch is a `RuntimeError` whose first line is the sentence that a search finds. The notes below it (shown by
-Python, IPython and pytest) list the operands as you wrote them, where each one's device, dtype or shape was decided, and,
-where one correction is sure to work, a `Fix:` line: a statement to put before the failing one, or an expression in
+Python, IPython and pytest) list the operands as you wrote them, where each one's device, dtype or shape was decided,
+and, where one correction is sure to work, a `Fix:` line: a statement to put before the failing one, or an expression in
 parentheses to put in the place of the odd one.
 
 The same in a program: `error.op`, `error.code`, `error.operands` (each with `name expression shape dtype device origin
-history`), `error.culprit`, `error.fix`; `error.explain()` adds the cause; `dt.set_error_detail("short")` leaves only the
-first line, for logs.
+history`), `error.culprit`, `error.fix`; `error.explain()` adds the cause; `dt.set_error_detail("short")` leaves only
+the first line, for logs.
 
 What you read here is written by `tools/error_gallery.py` from programs that the tests run.
 """
