@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import linecache
 import os
@@ -17,6 +18,7 @@ _PART = 1500  # lines of the longest part that is parsed
 _KEPT = 8  # trees
 
 _trees: dict[Any, ast.AST | None] = {}
+_sites: dict[Any, tuple[list[str], Site | None]] = {}
 _checked: dict[Any, bool] = {}
 
 EXPRESSIONS = (ast.Call, ast.BinOp, ast.AugAssign, ast.Compare, ast.UnaryOp, ast.Subscript, ast.Attribute)
@@ -60,15 +62,21 @@ def locate(frame: FrameType) -> Site | None:
     if where is None:
         return None
     lines = linecache.getlines(code.co_filename, frame.f_globals)
-    if not 0 < where[1] <= len(lines) or not _is_current(code, lines, frame):
+    if not 0 < where[1] <= len(lines):
         return None
+    key = (code.co_filename, code.co_qualname, where, hash(code.co_code))  # and not the code, which would be kept
+    known = _sites.get(key)
+    if known is not None and known[0] is lines:
+        return known[1]
+    site = _search(code, lines, where) if _is_current(code, lines, frame) else None
+    _remember(_sites, key, (lines, site))
+    return site
+
+
+def _search(code: CodeType, lines: list[str], where: tuple[int, int, int, int]) -> Site | None:
     for first, last in _parts(code, lines, where):
-        if last - first > _PART:
-            continue
-        tree = _parse(code.co_filename, lines, first, last)
-        if tree is None:
-            continue
-        path = _descend(tree, where)
+        tree = _parse(code.co_filename, lines, first, last) if last - first <= _PART else None
+        path = _descend(tree, where) if tree is not None else None
         if path is not None:
             return Site(path[-1], tuple(path), lines)
     return None
@@ -219,7 +227,12 @@ def file_name(filename: str) -> str:
     if filename.startswith("<ipython-input-"):
         return f"cell In[{filename.split('-')[2]}]"
     try:
-        relative = os.path.relpath(filename)
+        return _relative(filename, os.getcwd())
     except (ValueError, OSError):
         return filename
+
+
+@functools.lru_cache(64)
+def _relative(filename: str, directory: str) -> str:
+    relative = os.path.relpath(filename, directory)
     return filename if filename.startswith("<") or relative.startswith("..") else relative
