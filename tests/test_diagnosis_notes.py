@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -322,3 +323,22 @@ def test_numpy_side_is_the_culprit() -> None:
         with pytest.raises(dt.HostAccessError) as caught:
             fails()
         assert caught.value.culprit.expression == "a"
+
+
+def test_numpy_in_an_index() -> None:
+    assert [o.expression for o in snippets.run("x[0, np.array([1])]").operands] == ["x", None]
+    assert [o.expression for o in snippets.run("i = np.array([1])\nx[0, i]").operands] == ["x", "i"]
+    assert [o.expression for o in snippets.run("x[np.array([1])]").operands] == ["x", "np.array([1])"]
+
+
+def test_no_warning_from_the_source(recwarn: pytest.WarningsRecorder) -> None:
+    code = "pattern = '\\d'\nx + g"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = compile(code, "<warns>", "exec")
+    linecache.cache["<warns>"] = (len(code), None, code.splitlines(keepends=True), "<warns>")
+    with pytest.raises(dt.DeviceMismatchError) as caught:
+        exec(compiled, snippets.names())
+    del linecache.cache["<warns>"]
+    assert caught.value.fix == f'x = x.to("{GPU}")'
+    assert len(recwarn) == 0

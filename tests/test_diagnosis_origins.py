@@ -197,3 +197,31 @@ def test_without_memory_for_a_step() -> None:
             pass
         finally:
             dt._C._fail_allocations(-1)
+
+
+def test_several_files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A float64 that came from NumPy in another module, through a class, a generator and a dict."""
+    (tmp_path / "origins_data.py").write_text(
+        "import numpy as np\nimport devtensor as dt\n\ndef batches(n):\n    for i in range(n):\n"
+        "        pixels = np.full((4, 3), i)\n        yield {'image': dt.from_numpy(pixels / 255), 'label': i}\n"
+    )
+    (tmp_path / "origins_model.py").write_text(
+        "import devtensor as dt\n\nclass Net:\n    def __init__(self):\n        self.weight = dt.randn(2, 3)\n\n"
+        "    def __call__(self, x):\n        hidden = self.normalise(x)\n        return dt.linear(hidden, self.weight)\n\n"
+        "    @staticmethod\n    def normalise(x):\n        return x - 0.5\n"
+    )
+    (tmp_path / "origins_train.py").write_text(
+        "from origins_data import batches\nfrom origins_model import Net\n\nnet = Net()\n"
+        "for batch in batches(2):\n    net(batch['image'])\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(dt.DTypeMismatchError) as caught:
+        __import__("origins_train")
+    error = caught.value
+    assert (error.culprit.name, error.culprit.expression) == ("input", "hidden")
+    assert error.culprit.origin == ("from_numpy", str(tmp_path / "origins_data.py"), 7)
+    assert error.operands[1].expression == "self.weight"
+    assert error.operands[1].origin == ("randn", str(tmp_path / "origins_model.py"), 5)
+    assert error.fix == "hidden = hidden.float()"
+    (chain,) = [note for note in error.__notes__ if note.startswith("dtype of hidden")]
+    assert "from_numpy" in chain and "origins_model.py:13" in chain

@@ -8,6 +8,7 @@ import itertools
 import linecache
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -111,7 +112,9 @@ def _is_current(code: CodeType, lines: list[str], frame: FrameType) -> bool:
 
 def _compiles_to(code: CodeType, text: str) -> bool:
     try:
-        stack = [compile(text, code.co_filename, "exec", dont_inherit=True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            stack = [compile(text, code.co_filename, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
         return False
     while stack:
@@ -184,7 +187,9 @@ def _parse(filename: str, lines: list[str], first: int, last: int) -> ast.AST | 
         text, shift = "if 1:\n" + text, shift - 1
     tree: ast.AST | None
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():  # what there is to warn of was said when the user's code was compiled
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     if tree is not None and shift:
