@@ -207,7 +207,8 @@ def test_several_files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     (tmp_path / "origins_model.py").write_text(
         "import devtensor as dt\n\nclass Net:\n    def __init__(self):\n        self.weight = dt.randn(2, 3)\n\n"
-        "    def __call__(self, x):\n        hidden = self.normalise(x)\n        return dt.linear(hidden, self.weight)\n\n"
+        "    def __call__(self, x):\n        hidden = self.normalise(x)\n"
+        "        return dt.linear(hidden, self.weight)\n\n"
         "    @staticmethod\n    def normalise(x):\n        return x - 0.5\n"
     )
     (tmp_path / "origins_train.py").write_text(
