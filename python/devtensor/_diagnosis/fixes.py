@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 from devtensor._diagnosis import shapes, variables
 from devtensor._diagnosis.facts import Fact, Failure
 from devtensor._diagnosis.sources import Site
@@ -266,7 +264,8 @@ def _from_numpy(failure: Failure) -> str | None:
         return None
     array, library = theirs.object, library_name(frame)
     usable = array.dtype.isnative and array.flags.aligned and all(stride >= 0 for stride in array.strides)
-    if type(array) is not np.ndarray or library is None or array.dtype.name not in _CASTS or not usable:
+    plain = (type(array).__module__, type(array).__name__) == ("numpy", "ndarray")
+    if not plain or library is None or array.dtype.name not in _CASTS or not usable:
         return None
     if not _shapes_pass(failure) or (failure.call is not None and failure.call.writes and _widens(failure)):
         return None
