@@ -22,11 +22,14 @@ scores = dt.linear(batch, weight)  # here
             """
 import devtensor as dt
 
+
 class Scale:
     def __init__(self, n):
         self.factor = dt.ones(n)
+
     def __call__(self, x):
         return x * self.factor  # here
+
 
 Scale(3)(dt.zeros(2, 3, device="cuda"))
 """,
