@@ -9,6 +9,7 @@ header is missing: its part is then named as not checked.
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,7 @@ def read_functions():
 
 
 def compile_c(source, includes, output):
-    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-w", *(f"-I{d}" for d in includes), "-x", "c", "-"]
+    command = [*shlex.split(os.environ.get("CC", "cc")), "-std=gnu11", "-w", *(f"-I{d}" for d in includes), "-x", "c", "-"]
     return subprocess.run([*command, *output], input=source, text=True, capture_output=True)
 
 

@@ -177,6 +177,7 @@ PARAMETERS = {
     "event": "Event",
     "end_event": "Event",
     "_cuda_api_fail.status": "int",
+    "_cuda_api_fail.late": "bool",
     "sticky": "bool",
     "directories": "str",
     "major": "int",

@@ -27,10 +27,9 @@ const uint8_t cuda_api_libraries[DT_NAPI] = {
 /* ---------------------------------------------------------------- faults on demand */
 
 static struct {
-    atomic_bool armed;
-    atomic_int symbol, status;
+    atomic_bool armed, lost; /* lost: what went wrong late has been noticed */
+    atomic_int symbol, status, mode;
     atomic_int_fast64_t left;
-    atomic_bool sticky;
 } fault;
 
 static const char *const returns[DT_NAPI] = {
@@ -47,40 +46,78 @@ returns_status(int symbol)
 }
 
 void
-cuda_api_fail(int symbol, int64_t nth, int status, bool sticky)
+cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode)
 {
     atomic_store(&fault.armed, false);
+    atomic_store(&fault.lost, false);
     atomic_store(&fault.symbol, symbol);
     atomic_store(&fault.status, status);
-    atomic_store(&fault.sticky, sticky);
+    atomic_store(&fault.mode, mode);
     atomic_store(&fault.left, nth);
     atomic_store(&fault.armed, nth >= 0);
 }
 
 static bool
-planned_fault(int symbol)
+waits(int symbol)
 {
-    int wanted = atomic_load(&fault.symbol);
+    return symbol == DT_API_cuStreamSynchronize || symbol == DT_API_cuStreamQuery ||
+           symbol == DT_API_cuEventSynchronize || symbol == DT_API_cuEventQuery || symbol == DT_API_cuCtxSynchronize;
+}
+
+/* What a call answers on a lost context; 0: it does not touch it. */
+static int
+lost_status(int symbol, int status)
+{
+    static const char *const outside[] = {"cuInit", "cuDriver", "cuGetError", "cuDevice", "cuCtxGet", "cuCtxSet"};
+    if (cuda_api_libraries[symbol] != DT_LIBRARY_CUDA) {
+        return symbol == DT_API_cublasLtMatmul        ? CUBLAS_STATUS_EXECUTION_FAILED
+               : symbol == DT_API_cudnnBackendExecute ? CUDNN_STATUS_EXECUTION_FAILED
+                                                      : 0;
+    }
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+        if (strncmp(cuda_api_names[symbol], outside[i], strlen(outside[i])) == 0) {
+            return 0;
+        }
+    }
+    return status;
+}
+
+/* True: the call is not made and answers *answer. */
+static bool
+planned_fault(int symbol, int *answer)
+{
+    int wanted = atomic_load(&fault.symbol), mode = atomic_load(&fault.mode), status = atomic_load(&fault.status);
+    *answer = status;
+    if (mode == CUDA_FAULT_LATE && atomic_load(&fault.left) < 0 && (atomic_load(&fault.lost) || waits(symbol))) {
+        atomic_store(&fault.lost, true);
+        *answer = lost_status(symbol, status);
+        return *answer != 0;
+    }
     if ((wanted >= 0 && wanted != symbol) || !returns_status(symbol)) {
         return false;
     }
     int64_t left = atomic_fetch_sub(&fault.left, 1);
-    return left == 0 || (left < 0 && atomic_load(&fault.sticky));
+    if (left == 0 && mode == CUDA_FAULT_LATE) {
+        *answer = 0;
+        return true;
+    }
+    return left == 0 || (left < 0 && mode == CUDA_FAULT_STICKY);
 }
 
-/* Counts the call; true: it must answer fault.status, which may be 0, instead of being made. */
+/* Counts the call. True: it is not made and answers *answer. */
 static inline bool
-enter(int symbol)
+enter(int symbol, int *answer)
 {
     atomic_fetch_add_explicit(&cuda_api_calls[symbol], 1, memory_order_relaxed);
-    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) && planned_fault(symbol);
+    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) && planned_fault(symbol, answer);
 }
 
 #define DT_API(library, symbol, ret, params, names)                                                                    \
     static ret call_##symbol params                                                                                    \
     {                                                                                                                  \
-        if (DT_UNLIKELY(enter(DT_API_##symbol))) {                                                                     \
-            return (ret)(intptr_t)atomic_load(&fault.status);                                                          \
+        int answer;                                                                                                    \
+        if (DT_UNLIKELY(enter(DT_API_##symbol, &answer))) {                                                            \
+            return (ret)(intptr_t)answer;                                                                              \
         }                                                                                                              \
         return real.symbol names;                                                                                      \
     }

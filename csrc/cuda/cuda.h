@@ -18,9 +18,12 @@ bool cuda_is_simulated(void);
 /* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0.
  */
 size_t cuda_api_report(char *text, size_t size);
+/* For tests. LATE: the call answers success without being made, as work that goes wrong on the device later; the next
+ * call that waits answers the status, and from there on all calls that touch the context. */
+typedef enum { CUDA_FAULT_ONCE, CUDA_FAULT_STICKY, CUDA_FAULT_LATE } cuda_fault_mode;
 /* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made;
  * all later ones too when sticky. nth < 0 disarms. */
-void cuda_api_fail(int symbol, int64_t nth, int status, bool sticky);
+void cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode);
 
 /* Where kernels come from; module.c. */
 typedef struct {
@@ -197,8 +200,10 @@ dt_status cuda_enter(int index, cuda_device **device, dt_error *err) DT_MUST_CHE
 /* A device that is open already, to give something back to it; NULL when it cannot be used any more. */
 cuda_device *cuda_find(int index);
 
-/* Writes down that symbol answered status on device (NULL: none in particular). */
+/* failure.c: writes down that symbol answered status on device (NULL: none in particular). */
 dt_status cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);
+/* The same for a device that an earlier call has lost. */
+dt_status cuda_fail_lost(const cuda_device *device, dt_error *err);
 
 static inline dt_status
 cuda_check(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)

@@ -1,4 +1,4 @@
-/* device.c: what is kept for each device, opened on its first use; the backend's table; failures of calls. */
+/* device.c: what is kept for each device, opened on its first use; the backend's table. */
 #include "cuda.h"
 
 #define MAX_DEVICES 256
@@ -7,108 +7,6 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cuda_device *_Atomic devices[MAX_DEVICES];
-
-/* ---------------------------------------------------------------- failures */
-
-static bool
-is_sticky(int status)
-{
-    return status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT ||
-           status == CUDA_ERROR_MISALIGNED_ADDRESS || status == CUDA_ERROR_LAUNCH_FAILED ||
-           status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_CONTAINED;
-}
-
-static void
-describe_driver(int status, const char **name, const char **text)
-{
-    *name = *text = NULL;
-    if (cu.cuGetErrorName(status, name) != 0 || *name == NULL) {
-        *name = "unknown error";
-    }
-    if (cu.cuGetErrorString(status, text) != 0 || *text == NULL) {
-        *text = "no description";
-    }
-}
-
-static const char *
-cublas_name(int status)
-{
-    switch (status) {
-#define NAME(s)                                                                                                        \
-    case s:                                                                                                            \
-        return #s
-        NAME(CUBLAS_STATUS_NOT_INITIALIZED);
-        NAME(CUBLAS_STATUS_ALLOC_FAILED);
-        NAME(CUBLAS_STATUS_INVALID_VALUE);
-        NAME(CUBLAS_STATUS_ARCH_MISMATCH);
-        NAME(CUBLAS_STATUS_EXECUTION_FAILED);
-        NAME(CUBLAS_STATUS_INTERNAL_ERROR);
-        NAME(CUBLAS_STATUS_NOT_SUPPORTED);
-#undef NAME
-    default:
-        return "unknown error";
-    }
-}
-
-dt_status
-cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
-{
-    const char *name = NULL, *text = "";
-    char last[256] = "";
-    dt_status kind = DT_ECUDA;
-    switch (cuda_api_libraries[symbol]) {
-    case DT_LIBRARY_CUDA:
-        describe_driver(status, &name, &text);
-        if (device != NULL && is_sticky(status)) {
-            atomic_store(&device->poison, status);
-        }
-        kind = status == CUDA_ERROR_OUT_OF_MEMORY ? DT_EOUTOFMEMORY : DT_ECUDA;
-        break;
-    case DT_LIBRARY_CUBLASLT:
-        name = cublas_name(status);
-        kind = status == CUBLAS_STATUS_ALLOC_FAILED ? DT_EOUTOFMEMORY : DT_ECUDA;
-        break;
-    case DT_LIBRARY_CUDNN:
-        name = cu.cudnnGetErrorString(status);
-        cu.cudnnGetLastErrorString(last, sizeof(last));
-        last[sizeof(last) - 1] = '\0';
-        text = last;
-        kind = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-                       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
-                   ? DT_EOUTOFMEMORY
-                   : DT_ECUDA;
-        break;
-    default:
-        name = cu.nvrtcGetErrorString(status);
-        break;
-    }
-    char where[DT_DEVICE_TEXT] = "";
-    dt_device at = {DT_CUDA, device ? device->index : 0};
-    if (device != NULL) {
-        dt_device_text(at, where);
-    }
-    dt_fail(err, kind, kind == DT_ECUDA ? "cuda-error" : "out-of-memory", NULL, "%s failed%s%s: %s (%d)%s%s",
-            cuda_api_names[symbol], device ? " on " : "", where, name ? name : "unknown error", status,
-            text[0] ? ": " : "", text);
-    err->symbol = cuda_api_names[symbol];
-    err->library_status = status;
-    err->device = at;
-    return kind;
-}
-
-static dt_status
-fail_poisoned(const cuda_device *device, dt_error *err)
-{
-    const char *name, *text;
-    int status = device->poison;
-    describe_driver(status, &name, &text);
-    dt_fail(err, DT_ECUDA, "cuda-error", NULL,
-            "cuda:%d cannot be used any more in this process: an earlier call failed with %s (%d): %s", device->index,
-            name, status, text);
-    err->library_status = status;
-    err->device = (dt_device){DT_CUDA, device->index};
-    return DT_ECUDA;
-}
 
 /* ---------------------------------------------------------------- opening */
 
@@ -218,7 +116,7 @@ cuda_enter(int index, cuda_device **device, dt_error *err)
     DT_TRY(find_or_open(index, device, err));
     cuda_device *d = *device;
     if (DT_UNLIKELY(atomic_load_explicit(&d->poison, memory_order_relaxed) != 0)) {
-        return fail_poisoned(d, err);
+        return cuda_fail_lost(d, err);
     }
     CUcontext current = NULL; /* other users of CUDA in the process may have changed it */
     CUDA_TRY(d, cuCtxGetCurrent, (&current));

@@ -260,11 +260,12 @@ py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py__cuda_api_fail(PY_PARAMS)
 {
-    PY_PARSE("_cuda_api_fail", 3, 4, "symbol", "n", "status", "sticky")
+    PY_PARSE("_cuda_api_fail", 3, 5, "symbol", "n", "status", "sticky", "late")
     int64_t n = -1, status = 0;
-    bool sticky = false;
+    bool sticky = false, late = false;
     int symbol = -1;
-    if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0) {
+    if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
+        py_arg_bool(&a, 4, &late) < 0) {
         return NULL;
     }
     if (a.v[0] != Py_None) {
@@ -279,7 +280,7 @@ py__cuda_api_fail(PY_PARAMS)
             return PyErr_Format(PyExc_ValueError, "_cuda_api_fail(): no symbol %s", name);
         }
     }
-    cuda_api_fail(symbol, n, (int)status, sticky);
+    cuda_api_fail(symbol, n, (int)status, late ? CUDA_FAULT_LATE : sticky ? CUDA_FAULT_STICKY : CUDA_FAULT_ONCE);
     Py_RETURN_NONE;
 }
 
@@ -351,9 +352,10 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_simulate_cuda, "devices, memory=0",
           "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
     GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
-    PY_OP(_cuda_api_fail, "symbol, n, status, sticky=False",
-          "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; n < 0 "
-          "disarms."),
+    PY_OP(
+        _cuda_api_fail, "symbol, n, status, sticky=False, late=False",
+        "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
+        "answers success, and what waits for it next answers status. n < 0 disarms."),
     GETTER(_kernel_images,
            "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
     GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),

@@ -1,0 +1,79 @@
+"""Any call to a CUDA library may fail, with any code: the right error, nothing changed or leaked, the next call right.
+
+DEVTENSOR_FAULT_SHARE=1 runs every point (hours); the default takes one in some hundreds, the same ones every time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import REAL
+
+import devtensor as dt
+
+pytestmark = pytest.mark.skipif(REAL, reason="each point is a process with devices of its own: simulated ones")
+
+TESTS = Path(__file__).parent
+CUDA = TESTS.parent / "csrc" / "cuda"
+SHARE = os.environ.get("DEVTENSOR_FAULT_SHARE", "400")
+WORKERS = len(os.sched_getaffinity(0))
+
+# Calls that the backend makes only after a failure, or when a cache of plans is full.
+RARE = {
+    *("cuGetErrorName", "cuGetErrorString", "cudnnGetErrorString", "cudnnGetLastErrorString", "nvrtcGetErrorString"),
+    *("nvrtcGetProgramLogSize", "nvrtcGetProgramLog", "cuDevicePrimaryCtxRelease_v2", "cudnnDestroy"),
+    *("cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtDestroy"),
+}
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"DEVTENSOR_CUDA": "sim:2", "DEVTENSOR_SIM_MEMORY": str(64 << 20)}
+    command = [sys.executable, "-X", "faulthandler", str(TESTS / "faults.py"), *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    out, errors = process.communicate(timeout=24 * 3600)
+    assert process.returncode == 0, f"after {out[-500:]}\n{errors[-3000:]}"
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_every_call_of_every_program(capsys: pytest.CaptureFixture[str]) -> None:
+    processes = [start(str(i), str(WORKERS), SHARE) for i in range(WORKERS)]
+    answers = [answer for process in processes for answer in finish(process)]
+    done = [answer for answer in answers if "points" in answer]
+    points = sum(answer["points"] for answer in done)
+    wrong = {answer["name"]: answer["found"] for answer in done if answer["found"]}
+    with capsys.disabled():
+        print(f"\n{points} failing calls in {len(done)} programs (one point in {SHARE})")
+    assert not wrong
+    assert [answer["stderr"] for answer in answers if "stderr" in answer] == [""] * WORKERS
+    assert points > len(done)
+
+
+@pytest.mark.skipif(not CUDA.is_dir(), reason="reads the source tree")
+def test_the_programs_reach_every_call() -> None:
+    text = "".join(path.read_text() for path in CUDA.glob("*.c"))
+    called = {name for name in dt._C._cuda_api_calls() if re.search(rf"\b{name}\b", text)}
+    called -= {"cudnnGetVersion", "cublasLtGetVersion", "cuDriverGetVersion", "nvrtcVersion"}  # the loader's
+    reached: set[str] = set()
+    for answer in finish(start("COVER")):
+        assert "crash" not in answer and answer["first"]["kind"] == "ok", answer
+        reached |= set(answer["counts"])
+    assert len(reached) > 50
+    assert called - reached - RARE == set()
+
+
+def test_planted_mistakes_are_found() -> None:
+    """The sweep sees a swallowed error, a leak, a changed input, a wrong class, half a write and a crash."""
+    answers = [answer for answer in finish(start("PLANTED", "1", "2", "")) if "points" in answer]
+    assert len(answers) == 6
+    for answer in answers:
+        assert any(answer["name"] in text for text in answer["found"]), answer
