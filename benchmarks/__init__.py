@@ -1,1 +1,1 @@
-"""python -m benchmarks: devtensor against NumPy and PyTorch, side by side in one process."""
+"""python -m benchmarks: devtensor against NumPy, PyTorch and CuPy, side by side in one process."""

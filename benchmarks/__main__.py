@@ -14,6 +14,8 @@ def parse():
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose group or name contains TEXT")
     parser.add_argument("--threads", type=int, metavar="N", help="threads for every library (default: all cores)")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder for the record")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what is measured (default: cpu)")
+    parser.add_argument("--limit", type=float, default=3600, metavar="S", help="cuda: start no row after S seconds")
     parser.add_argument("--list", action="store_true", help="print the rows and stop")
     return parser.parse_args()
 
@@ -28,6 +30,10 @@ def clean_environment(threads):
 
 def main():
     options = parse()
+    if options.device == "cuda":
+        from . import cuda
+
+        return cuda.run(options)
     threads = options.threads or len(os.sched_getaffinity(0))
     clean_environment(threads)
     from . import harness

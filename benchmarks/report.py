@@ -3,7 +3,16 @@
 import contextlib
 import re
 
-TITLES = {"devtensor": "devtensor", "numpy": "NumPy", "torch": "PyTorch", "control": "control"}
+TITLES = {
+    "devtensor": "devtensor",
+    "numpy": "NumPy",
+    "torch": "PyTorch",
+    "torch, tuned": "PyTorch, cudnn.benchmark",
+    "torch, two steps": "PyTorch, two steps",
+    "cupy": "CuPy",
+    "control": "control",
+}
+PEERS = [name for name in TITLES if name not in ("devtensor", "control")]
 
 
 @contextlib.contextmanager
@@ -41,7 +50,7 @@ def cells(row, peers):
 
 
 def peers_of(record):
-    return [p for p in ("numpy", "torch") if any(p in row["median_ns"] for row in record["rows"])]
+    return [p for p in PEERS if any(p in row["median_ns"] for row in record["rows"])]
 
 
 def table(record):
@@ -59,7 +68,8 @@ def markdown(record):
         " median (quartiles): above 1, devtensor is faster. The control is devtensor against itself; what differs from"
         " 1 there is noise."
     )
-    return f"# Benchmarks\n\n{facts}\n\n{legend}\n\n{table(record)}\n"
+    title = f"Benchmarks ({record['machine']['simulated']})" if record["machine"].get("simulated") else "Benchmarks"
+    return f"# {title}\n\n{facts}\n\n{legend}\n\n{table(record)}\n"
 
 
 def file_stem(meta):

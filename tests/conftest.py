@@ -1,6 +1,6 @@
 """Every test runs on the CPU and on two simulated GPUs, or on the real one.
 
-DEVTENSOR_TEST_DEVICES=real takes the real GPU; anything else simulates two devices.
+DEVTENSOR_TEST_DEVICES=real takes the real GPU, one simulates a single device, anything else two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ sys.path.insert(0, str(TESTS))
 if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
     os.environ.pop("DEVTENSOR_CUDA", None)
 else:
-    os.environ["DEVTENSOR_CUDA"] = "sim:2"
+    os.environ["DEVTENSOR_CUDA"] = "sim:1" if os.environ.get("DEVTENSOR_TEST_DEVICES") == "one" else "sim:2"
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402

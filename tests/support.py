@@ -19,8 +19,9 @@ from formats import FORMATS, STORAGE
 
 import devtensor as dt
 
-REAL = os.environ.get("DEVTENSOR_TEST_DEVICES", "simulated") == "real"
-DEVICES = ("cpu", "cuda:0") if REAL else ("cpu", "cuda:0", "cuda:1")
+REAL = os.environ.get("DEVTENSOR_TEST_DEVICES") == "real"
+ONE = REAL or os.environ.get("DEVTENSOR_TEST_DEVICES") == "one"
+DEVICES = ("cpu", "cuda:0") if ONE else ("cpu", "cuda:0", "cuda:1")
 CUDA_DEVICES = DEVICES[1:]
 
 

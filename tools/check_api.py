@@ -57,7 +57,8 @@ def read_functions():
 
 
 def compile_c(source, includes, output):
-    command = [*shlex.split(os.environ.get("CC", "cc")), "-std=gnu11", "-w", *(f"-I{d}" for d in includes), "-x", "c", "-"]
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    command = [*compiler, "-std=gnu11", "-w", *(f"-I{d}" for d in includes), "-x", "c", "-"]
     return subprocess.run([*command, *output], input=source, text=True, capture_output=True)
 
 

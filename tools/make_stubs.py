@@ -272,6 +272,7 @@ RESULTS = {
     "_cuda_tuning": "bool",
     "_cuda_workspace_limit": "int",
     "_cuda_api_fail": "None",
+    "_cuda_versions": "dict[str, int]",
     "_cuda_current_device": "int",
     "_cuda_current_stream": "Stream",
     "_cuda_default_stream": "Stream",

@@ -372,3 +372,22 @@ cuda_api_need(dt_library library, dt_error *err)
     pthread_mutex_unlock(&lock);
     return rc;
 }
+
+int
+cuda_api_version(dt_library library)
+{
+    int major = 0, minor = 0;
+    if (!atomic_load_explicit(&loaded[library], memory_order_acquire)) {
+        return 0;
+    }
+    switch (library) {
+    case DT_LIBRARY_CUDA:
+        return cu.cuDriverGetVersion(&major) == 0 ? major : 0;
+    case DT_LIBRARY_CUBLASLT:
+        return (int)cu.cublasLtGetVersion();
+    case DT_LIBRARY_CUDNN:
+        return (int)cu.cudnnGetVersion();
+    default:
+        return cu.nvrtcVersion(&major, &minor) == 0 ? major * 1000 + minor * 10 : 0;
+    }
+}

@@ -18,6 +18,8 @@ bool cuda_is_simulated(void);
 /* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0.
  */
 size_t cuda_api_report(char *text, size_t size);
+/* The version of a library by its own count (13000, 130100, 91002), 0 when it is not loaded. */
+int cuda_api_version(dt_library library);
 /* For tests. LATE: the call answers success without being made, as work that goes wrong on the device later; the next
  * call that waits answers the status, and from there on all calls that touch the context. */
 typedef enum { CUDA_FAULT_ONCE, CUDA_FAULT_STICKY, CUDA_FAULT_LATE } cuda_fault_mode;

@@ -258,6 +258,15 @@ py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+py__cuda_versions(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return Py_BuildValue("{s:i,s:i,s:i,s:i}", "driver", cuda_api_version(DT_LIBRARY_CUDA), "cublasLt",
+                         cuda_api_version(DT_LIBRARY_CUBLASLT), "cudnn", cuda_api_version(DT_LIBRARY_CUDNN), "nvrtc",
+                         cuda_api_version(DT_LIBRARY_NVRTC));
+}
+
+static PyObject *
 py__cuda_api_fail(PY_PARAMS)
 {
     PY_PARSE("_cuda_api_fail", 3, 5, "symbol", "n", "status", "sticky", "late")
@@ -352,6 +361,7 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_simulate_cuda, "devices, memory=0",
           "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
     GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
+    GETTER(_cuda_versions, "The version of each library by its own count, 0 for one that is not loaded, a dict."),
     PY_OP(
         _cuda_api_fail, "symbol, n, status, sticky=False, late=False",
         "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "

@@ -8,12 +8,13 @@
 enum { ERROR_OUT_OF_MEMORY = 1, ERROR_INVALID_INPUT = 3, ERROR_INVALID_PROGRAM = 4 };
 
 typedef struct {
-    bool has_kernel, has_headers, compiled;
+    bool has_kernel, has_headers, compiled, failed;
     dt_sha256 hash; /* of source and headers */
     sim_cubin cubin;
 } program;
 
 static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+static const char complaint[] = "error: there is no kernel in this source\n";
 
 nvrtcResult
 sim_nvrtcVersion(int *major, int *minor)
@@ -148,6 +149,45 @@ read_architecture(const char *option)
     return -1;
 }
 
+static bool
+is_option(const char *text)
+{
+    static const char *const known[] = {"--gpu-architecture=",
+                                        "-arch=",
+                                        "--std=",
+                                        "-std=",
+                                        "--fmad=",
+                                        "-fmad=",
+                                        "-D",
+                                        "--define-macro=",
+                                        "-I",
+                                        "--include-path=",
+                                        "--device-as-default-execution-space",
+                                        "-default-device",
+                                        "--extra-device-vectorization",
+                                        "--restrict",
+                                        "--maxrregcount=",
+                                        "--generate-line-info",
+                                        "-lineinfo",
+                                        "--device-debug",
+                                        "-G",
+                                        "--dopt=",
+                                        "--disable-warnings",
+                                        "-w",
+                                        "--minimal",
+                                        "--ftz=",
+                                        "--prec-div=",
+                                        "--prec-sqrt=",
+                                        "--no-cache",
+                                        "--split-compile="};
+    for (size_t i = 0; text != NULL && i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(text, known[i], strlen(known[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 nvrtcResult
 sim_nvrtcCompileProgram(nvrtcProgram handle, int noptions, const char *const *options)
 {
@@ -160,16 +200,17 @@ sim_nvrtcCompileProgram(nvrtcProgram handle, int noptions, const char *const *op
     }
     dt_sha256 hash = p->hash;
     p->cubin.arch = architectures[0];
-    p->compiled = false;
+    p->compiled = p->failed = false;
     for (int i = 0; i < noptions; i++) {
-        int arch = read_architecture(options[i]);
-        if (arch < 0) {
+        int arch = options[i] != NULL ? read_architecture(options[i]) : -1;
+        if (arch < 0 || !is_option(options[i])) {
             return NVRTC_ERROR_INVALID_OPTION;
         }
         p->cubin.arch = arch > 0 ? arch : p->cubin.arch;
         dt_sha256_add(&hash, options[i], strlen(options[i]) + 1);
     }
     if (!p->has_kernel || !p->has_headers) {
+        p->failed = true;
         return NVRTC_ERROR_COMPILATION;
     }
     dt_sha256_end(&hash, p->cubin.program);
@@ -181,20 +222,22 @@ sim_nvrtcCompileProgram(nvrtcProgram handle, int noptions, const char *const *op
 nvrtcResult
 sim_nvrtcGetProgramLogSize(nvrtcProgram handle, size_t *size)
 {
-    if (sim_handle_get(SIM_PROGRAM, handle) == NULL || size == NULL) {
+    const program *p = sim_handle_get(SIM_PROGRAM, handle);
+    if (p == NULL || size == NULL) {
         return size ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    *size = 1;
+    *size = p->failed ? sizeof(complaint) : 1;
     return NVRTC_SUCCESS;
 }
 
 nvrtcResult
 sim_nvrtcGetProgramLog(nvrtcProgram handle, char *log)
 {
-    if (sim_handle_get(SIM_PROGRAM, handle) == NULL || log == NULL) {
+    const program *p = sim_handle_get(SIM_PROGRAM, handle);
+    if (p == NULL || log == NULL) {
         return log ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    *log = '\0';
+    memcpy(log, p->failed ? complaint : "", p->failed ? sizeof(complaint) : 1);
     return NVRTC_SUCCESS;
 }
 
@@ -202,10 +245,10 @@ nvrtcResult
 sim_nvrtcGetCUBINSize(nvrtcProgram handle, size_t *size)
 {
     const program *p = sim_handle_get(SIM_PROGRAM, handle);
-    if (p == NULL || size == NULL || !p->compiled) {
+    if (p == NULL || size == NULL) {
         return size ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    *size = sizeof(p->cubin);
+    *size = p->compiled ? sizeof(p->cubin) : 0;
     return NVRTC_SUCCESS;
 }
 
@@ -213,9 +256,9 @@ nvrtcResult
 sim_nvrtcGetCUBIN(nvrtcProgram handle, char *cubin)
 {
     const program *p = sim_handle_get(SIM_PROGRAM, handle);
-    if (p == NULL || cubin == NULL || !p->compiled) {
+    if (p == NULL || cubin == NULL) {
         return cubin ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    memcpy(cubin, &p->cubin, sizeof(p->cubin));
+    memcpy(cubin, &p->cubin, p->compiled ? sizeof(p->cubin) : 0);
     return NVRTC_SUCCESS;
 }
