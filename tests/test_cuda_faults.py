@@ -71,6 +71,41 @@ def test_the_programs_reach_every_call() -> None:
     assert called - reached - RARE == set()
 
 
+SAYS = {
+    "add": lambda x: x + 1,
+    "mul": lambda x: x.mul_(2),
+    "relu": dt.relu,
+    "matmul": lambda x: x @ x,
+    "sum": lambda x: x.sum(),
+    "cpu": lambda x: x.cpu(),
+    "conv2d": lambda x: dt.conv2d(x[None, None], x[None, None]),
+    "synchronize": lambda x: dt.cuda.synchronize(0),
+}
+
+
+@pytest.mark.parametrize("op", list(SAYS))
+def test_an_error_says_what_failed(op: str) -> None:
+    """The op, the function of the library, its answer by number and by name, and the device."""
+    x = dt.ones(3, 3, device="cuda:0")
+    SAYS[op](x)  # what happens once has happened
+    counts = dt._C._cuda_api_calls()
+    SAYS[op](x)
+    made = {name: count - counts[name] for name, count in dt._C._cuda_api_calls().items() if count > counts[name]}
+    symbol = [name for name in made if name not in ("cuCtxGetCurrent", "cuMemFreeAsync")][-1]
+    code = 400 if symbol.startswith("cu") and symbol[2].isupper() else 7 if symbol.startswith("cublas") else 2000
+    dt._C._cuda_api_fail(symbol, 0, code)
+    try:
+        with pytest.raises(dt.CudaError) as info:
+            SAYS[op](x)
+    finally:
+        dt._C._cuda_api_fail(None, -1, 0)
+    error = info.value
+    assert (error.symbol, error.status, str(error.device)) == (symbol, code, "cuda:0")
+    assert error.op is not None and error.op.strip("_") == op
+    for part in (f"{symbol} failed on cuda:0", f"({code})", "CUDA_ERROR_INVALID_HANDLE" if code == 400 else "STATUS"):
+        assert part in str(error)
+
+
 def test_planted_mistakes_are_found() -> None:
     """The sweep sees a swallowed error, a leak, a changed input, a wrong class, half a write and a crash."""
     answers = [answer for answer in finish(start("PLANTED", "1", "2", "")) if "points" in answer]

@@ -176,6 +176,7 @@ def test_fork_after_using_cuda() -> None:
     text, last = quiet(FORK).splitlines()
     assert "fork" in text
     assert "spawn" in text
+    assert "first at <string>:4 " in text
     assert last == "[2.0, 2.0, 2.0, 2.0]"
 
 

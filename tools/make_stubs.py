@@ -273,6 +273,8 @@ RESULTS = {
     "_cuda_workspace_limit": "int",
     "_cuda_api_fail": "None",
     "_cuda_versions": "dict[str, int]",
+    "_cuda_probe": "list[str | None]",
+    "_cuda_hazard": "bool",
     "_cuda_current_device": "int",
     "_cuda_current_stream": "Stream",
     "_cuda_default_stream": "Stream",

@@ -137,6 +137,9 @@ typedef enum { MODE_AUTO, MODE_OFF, MODE_SIM } cuda_mode;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool opened, simulated, forked;
 static atomic_bool loaded[DT_NLIBRARIES];
+static void (*find_place)(char *text, size_t size);
+static void (*warn_user)(const char *text);
+static char first_use[512];
 static int requested_devices; /* 0: no simulation was asked for by the program */
 static size_t requested_memory;
 
@@ -146,6 +149,18 @@ after_fork_in_child(void)
     if (atomic_load(&opened)) {
         atomic_store(&forked, true);
     }
+}
+
+void
+cuda_set_place(void (*place)(char *text, size_t size))
+{
+    find_place = place;
+}
+
+void
+cuda_set_warn(void (*warn)(const char *text))
+{
+    warn_user = warn;
 }
 
 bool
@@ -256,6 +271,49 @@ slot_of(int symbol)
     return (char *)&real + offsets[symbol];
 }
 
+/* Each library's count of its version: the least that will do, and how to say it. */
+static const struct {
+    int least;
+    const char *text;
+} versions[DT_NLIBRARIES] = {
+    [DT_LIBRARY_CUDA] = {13000, "one for CUDA 13.0, such as 580"},
+    [DT_LIBRARY_CUBLASLT] = {130000, "13.0"},
+    [DT_LIBRARY_CUDNN] = {91001, "9.10.1"},
+    [DT_LIBRARY_NVRTC] = {13000, "13.0"},
+};
+
+static int
+version_of(dt_library library)
+{
+    int major = 0, minor = 0;
+    switch (library) {
+    case DT_LIBRARY_CUDA:
+        return cu.cuDriverGetVersion(&major) == 0 ? major : 0;
+    case DT_LIBRARY_CUBLASLT:
+        return (int)cu.cublasLtGetVersion();
+    case DT_LIBRARY_CUDNN:
+        return (int)cu.cudnnGetVersion();
+    default:
+        return cu.nvrtcVersion(&major, &minor) == 0 ? major * 1000 + minor * 10 : 0;
+    }
+}
+
+/* 0: the library does not say, as the driver's stub for linking; cuInit then has the better text. */
+static dt_status
+check_version(dt_library library, dt_error *err)
+{
+    int version = version_of(library);
+    if (version == 0 || version >= versions[library].least) {
+        return DT_OK;
+    }
+    char path[256];
+    cuda_load_path(library, path, sizeof(path));
+    return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                   "%s is not available: %s (%s) is of version %d; devtensor needs %s or newer.",
+                   library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), path,
+                   version, versions[library].text);
+}
+
 /* Loads one library and fills its part of the table; the lock is held. */
 static dt_status
 load_library(dt_library library, dt_error *err)
@@ -274,12 +332,16 @@ load_library(dt_library library, dt_error *err)
         }
         void *address = cuda_load_symbol(handle, library, cuda_api_names[symbol]);
         if (address == NULL) {
+            char path[256];
+            cuda_load_path(library, path, sizeof(path));
             return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
-                           "%s is too old for devtensor: it has no symbol %s.", cuda_load_soname(library),
-                           cuda_api_names[symbol]);
+                           "%s is not available: %s (%s) is too old for devtensor, it has no symbol %s.",
+                           library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library),
+                           path, cuda_api_names[symbol]);
         }
         memcpy(slot_of(symbol), &address, sizeof(address));
     }
+    DT_TRY(check_version(library, err));
     atomic_store_explicit(&loaded[library], true, memory_order_release);
     return DT_OK;
 }
@@ -336,10 +398,10 @@ open_locked(dt_error *err)
 static dt_status
 fail_forked(dt_error *err)
 {
-    return dt_fail(
-        err, DT_ENODEVICE, "forked", NULL,
-        "CUDA was used before this process was forked, and cannot be used in the child. Start the process with "
-        "the \"spawn\" method, or use CUDA only in the child.");
+    return dt_fail(err, DT_ENODEVICE, "forked", NULL,
+                   "CUDA was used%s%s before this process was forked, and cannot be used in the child. Start the "
+                   "process with the \"spawn\" method, or use CUDA only in the child.",
+                   first_use[0] ? ", first at " : "", first_use);
 }
 
 dt_status
@@ -348,18 +410,55 @@ cuda_api_open(dt_error *err)
     if (atomic_load_explicit(&opened, memory_order_acquire)) {
         return atomic_load_explicit(&forked, memory_order_relaxed) ? fail_forked(err) : DT_OK;
     }
+    char here[sizeof(first_use)] = "";
     pthread_mutex_lock(&lock);
     dt_status rc = open_locked(err);
     pthread_mutex_unlock(&lock);
+    if (rc == DT_OK && find_place != NULL) {
+        find_place(here, sizeof(here)); /* with no lock held: it takes those of its own language */
+        pthread_mutex_lock(&lock);
+        if (first_use[0] == '\0') {
+            memcpy(first_use, here, sizeof(here));
+        }
+        pthread_mutex_unlock(&lock);
+    }
     return rc;
 }
 
-dt_status
-cuda_api_need(dt_library library, dt_error *err)
+int
+cuda_api_version(dt_library library)
 {
-    if (atomic_load_explicit(&loaded[library], memory_order_acquire)) {
-        return DT_OK;
+    return atomic_load_explicit(&loaded[library], memory_order_acquire) ? version_of(library) : 0;
+}
+
+bool
+cuda_cublas_hazard(int major)
+{
+    int version = cuda_api_version(DT_LIBRARY_CUBLASLT);
+    return version >= 120800 && version < 130200 && (major == 10 || major == 11);
+}
+
+/* Once, when cuBLAS has been loaded. */
+static void
+warn_of_hazard(void)
+{
+    int count = 0, major = 0;
+    if (warn_user == NULL || !cuda_api_alive() || cu.cuDeviceGetCount(&count) != 0) {
+        return;
     }
+    for (int i = 0; i < count; i++) {
+        if (cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, i) == 0 &&
+            cuda_cublas_hazard(major)) {
+            warn_user("cuBLAS 12.8 to 13.1 can corrupt data on devices of compute capability 10.0 to 11.x; "
+                      "pip install --upgrade 'nvidia-cublas>=13.2'");
+            return;
+        }
+    }
+}
+
+static dt_status
+need_library(dt_library library, dt_error *err)
+{
     pthread_mutex_lock(&lock);
     dt_status rc = DT_OK;
     if (!atomic_load(&loaded[library])) {
@@ -373,21 +472,30 @@ cuda_api_need(dt_library library, dt_error *err)
     return rc;
 }
 
-int
-cuda_api_version(dt_library library)
+dt_status
+cuda_api_need(dt_library library, dt_error *err)
 {
-    int major = 0, minor = 0;
-    if (!atomic_load_explicit(&loaded[library], memory_order_acquire)) {
-        return 0;
+    if (atomic_load_explicit(&loaded[library], memory_order_acquire)) {
+        return DT_OK;
     }
-    switch (library) {
-    case DT_LIBRARY_CUDA:
-        return cu.cuDriverGetVersion(&major) == 0 ? major : 0;
-    case DT_LIBRARY_CUBLASLT:
-        return (int)cu.cublasLtGetVersion();
-    case DT_LIBRARY_CUDNN:
-        return (int)cu.cudnnGetVersion();
-    default:
-        return cu.nvrtcVersion(&major, &minor) == 0 ? major * 1000 + minor * 10 : 0;
+    DT_TRY(need_library(library, err));
+    if (library == DT_LIBRARY_CUBLASLT) {
+        warn_of_hazard();
     }
+    return DT_OK;
+}
+
+dt_status
+cuda_api_probe(dt_library library, dt_error *err)
+{
+    cuda_mode mode;
+    int devices;
+    if (library == DT_LIBRARY_CUDA || atomic_load(&forked)) {
+        return cuda_api_open(err);
+    }
+    DT_TRY(read_mode(&mode, &devices, err));
+    if (mode == MODE_AUTO && requested_devices == 0) {
+        return need_library(library, err);
+    }
+    return cuda_api_open(err); /* switched off, or simulated with all its libraries */
 }

@@ -18,6 +18,14 @@ bool cuda_is_simulated(void);
 /* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0.
  */
 size_t cuda_api_report(char *text, size_t size);
+/* place writes where the program is, such as "train.py:12"; it is asked once, when CUDA has been opened. */
+void cuda_set_place(void (*place)(char *text, size_t size));
+/* warn is given a sentence that users should see, which stays; from any thread, with no lock held. */
+void cuda_set_warn(void (*warn)(const char *text));
+/* Finds and loads a library for the report, with no need of a device. The loader's own text on failure. */
+dt_status cuda_api_probe(dt_library library, dt_error *err) DT_MUST_CHECK;
+/* True for a cuBLAS that may corrupt data on a device of this capability: 12.8 to before 13.2 on 10.0 to 11.x. */
+bool cuda_cublas_hazard(int major);
 /* The version of a library by its own count (13000, 130100, 91002), 0 when it is not loaded. */
 int cuda_api_version(dt_library library);
 /* For tests. LATE: the call answers success without being made, as work that goes wrong on the device later; the next

@@ -1,9 +1,10 @@
 /* load.c: where the CUDA libraries are looked for. Absolute paths and bare names only; every attempt is written down.
  */
-#define _GNU_SOURCE /* RTLD_NOLOAD */
+#define _GNU_SOURCE /* RTLD_NOLOAD, dlinfo */
 #include "load.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #include "cuda.h"
 
-#define REPORT_BYTES 2048
+#define REPORT_BYTES 8192
 #define PATH_BYTES 4096
 
 static const struct {
@@ -58,14 +59,26 @@ note(dt_library library, const char *what, const char *outcome)
     snprintf(reports[library] + used, REPORT_BYTES - used, "%s: %s\n", what, outcome);
 }
 
+void
+cuda_load_path(dt_library library, char *text, size_t size)
+{
+    struct link_map *map = NULL;
+    bool known = handles[library] != NULL && dlinfo(handles[library], RTLD_DI_LINKMAP, &map) == 0 && map != NULL;
+    snprintf(text, size, "%s", known && map->l_name[0] ? map->l_name : "?");
+}
+
 static void *
 try_dlopen(dt_library library, const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *reason = dlerror();
+        size_t length = strlen(path);
         char outcome[512];
-        snprintf(outcome, sizeof(outcome), "not found (%s)", reason ? reason : "no reason given");
+        if (reason != NULL && strncmp(reason, path, length) == 0 && strncmp(reason + length, ": ", 2) == 0) {
+            reason += length + 2;
+        }
+        snprintf(outcome, sizeof(outcome), "not loaded (%s)", reason ? reason : "no reason given");
         note(library, path, outcome);
     }
     return handle;
@@ -89,7 +102,11 @@ static void *
 try_open(dt_library library, const char *path)
 {
     void *handle = try_dlopen(library, path);
-    if (handle == NULL || !open_companion(library, path)) {
+    if (handle != NULL && !open_companion(library, path)) {
+        dlclose(handle); /* or it would be found as loaded already */
+        handle = NULL;
+    }
+    if (handle == NULL) {
         return NULL;
     }
     note(library, path, "loaded");
@@ -132,6 +149,20 @@ try_search_path(dt_library library)
     return handle;
 }
 
+/* Where installers put them without telling the system's loader. */
+static void *
+try_usual(dt_library library)
+{
+    static const char *const toolkit[] = {"/usr/local/cuda/lib64", "/opt/cuda/lib64"};
+    static const char *const driver[] = {"/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"};
+    void *handle = NULL;
+    for (int i = 0; i < 2 && handle == NULL; i++) {
+        const char *directory = library == DT_LIBRARY_CUDA ? driver[i] : toolkit[i];
+        handle = try_directory(library, "usual place", directory, strlen(directory), "");
+    }
+    return handle;
+}
+
 static void *
 find(dt_library library)
 {
@@ -148,11 +179,13 @@ find(dt_library library)
     (void)dlerror();
     if ((handle = try_search_path(library)) != NULL ||
         (handle = try_variable(library, "CONDA_PREFIX", "/lib")) != NULL ||
+        (handle = try_variable(library, "CONDA_PREFIX", "/targets/x86_64-linux/lib")) != NULL ||
         (handle = try_open(library, soname)) != NULL ||
-        (handle = try_variable(library, "CUDA_PATH", "/lib64")) != NULL) {
+        (handle = try_variable(library, "CUDA_PATH", "/lib64")) != NULL ||
+        (handle = try_variable(library, "CUDA_HOME", "/lib64")) != NULL) {
         return handle;
     }
-    return try_variable(library, "CUDA_HOME", "/lib64");
+    return try_usual(library);
 }
 
 void *
@@ -162,6 +195,11 @@ cuda_load_library(dt_library library)
     if (handles[library] == NULL) {
         reports[library][0] = '\0'; /* only the latest search */
         handles[library] = find(library);
+        if (handles[library] != NULL) {
+            char path[PATH_BYTES];
+            cuda_load_path(library, path, sizeof(path));
+            note(library, libraries[library].soname, path);
+        }
     }
     void *handle = handles[library];
     pthread_mutex_unlock(&lock);

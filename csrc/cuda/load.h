@@ -10,6 +10,8 @@ const char *cuda_load_purpose(dt_library library);
 /* The library's handle, or NULL; not closed again. A second call gives the same handle. */
 void *cuda_load_library(dt_library library);
 void *cuda_load_symbol(void *handle, dt_library library, const char *name);
+/* Where it was loaded from, "?" when that is not known. */
+void cuda_load_path(dt_library library, char *text, size_t size);
 /* The attempts for one library, as cuda_api_report gives them for all. */
 size_t cuda_load_report(dt_library library, char *text, size_t size);
 

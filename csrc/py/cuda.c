@@ -4,9 +4,52 @@
 #include "../sim/sim.h"
 #include "py.h"
 
+/* The line of the user's code that is running; frames of this package are passed over. With or without the GIL. */
+static void
+find_place(char *text, size_t size)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyFrameObject *frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame != NULL) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        const char *file = PyUnicode_AsUTF8(code->co_filename);
+        const char *end = file != NULL ? strstr(file, "/devtensor/") : NULL;
+        bool ours = end != NULL && strchr(end + strlen("/devtensor/"), '/') == NULL;
+        if (file != NULL && !ours) {
+            snprintf(text, size, "%s:%d", file, PyFrame_GetLineNumber(frame));
+        }
+        Py_DECREF(code);
+        PyFrameObject *back = ours ? PyFrame_GetBack(frame) : NULL;
+        Py_DECREF(frame);
+        frame = back;
+    }
+    PyErr_Clear();
+    PyGILState_Release(gil);
+}
+
+static int
+warn_now(void *text)
+{
+    return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+}
+
+/* The main thread warns, as soon as it can. */
+static void
+warn_soon(const char *text)
+{
+    union {
+        const char *in;
+        void *out;
+    } same = {text};
+    (void)Py_AddPendingCall(warn_now, same.out);
+}
+
 void
 py_backends_register(void)
 {
+    cuda_set_place(find_place);
+    cuda_set_warn(warn_soon);
     dt_register_backend(DT_CPU, cpu_open);
     dt_register_backend(DT_CUDA, cuda_open);
 }
@@ -257,6 +300,37 @@ py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
     return dict;
 }
 
+/* [what is wrong with each library, or None]: the driver, cuBLASLt, cuDNN, NVRTC. */
+static PyObject *
+py__cuda_probe(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    PyObject *list = PyList_New(DT_NLIBRARIES);
+    for (int i = 0; list != NULL && i < DT_NLIBRARIES; i++) {
+        dt_error err;
+        dt_status status;
+        PY_CALL(true, status, cuda_api_probe((dt_library)i, &err));
+        PyObject *text = status == DT_OK
+                             ? Py_NewRef(Py_None)
+                             : PyUnicode_DecodeUTF8(err.message, (Py_ssize_t)strlen(err.message), "replace");
+        if (text == NULL) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SET_ITEM(list, i, text);
+        }
+    }
+    return list;
+}
+
+static PyObject *
+py__cuda_hazard(PY_PARAMS)
+{
+    PY_PARSE("_cuda_hazard", 1, 1, "major")
+    int64_t major = 0;
+    return py_arg_int(&a, 0, &major) < 0 ? NULL
+                                         : PyBool_FromLong(major >= 0 && major < 100 && cuda_cublas_hazard((int)major));
+}
+
 static PyObject *
 py__cuda_versions(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -361,6 +435,8 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_simulate_cuda, "devices, memory=0",
           "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
     GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
+    GETTER(_cuda_probe, "What is wrong with the driver, cuBLASLt, cuDNN and NVRTC, None for nothing, a list."),
+    PY_OP(_cuda_hazard, "major", "Whether the cuBLAS in use may corrupt data on devices of this capability."),
     GETTER(_cuda_versions, "The version of each library by its own count, 0 for one that is not loaded, a dict."),
     PY_OP(
         _cuda_api_fail, "symbol, n, status, sticky=False, late=False",

@@ -92,8 +92,9 @@ operand_tuple(py_state *state, const dt_operand *operand, PyObject *const *objec
                          object == NULL ? Py_None : object);
 }
 
-PyObject *
-py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
+/* op: the public name, for errors that came from where it is not known. */
+static PyObject *
+raise_in(py_state *state, const char *op, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
 {
     if (err->status == DT_ENOMEM) {
         PyErr_SetString(PyExc_MemoryError, err->message);
@@ -117,9 +118,9 @@ py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssiz
     }
     /* what met a DeviceArray and is none */
     PyObject *foreign = nobjects == 2 && objects[1] != NULL && py_is_ndarray(objects[1]) ? objects[1] : Py_None;
-    exception =
-        PyObject_CallFunction(build, "sszzOizinO", class_name(err->status), err->message, err->op, err->code, operands,
-                              err->culprit, err->symbol, err->library_status, (Py_ssize_t)err->requested, foreign);
+    exception = PyObject_CallFunction(build, "sszzOizinO", class_name(err->status), err->message,
+                                      err->op ? err->op : op, err->code, operands, err->culprit, err->symbol,
+                                      err->library_status, (Py_ssize_t)err->requested, foreign);
     if (exception != NULL && PyObject_SetAttrString(exception, "device", device) == 0) {
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     }
@@ -132,21 +133,37 @@ done:
 }
 
 PyObject *
+py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
+{
+    return raise_in(state, NULL, err, objects, nobjects);
+}
+
+PyObject *
 py_raise_args(const py_args *a, const dt_error *err)
 {
-    return py_raise(a->state, err, a->v, PY_MAX_ARGS);
+    return raise_in(a->state, a->op, err, a->v, PY_MAX_ARGS);
 }
 
 PyObject *
 py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands)
 {
     if (DT_UNLIKELY(status != DT_OK)) {
-        py_raise(py_state_of(result), err, operands, noperands);
+        /* what is written in place has the name of what made it */
+        const py_step *step = py_array_of(result)->storage == NULL ? ((py_array *)result)->step : NULL;
+        raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, operands, noperands);
         Py_DECREF(result);
         return NULL;
     }
     py_step_link(result, operands, noperands);
     return result;
+}
+
+PyObject *
+py_fail_args(const py_args *a, PyObject *result, const dt_error *err)
+{
+    py_raise_args(a, err);
+    Py_DECREF(result);
+    return NULL;
 }
 
 PyObject *

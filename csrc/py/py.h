@@ -47,7 +47,7 @@ typedef struct py_step {
 typedef struct {
     PyObject_HEAD dt_array array;
     PyObject *weakrefs;
-    py_step *step; /* NULL: there was no memory for it */
+    py_step *step;   /* NULL: there was no memory for it */
     bool persistent; /* of a Buffer; nothing for other types */
 } py_array;
 
@@ -198,6 +198,8 @@ int py_find_dtype(py_state *state, PyObject *object, dt_dtype *out);
 /* Raises err and returns NULL. operands are the Python objects whose arrays err may name (also inside tuples). */
 PyObject *py_raise(py_state *state, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
 PyObject *py_raise_args(const py_args *a, const dt_error *err);
+/* The same, and result is released. */
+PyObject *py_fail_args(const py_args *a, PyObject *result, const dt_error *err);
 /* A refusal that no array explains. */
 PyObject *py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...)
     DT_PRINTF(5, 6);
@@ -269,7 +271,10 @@ PyObject *py_result(const py_args *a, int i);
 static inline PyObject *
 py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *err)
 {
-    return py_finish(result, status, err, a->v, PY_MAX_ARGS);
+    if (DT_UNLIKELY(status != DT_OK)) {
+        return py_fail_args(a, result, err);
+    }
+    return py_finish(result, DT_OK, err, a->v, PY_MAX_ARGS);
 }
 /* Whether the product is worth a release of the GIL. */
 bool py_matmul_is_large(const dt_array *a, const dt_array *b);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import platform
 import sys
@@ -39,23 +41,71 @@ def _cuda() -> str:
     try:
         count = dt._C._cuda_device_count()
     except Exception as error:
-        return f"{str(error).splitlines()[0]}\n{_advice()}"
+        return str(error).splitlines()[0]
     kind = "simulated" if dt.cuda.is_simulated() else "real"
     lines = [f"{count} {kind} device{'s' if count != 1 else ''}"]
     for i in range(count):
-        p = dt.cuda.get_device_properties(i)
-        lines.append(f"cuda:{i}  {p.name}, capability {p.major}.{p.minor}, {p.total_memory / 2**30:.1f} GiB")
-    return "\n".join(lines if count else [*lines, _advice()])
+        lines.append(_safely(lambda i=i: _device(i)))  # type: ignore[misc]
+    return "\n".join(lines)
+
+
+def _device(index: int) -> str:
+    import devtensor as dt
+
+    p = dt.cuda.get_device_properties(index)
+    return f"cuda:{index}  {p.name}, capability {p.major}.{p.minor}, {p.total_memory / 2**30:.1f} GiB"
+
+
+def _libraries() -> str:
+    """The version of each library, or why there is none."""
+    import devtensor as dt
+
+    wrong = dt._C._cuda_probe()
+    lines = []
+    for (name, version), problem in zip(dt._C._cuda_versions().items(), wrong, strict=True):
+        lines.append(f"{name:<9} {version if problem is None else problem.splitlines()[0]}")
+    return "\n".join(lines)
+
+
+def _hazards() -> str:
+    import devtensor as dt
+
+    devices = range(dt.cuda.device_count())
+    if any(dt._C._cuda_hazard(dt.cuda.get_device_capability(i)[0]) for i in devices):
+        return "this cuBLAS can corrupt data on this GPU: pip install --upgrade 'nvidia-cublas>=13.2'"
+    return "none known"
+
+
+DRIVER = "install an NVIDIA driver, 580 or newer"
+LIBRARIES = "pip install --upgrade 'devtensor[cuda13]'"
+SIMULATE = "export DEVTENSOR_CUDA=sim:1"
+
+
+def _has_gpu() -> bool:
+    """Whether the system shows a device of NVIDIA's, with or without a driver."""
+    if os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg"):
+        return True
+    for path in glob.glob("/sys/bus/pci/devices/*/vendor"):
+        with contextlib.suppress(OSError), open(path) as file:
+            if file.read().strip() == "0x10de":
+                return True
+    return False
 
 
 def _advice() -> str:
     """The one command that would make "cuda" work."""
-    setting = os.environ.get("DEVTENSOR_CUDA", "auto")
-    if setting == "off":
-        return "to use CUDA: unset DEVTENSOR_CUDA"
-    if os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidiactl"):
-        return "to use CUDA: pip install 'devtensor[cuda13]'"
-    return "no NVIDIA driver here; to use simulated devices: export DEVTENSOR_CUDA=sim:1"
+    import devtensor as dt
+
+    driver, *libraries = dt._C._cuda_probe()
+    if driver is None and dt._C._cuda_device_count() > 0:
+        return "nothing, all is there" if not any(libraries) else LIBRARIES
+    if os.environ.get("DEVTENSOR_CUDA", "auto") not in ("", "auto"):
+        return "unset DEVTENSOR_CUDA"
+    if not _has_gpu():
+        return f"{SIMULATE}  (no NVIDIA GPU was found here; this simulates one)"
+    if driver is None or "finds no CUDA device" in driver:
+        return "unset CUDA_VISIBLE_DEVICES" if "CUDA_VISIBLE_DEVICES" in os.environ else "nvidia-smi"
+    return DRIVER
 
 
 def _attempts() -> str:
@@ -80,7 +130,10 @@ def report() -> str:
         ("cpu threads", _threads),
         ("DEVTENSOR_CUDA", lambda: os.environ.get("DEVTENSOR_CUDA", "not set (auto)")),
         ("CUDA", _cuda),
-        ("libraries", _attempts),
+        ("libraries", _libraries),
+        ("hazards", _hazards),
+        ("looked for", _attempts),
+        ("for CUDA", _advice),
     ]
     lines = []
     for name, work in rows:

@@ -19,6 +19,8 @@ def _wheel_directories() -> list[str]:
     """Existing, absolute and without the separator; never the working directory."""
     roots = [p for p in sys.path if os.path.isabs(p) and ":" not in p and os.path.isdir(os.path.join(p, "nvidia"))]
     found = [os.path.join(root, wheel) for root in roots for wheel in _WHEELS]
+    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")) and ":" not in sys.prefix:  # also when it is not activated
+        found.append(os.path.join(sys.prefix, "lib"))
     return [directory for directory in found if os.path.isdir(directory)]
 
 
