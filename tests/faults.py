@@ -471,7 +471,7 @@ def chosen_points(name: str, counts: dict[str, int], share: int) -> Iterator[Fau
         if library(fault.symbol) and not fault.symbol.endswith(NO_STATUS):
             place = (fault.symbol, fault.index)
             chosen = zlib.crc32(f"{name}{fault}".encode()) % share == 0
-            if chosen or (place not in seen and zlib.crc32(f"{name}{place}".encode()) % 7 == 0):
+            if chosen or (place not in seen and zlib.crc32(f"{name}{place}".encode()) % 9 == 0):
                 seen.add(place)
                 yield fault
 

@@ -245,7 +245,7 @@ for folder in {[str(f) for f in folders]!r}:
     [
         ("DRIVER", 12080, "driver", "580"),
         ("CUBLAS", 120900, "cublasLt", "13.0"),
-        ("DNN", 91000, "cudnn", "9.10.1"),
+        ("DNN", 91100, "cudnn", "9.12"),
         ("COMPILER", 12090, "nvrtc", "13.0"),
     ],
 )

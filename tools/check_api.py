@@ -1,12 +1,20 @@
-"""Checks csrc/cuda/api.h and api.def against NVIDIA's own headers: every signature, constant, size and offset.
+"""Checks csrc/cuda/api.h and api.def against NVIDIA's own headers (every signature, constant, size and offset) and
+libraries (every symbol).
 
-    python tools/check_api.py [INCLUDE_DIR ...]
+    python tools/check_api.py [DIR ...]
 
 Both declare the same names, so our side is read as text and asserted in a file that includes only NVIDIA's headers.
-Without directories, CUDA_HOME, CUDA_PATH, /usr/local/cuda and NVIDIA's wheels are searched. Exit status 0 also when a
-header is missing: its part is then named as not checked.
+Headers and libraries are looked for in each DIR; without one, in CUDA_HOME, CUDA_PATH, /usr/local/cuda and NVIDIA's
+wheels. The driver's library may be the toolkit's stub. Exit status 0 also when something is missing: it is then named
+as not checked.
+
+The lowest and the highest supported versions are checked by installing them somewhere and naming their folders:
+
+    pip install --no-deps --target low nvidia-cublas==13.0.0.19 nvidia-cudnn-cu13==9.12.0.46 nvidia-cuda-nvrtc==13.0.48
+    python tools/check_api.py low/nvidia/cu13/include low/nvidia/cudnn/include low/nvidia/cu13/lib low/nvidia/cudnn/lib
 """
 
+import ctypes
 import os
 import re
 import shlex
@@ -18,14 +26,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "csrc" / "cuda"
 HEADERS = {"CUDA": "cuda.h", "CUBLASLT": "cublasLt.h", "CUDNN": "cudnn.h", "NVRTC": "nvrtc.h"}
+LIBRARIES = {
+    "CUDA": ("libcuda.so.1", "libcuda.so"),
+    "CUBLASLT": ("libcublasLt.so.13",),
+    "CUDNN": ("libcudnn.so.9",),
+    "NVRTC": ("libnvrtc.so.13",),
+}
 SECTION = {"driver": "CUDA", "cuBLASLt": "CUBLASLT", "cuDNN": "CUDNN", "NVRTC": "NVRTC"}
 
 
 def search_path():
-    found = [Path(os.environ[v], "include") for v in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(v)]
-    found.append(Path("/usr/local/cuda/include"))
+    toolkits = [Path(os.environ[v]) for v in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(v)]
+    found = [t / d for t in (*toolkits, Path("/usr/local/cuda")) for d in ("include", "lib64", "lib64/stubs")]
     for folder in map(Path, sys.path):
-        found += [folder / "nvidia" / "cu13" / "include", folder / "nvidia" / "cudnn" / "include"]
+        found += [folder / "nvidia" / name / d for name in ("cu13", "cudnn") for d in ("include", "lib")]
     return [d for d in found if d.is_dir()]
 
 
@@ -75,9 +89,38 @@ def our_layout(names):
     return [line.split("\t") for line in text.splitlines()]
 
 
+def version_of(library, handle):
+    if library == "CUDA":
+        return "whatever driver there is"
+    if library == "NVRTC":
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        handle.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        return f"{major.value}.{minor.value}"
+    function = handle.cudnnGetVersion if library == "CUDNN" else handle.cublasLtGetVersion
+    function.restype = ctypes.c_size_t
+    return function()
+
+
+def check_libraries(folders, functions):
+    """Every symbol is looked up as the loader does it. Returns how many are missing."""
+    missing = 0
+    for library, names in LIBRARIES.items():
+        path = next((d / name for d in folders for name in names if (d / name).is_file()), None)
+        if path is None:
+            print(f"NOT CHECKED: the symbols of {names[0]}, which is not in {[str(d) for d in folders]}")
+            continue
+        handle = ctypes.CDLL(str(path))
+        wanted = [symbol for owner, symbol, *_ in functions if owner == library]
+        absent = [symbol for symbol in wanted if not hasattr(handle, symbol)]
+        print(f"{path} ({version_of(library, handle)}): {len(wanted)} symbols, missing: {absent or 'none'}")
+        missing += len(absent)
+    return missing
+
+
 def main():
-    includes = [Path(a) for a in sys.argv[1:]] or search_path()
+    includes = [Path(a).resolve() for a in sys.argv[1:]] or search_path()
     declared, functions, failed, checked = read_header(), read_functions(), 0, 0
+    missing = check_libraries(includes, functions)
     for library, header in HEADERS.items():
         if not any((d / header).is_file() for d in includes):
             print(f"NOT CHECKED: {library}: {header} is not in {[str(d) for d in includes]}")
@@ -101,7 +144,7 @@ def main():
         checked += len(claims)
         failed += len(errors) or (result.returncode != 0)
     print(f"{checked} claims checked against NVIDIA's headers, {failed} wrong")
-    return 1 if failed else 0
+    return 1 if failed or missing else 0
 
 
 if __name__ == "__main__":

@@ -278,7 +278,7 @@ static const struct {
 } versions[DT_NLIBRARIES] = {
     [DT_LIBRARY_CUDA] = {13000, "one for CUDA 13.0, such as 580"},
     [DT_LIBRARY_CUBLASLT] = {130000, "13.0"},
-    [DT_LIBRARY_CUDNN] = {91001, "9.10.1"},
+    [DT_LIBRARY_CUDNN] = {91200, "9.12"},
     [DT_LIBRARY_NVRTC] = {13000, "13.0"},
 };
 
