@@ -106,6 +106,24 @@ def test_an_error_says_what_failed(op: str) -> None:
         assert part in str(error)
 
 
+LATE = """
+import devtensor as dt
+x = dt.ones(3, device="cuda")
+dt._C._cuda_api_fail("cuLaunchKernel", 0, 719, late=True)
+y = x * 2
+try:
+    y.tolist()
+except dt.CudaError as error:
+    print(error.status, error)
+"""
+
+
+def test_an_error_of_earlier_work_says_how_to_find_it() -> None:
+    environment = os.environ | {"DEVTENSOR_CUDA": "sim:1"}
+    child = subprocess.run([sys.executable, "-c", LATE], env=environment, capture_output=True, text=True, check=True)
+    assert child.stdout.startswith("719 ") and "CUDA_LAUNCH_BLOCKING=1" in child.stdout
+
+
 def test_planted_mistakes_are_found() -> None:
     """The sweep sees a swallowed error, a leak, a changed input, a wrong class, half a write and a crash."""
     answers = [answer for answer in finish(start("PLANTED", "1", "2", "")) if "points" in answer]

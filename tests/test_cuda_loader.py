@@ -287,6 +287,15 @@ def test_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
     report(DEVTENSOR_CUDA_LIB_DIR="/" + "x" * 5000, CONDA_PREFIX=str(API), CUDA_PATH="\udcff\udcfe/")
 
 
+def test_nvrtc_gets_its_second_library(good: Path, tmp_path: Path) -> None:
+    """NVRTC 13.0 does not find it beside itself."""
+    folder = shutil.copytree(good, tmp_path / "nvrtc")
+    shutil.copy(good / GRAPH, folder / "libnvrtc-builtins.so.13.0")
+    code = "import devtensor as dt; dt._C._cuda_probe(); print('builtins.so.13.0' in open('/proc/self/maps').read())"
+    child = python(code, DEVTENSOR_CUDA_LIB_DIR=str(folder))
+    assert (child.stdout, child.stderr) == ("True\n", "")
+
+
 def test_cudnn_without_its_second_library(good: Path, tmp_path: Path) -> None:
     """cuDNN would end the process at its first call."""
     folder = shutil.copytree(good, tmp_path / "cudnn")

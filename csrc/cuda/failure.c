@@ -59,11 +59,20 @@ cublas_name(int status)
     }
 }
 
+/* Whether symbol only waits: what failed was sent by an earlier call. */
+static bool
+is_wait(dt_api_symbol symbol)
+{
+    return symbol == DT_API_cuStreamSynchronize || symbol == DT_API_cuStreamQuery ||
+           symbol == DT_API_cuEventSynchronize || symbol == DT_API_cuEventQuery || symbol == DT_API_cuCtxSynchronize;
+}
+
 dt_status
 cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
 {
     const char *name = NULL, *text = "";
     char last[256] = "";
+    const char *hint = "";
     dt_status kind = DT_ECUDA;
     switch (cuda_api_libraries[symbol]) {
     case DT_LIBRARY_CUDA:
@@ -71,6 +80,10 @@ cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
         if (device != NULL && is_sticky(status)) {
             int none = 0;
             atomic_compare_exchange_strong(&device->poison, &none, status);
+        }
+        if (is_wait(symbol) && is_sticky(status)) {
+            hint = ". An earlier operation went wrong on the device; with CUDA_LAUNCH_BLOCKING=1 in the environment it "
+                   "is the one that raises.";
         }
         kind = status == CUDA_ERROR_OUT_OF_MEMORY ? DT_EOUTOFMEMORY : DT_ECUDA;
         break;
@@ -97,9 +110,9 @@ cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
     if (device != NULL) {
         dt_device_text(at, where);
     }
-    dt_fail(err, kind, kind == DT_ECUDA ? "cuda-error" : "out-of-memory", NULL, "%s failed%s%s: %s (%d)%s%s",
+    dt_fail(err, kind, kind == DT_ECUDA ? "cuda-error" : "out-of-memory", NULL, "%s failed%s%s: %s (%d)%s%s%s",
             cuda_api_names[symbol], device ? " on " : "", where, name ? name : "unknown error", status,
-            text[0] ? ": " : "", text);
+            text[0] ? ": " : "", text, hint);
     err->symbol = cuda_api_names[symbol];
     err->library_status = status;
     err->device = at;

@@ -98,6 +98,26 @@ open_companion(dt_library library, const char *path)
     return n > 0 && (size_t)n < sizeof(companion) && try_dlopen(library, companion) != NULL;
 }
 
+/* NVRTC finds its other half only where the system's loader would look, or when it is loaded already. */
+static void
+open_builtins(void *nvrtc, const char *path)
+{
+    int (*version)(int *, int *) = NULL;
+    int major = 0, minor = 0;
+    char builtins[PATH_BYTES];
+    void *address = dlsym(nvrtc, "nvrtcVersion");
+    memcpy(&version, &address, sizeof(version));
+    if (version == NULL || version(&major, &minor) != 0) {
+        return;
+    }
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    int n = snprintf(builtins, sizeof(builtins), "%.*slibnvrtc-builtins.so.%d.%d", folder, path, major, minor);
+    if (n > 0 && (size_t)n < sizeof(builtins)) {
+        (void)try_dlopen(DT_LIBRARY_NVRTC, builtins);
+    }
+}
+
 static void *
 try_open(dt_library library, const char *path)
 {
@@ -108,6 +128,9 @@ try_open(dt_library library, const char *path)
     }
     if (handle == NULL) {
         return NULL;
+    }
+    if (library == DT_LIBRARY_NVRTC) {
+        open_builtins(handle, path);
     }
     note(library, path, "loaded");
     return handle;

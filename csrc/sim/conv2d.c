@@ -316,5 +316,6 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
                                                                  "no memory for the work queued before")
                                                   : sim_dnn_fail(CUDNN_STATUS_EXECUTION_FAILED, "the device is lost");
     }
-    return CUDNN_STATUS_SUCCESS;
+    return sim_sent(stream) == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS
+                                            : sim_dnn_fail(CUDNN_STATUS_EXECUTION_FAILED, "the device is lost");
 }

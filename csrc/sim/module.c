@@ -169,6 +169,7 @@ sim_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsign
     status = sim_enqueue(stream, &item);
     if (status != CUDA_SUCCESS) {
         dt_free(item.held);
+        return status;
     }
-    return status;
+    return sim_sent(stream);
 }

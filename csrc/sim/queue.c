@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "sim.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static uint64_t next_ticket = 1;
@@ -174,4 +176,15 @@ sim_enqueue(sim_stream *stream, const sim_item *item)
     }
     stream->count++;
     return CUDA_SUCCESS;
+}
+
+CUresult
+sim_sent(sim_stream *stream)
+{
+    static int blocking = -1;
+    if (blocking < 0) {
+        const char *text = getenv("CUDA_LAUNCH_BLOCKING");
+        blocking = text != NULL && strcmp(text, "1") == 0;
+    }
+    return blocking ? sim_settle(stream) : CUDA_SUCCESS;
 }

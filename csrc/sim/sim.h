@@ -187,6 +187,8 @@ void sim_stream_free(sim_stream *stream);
 CUresult sim_stream_find(sim_device *device, CUstream handle, sim_stream **stream);
 /* Queues a copy of item; what it holds is the stream's on success only. */
 CUresult sim_enqueue(sim_stream *stream, const sim_item *item);
+/* After a kernel or a product was queued: runs it where CUDA_LAUNCH_BLOCKING=1 asks for that. */
+CUresult sim_sent(sim_stream *stream);
 /* Runs what stands in the stream up to ticket, and what it must wait for. */
 CUresult sim_run_until(sim_stream *stream, uint64_t ticket);
 CUresult sim_run_one(sim_stream *stream);

@@ -491,3 +491,16 @@ test_threads(void)
     sim_ledger(&ledger[0], &ledger[1], &ledger[2], &ledger[3], &ledger[4], &ledger[5]);
     SAME(ledger[0] + ledger[2], 0);
 }
+
+void
+test_blocking(void)
+{
+    OK(setenv("CUDA_LAUNCH_BLOCKING", "1", 1));
+    start();
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr p = alloc(16);
+    OK(launch(fill, p, 4, 3, stream));
+    OK(api.cuStreamQuery(stream));
+    SAME(peek(p, NULL), 3);
+    SAME(launch(fill, p, 1 << 20, 3, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
