@@ -408,6 +408,8 @@ def wrong_error(fault: Fault, error: dict[str, Any]) -> list[str]:
         return [f"{kind} instead of {' or '.join(sorted(wanted))}: {text}"]
     if kind == "DeviceNotAvailableError":
         return []
+    if fault.code == 3000 and "no engine for this convolution on cuda:" in text:  # when all of them are refused
+        return []
     if error["status"] != fault.code:
         found.append(f"status {error['status']}: {text}")
     if fault.mode != "late" and error["symbol"] != fault.symbol:
