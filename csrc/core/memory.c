@@ -193,6 +193,21 @@ dt_free(void *p)
 }
 
 void *
+dt_adopt(void *p)
+{
+    return request() ? counted(p) : NULL;
+}
+
+void
+dt_disown(void *p)
+{
+    if (DT_UNLIKELY(!mine.known)) {
+        heap_join();
+    }
+    bump(&mine.live, -(p != NULL));
+}
+
+void *
 dt_block_new(void)
 {
     if (!request()) {

@@ -1,19 +1,21 @@
 /* gemm.c: the matrix product, for any strides. c is made in super-blocks. For each, a stretch of DEPTH of a and b is
- * packed into panels as wide as the register block, then the register blocks are run over the panels; where k is longer
- * than DEPTH they keep their sums in a scratch of their own, so that c is written once. A sum runs over k in order,
- * whatever the threads. */
+ * packed into panels as wide as the register block (where packing pays; else they are read in place), then the register
+ * blocks are run over the panels. Where k is longer than DEPTH, unfinished sums stay in c if it can hold them, else in
+ * a scratch of their own. A sum runs over k in order, whatever the threads. */
 #include "gemm.h"
 
 #define PACK_BLOCK 16
 #define DOT_BLOCK 1024
 #define DOT_LANES 16
 #define VECTOR_BLOCK 128
-#define SMALL_BLOCK 32
-#define SMALL_WORK 16384 /* multiplications not worth packing */
+#define SMALL_SCRATCH 16384        /* bytes */
+#define IN_PLACE_BYTES (256 << 10) /* of a: what stays in the cache of a core */
+#define IN_PLACE_COLUMNS 128       /* of c: a is read too seldom to be packed */
+#define IN_PLACE_ROWS 48           /* of c: b is */
 #define DEPTH 256
 #define SUPER_ROWS 1024
 #define SUPER_COLUMNS 2048
-#define ITEM_ROWS 12 /* register blocks */
+#define ITEM_ROWS 24 /* register blocks */
 #define ITEM_COLUMNS 4
 #define THREAD_WORK ((int64_t)1 << 18) /* multiplications worth a thread */
 
@@ -34,10 +36,16 @@ typedef struct {
     const cpu_gemm_args *g;
     const gemm_dtype *parts;
     const gemm_kernel *kernel;
+    gemm_pack pack;
     int64_t itemsize, size; /* of an array's number, of an accumulator */
     int64_t row, rows, column, columns, tap, depth;
+    int64_t panels_a, panels_b;
+    int64_t packed_b; /* the first panel of b that is packed: a part of a panel always is */
     bool first, last;
-    char *a, *b, *sums; /* sums NULL: k fits one stretch */
+    bool a_in_place, b_in_place;
+    bool c_holds_sums;
+    bool finished; /* a sum is the result as it is */
+    char *a, *b, *sums;
 } stretch;
 
 /* Panels of a, then panels of b. */
@@ -46,21 +54,22 @@ pack_part(void *ctx, int64_t begin, int64_t end)
 {
     const stretch *s = ctx;
     const cpu_gemm_args *g = s->g;
-    int64_t panels_a = CPU_CEIL_DIV(s->rows, s->kernel->rows);
+    int64_t panels_a = s->a_in_place ? 0 : s->panels_a;
     for (int64_t item = begin; item < end; item++) {
         bool is_a = item < panels_a;
-        int64_t width = is_a ? s->kernel->rows : s->kernel->columns, panel = is_a ? item : item - panels_a;
+        int64_t width = is_a ? s->kernel->rows : s->kernel->columns, slot = is_a ? item : item - panels_a;
+        int64_t panel = is_a ? slot : slot + s->packed_b;
         int64_t count = CPU_MIN(width, (is_a ? s->rows : s->columns) - panel * width);
         int64_t first = (is_a ? s->row : s->column) + panel * width;
-        char *to = (is_a ? s->a : s->b) + panel * width * s->depth * s->size;
+        char *to = (is_a ? s->a : s->b) + slot * width * s->depth * s->size;
         if (g->conv != NULL) {
-            (is_a ? cpu_conv_pack_a : cpu_conv_pack_b)(g, to, first, count, s->tap, s->depth, width);
+            (is_a ? cpu_conv_pack_a : cpu_conv_pack_b)(g, to, first, count, s->tap, s->depth, is_a ? count : width);
         } else if (is_a) {
             const char *from = (const char *)g->a + (first * g->a_row + s->tap * g->a_column) * s->itemsize;
-            s->parts->pack(to, from, g->a_row, g->a_column, count, s->depth, width);
+            s->pack(to, from, g->a_row, g->a_column, count, s->depth, count);
         } else {
             const char *from = (const char *)g->b + (first * g->b_column + s->tap * g->b_row) * s->itemsize;
-            s->parts->pack(to, from, g->b_column, g->b_row, count, s->depth, width);
+            s->pack(to, from, g->b_column, g->b_row, count, s->depth, width);
         }
     }
 }
@@ -83,50 +92,88 @@ column_offsets(const cpu_gemm_args *g, int64_t column, int64_t count, int64_t *o
     return in_line;
 }
 
-/* The register blocks of rows [first_row, end_row) and one panel of b. */
+/* One panel of b, and what it makes. */
+typedef struct {
+    const char *b;
+    int64_t b_step, column, columns, index;
+    int64_t offsets[GEMM_MAX_COLUMNS];
+    bool in_line;
+} panel;
+
+static panel
+find_panel(const stretch *s, int64_t index)
+{
+    const cpu_gemm_args *g = s->g;
+    panel p = {.index = index, .column = s->column + index * s->kernel->columns};
+    p.columns = CPU_MIN(s->kernel->columns, s->columns - index * s->kernel->columns);
+    p.in_line = (s->last || s->c_holds_sums) && column_offsets(g, p.column, p.columns, p.offsets);
+    if (index < s->packed_b) {
+        p.b = (const char *)g->b + (p.column + s->tap * g->b_row) * s->itemsize;
+        p.b_step = g->b_row;
+    } else {
+        p.b = s->b + (index - s->packed_b) * s->kernel->columns * s->depth * s->size;
+        p.b_step = s->kernel->columns;
+    }
+    return p;
+}
+
+/* The register block of `rows` rows from the i-th panel of a. */
 static void
-run_panel(const stretch *s, int64_t first_row, int64_t end_row, int64_t panel)
+run_block(const stretch *s, const panel *p, int64_t i)
 {
     const gemm_kernel *kernel = s->kernel;
-    int64_t panels_a = CPU_CEIL_DIV(s->rows, kernel->rows), tile_size = kernel->rows * kernel->columns * s->size;
-    int64_t columns = CPU_MIN(kernel->columns, s->columns - panel * kernel->columns);
-    int64_t offsets[GEMM_MAX_COLUMNS], column = s->column + panel * kernel->columns;
-    bool in_line = s->last && column_offsets(s->g, column, columns, offsets);
+    const cpu_gemm_args *g = s->g;
     _Alignas(64) char own[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
-    const char *b = s->b + panel * kernel->columns * s->depth * s->size;
-    for (int64_t i = first_row; i < end_row; i++) {
-        char *tile = s->sums ? s->sums + (panel * panels_a + i) * tile_size : own;
-        kernel->run(s->depth, s->a + i * kernel->rows * s->depth * s->size, b, tile, !s->first);
-        if (s->last) {
-            int64_t rows = CPU_MIN(kernel->rows, s->rows - i * kernel->rows);
-            s->parts->store(s->g, tile, kernel->columns, s->row + i * kernel->rows, rows, column, columns, offsets,
-                            in_line);
-        }
+    int64_t width = kernel->columns, row = s->row + i * kernel->rows,
+            rows = CPU_MIN(kernel->rows, s->rows - i * kernel->rows);
+    const char *a = s->a + i * kernel->rows * s->depth * s->size;
+    int64_t a_row = 1, a_step = rows;
+    if (s->a_in_place) {
+        a = (const char *)g->a + (row * g->a_row + s->tap * g->a_column) * s->itemsize;
+        a_row = g->a_row;
+        a_step = g->a_column;
+    }
+    bool in_c = s->c_holds_sums && p->in_line && p->columns == width;
+    char *tile = s->sums ? s->sums + (p->index * s->panels_a + i) * kernel->rows * width * s->size : own;
+    char *place = in_c ? (char *)g->c + (row * g->c_row + p->offsets[0]) * s->itemsize : tile;
+    char *to = s->last && !s->finished ? tile : place;
+    int64_t place_row = in_c ? g->c_row : width;
+    if (s->c_holds_sums && !in_c && !s->first) {
+        s->parts->fetch(g, tile, width, row, rows, p->columns, p->offsets);
+    }
+    kernel->run[rows - 1](s->depth, a, a_row, a_step, p->b, p->b_step, s->first ? NULL : place, place_row, to,
+                          to == place ? place_row : width);
+    if (s->last && (to == tile)) {
+        s->parts->store(g, tile, width, row, rows, p->column, p->columns, p->offsets, p->in_line);
+    } else if (s->c_holds_sums && !in_c) {
+        s->parts->put_back(g, tile, width, row, rows, p->columns, p->offsets);
     }
 }
 
 static int64_t
 row_items(const stretch *s)
 {
-    return CPU_CEIL_DIV(s->rows, s->kernel->rows * ITEM_ROWS);
+    return CPU_CEIL_DIV(s->panels_a, ITEM_ROWS);
 }
 
 static int64_t
 column_items(const stretch *s)
 {
-    return CPU_CEIL_DIV(s->columns, s->kernel->columns * ITEM_COLUMNS);
+    return CPU_CEIL_DIV(s->panels_b, ITEM_COLUMNS);
 }
 
 static void
 run_part(void *ctx, int64_t begin, int64_t end)
 {
     const stretch *s = ctx;
-    int64_t panels_a = CPU_CEIL_DIV(s->rows, s->kernel->rows), panels_b = CPU_CEIL_DIV(s->columns, s->kernel->columns);
     for (int64_t item = begin; item < end; item++) {
         int64_t i = item / column_items(s) * ITEM_ROWS, j = item % column_items(s) * ITEM_COLUMNS;
-        int64_t end_i = CPU_MIN(i + ITEM_ROWS, panels_a), end_j = CPU_MIN(j + ITEM_COLUMNS, panels_b);
+        int64_t end_i = CPU_MIN(i + ITEM_ROWS, s->panels_a), end_j = CPU_MIN(j + ITEM_COLUMNS, s->panels_b);
         for (; j < end_j; j++) {
-            run_panel(s, i, end_i, j);
+            panel p = find_panel(s, j);
+            for (int64_t at = i; at < end_i; at++) {
+                run_block(s, &p, at);
+            }
         }
     }
 }
@@ -135,7 +182,10 @@ static void
 run_super_block(stretch *s)
 {
     const gemm_kernel *kernel = s->kernel;
-    int64_t panels = CPU_CEIL_DIV(s->rows, kernel->rows) + CPU_CEIL_DIV(s->columns, kernel->columns);
+    s->panels_a = CPU_CEIL_DIV(s->rows, kernel->rows);
+    s->panels_b = CPU_CEIL_DIV(s->columns, kernel->columns);
+    s->packed_b = s->b_in_place ? s->columns / kernel->columns : 0;
+    int64_t panels = (s->a_in_place ? 0 : s->panels_a) + s->panels_b - s->packed_b;
     int64_t items = row_items(s) * column_items(s), item_work = s->rows * s->columns / items;
     s->tap = 0;
     do { /* once for k = 0 too, which gives beta * c + bias */
@@ -151,39 +201,60 @@ run_super_block(stretch *s)
     } while (s->tap < s->g->k);
 }
 
+static bool
+columns_are_neighbours(const cpu_gemm_args *g)
+{
+    int64_t offsets[2];
+    return column_offsets(g, 0, CPU_MIN(g->n, 2), offsets);
+}
+
 static dt_status
-run_packed(const cpu_gemm_args *g, dt_error *err)
+run_blocks(const cpu_gemm_args *g, dt_error *err)
 {
     const gemm_kernel *kernel = cpu_gemm_kernel(g->dtype);
-    int64_t size = g->dtype == DT_FLOAT64 ? 8 : 4, depth = CPU_MIN(g->k, DEPTH);
-    int64_t most_rows = SUPER_ROWS / kernel->rows * kernel->rows, most_columns = SUPER_COLUMNS;
-    int64_t rows = CPU_CEIL_DIV(CPU_MIN(g->m, most_rows), kernel->rows) * kernel->rows;
-    int64_t columns = CPU_CEIL_DIV(CPU_MIN(g->n, most_columns), kernel->columns) * kernel->columns;
-    size_t size_a = (size_t)(rows * depth * size + 63) & ~(size_t)63;
-    size_t size_b = (size_t)(columns * depth * size + 63) & ~(size_t)63;
-    size_t size_sums = g->k > DEPTH ? (size_t)(rows * columns * size) : 0, nbytes = size_a + size_b + size_sums;
-    char *scratch = dt_malloc_aligned(CPU_MAX(nbytes, 64));
+    const gemm_dtype *parts = parts_of(g->dtype);
+    bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64, in_place = plain && g->conv == NULL;
+    int64_t itemsize = (int64_t)dt_itemsize(g->dtype), size = g->dtype == DT_FLOAT64 ? 8 : 4;
+    stretch s = {
+        .g = g,
+        .parts = parts,
+        .kernel = kernel,
+        .pack = plain && kernel->pack ? kernel->pack : parts->pack,
+        .itemsize = itemsize,
+        .size = size,
+        .a_in_place = in_place && g->n <= IN_PLACE_COLUMNS,
+        .b_in_place = in_place && g->b_column == 1 && g->m <= IN_PLACE_ROWS,
+        .c_holds_sums = plain && g->beta == 0 && columns_are_neighbours(g),
+        .finished = g->alpha == 1 && g->bias == NULL && g->activation == NULL,
+    };
+    int64_t depth = CPU_MIN(g->k, DEPTH), most_rows = SUPER_ROWS / kernel->rows * kernel->rows;
+    int64_t rows = CPU_MIN(g->m, most_rows), columns = CPU_MIN(g->n, SUPER_COLUMNS);
+    int64_t rows_b = s.b_in_place ? kernel->columns : columns;
+    rows = CPU_CEIL_DIV(rows, kernel->rows) * kernel->rows;
+    columns = CPU_CEIL_DIV(columns, kernel->columns) * kernel->columns;
+    rows_b = CPU_CEIL_DIV(rows_b, kernel->columns) * kernel->columns;
+    size_t size_a = s.a_in_place ? 0 : (size_t)(rows * depth * size + 63) & ~(size_t)63;
+    size_t size_b = (size_t)(rows_b * depth * size + 63) & ~(size_t)63;
+    size_t size_sums = g->k > DEPTH && !s.c_holds_sums ? (size_t)(rows * columns * size) : 0;
+    size_t nbytes = size_a + size_b + size_sums;
+    _Alignas(64) char small[SMALL_SCRATCH];
+    char *scratch = nbytes <= sizeof(small) ? small : dt_large_new(nbytes);
     if (scratch == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    stretch s = {
-        .g = g,
-        .parts = parts_of(g->dtype),
-        .kernel = kernel,
-        .itemsize = (int64_t)dt_itemsize(g->dtype),
-        .size = size,
-        .a = scratch,
-        .b = scratch + size_a,
-        .sums = size_sums > 0 ? scratch + size_a + size_b : NULL,
-    };
+    s.a = scratch;
+    s.b = scratch + size_a;
+    s.sums = size_sums > 0 ? scratch + size_a + size_b : NULL;
     for (s.column = 0; s.column < g->n; s.column += s.columns) {
-        s.columns = CPU_MIN(most_columns, g->n - s.column);
+        s.columns = CPU_MIN(SUPER_COLUMNS, g->n - s.column);
         for (s.row = 0; s.row < g->m; s.row += s.rows) {
             s.rows = CPU_MIN(most_rows, g->m - s.row);
             run_super_block(&s);
         }
     }
-    dt_free(scratch);
+    if (scratch != small) {
+        dt_large_free(scratch);
+    }
     return DT_OK;
 }
 
@@ -217,16 +288,16 @@ dt_status
 cpu_gemm(const cpu_gemm_args *g, dt_error *err)
 {
     if (g->conv != NULL) {
-        return run_packed(g, err);
+        return run_blocks(g, err);
     }
     if (g->m == 1 || g->n == 1) {
         cpu_gemm_args v = g->n == 1 ? *g : transposed(g);
         cpu_parallel(v.m, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(v.k, 1)), vector_part, &v);
         return DT_OK;
     }
-    if (g->k == 0 || g->m * g->n <= SMALL_WORK / g->k) {
-        parts_of(g->dtype)->small(g);
-        return DT_OK;
+    if (g->c_column != 1 && g->c_row == 1) { /* rows of c are best where they lie in memory */
+        cpu_gemm_args t = transposed(g);
+        return run_blocks(&t, err);
     }
-    return run_packed(g, err);
+    return run_blocks(g, err);
 }

@@ -87,6 +87,32 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
     }
 }
 
+static void
+DT_CAT(fetch, ENUM)(const cpu_gemm_args *g, void *tile, int64_t tile_columns, int64_t row, int64_t rows,
+                    int64_t columns, const int64_t *offsets)
+{
+    C *to = tile;
+    for (int64_t i = 0; i < rows; i++) {
+        const T *c = (const T *)g->c + (row + i) * g->c_row;
+        for (int64_t j = 0; j < columns; j++) {
+            to[i * tile_columns + j] = LOAD(c[offsets[j]]);
+        }
+    }
+}
+
+static void
+DT_CAT(put_back, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
+                       int64_t columns, const int64_t *offsets)
+{
+    const C *from = tile;
+    for (int64_t i = 0; i < rows; i++) {
+        T *c = (T *)g->c + (row + i) * g->c_row;
+        for (int64_t j = 0; j < columns; j++) {
+            c[offsets[j]] = STORE(from[i * tile_columns + j]);
+        }
+    }
+}
+
 /* A row of a times the one column of b: lanes within blocks, blocks in double. */
 static C
 DT_CAT(dot, ENUM)(const T *a, int64_t a_stride, const T *b, int64_t b_stride, int64_t k)
@@ -140,36 +166,6 @@ DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
     }
 }
 
-static void
-DT_CAT(small, ENUM)(const cpu_gemm_args *g)
-{
-    const T *a = g->a, *b = g->b;
-    T *c = g->c;
-    for (int64_t i = 0; i < g->m; i++) {
-        for (int64_t j0 = 0; j0 < g->n; j0 += SMALL_BLOCK) {
-            C sums[SMALL_BLOCK];
-            memset(sums, 0, sizeof(sums));
-            int64_t columns = CPU_MIN(SMALL_BLOCK, g->n - j0);
-            for (int64_t p = 0; p < g->k; p++) {
-                const C x = LOAD(a[i * g->a_row + p * g->a_column]);
-                const T *row = b + p * g->b_row + j0 * g->b_column;
-                if (g->b_column == 1) {
-                    for (int64_t j = 0; j < columns; j++) {
-                        sums[j] += x * LOAD(row[j]);
-                    }
-                } else {
-                    for (int64_t j = 0; j < columns; j++) {
-                        sums[j] += x * LOAD(row[j * g->b_column]);
-                    }
-                }
-            }
-            for (int64_t j = 0; j < columns; j++) {
-                DT_CAT(put, ENUM)(g, sums[j], c + i * g->c_row + (j0 + j) * g->c_column, i, j0 + j);
-            }
-        }
-    }
-}
-
-static const gemm_dtype DT_CAT(gemm_dtype, ENUM) = {DT_CAT(pack, ENUM), DT_CAT(store, ENUM), DT_CAT(vector, ENUM),
-                                                    DT_CAT(small, ENUM)};
+static const gemm_dtype DT_CAT(gemm_dtype, ENUM) = {DT_CAT(pack, ENUM), DT_CAT(store, ENUM), DT_CAT(fetch, ENUM),
+                                                    DT_CAT(put_back, ENUM), DT_CAT(vector, ENUM)};
 #endif

@@ -1,6 +1,4 @@
 /* memory.c: the backend's table, its blocks of memory, and the one device there is. */
-#define _GNU_SOURCE
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cpu.h"
@@ -20,23 +18,6 @@ cpu_open(const dt_backend **backend, dt_error *err)
     return DT_OK;
 }
 
-/* Large blocks in large pages: the first touch of a page costs more than filling it. */
-static void
-advise_huge_pages(void *data, size_t nbytes)
-{
-#ifdef MADV_HUGEPAGE
-    const uintptr_t page = (uintptr_t)1 << 21;
-    if (nbytes < 4 * page) {
-        return;
-    }
-    size_t skip = (size_t)(-(uintptr_t)data & (page - 1));
-    (void)madvise((char *)data + skip, (nbytes - skip) & ~(page - 1), MADV_HUGEPAGE);
-#else
-    (void)data;
-    (void)nbytes;
-#endif
-}
-
 dt_status
 cpu_alloc(dt_storage *storage, dt_error *err)
 {
@@ -44,19 +25,15 @@ cpu_alloc(dt_storage *storage, dt_error *err)
     if (storage->nbytes == 0) {
         return DT_OK;
     }
-    void *data = dt_malloc_aligned(storage->nbytes);
-    if (data == NULL) {
-        return dt_fail_nomem(err, storage->nbytes);
-    }
-    advise_huge_pages(data, storage->nbytes);
-    storage->data = data;
-    return DT_OK;
+    storage->data =
+        storage->nbytes >= DT_LARGE_BLOCK ? dt_large_new(storage->nbytes) : dt_malloc_aligned(storage->nbytes);
+    return storage->data != NULL ? DT_OK : dt_fail_nomem(err, storage->nbytes);
 }
 
 void
 cpu_free(dt_storage *storage)
 {
-    dt_free(storage->data);
+    (storage->nbytes >= DT_LARGE_BLOCK ? dt_large_free : dt_free)(storage->data);
 }
 
 dt_status
@@ -107,5 +84,6 @@ dt_status
 cpu_empty_cache(dt_error *err)
 {
     (void)err;
+    dt_large_trim(0);
     return DT_OK;
 }

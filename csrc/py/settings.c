@@ -171,6 +171,44 @@ py__check_cost(PY_PARAMS)
     return PyFloat_FromDouble(failed ? -1.0 : seconds);
 }
 
+/* Large host blocks that are kept for reuse. */
+static PyObject *
+py__cpu_cache(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    dt_large_info info = dt_large_read();
+    return Py_BuildValue("{s:n,s:n,s:L,s:L}", "kept", (Py_ssize_t)info.kept, "limit", (Py_ssize_t)info.limit,
+                         "requests", (long long)info.requests, "reused", (long long)info.reused);
+}
+
+static PyObject *
+py__cpu_trim_cache(PY_PARAMS)
+{
+    PY_PARSE("empty_cache", 0, 1, "keep")
+    int64_t keep = 0;
+    if (py_arg_int(&a, 0, &keep) < 0) {
+        return NULL;
+    }
+    dt_large_trim(keep > 0 ? (size_t)keep : 0);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py__cpu_limit_cache(PY_PARAMS)
+{
+    PY_PARSE("set_cache_limit", 1, 1, "nbytes")
+    int64_t limit = 0;
+    if (py_arg_int(&a, 0, &limit) < 0) {
+        return NULL;
+    }
+    if (limit < 0) {
+        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "set_cache_limit",
+                         "set_cache_limit expects a number of bytes that is not negative");
+    }
+    dt_large_set_limit((size_t)limit);
+    Py_RETURN_NONE;
+}
+
 /* Seconds for n records of an origin, as every new array makes one. */
 static PyObject *
 py__origin_cost(PY_PARAMS)
@@ -220,6 +258,11 @@ PyMethodDef py_settings_functions[] = {
           "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
     GETTER(_allocation_count, "Host allocations asked for so far."),
     GETTER(_live_blocks, "Host blocks alive."),
+    GETTER(_cpu_cache,
+           "Large host blocks kept for reuse: bytes kept and the most to keep, requests and how many of them "
+           "were served from what was kept."),
+    PY_OP(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
+    PY_OP(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
     PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
     PY_OP(_origin_cost, "n", "Seconds for n records of where an array was made."),
     PY_END,

@@ -26,7 +26,7 @@ from devtensor._files import load, save
 from devtensor._indexing import embedding, gather, index_select, take
 from devtensor._version import __version__ as __version__
 
-from devtensor import cuda, data, nn, testing, utils  # isort: skip
+from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
 for _method in (flip, gather, index_select, logsumexp, masked_fill, norm, std, take, var):
@@ -96,6 +96,7 @@ __all__ = [
     "batch_norm",
     "conv1d",
     "cross_entropy",
+    "cpu",
     "cuda",
     "data",
     "dropout",
