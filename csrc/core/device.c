@@ -82,12 +82,6 @@ dt_device_text(dt_device device, char *text)
     return text;
 }
 
-bool
-dt_device_equal(dt_device a, dt_device b)
-{
-    return a.type == b.type && a.index == b.index;
-}
-
 int
 dt_current_device(void)
 {

@@ -209,7 +209,11 @@ dt_status dt_device_make(const char *type, int64_t index, dt_device *device, dt_
 #define DT_DEVICE_TEXT 24
 /* Writes "cpu" or "cuda:0" to text (DT_DEVICE_TEXT bytes) and returns it. */
 const char *dt_device_text(dt_device device, char *text);
-bool dt_device_equal(dt_device a, dt_device b);
+static inline bool
+dt_device_equal(dt_device a, dt_device b)
+{
+    return a.type == b.type && a.index == b.index;
+}
 
 /* The current CUDA device of this thread; setting it checks that the device exists. */
 int dt_current_device(void);

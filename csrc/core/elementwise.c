@@ -303,21 +303,20 @@ binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, const dt_
     return DT_OK;
 }
 
-/* The everyday case: two arrays of one device, dtype and shape, a new result, and nothing to promote. */
+/* The everyday case: two arrays of one device, dtype and shape, a new result, nothing to promote or to wait for. */
 static inline bool
 is_plain(dt_elementwise_kind kind, const dt_array *a, const dt_array *b, const dt_array *out)
 {
     return a != NULL && b != NULL && out->storage == NULL && a->dtype == b->dtype &&
            dt_device_equal(dt_array_device(a), dt_array_device(b)) && has_shape(a, b->ndim, b->shape) &&
-           (dt_is_float((dt_dtype)a->dtype) ? kind != DT_KIND_BITS : kind == DT_KIND_COMPARE);
+           (dt_is_float((dt_dtype)a->dtype) ? kind != DT_KIND_BITS : kind == DT_KIND_COMPARE) &&
+           !((a->storage->pending | b->storage->pending) & DT_READ);
 }
 
 static dt_status
 binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_dtype result,
              dt_array *out, dt_error *err)
 {
-    DT_TRY(dt_settle(a, DT_READ, err));
-    DT_TRY(dt_settle(b, DT_READ, err));
     DT_TRY(dt_empty_like(dt_array_overlaps_itself(a) ? b : a, dt_array_device(a), result, out, err));
     dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
     if (rc != DT_OK) {
