@@ -8,7 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -144,26 +144,42 @@ def test_the_table_of_doors_holds_every_method_that_hands_out_memory() -> None:
     assert unknown == set()
 
 
-@pytest.fixture
-def arriving(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every array that a test makes on the cpu is still on its way there."""
-    make = support.from_bits
+class Late:
+    """Makes arrays as support.from_bits does; every n-th one on the cpu, after the first, is still on its way there.
 
-    def from_bits_later(bits: np.ndarray, dtype: str, device: str = "cpu") -> dt.DeviceArray:
-        x = make(bits, dtype, device)
-        if device != "cpu" or not x.numel():
+    One at a time, since who waits for one array has waited for all that were sent before.
+    """
+
+    def __init__(self) -> None:
+        self.make = support.from_bits
+        self.first, self.n, self.made = 0, 1, 0
+
+    def __call__(self, bits: np.ndarray, dtype: str, device: str = "cpu") -> dt.DeviceArray:
+        x = self.make(bits, dtype, device)
+        late = device == "cpu" and self.made % self.n == self.first
+        self.made += device == "cpu"
+        if not late or not x.numel():
             return x
         stored = np.array(bits, dtype=STORAGE[dtype], order="C").reshape(-1)
         other = ~stored if dtype == "bool" else (~stored.view("u1")).view(stored.dtype)
-        return arrive(x, make(other.reshape(bits.shape), dtype), "cuda:0")
+        return arrive(x, self.make(other.reshape(bits.shape), dtype), "cuda:0")
 
-    monkeypatch.setattr(support, "from_bits", from_bits_later)
+    def each(self, n: int) -> Iterator[None]:
+        for self.first in range(n):
+            self.n, self.made = n, 0
+            yield
 
 
-@pytest.mark.usefixtures("arriving")
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Late:
+    made = Late()
+    monkeypatch.setattr(support, "from_bits", made)
+    return made
+
+
 @pytest.mark.parametrize("case", [pytest.param(c, id=str(c)) for c in CASES])
-def test_every_op_waits(case: Case) -> None:
-    """The whole table with inputs, targets of in-place forms and outs that have not arrived."""
+def test_every_op_waits(case: Case, late: Late) -> None:
+    """The whole table with each input, target of an in-place form and out that has not arrived."""
 
     def in_place(built: Built) -> None:
         built.check(getattr(built.operands[0], case.op + "_")(*built.operands[1:], **built.parameters))
@@ -173,10 +189,12 @@ def test_every_op_waits(case: Case) -> None:
         ones = np.ones(want.values.shape, dtype=STORAGE[want.dtype])
         built.check(built.call(out=support.lay_out(ones, want.dtype, "cpu", built.layout)))
 
-    for_each(case, "cpu", lambda built: built.check(built.call()))
-    if case.op in cases.IN_PLACE:
+    inputs = len(case.arrays)
+    for _ in late.each(inputs):
+        for_each(case, "cpu", lambda built: built.check(built.call()))
+    for _ in late.each(inputs if case.op in cases.IN_PLACE else 0):
         for_each(case, "cpu", in_place, ["contiguous", "transposed", "sliced"], test_ops.can_replace)
-    if case.op in cases.OUT:
+    for _ in late.each(inputs + 1 if case.op in cases.OUT else 0):
         for_each(case, "cpu", out, ["contiguous", "transposed"])
 
 
