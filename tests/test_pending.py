@@ -299,3 +299,22 @@ def test_threads_wait_for_one_array(cuda: str) -> None:
         with ThreadPoolExecutor(8) as pool:
             sums = list(pool.map(lambda _, back=back: back.sum().item(), range(8)))
         assert sums == [5000 * 5001 // 2] * 8
+
+
+def test_a_blocking_copy_is_over_on_return(cuda: str) -> None:
+    """Also for NumPy, which sees page-locked memory through a view of its own and never waits."""
+    x, y = dt.zeros(50_000).pin_memory(), dt.full((50_000,), -1.0).pin_memory()
+    seen, shown = x.numpy(), y.numpy()
+    seen[:] = np.arange(50_000)
+    there = x.to(cuda)
+    seen[:] = 9
+    y.copy_(there)
+    assert np.array_equal(shown, np.arange(50_000))
+
+
+def test_a_blocking_copy_comes_after_one_that_is_pending(cuda: str) -> None:
+    """Into a strided part of page-locked memory, where an earlier result would be cast by whoever looks."""
+    whole = dt.zeros(3, 8).pin_memory()
+    whole[:, ::2].copy_(dt.full((3, 4), 1.0, dtype=dt.float16, device=cuda), non_blocking=True)
+    whole[:, ::2].copy_(dt.full((3, 4), 2.0, device=cuda))
+    assert whole.tolist() == [[2.0, 0.0] * 4] * 3
