@@ -30,6 +30,7 @@ import devtensor as dt
 
 NAMES = list(dt._C._cuda_api_calls())
 FIRST, SECOND = BOTH = ("cuda:0", "cuda:1")
+SLOTS = 40  # through which transfers pass, of a device
 LIMIT_S = 30  # of one child; then it hangs
 
 # ---------------------------------------------------------------- faults
@@ -156,6 +157,12 @@ def events() -> Any:
     return y + x
 
 
+def empties(x: dt.DeviceArray) -> None:
+    unused = x + 1, pinned()
+    del unused
+    dt.cuda.empty_cache()
+
+
 def programs() -> dict[str, Prepare]:
     found: dict[str, Prepare] = {f"case {case}": case_program(case) for case in sweep.chosen()}
     for name, function in sweep.MORE.items():
@@ -169,7 +176,7 @@ def programs() -> dict[str, Prepare]:
         "properties": host_program(list, lambda: tuple(dt.cuda.get_device_properties(1))[:4], (SECOND,)),
         "info": lambda: inputs_of(values(3), call=lambda x: sorted(dt._C._cuda_info(0))),
         "synchronize": lambda: inputs_of(values(3), call=lambda x: dt.cuda.synchronize(0)),
-        "empty_cache": lambda: inputs_of(values(3), call=lambda x: (x + 1, dt.cuda.empty_cache())[1]),
+        "empty_cache": lambda: inputs_of(values(3), call=empties),
         "first kernel": host_program(list, lambda: dt.arange(5, device=FIRST) * 2),
         "first matmul": host_program(lambda: [values(4, 4, **cpu)], lambda x: x.to(FIRST) @ x.to(FIRST)),
         "first conv2d": host_program(
@@ -460,6 +467,9 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
     if allowed["modules"] == 0 and got["left"]["modules"] == 1:  # a way round the failure needed the kernels
         allowed["modules"] += 1
         allowed["live"] += 2
+    if fault.symbol.startswith("cuEvent"):  # a slot without its mark is passed over: others are equipped, once each
+        allowed["events"] += SLOTS
+        allowed["live"] += 4 * SLOTS
     for name, count in got["left"].items():
         if count > allowed[name] and not freeing:
             found.append(f"{count - allowed[name]} {name} leaked")

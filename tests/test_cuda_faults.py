@@ -27,6 +27,7 @@ WORKERS = len(os.sched_getaffinity(0))
 
 # Calls that the backend makes only after a failure, or when a cache of plans is full.
 RARE = {
+    "cuModuleUnload",  # after a module without its function
     *("cuGetErrorName", "cuGetErrorString", "cudnnGetErrorString", "cudnnGetLastErrorString", "nvrtcGetErrorString"),
     *("nvrtcGetProgramLogSize", "nvrtcGetProgramLog", "cuDevicePrimaryCtxRelease_v2", "cudnnDestroy"),
     *("cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtDestroy"),

@@ -2,8 +2,8 @@
 
     python tools/check_kernels.py [--write TABLE.md]
 
-With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx); registers,
-stack and spills of each kernel, of which none may spill; and that machine code for 8.6 and for 8.9 is the same, as the
+With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx), and of kernels
+that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; and that machine code for 8.6 and for 8.9 is the same, as the
 build embeds only one of them. With NVRTC, where its library is found: every kernel, dtype by dtype, and one kernel of
 each file alone, as at run time. Each check is first shown what it must find.
 """
@@ -40,6 +40,40 @@ extern "C" __global__ void k_planted(double *x) {
     for (int i = 0; i < 40; i++) x[i] = v[i] * v[39 - i];
 }
 """
+
+
+# Kernels that wait for memory, and whether they read and write vectors of 16 bytes.
+VECTORS = {
+    "k_add_float32": "rw",
+    "k_add_float16": "rw",
+    "k_add_uint8": "rw",
+    "k_add_float64": "rw",
+    "k_lt_float32": "r",
+    "k_exp_float32": "rw",
+    "k_where_float32": "rw",
+    "k_cast_float32_float32": "rw",
+    "k_cast_float64_float32": "r",
+    "k_cast_float32_float64": "w",
+    "k_cast_float32_bfloat16": "r",
+    "k_sum_float32": "r",
+    "k_sum_uint8": "r",
+    "k_argmax_float16": "r",
+    "k_softmax_float32": "rw",
+    "k_log_softmax_bfloat16": "rw",
+    "k_uniform_float32": "w",
+    "k_depthwise_float32": "rw",
+    "k_skinny_bfloat16": "r",
+}
+ACCESS = re.compile(r"\b(ld|st)\.global\S*\.(?:v4\.[a-z]32|v2\.[a-z]64)\b")
+
+
+def narrow_kernels(ptx):
+    """Kernels of VECTORS that are in ptx and do not move vectors as they should."""
+    found = []
+    for name, body in entries(ptx).items():
+        kinds = {{"ld": "r", "st": "w"}[kind] for kind in ACCESS.findall(body)}
+        found += [f"{name}: no vector {kind} of 16 bytes" for kind in VECTORS.get(name, "") if kind not in kinds]
+    return found
 
 
 def entries(ptx):
@@ -109,6 +143,7 @@ def check_unit(compiler, unit):
     ptx = compiler.ptx(unit)
     names = set(entries(ptx.read_text()))
     ncasts, wrong = wrong_casts(ptx.read_text())
+    wrong += narrow_kernels(ptx.read_text())
     if not names:
         return unit, {}, ncasts, wrong
     made = {arch: cubin(compiler, arch, ptx) for arch in ARCHS}
@@ -153,6 +188,8 @@ def check_nvcc(folder, pool):
     print(f"nvcc: {nkernels} kernels for sm_{' sm_'.join(ARCHS)}, {ncasts} casts read", flush=True)
     if not ncasts:
         wrong.append("there is no cast among the kernels")
+    every = {name for result in results for name in result[1].get(ARCHS[0], {})}
+    wrong += [f"{name}: is not there, so its vectors were not read" for name in sorted(set(VECTORS) - every)]
     head = f"Registers a thread (the most of a family), bytes of stack and bytes spilled; {nkernels} kernels.\n\n"
     release = re.search(r"release .*", compiler.version)
     return f"{head}nvcc {release.group() if release else ''}\n\n{table(results)}", wrong

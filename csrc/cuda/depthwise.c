@@ -28,7 +28,8 @@ fits_narrow(const dt_array *a)
 static bool
 has_vectors(const dt_array *a, int64_t width)
 {
-    return a->strides[1] == 1 && a->shape[1] % width == 0 && cuda_address(a) % K_VECTOR_BYTES == 0 &&
+    return a->strides[1] == 1 && a->shape[1] % width == 0 &&
+           cuda_address(a) % ((size_t)width * dt_itemsize((dt_dtype)a->dtype)) == 0 &&
            (a->strides[0] | a->strides[2] | a->strides[3]) % width == 0;
 }
 
@@ -96,7 +97,7 @@ cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, 
     args.divisor[1] = cuda_divisor(args.shape[2]);
     args.form = form_of(params, args.kernel);
     args.wide = !fits_narrow(x) || !fits_narrow(out);
-    int64_t width = K_VECTOR_BYTES / (int64_t)dt_itemsize(dtype);
+    int64_t width = K_DEPTHWISE_WIDTH(dt_itemsize(dtype));
     args.vector = has_vectors(x, width) && has_vectors(out, width);
     args.lanes = lanes_of(&args, out->strides[1] == 1, args.vector ? (int)width : 1, dtype == DT_FLOAT64 ? 8 : 4);
     int64_t group = (args.vector ? width : 1) << args.lanes, groups = (args.channels - 1) / group + 1;

@@ -66,14 +66,14 @@ launch_walk(cuda_device *device, CUfunction function, bool costly, const dt_walk
     return cuda_launch_blocks(device, function, args->tiles > rest ? args->tiles : rest, args, err);
 }
 
+/* How far a dimension goes: entries, or elements of one of the arrays. */
 static int64_t
 reach(const dt_walk *walk, int d)
 {
-    int64_t most = walk->shape[d];
+    int64_t most = walk->shape[d] - 1;
     for (int k = 0; k < walk->narrays; k++) {
-        int64_t stride = walk->strides[k][d];
-        stride = stride < 0 ? -stride : stride;
-        most = stride * walk->shape[d] > most ? stride * walk->shape[d] : most;
+        int64_t stride = walk->strides[k][d], far = (walk->shape[d] - 1) * (stride < 0 ? -stride : stride);
+        most = far > most ? far : most;
     }
     return most;
 }
@@ -87,7 +87,7 @@ cuda_launch_stream(cuda_device *device, CUfunction function, bool costly, const 
     }
     int far = 0; /* two halves, until 32 bits are enough */
     for (int d = 1; d < walk->ndim; d++) {
-        far = walk->shape[d] > 1 && reach(walk, d) > reach(walk, far) ? d : far;
+        far = reach(walk, d) > reach(walk, far) ? d : far;
     }
     for (int part = 0; part < 2; part++) {
         dt_walk half = *walk;

@@ -98,7 +98,9 @@ typedef struct {
 
 enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GELU_TANH };
 
-#define K_STRIP 4                /* results below each other, of one thread: they share rows of the image */
+#define K_STRIP 4 /* results below each other, of one thread: they share rows of the image */
+/* Channels of a vector: 16 bytes, or 8 for the half types, whose sums would not fit the registers. */
+#define K_DEPTHWISE_WIDTH(itemsize) ((itemsize) == 8 ? 2 : 4)
 #define K_DEPTHWISE_SHARED 25600 /* bytes for the filters of a block */
 enum {
     K_DEPTHWISE_ANY,
@@ -119,9 +121,10 @@ typedef struct {
     int32_t vector; /* neighbouring channels are aligned vectors */
 } k_depthwise_args;
 
-#define K_SKINNY_SUMS 128 /* bytes of the sums of a thread: 8 rows of float32 or 4 of float16 by a vector, or 8 by 4   \
-                           */
-#define K_SKINNY_AHEAD 4  /* rows of b in flight */
+#define K_SKINNY_SUMS                                                                                                  \
+    128                  /* bytes of the sums of a thread: 8 rows of float32 or 4 of float16 by a vector, or 8 by 4    \
+                          */
+#define K_SKINNY_AHEAD 4 /* rows of b in flight */
 #define K_SMALL_SHARED 16384
 
 /* out (m, n) = activation(alpha * a (m, k) @ b (k, n) + beta * out + bias), for each entry of batch (arrays out, a, b).

@@ -1,6 +1,6 @@
 /* each_depthwise.h: the kernel of depthwise.cu for one dtype (see each_dtype.h). */
 #if IS_FLOAT
-#define K_WIDTH (K_VECTOR_BYTES / (int)sizeof(T))
+#define K_WIDTH K_DEPTHWISE_WIDTH((int)sizeof(T))
 
 /* acc[u][j] for results (p + u, q) of width channels from x (the image at its first channel). Filters of rows x columns
  * taps: tap t of channel j at taps[t * pitch + j]. rows 0: those of the arguments. unit: stride and dilation are 1, so

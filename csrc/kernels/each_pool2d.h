@@ -1,7 +1,7 @@
 /* each_pool2d.h: the kernels of pool2d.cu for one dtype (see each_dtype.h). */
 #if IS_FLOAT
-/* I holds every offset of one image. */
-#define K_MAX_WINDOW(I)                                                                                                \
+/* I holds every offset of one image; LOOP: before the inner loop. */
+#define K_MAX_WINDOW(I, LOOP)                                                                                          \
     {                                                                                                                  \
         const I first_h = (I)(place[2] * a.stride[0] - a.padding[0]);                                                  \
         const I first_w = (I)(place[3] * a.stride[1] - a.padding[1]);                                                  \
@@ -14,7 +14,8 @@
             if (h < 0 || h >= height) {                                                                                \
                 continue;                                                                                              \
             }                                                                                                          \
-            for (I s = 0; s < kernel_w; s++) {                                                                         \
+            LOOP for (I s = 0; s < kernel_w; s++)                                                                      \
+            {                                                                                                          \
                 const I w = first_w + s * dilation_w;                                                                  \
                 if (w < 0 || w >= width) {                                                                             \
                     continue;                                                                                          \
@@ -40,9 +41,9 @@ K_KERNEL(DT_CAT(k_max_pool2d, NAME), k_pool2d_args, a)
         const int64_t base = place[0] * a.x_strides[0] + place[1] * a.x_strides[1];
         C top = 0;
         if (a.wide) {
-            K_MAX_WINDOW(int64_t)
+            K_MAX_WINDOW(int64_t, DT_ROLLED)
         } else {
-            K_MAX_WINDOW(int32_t)
+            K_MAX_WINDOW(int32_t, )
         }
         out[k_pool_offset(a.out_strides, place)] = STORE(best < 0 ? (C)dt_bits_f32(0xff800000u) : top);
         if (indices) {

@@ -42,13 +42,13 @@ DT_CAT(k_skinny_along, NAME)(const k_skinny_args *a, const T *left, const T *b, 
                 }
             }
         }
-        DT_UNROLLED for (int r = 0; r < rows; r++)
+        const T *from = left + k * a->a_strides[1];
+        DT_UNROLLED for (int r = 0; r < rows; r++, from += a->a_strides[0])
         {
             pack row;
             if (r >= a->m) {
                 continue;
             }
-            const T *from = left + r * a->a_strides[0] + k * a->a_strides[1];
             if (a->a_vector && whole) {
                 row = *(const pack *)(const void *)from;
             } else {
@@ -88,14 +88,19 @@ DT_CAT(k_skinny_across, NAME)(const k_skinny_args *a, const T *left, const T *b,
             if (k + u * lanes >= a->k) {
                 continue;
             }
-            DT_UNROLLED for (int r = 0; r < rows; r++)
+            const T *from = left + (k + u * lanes) * a->a_strides[1];
+            C by[K_WIDTH];
+            DT_UNROLLED for (int c = 0; c < K_WIDTH; c++)
+            {
+                by[c] = LOAD(right[u].v[c]);
+            }
+            DT_UNROLLED for (int r = 0; r < rows; r++, from += a->a_strides[0])
             {
                 if (r < a->m) {
-                    const C x = LOAD(left[r * a->a_strides[0] + (k + u * lanes) * a->a_strides[1]]);
+                    const C x = LOAD(*from);
                     DT_UNROLLED for (int c = 0; c < K_WIDTH; c++)
                     {
-                        C *sum = &sums[r * K_WIDTH + c];
-                        *sum = M(fma)(x, LOAD(right[u].v[c]), *sum);
+                        sums[r * K_WIDTH + c] = M(fma)(x, by[c], sums[r * K_WIDTH + c]);
                     }
                 }
             }
@@ -178,7 +183,7 @@ K_KERNEL(DT_CAT(k_skinny, NAME), k_skinny_args, a)
     } else if (a.m == 1) {
         K_ALONG(1)
     } else {
-        K_ALONG(8)
+        K_ALONG(sizeof(T) == 2 ? 4 : 8)
     }
 #undef K_ALONG
 #undef K_ACROSS

@@ -3,7 +3,14 @@
 #define K_WIDTH (K_VECTOR_BYTES / (int)sizeof(T))
 #define K_KEPT (K_SOFTMAX_KEEP / (int)sizeof(C))
 
-/* Pack p of a row, as far as the row goes. */
+/* Elements of the pack at i that the row still has. */
+DT_DEVICE int
+DT_CAT(k_softmax_left, NAME)(const k_softmax_args *a, int64_t i)
+{
+    return a->n - i < K_WIDTH ? (int)(a->n - i) : K_WIDTH;
+}
+
+/* The pack at i, -inf beyond the row. */
 DT_DEVICE void
 DT_CAT(k_softmax_read, NAME)(const k_softmax_args *a, const T *x, int64_t i, C *got)
 {
@@ -16,9 +23,14 @@ DT_CAT(k_softmax_read, NAME)(const k_softmax_args *a, const T *x, int64_t i, C *
         }
         return;
     }
-    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+    const int left = DT_CAT(k_softmax_left, NAME)(a, i);
+    x += i * a->x_stride;
+    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++, x += a->x_stride)
     {
-        got[j] = i + j < a->n ? LOAD(x[(i + j) * a->x_stride]) : -(C)dt_bits_f32(0x7f800000u);
+        got[j] = -(C)dt_bits_f32(0x7f800000u);
+        if (j < left) {
+            got[j] = LOAD(*x);
+        }
     }
 }
 
@@ -35,17 +47,20 @@ DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const 
         *(pack *)(void *)(out + i) = p;
         return;
     }
-    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
+    const int left = DT_CAT(k_softmax_left, NAME)(a, i);
+    out += i * a->out_stride;
+    DT_UNROLLED for (int j = 0; j < K_WIDTH; j++, out += a->out_stride)
     {
-        if (i + j < a->n) {
-            out[(i + j) * a->out_stride] = STORE(values[j]);
+        if (j < left) {
+            *out = STORE(values[j]);
         }
     }
 }
 
 /* One pass over a kept row: each thread puts its part into kept[], where no other thread reads. Over a longer row it
  * corrects the sum whenever its largest element changes, and reads the row once more to answer. */
-#define K_SOFTMAX(op, value)                                                                                           \
+/* row: from the sum, once a row; value: from it and d, the distance from the top. */
+#define K_SOFTMAX(op, row, value)                                                                                      \
     K_KERNEL(DT_CAT(k_##op, NAME), k_softmax_args, a)                                                                  \
     {                                                                                                                  \
         DT_SHARED C kept[K_KEPT * DT_MAX_THREADS];                                                                     \
@@ -71,6 +86,7 @@ DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const 
                     k_locate(&a.outer, 1, tile *slots + slot, at);                                                     \
                     DT_ROLLED for (int64_t i = (int64_t)lane * K_WIDTH; i < a.n; i += step)                            \
                     {                                                                                                  \
+                        const int left = DT_CAT(k_softmax_left, NAME)(&a, i);                                          \
                         C got[K_WIDTH], most = lowest;                                                                 \
                         DT_CAT(k_softmax_read, NAME)(&a, x + at[0], i, got);                                           \
                         DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                  \
@@ -91,7 +107,7 @@ DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const 
                         }                                                                                              \
                         DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                  \
                         {                                                                                              \
-                            sum += i + j < a.n ? (double)M(exp)(top == lowest ? got[j] : got[j] - top) : 0;            \
+                            sum += j < left ? (double)M(exp)(top == lowest ? got[j] : got[j] - top) : 0;               \
                         }                                                                                              \
                     }                                                                                                  \
                 }                                                                                                      \
@@ -116,9 +132,10 @@ DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const 
                     int keep = v;                                                                                      \
                     DT_ROLLED for (int64_t i = (int64_t)lane * K_WIDTH; i < a.n; i += step)                            \
                     {                                                                                                  \
+                        const int left = DT_CAT(k_softmax_left, NAME)(&a, i);                                          \
                         DT_UNROLLED for (int j = 0; j < K_WIDTH; j++, keep += DT_MAX_THREADS)                          \
                         {                                                                                              \
-                            sum += i + j < a.n ? (double)M(exp)(kept[keep] - top) : 0;                                 \
+                            sum += j < left ? (double)M(exp)(kept[keep] - top) : 0;                                    \
                         }                                                                                              \
                     }                                                                                                  \
                     sums[place] = sum;                                                                                 \
@@ -139,8 +156,8 @@ DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const 
                 const int slot = a.rows.across ? v & (slots - 1) : v >> a.rows.lanes;                                  \
                 const int lane = a.rows.across ? v / slots : v & (lanes - 1);                                          \
                 if (tile * slots + slot < a.outer.numel) {                                                             \
-                    const C top = largest[slot], total = (C)sums[slot], logs = M(log)(total);                          \
-                    (void)logs;                                                                                        \
+                    const double sum = sums[slot];                                                                     \
+                    const C top = largest[slot], norm = (C)(row);                                                      \
                     int64_t at[2];                                                                                     \
                     int keep = v;                                                                                      \
                     k_locate(&a.outer, 2, tile *slots + slot, at);                                                     \
@@ -162,8 +179,8 @@ DT_CAT(k_softmax_write, NAME)(const k_softmax_args *a, T *out, int64_t i, const 
             DT_SYNC();                                                                                                 \
         }                                                                                                              \
     }
-K_SOFTMAX(softmax, M(exp)(d) / total)
-K_SOFTMAX(log_softmax, d - logs)
+K_SOFTMAX(softmax, 1 / sum, M(exp)(d) * norm)
+K_SOFTMAX(log_softmax, M(log)((C)sum), d - norm)
 #undef K_SOFTMAX
 #undef K_KEPT
 #undef K_WIDTH

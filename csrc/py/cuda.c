@@ -379,6 +379,19 @@ py__kernel_images(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+py__cuda_kernel_settings(PY_PARAMS)
+{
+    PY_PARSE("_cuda_kernel_settings", 0, 3, "index_limit", "skinny", "depthwise")
+    cuda_kernel_settings settings = {.index_limit = INT32_MAX, .skinny = true, .depthwise = true};
+    if (py_arg_int(&a, 0, &settings.index_limit) < 0 || py_arg_bool(&a, 1, &settings.skinny) < 0 ||
+        py_arg_bool(&a, 2, &settings.depthwise) < 0) {
+        return NULL;
+    }
+    cuda_settings = settings;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 py__sim_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -444,6 +457,9 @@ PyMethodDef py_cuda_functions[] = {
         "answers success, and what waits for it next answers status. n < 0 disarms."),
     GETTER(_kernel_images,
            "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
+    PY_OP(_cuda_kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
+          "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
+          "depthwise convolutions."),
     GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
     PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),

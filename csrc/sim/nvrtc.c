@@ -96,8 +96,10 @@ sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *nam
                        const char *const *headers, const char *const *header_names)
 {
     (void)name;
-    if (handle == NULL || source == NULL || nheaders < 0 ||
-        (nheaders > 0 && (headers == NULL || header_names == NULL))) {
+    if (handle == NULL) {
+        return ERROR_INVALID_PROGRAM;
+    }
+    if (source == NULL || nheaders < 0 || (nheaders > 0 && (headers == NULL || header_names == NULL))) {
         return ERROR_INVALID_INPUT;
     }
     program *p = dt_calloc(1, sizeof(*p));
