@@ -41,7 +41,7 @@ CODES = {
     "nvrtc": (1, 6, 11),
     "cu": (1, 2, 4, 101, 201, 209, 214, 400, 700, 701, 719, 999),
 }
-OUT_OF_MEMORY = {"cublasLt": (3,), "cudnn": (4003, 4004), "nvrtc": (), "cu": (2,)}
+OUT_OF_MEMORY = {"cublasLt": (3,), "cudnn": (4003, 4004), "nvrtc": (1,), "cu": (2,)}
 LOST = (214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721)  # after these a context is of no more use
 QUEUES = ("cuLaunchKernel", "cuMemcpy", "cuMemset", "cublasLtMatmul", "cudnnBackendExecute")  # what can go wrong later
 FREES = ("Free", "Destroy", "Unload", "Release", "Trim", "cuCtxSetCurrent")  # without these nothing can be given back

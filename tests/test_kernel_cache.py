@@ -404,7 +404,7 @@ def faults(folder: Path, arm: str, disarm: str) -> list[str]:
 
 
 def test_every_call_on_the_way_to_a_kernel_may_fail(tmp_path: Path) -> None:
-    arm = f"dt._C._cuda_api_fail(({CALLS})[n % {len(CALLS)}], 0, 1)"
+    arm = f"dt._C._cuda_api_fail(({CALLS})[n % {len(CALLS)}], 0, 3)"
     found = faults(tmp_path / "kept", arm, "dt._C._cuda_api_fail(None, -1, 0)")
     assert found == ["CudaError"] * len(found)
     assert len(found) > 2 * len(CALLS)

@@ -2,10 +2,11 @@
 
     python tools/check_kernels.py [--write TABLE.md]
 
-With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx), and of kernels
-that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; and that machine code for 8.6 and for 8.9 is the same, as the
-build embeds only one of them. With NVRTC, where its library is found: every kernel, dtype by dtype, and one kernel of
-each file alone, as at run time. Each check is first shown what it must find.
+With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx), and of
+kernels that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; and that
+machine code for 8.6 and for 8.9 is the same, as the build embeds only one of them. With NVRTC, where its library is
+found: every kernel, dtype by dtype, and one kernel of each file alone, as at run time. Each check is first shown what
+it must find.
 """
 
 import argparse

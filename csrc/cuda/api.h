@@ -285,7 +285,12 @@ enum {
 /* ---------------------------------------------------------------- NVRTC (nvrtc.h) */
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
-enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_INVALID_OPTION = 5, NVRTC_ERROR_COMPILATION = 6 };
+enum {
+    NVRTC_SUCCESS = 0,
+    NVRTC_ERROR_OUT_OF_MEMORY = 1,
+    NVRTC_ERROR_INVALID_OPTION = 5,
+    NVRTC_ERROR_COMPILATION = 6,
+};
 
 /* ---------------------------------------------------------------- the table */
 typedef enum { DT_LIBRARY_CUDA, DT_LIBRARY_CUBLASLT, DT_LIBRARY_CUDNN, DT_LIBRARY_NVRTC, DT_NLIBRARIES } dt_library;

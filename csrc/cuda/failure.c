@@ -103,6 +103,7 @@ cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
         break;
     default:
         name = cu.nvrtcGetErrorString(status);
+        kind = status == NVRTC_ERROR_OUT_OF_MEMORY ? DT_EOUTOFMEMORY : DT_ECUDA;
         break;
     }
     char where[DT_DEVICE_TEXT] = "";

@@ -82,7 +82,7 @@ static dt_status
 explain(const cuda_device *d, dt_status rc, dt_error *err)
 {
     bool by_compiler = err->symbol != NULL && strncmp(err->symbol, "nvrtc", 5) == 0;
-    if (rc != DT_ENODEVICE && !by_compiler && !cuda_is_refusal(err->library_status)) {
+    if (rc == DT_EOUTOFMEMORY || (rc != DT_ENODEVICE && !by_compiler && !cuda_is_refusal(err->library_status))) {
         return rc;
     }
     char reason[sizeof(err->message)], *at = err->message;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERROR_OUT_OF_MEMORY = 1, ERROR_INVALID_INPUT = 3, ERROR_INVALID_PROGRAM = 4 };
+enum { ERROR_INVALID_INPUT = 3, ERROR_INVALID_PROGRAM = 4 };
 
 typedef struct {
     bool has_kernel, has_headers, compiled, failed;
@@ -33,7 +33,7 @@ sim_nvrtcGetErrorString(nvrtcResult result)
     switch (result) {
     case NVRTC_SUCCESS:
         return "NVRTC_SUCCESS";
-    case ERROR_OUT_OF_MEMORY:
+    case NVRTC_ERROR_OUT_OF_MEMORY:
         return "NVRTC_ERROR_OUT_OF_MEMORY";
     case ERROR_INVALID_INPUT:
         return "NVRTC_ERROR_INVALID_INPUT";
@@ -104,7 +104,7 @@ sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *nam
     }
     program *p = dt_calloc(1, sizeof(*p));
     if (p == NULL) {
-        return ERROR_OUT_OF_MEMORY;
+        return NVRTC_ERROR_OUT_OF_MEMORY;
     }
     p->has_headers = true;
     dt_sha256_init(&p->hash);
@@ -115,7 +115,7 @@ sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *nam
     nvrtcProgram made = read_alone(source, p->cubin.kernel) ? sim_handle_new(SIM_PROGRAM, p) : NULL;
     if (made == NULL) {
         dt_free(p);
-        return ERROR_OUT_OF_MEMORY;
+        return NVRTC_ERROR_OUT_OF_MEMORY;
     }
     *handle = made;
     return NVRTC_SUCCESS;
