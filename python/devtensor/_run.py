@@ -64,13 +64,6 @@ def run(argv: list[str]) -> int:
 # ---------------------------------------------------------------- devtensor in the place of PyTorch
 
 
-class _Functions(types.ModuleType):
-    """torch.nn.functional while there is no module of that name: the functions of devtensor."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(devtensor, name)
-
-
 def install_torch() -> None:
     """From now on `import torch` gives devtensor."""
     sys.modules["torch"] = devtensor
@@ -78,12 +71,6 @@ def install_torch() -> None:
         module = _find(f"devtensor.{ours}")
         if module is not None:
             sys.modules[name] = module
-    if "torch.nn" not in sys.modules:
-        nn, functional = types.ModuleType("torch.nn"), _Functions("torch.nn.functional")
-        nn.__path__ = []
-        nn.functional = functional  # type: ignore[attr-defined]
-        sys.modules.update({"torch.nn": nn, "torch.nn.functional": functional})
-        devtensor.nn = nn  # type: ignore[attr-defined]
 
 
 def _find(name: str) -> types.ModuleType | None:
