@@ -6,13 +6,27 @@
 
 #define SHARES_PER_MULTIPROCESSOR 16
 
-/* Filters of a group of channels must fit the shared memory of a block; everything else the kernel takes. */
+#define MOST 0x3fffffff /* of places in an image, which the kernel counts in 32 bits */
+
+static bool
+few_places(const dt_array *x, const dt_conv2d_params *p)
+{
+    for (int i = 0; i < 2; i++) {
+        if (x->shape[2 + i] > MOST || p->stride[i] > MOST / 16 || p->dilation[i] > MOST / 16 ||
+            p->pad_before[i] > MOST) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Filters of a group of channels must fit the shared memory of a block. */
 bool
 cuda_depthwise_applies(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params)
 {
     int64_t channels = x->shape[1], rows = weight->shape[2], columns = weight->shape[3];
     return cuda_settings.depthwise && channels > 1 && params->groups == channels && weight->shape[0] == channels &&
-           rows <= 11 && columns <= 11;
+           rows <= 11 && columns <= 11 && few_places(x, params);
 }
 
 static bool
@@ -65,7 +79,7 @@ cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, 
 {
     cuda_device *d;
     CUfunction function;
-    k_depthwise_args args = {.activation = params->activation};
+    k_depthwise_args args = {.activation = (int32_t)params->activation};
     dt_dtype dtype = (dt_dtype)out->dtype;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_depthwise, dtype, &function, err));

@@ -173,7 +173,7 @@ cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
     }
     args->alpha = params->alpha;
     args->beta = params->beta;
-    args->activation = params->activation;
+    args->activation = (int32_t)params->activation;
     int64_t columns = args->across               ? K_VECTOR_BYTES / (int64_t)dt_itemsize((dt_dtype)out->dtype)
                       : out->dtype == DT_FLOAT64 ? ALONG_COLUMNS / 2
                                                  : ALONG_COLUMNS;

@@ -2,76 +2,84 @@
 #if IS_FLOAT
 #define K_WIDTH K_DEPTHWISE_WIDTH((int)sizeof(T))
 
-/* acc[u][j] for results (p + u, q) of width channels from x (the image at its first channel). Filters of rows x columns
- * taps: tap t of channel j at taps[t * pitch + j]. rows 0: those of the arguments. unit: stride and dilation are 1, so
- * that each element of the image is read once for the whole strip. Constants: width, rows, columns, unit. */
-DT_DEVICE void
-DT_CAT(k_depthwise_strip, NAME)(const k_depthwise_args *a, const T *x, const C *taps, int pitch, int64_t p, int64_t q,
-                                const int width, const int rows, const int columns, const int unit, C *acc)
-{
-    typedef K_PACK(T, K_WIDTH) pack;
-    typedef K_PACK(C, K_WIDTH) filter_pack;
-    const int64_t first_h = p * a->stride[0] - a->padding[0], first_w = q * a->stride[1] - a->padding[1];
-    const int r_end = unit ? rows + K_STRIP - 1 : rows ? rows : (int)a->kernel[0];
-    const int s_end = columns ? columns : (int)a->kernel[1];
-    DT_UNROLLED for (int r = 0; r < r_end; r++)
-    {
-        DT_UNROLLED for (int s = 0; s < s_end; s++)
-        {
-            const int64_t w = first_w + s * (unit ? 1 : a->dilation[1]);
-            DT_UNROLLED for (int u = 0; u < (unit ? 1 : K_STRIP); u++)
-            {
-                const int64_t h = first_h + (unit ? r : u * a->stride[0] + r * a->dilation[0]);
-                C got[K_WIDTH];
-                if (h < 0 || h >= a->height || w < 0 || w >= a->width) {
-                    continue;
-                }
-                const T *from = x + h * a->x_strides[2] + w * a->x_strides[3];
-                if (width == 1) {
-                    got[0] = LOAD(*from);
-                } else {
-                    const pack vector = *(const pack *)(const void *)from;
-                    DT_UNROLLED for (int j = 0; j < width; j++)
-                    {
-                        got[j] = LOAD(vector.v[j]);
-                    }
-                }
-                DT_UNROLLED for (int o = unit ? 0 : u; o < (unit ? K_STRIP : u + 1); o++)
-                {
-                    const int tap = unit ? r - o : r;
-                    if (tap < 0 || (unit && tap >= rows)) {
-                        continue;
-                    }
-                    const C *filter = taps + (tap * s_end + s) * pitch;
-                    if (width == 1) {
-                        acc[o] = M(fma)(got[0], *filter, acc[o]);
-                        continue;
-                    }
-                    const filter_pack by = *(const filter_pack *)(const void *)filter;
-                    DT_UNROLLED for (int j = 0; j < width; j++)
-                    {
-                        acc[o * width + j] = M(fma)(got[j], by.v[j], acc[o * width + j]);
-                    }
-                }
-            }
-        }
+/* acc[u * size + j] for results (p + u, q) of size channels from x (the image at its first channel). Filters of rows
+ * x columns taps: tap t of channel j at taps[t * pitch + j]. rows 0: those of the arguments. unit: stride and dilation
+ * are 1, so that each element of the image is read once for the whole strip. What is in flight is a column of the
+ * strip; more would not fit the registers, nor would a column of any height (LOOP). Constants: rows, columns, unit. */
+#define K_DEPTHWISE(kind, size, LOOP)                                                                                  \
+    DT_DEVICE void DT_CAT(k_depthwise_##kind, NAME)(const k_depthwise_args *a, const T *x, const C *taps, int pitch,   \
+                                                    int64_t p, int64_t q, const int rows, const int columns,           \
+                                                    const int unit, C *acc)                                            \
+    {                                                                                                                  \
+        typedef K_PACK(T, K_WIDTH) pack;                                                                               \
+        typedef K_PACK(C, K_WIDTH) filter_pack;                                                                        \
+        const int first_h = (int)(p * a->stride[0] - a->padding[0]);                                                   \
+        const int first_w = (int)(q * a->stride[1] - a->padding[1]);                                                   \
+        const int r_end = unit ? rows + K_STRIP - 1 : rows ? rows : (int)a->kernel[0];                                 \
+        const int s_end = columns ? columns : (int)a->kernel[1];                                                       \
+        DT_ROLLED for (int s = 0; s < s_end; s++)                                                                      \
+        {                                                                                                              \
+            const int w = first_w + s * (unit ? 1 : (int)a->dilation[1]);                                              \
+            LOOP for (int r = 0; r < r_end; r++)                                                                       \
+            {                                                                                                          \
+                DT_UNROLLED for (int u = 0; u < (unit ? 1 : K_STRIP); u++)                                             \
+                {                                                                                                      \
+                    const int h = first_h + (unit ? r : u * (int)a->stride[0] + r * (int)a->dilation[0]);              \
+                    C got[K_WIDTH];                                                                                    \
+                    if (h < 0 || h >= (int)a->height || w < 0 || w >= (int)a->width) {                                 \
+                        continue;                                                                                      \
+                    }                                                                                                  \
+                    const T *from = x + h * a->x_strides[2] + w * a->x_strides[3];                                     \
+                    if (size == 1) {                                                                                   \
+                        got[0] = LOAD(*from);                                                                          \
+                    } else {                                                                                           \
+                        const pack vector = *(const pack *)(const void *)from;                                         \
+                        DT_UNROLLED for (int j = 0; j < size; j++)                                                     \
+                        {                                                                                              \
+                            got[j] = LOAD(vector.v[j]);                                                                \
+                        }                                                                                              \
+                    }                                                                                                  \
+                    DT_UNROLLED for (int o = unit ? 0 : u; o < (unit ? K_STRIP : u + 1); o++)                          \
+                    {                                                                                                  \
+                        const int tap = unit ? r - o : r;                                                              \
+                        if (tap < 0 || (unit && tap >= rows)) {                                                        \
+                            continue;                                                                                  \
+                        }                                                                                              \
+                        const C *filter = taps + (tap * s_end + s) * pitch;                                            \
+                        if (size == 1) {                                                                               \
+                            acc[o] = M(fma)(got[0], *filter, acc[o]);                                                  \
+                            continue;                                                                                  \
+                        }                                                                                              \
+                        const filter_pack by = *(const filter_pack *)(const void *)filter;                             \
+                        DT_UNROLLED for (int j = 0; j < size; j++)                                                     \
+                        {                                                                                              \
+                            acc[o * size + j] = M(fma)(got[j], by.v[j], acc[o * size + j]);                            \
+                        }                                                                                              \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-}
-
-DT_DEVICE void
-DT_CAT(k_depthwise_any, NAME)(const k_depthwise_args *a, const T *x, const C *taps, int pitch, int64_t p, int64_t q,
-                              const int width, C *acc)
-{
-    if (a->form == K_DEPTHWISE_3X3) {
-        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 3, 3, 1, acc);
-    } else if (a->form == K_DEPTHWISE_5X5) {
-        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 5, 5, 1, acc);
-    } else if (a->form == K_DEPTHWISE_3X3_STEPS) {
-        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 3, 3, 0, acc);
-    } else {
-        DT_CAT(k_depthwise_strip, NAME)(a, x, taps, pitch, p, q, width, 0, 0, 0, acc);
+#define K_DEPTHWISE_FORMS(kind, size)                                                                                  \
+    K_DEPTHWISE(kind, size, DT_UNROLLED)                                                                               \
+    K_DEPTHWISE(kind##_rolled, size, DT_ROLLED)                                                                        \
+    DT_DEVICE void DT_CAT(k_depthwise_any_##kind, NAME)(const k_depthwise_args *a, const T *x, const C *taps,          \
+                                                        int pitch, int64_t p, int64_t q, C *acc)                       \
+    {                                                                                                                  \
+        if (a->form == K_DEPTHWISE_3X3) {                                                                              \
+            DT_CAT(k_depthwise_##kind, NAME)(a, x, taps, pitch, p, q, 3, 3, 1, acc);                                   \
+        } else if (a->form == K_DEPTHWISE_5X5) {                                                                       \
+            DT_CAT(k_depthwise_##kind, NAME)(a, x, taps, pitch, p, q, 5, 5, 1, acc);                                   \
+        } else if (a->form == K_DEPTHWISE_3X3_STEPS) {                                                                 \
+            DT_CAT(k_depthwise_##kind, NAME)(a, x, taps, pitch, p, q, 3, 3, 0, acc);                                   \
+        } else {                                                                                                       \
+            DT_CAT(k_depthwise_##kind##_rolled, NAME)(a, x, taps, pitch, p, q, 0, 0, 0, acc);                          \
+        }                                                                                                              \
     }
-}
+K_DEPTHWISE_FORMS(vector, K_WIDTH)
+K_DEPTHWISE_FORMS(single, 1)
+#undef K_DEPTHWISE_FORMS
+#undef K_DEPTHWISE
 
 /* A block takes a group of neighbouring channels, brings their filters to shared memory and goes over its share of the
  * strips. Channels that lie beside each other in memory go to neighbouring threads, as vectors where they can. */
@@ -117,9 +125,9 @@ K_KERNEL(DT_CAT(k_depthwise, NAME), k_depthwise_args, a)
                         acc[j] = 0;
                     }
                     if (a.vector) {
-                        DT_CAT(k_depthwise_any, NAME)(&a, from, taps + c, group, p, q, K_WIDTH, acc);
+                        DT_CAT(k_depthwise_any_vector, NAME)(&a, from, taps + c, group, p, q, acc);
                     } else {
-                        DT_CAT(k_depthwise_any, NAME)(&a, from, taps + c, group, p, q, 1, acc);
+                        DT_CAT(k_depthwise_any_single, NAME)(&a, from, taps + c, group, p, q, acc);
                     }
                     DT_UNROLLED for (int u = 0; u < K_STRIP; u++)
                     {

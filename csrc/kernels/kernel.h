@@ -17,7 +17,7 @@
 
 #ifdef __CUDACC__
 #define DT_ENTRY(name, args_type, a)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ args_type a)
+    extern "C" __global__ void __launch_bounds__(DT_MAX_THREADS DT_ROOM) name(const __grid_constant__ args_type a)
 #ifdef DT_ALONE
 /* Only the kernels for which DT_ALONE_name is defined, as a comma: it makes DT_ENTRY the second argument. The others
  * become functions that nobody calls, which cost next to no time. */
@@ -91,6 +91,9 @@ void emulated_sync(void);
 #endif
 
 #define DT_MAX_THREADS 256
+/* What follows DT_MAX_THREADS in the bounds of a launch; ", 2" blocks a multiprocessor leave large kernels registers
+ * that the compiler would else trade for spills. */
+#define DT_ROOM
 #define DT_FOR(i, n) for (int64_t i = DT_BLOCK * DT_THREADS + DT_THREAD; i < (n); i += DT_BLOCKS * DT_THREADS)
 #define DT_FOR_BLOCKS(i, n) for (int64_t i = DT_BLOCK; i < (n); i += DT_BLOCKS)
 #define DT_FOR_THREADS(i, n) for (int i = DT_THREAD; i < (n); i += DT_THREADS)

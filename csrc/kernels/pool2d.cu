@@ -42,6 +42,10 @@ k_pool_window(const k_pool2d_args *a, int d, int64_t p, int64_t *begin, int64_t 
     *end = last < size ? last : size;
 }
 
+#undef DT_ROOM
+#define DT_ROOM , 4
 #define DT_EACH "../kernels/each_pool2d.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
+#undef DT_ROOM
+#define DT_ROOM

@@ -3,6 +3,10 @@
 #include "activation.h"
 #include "index.h"
 
+#undef DT_ROOM
+#define DT_ROOM , 2
 #define DT_EACH "../kernels/each_skinny.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
+#undef DT_ROOM
+#define DT_ROOM

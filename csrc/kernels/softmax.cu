@@ -1,6 +1,10 @@
 /* softmax.cu: softmax and log_softmax over the last dimension. */
 #include "index.h"
 
+#undef DT_ROOM
+#define DT_ROOM , 2
 #define DT_EACH "../kernels/each_softmax.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
+#undef DT_ROOM
+#define DT_ROOM
