@@ -133,6 +133,19 @@ x - mean  # here
 """,
         ),
     ],
+    "transfer-forbidden": [
+        (
+            "A loop that asks the GPU for a number each time",
+            """
+import devtensor as dt
+
+x = dt.zeros(3, device="cuda")
+with dt.forbid_transfers():
+    while x.sum().item() < 1:  # here
+        x += 1
+""",
+        ),
+    ],
     "view-needs-copy": [
         (
             "A view of what is not in order",

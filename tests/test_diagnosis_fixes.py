@@ -13,7 +13,7 @@ from gallery import EXAMPLES
 from snippets import GPU
 from support import REAL
 
-import devtensor as dt
+from devtensor import nn
 from devtensor._diagnosis.causes import CAUSES
 
 TO = f'.to("{GPU}")'
@@ -189,62 +189,27 @@ def test_share_of_mistakes_with_a_fix() -> None:
     assert sum(fix is not None for _, _, fix in FIXES) >= 80
 
 
-class Module:
-    """What the diagnosis knows of a Module: three tables in its __dict__."""
-
-    def __init__(self, **parts: Any) -> None:
-        self.__dict__["_parameters"] = {k: v for k, v in parts.items() if isinstance(v, dt.DeviceArray)}
-        self.__dict__["_buffers"] = {}
-        self.__dict__["_modules"] = {k: v for k, v in parts.items() if isinstance(v, Module)}
-
-    def __getattr__(self, name: str) -> Any:
-        for table in ("_parameters", "_buffers", "_modules"):
-            if name in self.__dict__[table]:
-                return self.__dict__[table][name]
-        raise AttributeError(name)
-
-    def to(self, device: str) -> Module:
-        for key, held in self._parameters.items():
-            self._parameters[key] = held.to(device)
-        for child in self._modules.values():
-            child.to(device)
-        return self
-
-    def float(self) -> Module:
-        for key, held in self._parameters.items():
-            self._parameters[key] = held.float()
-        for child in self._modules.values():
-            child.float()
-        return self
-
-
-LINEAR = """
-class Linear(Module):
-    def __call__(self, input):
-        return dt.linear(input, self.weight, self.bias)
-class Net(Module):
-    def __call__(self, x):
-        return self.layer(x)
-"""
-
 MODULES: list[tuple[str, str, str, str, str]] = [
-    ("never moved", "net = Net(layer=Linear(weight=x, bias=dt.ones(2)))\nnet(g)  # here", "weight",
-     "net.layer.weight", f"net{TO}"),
-    ("input forgotten", "net = Net(layer=Linear(weight=g, bias=dt.ones(2, device=GPU)))\nnet(x)  # here", "input",
-     "x", f"x = x{TO}"),
-    ("float64 layer", "net = Linear(weight=x.double(), bias=dt.ones(2, dtype='float64'))\nnet(x)  # here", "weight",
-     "net.weight", "net.float()"),
+    ("never moved", "net = Net()\nnet(g)  # here", "weight", "net.layer.weight", f"net{TO}"),
+    ("input forgotten", "net = Net().to(GPU)\nnet(x)  # here", "input", "x", f"x = x{TO}"),
+    ("float64 layer", "net = nn.Linear(3, 2).double()\nnet(x)  # here", "weight", "net.weight", "net.float()"),
 ]  # fmt: skip
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x)
 
 
 @pytest.mark.parametrize(("text", "name", "expression", "fix"), [row[1:] for row in MODULES],
                          ids=[row[0] for row in MODULES])  # fmt: skip
-def test_modules_of_the_library(text: str, name: str, expression: str, fix: str, tmp_path: Any) -> None:
+def test_modules_of_the_library(text: str, name: str, expression: str, fix: str) -> None:
     """Layers in devtensor's own files: the caller's line and variables are spoken of, and the whole Module is moved."""
-    from devtensor import _diagnosis
-
-    space = snippets.names() | {"Module": Module}
-    exec(compile(LINEAR, _diagnosis._OWN + "nn.py", "exec"), space)
+    space = snippets.names() | {"Net": Net, "nn": nn}
     error = snippets.run(text, dict(space))
     assert error.culprit.name == name
     assert error.culprit.expression == expression
@@ -254,19 +219,20 @@ def test_modules_of_the_library(text: str, name: str, expression: str, fix: str,
 
 def test_an_array_that_is_not_registered() -> None:
     text = """\
-    class Net(Module):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = x
         def forward(self, x):
             return x * self.scale  # here
-    net = Net(weight=g)
-    net.__dict__['scale'] = x
-    net.forward(g)
+    Net()(g)
     """
-    error = snippets.run(text, snippets.names() | {"Module": Module})
+    error = snippets.run(text, snippets.names() | {"nn": nn})
     assert error.fix == f"self.scale = self.scale{TO}"
     shown = "\n".join(error.__notes__)
     assert "self.scale is a plain attribute, not a parameter or buffer" in shown
     assert 'self.register_buffer("scale", ...)' in shown
-    assert snippets.run(snippets.repaired(text, error), snippets.names() | {"Module": Module}) is None
+    assert snippets.run(snippets.repaired(text, error), snippets.names() | {"nn": nn}) is None
 
 
 @pytest.mark.parametrize("text", [

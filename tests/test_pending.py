@@ -103,6 +103,7 @@ WAYS: dict[str, Callable[[str], dt.DeviceArray]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*do not lie side by side")
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("door", list(DOORS))
 def test_every_door_waits(door: str, way: str, cuda: str) -> None:

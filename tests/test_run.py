@@ -60,6 +60,33 @@ def test_arguments_exit_code_and_plain_run(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
+LOOP = """
+import sys
+import devtensor as dt
+x = dt.ones(3, 4).to("cuda")
+for i in range(5):
+    total = (x * i).sum().item()
+print(x)
+sys.exit(4)
+"""
+
+
+def test_the_report_at_the_end(tmp_path: Path) -> None:
+    done = run(tmp_path, LOOP, "--simulate", "2", "script.py")
+    assert done.returncode == 4
+    assert "simulated devices used: cuda:0 (at most" in done.stderr
+    assert "7 transfers: 1 to devices (48 bytes), 6 to the host (68 bytes)" in done.stderr
+    assert "round trips: script.py:6 waited for cuda:0 5 times (.item() of (x * i).sum())" in done.stderr
+    done = run(tmp_path, LOOP, "--simulate", "2", "--no-report", "script.py")
+    assert (done.returncode, done.stderr) == (4, "")
+    done = run(tmp_path, LOOP.replace("sys.exit(4)", "1 / 0"), "--simulate", "2", "script.py")
+    assert done.returncode == 1
+    assert "7 transfers" in done.stderr
+    assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+    done = run(tmp_path, "import devtensor as dt\ndt.ones(3) + 1\n", "script.py")
+    assert done.stderr == "\ndevtensor: devices used: cpu\n0 transfers\n"
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     assert run(tmp_path, "", "--simulate", "0", "script.py").returncode == 2
     assert run(tmp_path, "", "--simulate", "x", "script.py").returncode == 2

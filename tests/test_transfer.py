@@ -184,7 +184,7 @@ def test_steady_state_calls_no_slow_function(cuda: str) -> None:
             step()
 
 
-def test_non_blocking_from_pageable_memory_warns_once() -> None:
+def test_non_blocking_from_pageable_memory_warns_once_a_line() -> None:
     script = """
 import warnings
 import devtensor as dt
@@ -205,10 +205,18 @@ with warnings.catch_warnings(record=True) as found:
                 assert "not page-locked" in str(warning) and "pin_memory" in str(warning), warning
             else:
                 raise AssertionError
-    assert x.to("cuda", non_blocking=True).sum().item() == 1000
-    assert y.copy_(x, non_blocking=True).sum().item() == 1000
-assert [w.category for w in found] == [UserWarning], found
-assert found[0].filename == "<string>", found[0].filename
+    warnings.simplefilter("default")
+    wide = dt.ones(8, 8).pin_memory()[:, ::2]
+    for i in range(3):
+        assert x.to("cuda", non_blocking=True).sum().item() == 1000
+        assert y.copy_(x, non_blocking=True).sum().item() == 1000
+        wide.to("cuda", non_blocking=True)
+        dt.ones(8).pin_memory().to("cuda", dt.float16, non_blocking=True)
+assert [(w.category, w.filename, w.lineno - found[0].lineno) for w in found] == [
+    (UserWarning, "<string>", i) for i in range(4)
+], found
+assert ["page-locked" in str(w.message) for w in found] == [True, True, False, False]
+assert "side by side" in str(found[2].message) and "narrower dtype" in str(found[3].message)
 """
     child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (child.returncode, child.stderr) == (0, "")

@@ -45,6 +45,7 @@ typedef enum {
     DT_EINDEX,       /* IndexError */
     DT_ENODEVICE,    /* DeviceNotAvailableError */
     DT_EHOSTACCESS,  /* HostAccessError */
+    DT_EFORBIDDEN,   /* TransferForbiddenError */
     DT_ENOMEM,       /* MemoryError: host memory */
     DT_EOUTOFMEMORY, /* OutOfMemoryError: device memory */
     DT_ECUDA,        /* CudaError */
@@ -229,18 +230,6 @@ dt_storage_retain(dt_storage *storage)
     atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
     return storage;
 }
-
-/* ---------------------------------------------------------------- transfers: transfer.c */
-
-/* A copy between devices that carries bytes. */
-typedef struct {
-    size_t nbytes; /* on the bus */
-    dt_device source, target;
-    bool pinned; /* the host's side is page-locked */
-} dt_transfer;
-
-/* A backend calls this once for each that went well. */
-void dt_transfer_done(const dt_transfer *t);
 
 /* ---------------------------------------------------------------- arrays: array.c, view.c */
 

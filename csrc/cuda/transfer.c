@@ -1,6 +1,7 @@
 /* transfer.c: copies between the host and a device. The narrower of the two dtypes goes over the bus: narrowing casts
  * happen before, widening ones after. Pageable memory is staged; page-locked memory goes directly, and the host need
  * not wait. */
+#include "../core/transfer.h"
 #include "cuda.h"
 
 dt_dtype
@@ -133,6 +134,17 @@ to_host(cuda_device *device, const dt_array *src, dt_array *dst, bool non_blocki
 
 /* ---------------------------------------------------------------- every transfer passes here */
 
+/* Whether the host goes on before the bytes are where they shall be, and they were not copied by itself. */
+static bool
+is_asynchronous(const dt_array *src, const dt_array *dst, bool non_blocking)
+{
+    if (dt_array_device(dst).type == DT_CPU) {
+        return non_blocking && cuda_is_pinned(dst);
+    }
+    return dt_array_device(src).type == DT_CUDA ||
+           (non_blocking && cuda_is_pinned(src) && src->dtype == cuda_bus_dtype(src, dst) && dt_array_is_dense(src));
+}
+
 dt_status
 cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
 {
@@ -144,7 +156,9 @@ cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *e
         .source = from,
         .target = to,
         .pinned = cuda_is_pinned(host),
+        .synchronous = !is_asynchronous(src, dst, non_blocking),
     };
+    DT_TRY(dt_transfer_begin(&t, err));
     if (from.type == DT_CUDA && to.type == DT_CUDA) {
         DT_TRY(cuda_to_peer(src, dst, err));
     } else {

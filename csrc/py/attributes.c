@@ -110,7 +110,8 @@ NO_ARGUMENTS(tolist)
     if (py_settle(self, DT_READ) < 0) {
         return NULL;
     }
-    PY_CALL(py_on_device(x), status, dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
+    PY_MOVE("tolist", self, py_on_device(x), status,
+            dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
     if (status != DT_OK) {
         return py_raise(py_state_of(self), &err, &self, 1);
     }
@@ -215,7 +216,8 @@ NO_ARGUMENTS(__reduce__)
     if (py_settle(self, DT_READ) < 0) {
         return NULL;
     }
-    PY_CALL(py_on_device(x), status, dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
+    PY_MOVE("pickle", self, py_on_device(x), status,
+            dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
     if (status == DT_OK) {
         status = dt_contiguous(&host, &flat, &err);
         dt_array_clear(&host);
@@ -288,7 +290,8 @@ py__rebuild(PY_PARAMS)
         if (nbytes > 0) {
             memcpy(dt_array_data(&host), data, (size_t)nbytes);
         }
-        PY_CALL(device.type != DT_CPU, status, dt_to(&host, device, dtype, false, false, py_array_of(result), &err));
+        PY_MOVE("unpickle", NULL, device.type != DT_CPU, status,
+                dt_to(&host, device, dtype, false, false, py_array_of(result), &err));
         dt_array_clear(&host);
     }
     return py_done(&a, result, status, &err);

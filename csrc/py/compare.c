@@ -207,7 +207,8 @@ py_allclose(PY_PARAMS)
     bool answer = false;
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(input) || py_on_device(input), status, allclose(&how, input, other, &answer, &err));
+    PY_MOVE("allclose", a.v[0], py_is_large(input) || py_on_device(input), status,
+            allclose(&how, input, other, &answer, &err));
     return status == DT_OK ? PyBool_FromLong(answer) : py_raise_args(&a, &err);
 }
 
@@ -221,7 +222,8 @@ call_equal(const py_args *a, bool same_dtype)
     bool answer = false;
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(input) || py_on_device(input), status, equal(a->op, input, other, same_dtype, &answer, &err));
+    PY_MOVE(a->op, a->v[0], py_is_large(input) || py_on_device(input), status,
+            equal(a->op, input, other, same_dtype, &answer, &err));
     return status == DT_OK ? PyBool_FromLong(answer) : py_raise_args(a, &err);
 }
 

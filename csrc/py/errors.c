@@ -31,6 +31,8 @@ class_name(dt_status status)
         return "DeviceNotAvailableError";
     case DT_EHOSTACCESS:
         return "HostAccessError";
+    case DT_EFORBIDDEN:
+        return "TransferForbiddenError";
     case DT_ENOMEM:
         return "MemoryError";
     case DT_EOUTOFMEMORY:
@@ -92,6 +94,19 @@ operand_tuple(py_state *state, const dt_operand *operand, PyObject *const *objec
                          object == NULL ? Py_None : object);
 }
 
+/* What must not be moved: the core may have been at a temporary of its own. */
+static dt_error
+with_moved(const dt_error *err, const char *op, PyObject *const *objects, Py_ssize_t nobjects)
+{
+    dt_error more = *err;
+    int at = op != NULL && strcmp(op, "copy_") == 0;
+    if (at < nobjects && objects[at] != NULL && py_is_array(objects[at]) && py_array_of(objects[at])->storage != NULL) {
+        more.operands[more.noperands++] = (dt_operand){at == 0 ? "input" : "src", py_array_of(objects[at]), -1};
+        more.culprit = 0;
+    }
+    return more;
+}
+
 /* op: the public name, for errors that came from where it is not known. */
 static PyObject *
 raise_in(py_state *state, const char *op, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
@@ -99,6 +114,11 @@ raise_in(py_state *state, const char *op, const dt_error *err, PyObject *const *
     if (err->status == DT_ENOMEM) {
         PyErr_SetString(PyExc_MemoryError, err->message);
         return NULL;
+    }
+    dt_error forbidden;
+    if (err->status == DT_EFORBIDDEN) {
+        forbidden = with_moved(err, op, objects, nobjects);
+        err = &forbidden;
     }
     PyObject *operands = PyTuple_New(err->noperands), *build = NULL, *exception = NULL, *device = NULL;
     for (int i = 0; operands != NULL && i < err->noperands; i++) {

@@ -219,11 +219,11 @@ contains(PyObject *self, PyObject *value)
     dt_scalar answer = {0};
     status = dt_reduce(DT_REDUCE_any, "any", py_array_of(equal), -1, NULL, false, -1, &any, &err);
     if (status == DT_OK) {
-        status = dt_item("contains", &any, &answer, &err);
+        PY_MOVE("contains", self, py_on_device(&any), status, dt_item("contains", &any, &answer, &err));
         dt_array_clear(&any);
     }
     if (status != DT_OK) {
-        py_raise(py_state_of(self), &err, NULL, 0);
+        py_raise(py_state_of(self), &err, &self, 1);
     }
     Py_DECREF(equal);
     return status == DT_OK ? answer.i != 0 : -1;

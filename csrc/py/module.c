@@ -86,6 +86,7 @@ module_exec(PyObject *module)
 #undef PY_FAMILY
     py_backends_register();
     py_settle_init();
+    py_transfers_init();
     if (add_types(module, state) < 0 || py_dtypes_init(module, state) < 0 || py_devices_init(module, state) < 0) {
         return -1;
     }

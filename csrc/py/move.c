@@ -1,22 +1,29 @@
 /* move.c: what changes device or dtype, or writes values: to, cuda, float, copy_, fill_. */
 #include "py.h"
 
-/* Says, once, that a copy from or to this array of the host cannot be asynchronous. */
+/* Says, once a line, why a copy from or to this array of the host cannot be asynchronous. bus: the dtype that moves. */
 static int
-warn_pageable(py_state *state, const dt_array *host, const char *action)
+warn_synchronous(const dt_array *host, bool writes, dt_dtype bus, const char *action)
 {
-    if (state->warned_pageable || (host->storage->flags & DT_STORAGE_PINNED) || dt_array_numel(host) == 0) {
+    if (dt_array_numel(host) == 0) {
         return 0;
     }
-    if (PyErr_WarnFormat(PyExc_UserWarning, 1,
-                         "%s(): non_blocking=True cannot be asynchronous here, since the memory on the cpu is not "
-                         "page-locked: the call returns when the host has copied the bytes. .pin_memory() makes a copy "
-                         "that is page-locked.",
-                         action) < 0) {
-        return -1;
+    const char *reason = NULL;
+    if (!(host->storage->flags & DT_STORAGE_PINNED)) {
+        reason = "the memory on the cpu is not page-locked; .pin_memory() makes a copy that is";
+    } else if (!writes && host->dtype != bus) {
+        reason = "it is cast to a narrower dtype on the cpu first; cast it before, or after on the device";
+    } else if (!writes && !dt_array_is_dense(host)) {
+        reason = "its elements do not lie side by side and are gathered on the cpu first; .contiguous().pin_memory() "
+                 "makes a copy in which they do";
     }
-    state->warned_pageable = true;
-    return 0;
+    return reason == NULL ? 0 : py_warn_synchronous(action, reason);
+}
+
+static dt_dtype
+narrower(dt_dtype a, dt_dtype b)
+{
+    return dt_itemsize(b) <= dt_itemsize(a) ? b : a;
 }
 
 /* self on device and of dtype: the same object when nothing changes. */
@@ -28,7 +35,8 @@ py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype,
     if (!copy && !moves && x->dtype == dtype) {
         return Py_NewRef(self);
     }
-    if (non_blocking && moves && !py_on_device(x) && warn_pageable(py_state_of(self), x, action) < 0) {
+    if (non_blocking && moves && !py_on_device(x) &&
+        warn_synchronous(x, false, narrower((dt_dtype)x->dtype, dtype), action) < 0) {
         return NULL;
     }
     PyObject *result = py_array_new(Py_TYPE(self), action);
@@ -37,7 +45,8 @@ py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype,
     }
     dt_error err;
     dt_status status;
-    PY_CALL(moves || py_is_large(x), status, dt_to(x, device, dtype, non_blocking, copy, py_array_of(result), &err));
+    PY_MOVE(action, self, moves || py_is_large(x), status,
+            dt_to(x, device, dtype, non_blocking, copy, py_array_of(result), &err));
     return py_finish(result, status, &err, &self, 1);
 }
 
@@ -267,10 +276,11 @@ py_copy_(PY_PARAMS)
     dt_status status;
     bool moves = !dt_device_equal(dt_array_device(x), dt_array_device(src));
     const dt_array *host = py_on_device(x) ? src : x;
-    if (non_blocking && moves && !py_on_device(host) && warn_pageable(a.state, host, "copy_") < 0) {
+    dt_dtype bus = narrower((dt_dtype)src->dtype, (dt_dtype)x->dtype);
+    if (non_blocking && moves && !py_on_device(host) && warn_synchronous(host, host == x, bus, "copy_") < 0) {
         return NULL;
     }
-    PY_CALL(moves || py_is_large(x), status, dt_copy_into("copy_", x, src, true, non_blocking, &err));
+    PY_MOVE("copy_", a.v[1], moves || py_is_large(x), status, dt_copy_into("copy_", x, src, true, non_blocking, &err));
     return py_done(&a, Py_NewRef(self), status, &err);
 }
 
@@ -322,7 +332,7 @@ PyMethodDef py_move_methods[] = {
      "the range.\n"
      "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
      "result waits.\n"
-     "From other memory it cannot, and a UserWarning says so once.\n" NO_DEVICE},
+     "From other memory it cannot, and a UserWarning says so once a line.\n" NO_DEVICE},
     PY_OP(cuda, "$self, device=None, non_blocking=False",
           "Moves to a CUDA device, the current one by default.\n\n" SAME NO_DEVICE),
     METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),

@@ -13,6 +13,7 @@ share(PyTypeObject *type, const char *action, PyObject *array)
         return NULL;
     }
     dt_array_copy_handle(py_array_of(array), py_array_of(self));
+    py_step_link(self, &array, 1);
     PyTypeObject *base = Py_TYPE(self);
     Py_INCREF(type);
     Py_SET_TYPE(self, type);
@@ -61,6 +62,7 @@ plain(PyObject *self, const char *action)
     PyObject *result = py_array_new(Py_TYPE(self), action);
     if (result != NULL) {
         dt_array_copy_handle(py_array_of(self), py_array_of(result));
+        py_step_link(result, &self, 1);
     }
     return result;
 }

@@ -8,7 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "../core/devtensor.h"
+#include "../core/transfer.h"
 
 #define PY_CACHED_DEVICES 16
 #define PY_MAX_ARGS 12
@@ -20,7 +20,6 @@ typedef struct {
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
     PyObject *errors; /* devtensor._errors, imported when first needed */
-    bool warned_pageable;
 } py_state;
 
 extern PyModuleDef py_module;
@@ -238,6 +237,28 @@ py_on_device(const dt_array *a)
         }                                                                                                              \
     } while (0)
 
+/* ---------------------------------------------------------------- transfers: transfers.c */
+
+void py_transfers_init(void);
+/* What this thread does to array (NULL: none of the user's), for those who watch transfers. */
+void py_move_begin(const char *action, PyObject *array);
+void py_move_end(void);
+/* Warns that non_blocking=True waits at this line. -1 with an exception. */
+int py_warn_synchronous(const char *action, const char *reason);
+
+/* PY_CALL in which bytes of array may go to another device. */
+#define PY_MOVE(action, array, release, status, call)                                                                  \
+    do {                                                                                                               \
+        bool watched_ = dt_transfers_watched();                                                                        \
+        if (watched_) {                                                                                                \
+            py_move_begin(action, array);                                                                              \
+        }                                                                                                              \
+        PY_CALL(release, status, call);                                                                                \
+        if (watched_) {                                                                                                \
+            py_move_end();                                                                                             \
+        }                                                                                                              \
+    } while (0)
+
 /* ---------------------------------------------------------------- pending copies: settle.c */
 
 void py_settle_init(void);
@@ -300,7 +321,8 @@ void py_backends_register(void);
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
-    X(stream)
+    X(stream)                                                                                                          \
+    X(transfers)
 
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];
 PY_FAMILIES(PY_FAMILY)

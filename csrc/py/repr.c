@@ -275,7 +275,7 @@ py_repr(PyObject *self)
     page p = {.array = DT_ARRAY_EMPTY};
     dt_error err;
     dt_status status;
-    PY_CALL(py_on_device(x), status, shown_part(x, p.cut, &p.array, &err));
+    PY_MOVE("repr", self, py_on_device(x), status, shown_part(x, p.cut, &p.array, &err));
     if (status != DT_OK) {
         return py_raise(py_state_of(self), &err, &self, 1);
     }

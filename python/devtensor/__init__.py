@@ -24,6 +24,7 @@ from devtensor._errors import (
 )
 from devtensor._files import load, save
 from devtensor._indexing import embedding, gather, index_select, take
+from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
 from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
@@ -92,7 +93,10 @@ __all__ = [
     "OutOfMemoryError",
     "ShapeMismatchError",
     "Tensor",
+    "Transfer",
     "TransferForbiddenError",
+    "TransferLog",
+    "allow_transfers",
     "batch_norm",
     "conv1d",
     "cpu",
@@ -103,6 +107,7 @@ __all__ = [
     "embedding",
     "enable_grad",
     "flip",
+    "forbid_transfers",
     "gather",
     "get_error_detail",
     "index_select",
@@ -118,6 +123,7 @@ __all__ = [
     "no_grad",
     "norm",
     "pad",
+    "record_transfers",
     "save",
     "set_error_detail",
     "set_grad_enabled",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import importlib
 import os
 import runpy
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import devtensor
+from devtensor import _C, _transfers
 
 # What `import torch.x` may ask for, and where devtensor has it.
 _MODULES = {
@@ -30,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m devtensor run", description="Runs a script as it is.")
     p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
     p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
+    p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")
     p.add_argument("script")
     p.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
     return p
@@ -48,17 +51,35 @@ def run(argv: list[str]) -> int:
         devtensor.testing.simulate_cuda(options.simulate)
     sys.argv = [options.script, *options.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(options.script))
-    if not options.as_torch:
-        runpy.run_path(options.script, run_name="__main__")
-        return 0
-    install_torch()
+    if options.as_torch:
+        install_torch()
+    totals = _transfers.Totals()
+    end = (lambda: None) if options.no_report else _transfers.watch(totals.add)
     try:
         runpy.run_path(options.script, run_name="__main__")
     finally:
-        lacking = missing_names(options.script)
+        end()
+        if not options.no_report:
+            with contextlib.suppress(Exception):  # what the script raised is what counts
+                print(f"\n{end_report(totals)}", file=sys.stderr)
+        lacking = missing_names(options.script) if options.as_torch else []
         if lacking:
             print(f"\ndevtensor has no {', '.join(f'{name} (line {line})' for name, line in lacking)}", file=sys.stderr)
     return 0
+
+
+def end_report(totals: _transfers.Totals) -> str:
+    """What a script did between devices: the devices, the lines with transfers, the round trips."""
+    launches = _C.counters()["launches"]
+    used = []
+    if totals.lines() or launches:
+        for i in range(devtensor.cuda.device_count()):
+            peak = devtensor.cuda.max_memory_allocated(i)
+            if peak:
+                used.append(f"cuda:{i} (at most {_transfers.size_text(peak)})")
+    kind = "simulated " if used and devtensor.cuda.is_simulated() else ""
+    first = f"{kind}devices used: {', '.join(used)}; {launches} launches" if used else "devices used: cpu"
+    return f"devtensor: {first}\n{_transfers.report(totals)}"
 
 
 # ---------------------------------------------------------------- devtensor in the place of PyTorch

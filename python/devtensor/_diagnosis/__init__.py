@@ -52,6 +52,17 @@ def operands_of(given: tuple[tuple[Any, ...], ...]) -> tuple[Operand, ...]:
     return tuple(Operand(name, None, shape, dtype, device, None) for name, shape, dtype, device, *_ in given)
 
 
+def written(frame: FrameType, array: Any) -> tuple[str | None, str | None]:
+    """How the caller in a frame wrote an array, and the path from there where it belongs to a Module. Never raises."""
+    fact = Fact("input", (), None, None, (), array)
+    failure = Failure("", "", "", [fact], 0)
+    try:
+        _find_expressions(failure, frame)
+        return (fact.owner.expression, fact.owner.path) if fact.owner is not None else (fact.expression, None)
+    except Exception:
+        return None, None
+
+
 def explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreign: Any = None) -> None:
     """Completes an error: operands, culprit, fix, notes. foreign is a NumPy array among the operands. Never raises."""
     if getattr(_busy, "now", False):
@@ -124,8 +135,8 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _find_expressions(failure: Failure) -> None:
-    failure.frame = frame = _caller(sys._getframe())
+def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
+    failure.frame = frame = _caller(frame or sys._getframe())
     failure.site = site = sources.locate(frame) if frame is not None else None
     if frame is None or site is None:
         return
@@ -136,13 +147,18 @@ def _find_expressions(failure: Failure) -> None:
         fact.node = expressions.match(frame, site, call, fact.name, fact.object)
         if fact.node is not None:
             fact.expression = site.text(fact.node)
-    if any(fact.node is None for fact in failure.facts):
+    if any(map(_may_be_owned, failure.facts)):
         _find_owners(failure, frame, site)
+
+
+def _may_be_owned(fact: Fact) -> bool:
+    """What no expression stands for may be in a Module; a parameter or buffer is moved with its Module anyway."""
+    return fact.object is not None and (fact.node is None or type(fact.object) in (_C._Parameter, _C._Buffer))
 
 
 def _find_owners(failure: Failure, frame: FrameType, site: sources.Site) -> None:
     """Operands that are parameters or buffers of a Module whose call led here: the outermost one."""
-    missing = [fact for fact in failure.facts if fact.node is None and fact.object is not None]
+    missing = [fact for fact in failure.facts if _may_be_owned(fact)]
     looked: FrameType | None = frame
     place: sources.Site | None = site
     for _ in range(64):

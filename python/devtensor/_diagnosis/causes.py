@@ -34,6 +34,11 @@ CAUSES = {
         "A NumPy array and a DeviceArray met in one operator. from_numpy makes a DeviceArray that shares the memory; "
         ".cpu().numpy() goes the other way."
     ),
+    "transfer-forbidden": (
+        "A copy between devices was asked for inside of `with forbid_transfers():`. .item(), .tolist(), float(), an if "
+        "on an array and .cpu() are such copies, as .to(device) is: each makes the host wait. Move data before the "
+        "block and read results after it, or name the place with allow=. Nothing had moved when this was raised."
+    ),
     "read-only": "The array shares memory that may not be written. .clone() makes a copy that can.",
     "overlapping-write": (
         "Several elements of the array share one address, as those of an expanded dimension do. .clone() gives each "

@@ -19,6 +19,7 @@ from devtensor._diagnosis.variables import MISSING, module_tables, resolve
 
 _BUILTIN = types.BuiltinFunctionType
 _METHOD = types.MethodDescriptorType
+_CONVERSIONS = (float, int, bool, len)
 
 
 class Argument(NamedTuple):
@@ -113,6 +114,8 @@ def _call(frame: FrameType, site: Site, node: ast.Call) -> Call:
         return Call(_named(given, parameters(callee.__name__, False)), callee, func, False)
     if type(callee) is _METHOD and callee.__objclass__ is _C.DeviceArray:
         return Call(_named(given, parameters(callee.__name__, True)), callee, func, callee.__name__.endswith("_"))
+    if any(callee is one for one in _CONVERSIONS) and len(given) == 1:
+        return Call(_named(given, ("input",)), callee, func, False)
     if callee is MISSING and isinstance(func, ast.Attribute) and hasattr(_C.DeviceArray, func.attr):
         base = resolve(frame, func.value, site.owner)
         if base is MISSING or type(base) is _C.DeviceArray:

@@ -14,7 +14,7 @@ _WIDEST = 48
 
 def disputed(code: str) -> str:
     """Which property an error is about."""
-    if code in ("device-mismatch", "host-access", "numpy-operand"):
+    if code in ("device-mismatch", "host-access", "numpy-operand", "transfer-forbidden"):
         return "device"
     return "dtype" if code.startswith("dtype") else "shape"
 
@@ -68,9 +68,22 @@ def remarks(failure: Failure) -> list[str]:
         found.append(
             f"{owner.expression}.{owner.path} belongs to the Module {owner.expression}, which moves as a whole"
         )
+    if failure.code == "transfer-forbidden":
+        from devtensor._transfers import refused_by
+
+        found.append(
+            f"forbidden by forbid_transfers() at {refused_by()}; to allow it: forbid_transfers(allow=...) with this "
+            f"line or function, or `with {_library(failure)}.allow_transfers():` around it"
+        )
     if culprit is not None and failure.code == "device-mismatch":
         found += _unregistered(failure, culprit)
     return found
+
+
+def _library(failure: Failure) -> str:
+    from devtensor._diagnosis.fixes import library_name
+
+    return (library_name(failure.frame) if failure.frame is not None else None) or "devtensor"
 
 
 def _unregistered(failure: Failure, fact: Fact) -> list[str]:
@@ -80,7 +93,9 @@ def _unregistered(failure: Failure, fact: Fact) -> list[str]:
     if not isinstance(node, ast.Attribute) or frame is None or site is None:
         return []
     base = resolve(frame, node.value, site.owner)
-    if not module_tables(base) or instance_dict(base).get(node.attr) is not fact.object:
+    tables = module_tables(base)
+    known = any(node.attr in table for table in tables)
+    if not tables or known or instance_dict(base).get(node.attr) is not fact.object:
         return []
     holder = ast.unparse(node.value)
     return [

@@ -56,12 +56,12 @@ def instance_dict(value: Any) -> dict[str, Any]:
 
 
 def module_tables(value: Any) -> list[dict[str, Any]]:
-    """_parameters, _buffers and _modules of a Module, known by these; empty for anything else."""
+    """The parameters, buffers and modules of a Module by name, known by its registers; empty for anything else."""
     own = instance_dict(value)
-    tables = [own.get(name) for name in ("_parameters", "_buffers", "_modules")]
-    if is_a(value, type) or not all(type(table) in _DICTS for table in tables):
+    names = [own.get(table) for table in ("_parameter_names", "_buffer_names", "_module_names")]
+    if is_a(value, type) or not all(type(table) is dict for table in names):
         return []
-    return tables  # type: ignore[return-value]
+    return [{name: own.get(name) for name in table} for table in names]  # type: ignore[union-attr]
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -71,10 +71,6 @@ def attribute(value: Any, name: str) -> Any:
     if is_a(value, types.ModuleType):
         return instance_dict(value).get(name, MISSING)
     found = inspect.getattr_static(value, name, MISSING)
-    if found is MISSING:
-        for table in module_tables(value):
-            if name in table:
-                return table[name]
     if type(found) in (types.MemberDescriptorType, _FIELD):
         return MISSING if is_a(value, type) else found.__get__(value, type(value))
     if type(found) is staticmethod:
