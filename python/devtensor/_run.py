@@ -54,11 +54,11 @@ def run(argv: list[str]) -> int:
     if options.as_torch:
         install_torch()
     totals = _transfers.Totals()
-    end = (lambda: None) if options.no_report else _transfers.watch(totals.add)
+    unwatch = (lambda: None) if options.no_report else _transfers.watch(totals.add)
     try:
         runpy.run_path(options.script, run_name="__main__")
     finally:
-        end()
+        unwatch()
         if not options.no_report:
             with contextlib.suppress(Exception):  # what the script raised is what counts
                 print(f"\n{end_report(totals)}", file=sys.stderr)
