@@ -51,10 +51,10 @@ static int32_t
 form_of(const dt_conv2d_params *p, const int64_t *kernel)
 {
     bool unit = p->stride[0] == 1 && p->stride[1] == 1 && p->dilation[0] == 1 && p->dilation[1] == 1;
-    if (kernel[0] == 3 && kernel[1] == 3) {
-        return unit ? K_DEPTHWISE_3X3 : K_DEPTHWISE_3X3_STEPS;
+    if (!unit || kernel[0] != kernel[1]) {
+        return K_DEPTHWISE_ANY;
     }
-    return kernel[0] == 5 && kernel[1] == 5 && unit ? K_DEPTHWISE_5X5 : K_DEPTHWISE_ANY;
+    return kernel[0] == 3 ? K_DEPTHWISE_3X3 : kernel[0] == 5 ? K_DEPTHWISE_5X5 : K_DEPTHWISE_ANY;
 }
 
 /* Threads across channels: 32 vectors of them, or few where channels are far apart and the image is small. */

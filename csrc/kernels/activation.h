@@ -6,18 +6,19 @@
 #include "kernel.h"
 
 #define K_ACTIVATE(F, suffix)                                                                                          \
+    DT_DEVICE_RARE F k_gelu##suffix(F x, int activation)                                                               \
+    {                                                                                                                  \
+        if (activation == K_ACTIVATION_GELU) {                                                                         \
+            return x * (F)0.5 * (1 + erf##suffix(x * (F)0.70710678118654752440));                                      \
+        }                                                                                                              \
+        return x * (F)0.5 * (1 + tanh##suffix((F)0.79788456080286535588 * (x + (F)0.044715 * x * x * x)));             \
+    }                                                                                                                  \
     DT_DEVICE F k_activate##suffix(F x, int activation)                                                                \
     {                                                                                                                  \
         if (activation == K_ACTIVATION_RELU) {                                                                         \
             return x <= 0 ? 0 : x;                                                                                     \
         }                                                                                                              \
-        if (activation == K_ACTIVATION_GELU) {                                                                         \
-            return x * (F)0.5 * (1 + erf##suffix(x * (F)0.70710678118654752440));                                      \
-        }                                                                                                              \
-        if (activation == K_ACTIVATION_GELU_TANH) {                                                                    \
-            return x * (F)0.5 * (1 + tanh##suffix((F)0.79788456080286535588 * (x + (F)0.044715 * x * x * x)));         \
-        }                                                                                                              \
-        return x;                                                                                                      \
+        return activation == K_ACTIVATION_NONE ? x : k_gelu##suffix(x, activation);                                    \
     }
 K_ACTIVATE(float, f)
 K_ACTIVATE(double, )

@@ -7,7 +7,10 @@
 #define K_VECTOR_BYTES 16
 /* Vectors that a thread has in flight: few where an element costs much, or where a vector holds many elements. */
 #define K_DEPTH(costly, itemsize, ninputs)                                                                             \
-    ((costly) ? 1 : (itemsize) >= 4 && (ninputs) == 1 ? 4 : (itemsize) >= 2 || (ninputs) == 1 ? 2 : 1)
+    ((costly) || ((itemsize) == 8 && (ninputs) == 3) ? 1                                                               \
+     : (itemsize) >= 4 && (ninputs) == 1             ? 4                                                               \
+     : (itemsize) >= 2 || (ninputs) == 1             ? 2                                                               \
+                                                     : 1)
 
 /* An input or a result: its device address and how many bytes from there it may touch; or, with address 0, the
  * immediate whose bytes stand in bits. */
@@ -101,13 +104,8 @@ enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GEL
 #define K_STRIP 4 /* results below each other, of one thread: they share rows of the image */
 /* Channels of a vector: 16 bytes, or 8 for the half types, whose sums would not fit the registers. */
 #define K_DEPTHWISE_WIDTH(itemsize) ((itemsize) == 8 ? 2 : 4)
-#define K_DEPTHWISE_SHARED 25600 /* bytes for the filters of a block */
-enum {
-    K_DEPTHWISE_ANY,
-    K_DEPTHWISE_3X3_STEPS,
-    K_DEPTHWISE_3X3,
-    K_DEPTHWISE_5X5
-}; /* the last two: stride, dilation 1 */
+#define K_DEPTHWISE_SHARED 25600                            /* bytes for the filters of a block */
+enum { K_DEPTHWISE_ANY, K_DEPTHWISE_3X3, K_DEPTHWISE_5X5 }; /* the last two: stride and dilation 1 */
 
 /* x (N, C, H, W), weight (C, R, S), out (N, C, P, Q): shape has N, P, Q. 2**lanes threads of a block take neighbouring
  * channels. Of the strips, N * rows * Q with rows of K_STRIP results, a block takes share. */

@@ -70,8 +70,6 @@
             DT_CAT(k_depthwise_##kind, NAME)(a, x, taps, pitch, p, q, 3, 3, 1, acc);                                   \
         } else if (a->form == K_DEPTHWISE_5X5) {                                                                       \
             DT_CAT(k_depthwise_##kind, NAME)(a, x, taps, pitch, p, q, 5, 5, 1, acc);                                   \
-        } else if (a->form == K_DEPTHWISE_3X3_STEPS) {                                                                 \
-            DT_CAT(k_depthwise_##kind, NAME)(a, x, taps, pitch, p, q, 3, 3, 0, acc);                                   \
         } else {                                                                                                       \
             DT_CAT(k_depthwise_##kind##_rolled, NAME)(a, x, taps, pitch, p, q, 0, 0, 0, acc);                          \
         }                                                                                                              \

@@ -511,9 +511,7 @@ test_depthwise(void)
                               .vector = last};
         a.strips = n * a.rows * q;
         a.share = 20;
-        a.form = stride > 1 || dilation > 1 ? taps == 3 ? K_DEPTHWISE_3X3_STEPS : K_DEPTHWISE_ANY
-                 : taps == 3                ? K_DEPTHWISE_3X3
-                                            : K_DEPTHWISE_5X5;
+        a.form = stride > 1 || dilation > 1 ? K_DEPTHWISE_ANY : taps == 3 ? K_DEPTHWISE_3X3 : K_DEPTHWISE_5X5;
         run_all("k_depthwise_float32", &a, out, (size_t)(n * c * p * q) * 4, "depthwise");
         int right = 1;
         for (int64_t i = 0; i < n * c * p * q; i++) {
