@@ -54,12 +54,12 @@ def run(argv: list[str]) -> int:
     if options.as_torch:
         install_torch()
     totals = _transfers.Totals()
-    unwatch = None if options.no_report else _transfers.watch(totals.add)
+    stop_watching = None if options.no_report else _transfers.watch(totals.add)
     try:
         runpy.run_path(options.script, run_name="__main__")
     finally:
-        if unwatch is not None:
-            unwatch()
+        if stop_watching is not None:
+            stop_watching()
             with contextlib.suppress(Exception):  # what the script raised is what counts
                 print(f"\n{end_report(totals)}", file=sys.stderr)
         lacking = missing_names(options.script) if options.as_torch else []

@@ -104,6 +104,7 @@ def _complete(error: Any, failure: Failure) -> None:
     try:
         _find_expressions(failure)
         _vote(failure)
+        fixes.blame(failure)
     except Exception:
         failure.site = failure.call = None
     what = notes.disputed(failure.code)

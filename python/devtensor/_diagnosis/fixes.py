@@ -39,6 +39,13 @@ def propose(failure: Failure) -> str | None:
     return _statement(failure, conversions) if conversions else None
 
 
+def blame(failure: Failure) -> None:
+    """Where one operand alone has to change and it is sure how, that operand is the odd one."""
+    found = {"shape-mismatch": _reshaped, "dtype-mismatch": _to_one_dtype}.get(failure.code, lambda _: [])(failure)
+    if len(found) == 1:
+        failure.culprit = next(i for i, fact in enumerate(failure.facts) if fact is found[0][0])
+
+
 # ---------------------------------------------------------------- what to convert
 
 
@@ -181,11 +188,25 @@ def _statement(failure: Failure, conversions: list[Conversion]) -> str | None:
         else:
             value = f"({written}){text}"
         if not is_assignable(frame, site, fact.node):
+            unpacked = _repacked(frame, fact.node, value) if len(conversions) == 1 else None
+            if unpacked is not None:
+                return unpacked
             return f"({value})" if len(conversions) == 1 and not _is_written(failure, fact) else None
         if written not in targets:
             targets.append(written)
             values.append(value)
     return f"{', '.join(targets)} = {', '.join(values)}"
+
+
+def _repacked(frame: FrameType, node: ast.expr, value: str) -> str | None:
+    """The tuple that * unpacks, args, with value in the place of its entry args[1]."""
+    if not getattr(node, "synthetic", False) or not isinstance(node, ast.Subscript):
+        return None
+    base, key = node.value, getattr(node.slice, "value", None)
+    if not isinstance(base, ast.Name) or type(key) is not int or not _is_own_name(frame, base.id):
+        return None
+    name = base.id
+    return f"{name} = (*{name}[:{key}], {value}, *{name}[{key + 1}:])"
 
 
 def _is_written(failure: Failure, fact: Fact) -> bool:
