@@ -116,6 +116,11 @@ try:
     y.tolist()
 except dt.CudaError as error:
     print(error.status, error)
+    print(*error.__notes__)
+try:
+    x + 1
+except dt.CudaError as error:
+    print(*error.__notes__)
 """
 
 
@@ -123,6 +128,8 @@ def test_an_error_of_earlier_work_says_how_to_find_it() -> None:
     environment = os.environ | {"DEVTENSOR_CUDA": "sim:1"}
     child = subprocess.run([sys.executable, "-c", LATE], env=environment, capture_output=True, text=True, check=True)
     assert child.stdout.startswith("719 ") and "CUDA_LAUNCH_BLOCKING=1" in child.stdout
+    last = "sent to cuda:0 last, the latest first: k_mul_float32"
+    assert [line.startswith(last) for line in child.stdout.splitlines()] == [False, True, True]
 
 
 def test_planted_mistakes_are_found() -> None:

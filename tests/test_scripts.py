@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 import snippets
-from scripts import CORRECT, FAULTY, Script
+from scripts import FAULTY, Script
+from scripts_correct import CORRECT
 
 pytestmark = pytest.mark.skipif(os.environ.get("DEVTENSOR_TEST_DEVICES") == "real", reason="names cuda:0 and cuda:1")
 

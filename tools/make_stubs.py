@@ -285,6 +285,7 @@ RESULTS = {
     "_cuda_versions": "dict[str, int]",
     "_cuda_probe": "list[str | None]",
     "_cuda_hazard": "bool",
+    "_cuda_last_sent": "str",
     "_cuda_current_device": "int",
     "_cuda_current_stream": "Stream",
     "_cuda_default_stream": "Stream",

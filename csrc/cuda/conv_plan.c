@@ -117,6 +117,7 @@ execute(cuda_device *d, const conv_plan *p, const conv_pointers *pointers, CUdev
     dt_status rc = fill_pack(d, p, pointers, workspace, pack, err);
     if (rc == DT_OK) {
         DT_COUNT(launches, 1);
+        cuda_note_sent(d, CUDA_SENT_CALL | DT_API_cudnnBackendExecute);
         *status = cu.cudnnBackendExecute(d->dnn, p->plan, pack);
     }
     (void)cu.cudnnBackendDestroyDescriptor(pack);

@@ -170,6 +170,8 @@ typedef struct {
     cuda_slot small[CUDA_NSMALL], large[CUDA_NLARGE];
 } cuda_ring;
 
+#define CUDA_SENT 8
+
 typedef struct cuda_device {
     int index;
     CUdevice handle;
@@ -181,6 +183,8 @@ typedef struct cuda_device {
     int major, minor, multiprocessors, threads_per_multiprocessor;
     size_t total_memory;
     atomic_int poison; /* the sticky error after which nothing works any more, or 0 */
+    atomic_uint nsent; /* kernels and library calls sent so far, and the last of them; sent.c */
+    atomic_uint sent[CUDA_SENT];
 
     pthread_mutex_t lock; /* queues and memory; held for moments, never over a call that waits */
     int nqueues, nused;   /* nused: those that somebody uses, without the default stream */
@@ -209,6 +213,8 @@ typedef struct cuda_device {
 dt_status cuda_enter(int index, cuda_device **device, dt_error *err) DT_MUST_CHECK;
 /* A device that is open already, to give something back to it; NULL when it cannot be used any more. */
 cuda_device *cuda_find(int index);
+/* One that cannot be used any more, or NULL. */
+cuda_device *cuda_lost(int index);
 
 /* failure.c: writes down that symbol answered status on device (NULL: none in particular). */
 dt_status cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);
@@ -421,6 +427,23 @@ typedef enum {
 
 dt_status cuda_function(cuda_device *device, cuda_family family, int op, dt_dtype dtype, CUfunction *function,
                         dt_error *err) DT_MUST_CHECK;
+
+/* The name of the kernel with that number, to name. */
+void cuda_function_name(unsigned id, char *name, size_t size);
+
+/* ---------------------------------------------------------------- sent.c: what an error of earlier work may be of */
+
+#define CUDA_SENT_CALL 0x80000000u /* and the symbol, for a call of a library; else a kernel's number + 1 */
+
+static inline void
+cuda_note_sent(cuda_device *device, unsigned what)
+{
+    unsigned at = atomic_fetch_add_explicit(&device->nsent, 1, memory_order_relaxed);
+    atomic_store_explicit(&device->sent[at % CUDA_SENT], what, memory_order_relaxed);
+}
+
+/* Writes what was sent last to a device that is lost, the latest first, separated by ", "; "" for any other. */
+void cuda_last_sent(int index, char *text, size_t size);
 
 /* ---------------------------------------------------------------- launch.c */
 

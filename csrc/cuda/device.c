@@ -133,6 +133,14 @@ cuda_find(int index)
     return d != NULL && atomic_load(&d->poison) == 0 ? d : NULL;
 }
 
+cuda_device *
+cuda_lost(int index)
+{
+    bool there = cuda_api_alive() && index >= 0 && index < MAX_DEVICES;
+    cuda_device *d = there ? atomic_load_explicit(&devices[index], memory_order_acquire) : NULL;
+    return d != NULL && atomic_load(&d->poison) != 0 ? d : NULL;
+}
+
 /* ---------------------------------------------------------------- slots */
 
 dt_status

@@ -221,6 +221,7 @@ run_algorithms(cuda_device *d, const lt_key *key, const lt_operands *x, lt_plan 
     int status = CUBLAS_STATUS_NOT_SUPPORTED;
     for (; p->chosen < p->nalgorithms && status == CUBLAS_STATUS_NOT_SUPPORTED; p->chosen++) {
         DT_COUNT(launches, 1);
+        cuda_note_sent(d, CUDA_SENT_CALL | DT_API_cublasLtMatmul);
         status = cu.cublasLtMatmul(d->lt, p->desc, alpha, (const void *)(uintptr_t)x->b, p->b,
                                    (const void *)(uintptr_t)x->a, p->a, beta, (const void *)(uintptr_t)x->c, p->c,
                                    (void *)(uintptr_t)x->c, p->c, &p->algorithms[p->chosen].algo,

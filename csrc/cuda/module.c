@@ -41,6 +41,16 @@ function_name(cuda_family family, int op, dt_dtype dtype, char *name, size_t siz
     snprintf(name, size, "k_%s%s_%s", family == CUDA_FAMILY_CAST ? "cast_" : "", first, dt_dtypes[dtype].name);
 }
 
+void
+cuda_function_name(unsigned id, char *name, size_t size)
+{
+    int op = (int)(id / DT_NDTYPES), family = 0;
+    while (family < CUDA_FAMILY_OTHER && op >= family_sizes[family]) {
+        op -= family_sizes[family++];
+    }
+    function_name((cuda_family)family, op, (dt_dtype)(id % DT_NDTYPES), name, size);
+}
+
 /* ---------------------------------------------------------------- loading */
 
 static int
@@ -161,6 +171,7 @@ cuda_function(cuda_device *device, cuda_family family, int op, dt_dtype dtype, C
 {
     size_t id = function_id(family, op, dtype);
     *function = NULL;
+    cuda_note_sent(device, (unsigned)id + 1);
     if (atomic_load_explicit(&device->module_ready, memory_order_acquire)) {
         *function = atomic_load_explicit(&device->functions[id], memory_order_acquire);
         if (*function != NULL) {

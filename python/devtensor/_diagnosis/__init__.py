@@ -14,7 +14,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._diagnosis import expressions, fixes, notes, origins, sources, variables
-from devtensor._diagnosis.devices import device_notes
+from devtensor._diagnosis.devices import device_notes, fault_notes
 from devtensor._diagnosis.facts import Fact, Failure
 from devtensor._errors import Operand, Step
 
@@ -120,6 +120,8 @@ def _complete(error: Any, failure: Failure) -> None:
     if _detail == "full":
         if failure.code == "device-not-available":
             text = device_notes(error)
+        elif failure.code == "cuda-error":
+            text = fault_notes(error)
         else:
             text = notes.notes(failure, error.fix) if failure.facts else []
         for note in text:
