@@ -120,6 +120,10 @@ def _complete(error: Any, failure: Failure) -> None:
     if _detail == "full":
         if failure.code == "device-not-available":
             text = device_notes(error)
+        elif failure.code == "out-of-memory":
+            from devtensor._diagnosis.memory import memory_notes
+
+            text = memory_notes(error)
         elif failure.code == "cuda-error":
             text = fault_notes(error)
         else:

@@ -1,0 +1,71 @@
+"""What fills a device that has no room left: live arrays by the line that made them.
+
+Nobody counts arrays while all is well. When memory runs out they are looked for in what the interpreter knows: the
+variables of running functions and whatever objects the garbage collector tracks.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from devtensor import _C
+from devtensor._diagnosis import variables
+from devtensor._diagnosis.sources import file_name
+
+_ARRAYS = (_C.DeviceArray, _C._Parameter, _C._Buffer)
+_MOST = 1_000_000  # objects that are looked at
+_SHOWN = 5
+
+
+def _held() -> Iterator[Any]:
+    for frame in sys._current_frames().values():
+        current: Any = frame
+        for _ in range(1000):
+            if current is None:
+                break
+            for name in variables.fast_names(current.f_code):
+                yield _C._frame_variable(current, name, None)
+            current = current.f_back
+    for holder in gc.get_objects()[:_MOST]:
+        yield from gc.get_referents(holder)
+
+
+def live_arrays(device: str) -> list[tuple[int, Any]]:
+    """(bytes, array) for the arrays on a device that can be found; views of what another one holds are left out."""
+    seen: dict[int, Any] = {}
+    for found in _held():
+        if type(found) in _ARRAYS and found.numel() and str(found.device) == device:
+            seen[id(found)] = found
+    spans = []
+    for array in seen.values():
+        reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.stride(), strict=True)) + 1
+        spans.append((array.data_ptr(), -reach * array.itemsize, id(array)))
+    end, result = 0, []
+    for start, nbytes, key in sorted(spans):
+        if start >= end:
+            end = start - nbytes
+            result.append((-nbytes, seen[key]))
+    return result
+
+
+def memory_notes(error: Any) -> list[str]:
+    """The lines whose arrays hold most of the device that is full."""
+    from devtensor._transfers import size_text
+
+    index = re.search(r"cuda:\d+", str(error))
+    lines: dict[str, list[int]] = {}
+    for nbytes, array in live_arrays(index.group()) if index is not None else []:
+        origin = array.origin
+        place = "somewhere" if origin is None else f"{origin.action} at {file_name(origin.filename)}:{origin.lineno}"
+        sums = lines.setdefault(place, [0, 0])
+        sums[0] += nbytes
+        sums[1] += 1
+    largest = sorted(lines.items(), key=lambda entry: -entry[1][0])[:_SHOWN]
+    if not largest or index is None:
+        return []
+    rows = [f"  {size_text(held):>10}  {count:>4} x  {place}" for place, (held, count) in largest]
+    return ["\n".join([f"live arrays on {index.group()}, by the line that made them:", *rows])]
