@@ -76,13 +76,16 @@ find(size_t size)
 static header *
 ask_system(size_t size)
 {
-    header *h = aligned_alloc(size >= HUGE_PAGE ? HUGE_PAGE : HEADER, size);
+    void *p = NULL;
+    if (posix_memalign(&p, size >= HUGE_PAGE ? HUGE_PAGE : HEADER, size) != 0) {
+        return NULL;
+    }
 #ifdef MADV_HUGEPAGE
-    if (h != NULL && size >= HUGE_PAGE) {
-        (void)madvise(h, size, MADV_HUGEPAGE);
+    if (size >= HUGE_PAGE) {
+        (void)madvise(p, size, MADV_HUGEPAGE);
     }
 #endif
-    return h;
+    return p;
 }
 
 static size_t
