@@ -116,6 +116,49 @@ def conv2d(channels, height, filters, kernel, stride, layout):
     return Row("conv2d", name, inputs, expressions, reference, names, work, "GFLOP/s")
 
 
+def attempt(function, *args):
+    """From the mistake to the exception that was raised, with all it says; the first argument comes back."""
+    try:
+        function(*args)
+    except RuntimeError:
+        return args[0]
+    raise AssertionError("this should have been refused")
+
+
+def attempt_cold(function, *args):
+    """The same at a place of the source that was not looked at before."""
+    import linecache
+
+    from devtensor._diagnosis import sources
+
+    for cache in (sources._sites, sources._trees, sources._checked, linecache.cache):
+        cache.clear()
+    return attempt(function, *args)
+
+
+def attempt_unexplained(function, *args):
+    """The same without the explanation: what the compiled part takes."""
+    from devtensor import _diagnosis
+
+    _diagnosis._busy.now = True
+    try:
+        return attempt(function, *args)
+    finally:
+        _diagnosis._busy.now = False
+
+
+def mistake(name, how, libraries):
+    def inputs(rng):
+        return {"x": rng.standard_normal((2, 3)), "w": rng.standard_normal((4, 3), "float32")}
+
+    names = {
+        "linear": "lib.nn.functional.linear",
+        "attempt": f"__import__('benchmarks.rows', fromlist=['rows']).{how}",
+    }
+    expressions = everywhere("attempt(linear, x, w)", libraries)
+    return Row("errors", name, inputs, expressions, lambda x: (x["x"], 0.0), names)
+
+
 # Channels, height, filters, kernel, stride: one of each kind in ResNet-50.
 RESNET50 = [
     (3, 224, 64, 7, 2),
@@ -143,6 +186,9 @@ ROWS = [
     matmul(512),
     matmul(1024),
     matmul(512, "float64"),
+    mistake("float64 meets float32: raised and explained", "attempt", ("devtensor", "torch")),
+    mistake("float64 meets float32: explained at a new place", "attempt_cold", ("devtensor",)),
+    mistake("float64 meets float32: raised only", "attempt_unexplained", ("devtensor",)),
     *(conv2d(*layer, layout) for layer in RESNET50 for layout in ("NCHW", "NHWC")),
 ]
 IMPORTS = ("devtensor", "numpy", "torch")

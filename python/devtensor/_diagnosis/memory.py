@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtensor import _C
-from devtensor._diagnosis import variables
+from devtensor._diagnosis import origins, variables
 from devtensor._diagnosis.sources import file_name
 
 _ARRAYS = (_C.DeviceArray, _C._Parameter, _C._Buffer)
@@ -31,7 +31,10 @@ def _held() -> Iterator[Any]:
                 yield _C._frame_variable(current, name, None)
             current = current.f_back
     for holder in gc.get_objects()[:_MOST]:
-        yield from gc.get_referents(holder)
+        for held in gc.get_referents(holder):
+            yield held
+            if type(held) in (dict, tuple) and not gc.is_tracked(held):  # they hold nothing but what is not tracked
+                yield from held.values() if type(held) is dict else held
 
 
 def live_arrays(device: str) -> list[tuple[int, Any]]:
@@ -43,9 +46,11 @@ def live_arrays(device: str) -> list[tuple[int, Any]]:
     spans = []
     for array in seen.values():
         reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.stride(), strict=True)) + 1
-        spans.append((array.data_ptr(), -reach * array.itemsize, id(array)))
+        origin = array.origin
+        made = origin is not None and origins.is_making(origin.action)  # and no view of what is made
+        spans.append((array.data_ptr(), -reach * array.itemsize, not made, id(array)))
     end, result = 0, []
-    for start, nbytes, key in sorted(spans):
+    for start, nbytes, _, key in sorted(spans):
         if start >= end:
             end = start - nbytes
             result.append((-nbytes, seen[key]))

@@ -38,6 +38,11 @@ def origin(history: Sequence[Step], what: str) -> Origin | None:
     return Origin(step.action, step.filename, step.lineno) if step is not None and step.filename else None
 
 
+def is_making(action: str) -> bool:
+    """Whether an action makes or moves an array; others may give a view of one."""
+    return action in _CREATES or action in _MOVES
+
+
 def place(step: Step) -> str:
     return f"{file_name(step.filename or '')}:{step.lineno}"
 

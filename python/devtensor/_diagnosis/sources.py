@@ -14,7 +14,8 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 _STARTED = time.time()
-_WHOLE = 1000  # lines of a file that is parsed as one
+_WHOLE = 80  # lines of a file that is parsed as one, which takes a millisecond
+_NAMES = 1000  # lines of one where a name like self.__x needs the class around it
 _PART = 1500  # lines of the longest part that is parsed
 _KEPT = 8  # trees
 
@@ -105,7 +106,7 @@ def _is_current(code: CodeType, lines: list[str], frame: FrameType) -> bool:
     text = "".join(lines)
     key = (code.co_filename, hash(text), code.co_firstlineno, code.co_code)
     if key not in _checked:
-        matches = len(lines) <= _WHOLE * 2 and _compiles_to(code, text)
+        matches = len(lines) <= _NAMES * 2 and _compiles_to(code, text)
         _remember(_checked, key, matches)
     return _checked[key]
 
@@ -136,7 +137,8 @@ def _compiles_to(code: CodeType, text: str) -> bool:
 
 def _parts(code: CodeType, lines: list[str], where: tuple[int, int, int, int]) -> Iterator[tuple[int, int]]:
     """Ranges of lines [first, last] that may be parsed: the file, the function, the statement at its left edge."""
-    if len(lines) <= _WHOLE:
+    private = any("__" in line for line in lines[where[0] - 1 : where[1]])
+    if len(lines) <= (_NAMES if private else _WHOLE):
         yield 1, len(lines)
         return
     if code.co_name.isidentifier() and code.co_firstlineno <= where[0]:
