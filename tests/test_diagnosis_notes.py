@@ -295,6 +295,58 @@ def test_bounded_time() -> None:
     assert sum(parsed) < 100
 
 
+@pytest.mark.parametrize("text", [
+    "list(map(lambda a: a + g, [x]))", "sorted([x, y], key=lambda a: (a + g).sum().item())",
+    "max([x], key=lambda a: (a + g).sum().item())", "import functools\nfunctools.reduce(lambda b, a: a + g, [y, x])",
+])  # fmt: skip
+def test_called_from_c(text: str) -> None:
+    error = snippets.run(text)
+    assert error.culprit.expression == "a"
+    assert error.fix == f'(a.to("{GPU}"))'
+
+
+HOSTILE = """
+class Hostile:
+    def __init__(self):
+        self.w = x
+    def __repr__(self):
+        raise SystemExit
+    __str__ = __eq__ = __hash__ = __bool__ = __len__ = __repr__
+    def __getattr__(self, name):
+        raise KeyboardInterrupt
+    @property
+    def v(self):
+        return self.w
+held = Hostile()
+other = held
+held.{0} + g
+"""
+
+
+@pytest.mark.parametrize("name", ["w", "v"])
+def test_objects_that_raise_whatever_is_asked(name: str) -> None:
+    error = snippets.run(HOSTILE.format(name))
+    assert isinstance(error, dt.DeviceMismatchError)
+    assert error.culprit.expression == f"held.{name}"
+    assert error.__context__ is None
+    assert error.fix == (f'held.w = held.w.to("{GPU}")' if name == "w" else f'(held.v.to("{GPU}"))')
+
+
+def test_a_file_that_changed_since_it_was_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No expression is shown from a text that is not that of the code; place and operands still are."""
+    path = tmp_path / "changes_later.py"
+    path.write_text("def f(a, b):\n    return a + b\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = __import__("changes_later").f
+    path.write_text("def f(c, d):\n    return c * d\n")
+    with pytest.raises(dt.DeviceMismatchError) as caught:
+        function(dt.ones(3), dt.ones(3, device=GPU))
+    assert [operand.expression for operand in caught.value.operands] == [None, None]
+    assert caught.value.fix is None
+    assert caught.value.culprit.origin.filename == __file__
+    del sys.modules["changes_later"]
+
+
 # ---------------------------------------------------------------- devices that are not there
 
 
