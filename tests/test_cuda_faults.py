@@ -64,6 +64,8 @@ def test_the_programs_reach_every_call() -> None:
     text = "".join(path.read_text() for path in CUDA.glob("*.c"))
     called = {name for name in dt._C._cuda_api_calls() if re.search(rf"\b{name}\b", text)}
     called -= {"cudnnGetVersion", "cublasLtGetVersion", "cuDriverGetVersion", "nvrtcVersion"}  # the loader's
+    if dt._C._kernel_images()["images"]:  # kernels are embedded: none is compiled
+        called = {name for name in called if not name.startswith("nvrtc")}
     reached: set[str] = set()
     for answer in finish(start("COVER")):
         assert "crash" not in answer and answer["first"]["kind"] == "ok", answer
