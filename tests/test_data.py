@@ -404,10 +404,11 @@ def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
 
 
 BUSY = """
-    import os, sys
+    import signal
     import data_samples as samples
     from devtensor import data
     if __name__ == "__main__":
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin without one
         loader = data.DataLoader(samples.Slow(1000), 1, num_workers=2)
         for batch in loader:
             print(int(batch[0]), flush=True)
