@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .rows import RESNET50 as CPU_RESNET50
+
 # Of the result; sums run in float32 but for float64.
 EPS = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "tf32": 2.0**-11, "float64": 2.0**-53}
 HOST, DEVICE, WALL = "host", "device", "wall"  # time to submit a call; time on the device; both, to the end
@@ -303,18 +305,7 @@ def transfer_cast(n, source):
     )
 
 
-# Channels, height, filters, kernel, stride.
-RESNET50 = [
-    (4, 224, 64, 7, 2),
-    (64, 56, 64, 1, 1),
-    (64, 56, 64, 3, 1),
-    (64, 56, 256, 1, 1),
-    (128, 56, 128, 3, 2),
-    (256, 14, 1024, 1, 1),
-    (256, 14, 256, 3, 1),
-    (512, 7, 512, 3, 1),
-    (1024, 14, 2048, 1, 2),
-]
+RESNET50 = [(4, 224, 64, 7, 2), *CPU_RESNET50[1:]]  # a multiple of four channels
 DEPTHWISE = [(32, 112, 32, 3, 1), (144, 56, 144, 3, 2), (384, 14, 384, 3, 1), (960, 7, 960, 3, 1)]
 
 

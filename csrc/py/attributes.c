@@ -154,8 +154,8 @@ NO_ARGUMENTS(_repr_html_)
 
 /* ---------------------------------------------------------------- copies and pickles */
 
-static PyObject *
-handle(PyObject *self, const char *action)
+PyObject *
+py_array_handle(PyObject *self, const char *action)
 {
     PyObject *result = py_array_new(Py_TYPE(self), action);
     if (result != NULL) {
@@ -169,12 +169,12 @@ static PyObject *
 py_detach(PY_PARAMS)
 {
     PY_PARSE("detach", 1, 1, "input")
-    return py_arg_array(&a, 0) == NULL ? NULL : handle(a.v[0], "detach");
+    return py_arg_array(&a, 0) == NULL ? NULL : py_array_handle(a.v[0], "detach");
 }
 
 NO_ARGUMENTS(__copy__)
 {
-    return handle(self, "copy");
+    return py_array_handle(self, "copy");
 }
 
 static PyObject *

@@ -55,18 +55,6 @@ buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
     return make(type, args, kwds, "O|$p:Buffer", "persistent", true, "Buffer");
 }
 
-/* A plain DeviceArray that shares the memory of self. */
-static PyObject *
-plain(PyObject *self, const char *action)
-{
-    PyObject *result = py_array_new(Py_TYPE(self), action);
-    if (result != NULL) {
-        dt_array_copy_handle(py_array_of(self), py_array_of(result));
-        py_step_link(result, &self, 1);
-    }
-    return result;
-}
-
 static PyObject *
 same_kind(PyObject *self, PyObject *array, const char *action)
 {
@@ -101,7 +89,7 @@ deepcopy(PyObject *self, PyObject *memo)
 static PyObject *
 reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    PyObject *data = plain(self, "pickle");
+    PyObject *data = py_array_handle(self, "pickle");
     return data == NULL ? NULL : Py_BuildValue("O(N)", Py_TYPE(self), data);
 }
 
@@ -109,7 +97,7 @@ reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 buffer_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    PyObject *data = plain(self, "pickle");
+    PyObject *data = py_array_handle(self, "pickle");
     return data == NULL
                ? NULL
                : Py_BuildValue("O(N)O", Py_TYPE(self), data, ((py_array *)self)->persistent ? Py_True : Py_False);

@@ -67,6 +67,8 @@ py_array_of(PyObject *object)
 
 /* An empty array (no storage yet) made by action, from a free list. A plain DeviceArray also for type Parameter. */
 PyObject *py_array_new(PyTypeObject *type, const char *action);
+/* A plain DeviceArray that shares the memory of self: attributes.c. */
+PyObject *py_array_handle(PyObject *self, const char *action);
 /* result, which comes from operands, if status is DT_OK; else it is released and the exception raised (py_raise). */
 PyObject *py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands,
                     Py_ssize_t noperands);

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from devtensor import _C
+from devtensor._advice import command
 
 
 def device_notes(error: Any) -> list[str]:
@@ -14,7 +15,7 @@ def device_notes(error: Any) -> list[str]:
     try:
         count = _C._cuda_device_count()
     except Exception:
-        return [*_settings(), _advice(), "See docs/errors.md#device-not-available"]
+        return [*_settings(), f"to use CUDA: {command()}", "See docs/errors.md#device-not-available"]
     names = ", ".join(["cpu", *(f"cuda:{i}" for i in range(count))])
     kind = " (simulated)" if count and _C._cuda_is_simulated() else ""
     return [f"visible: {names}{kind}", *_settings(), "See docs/errors.md#device-not-available"]
@@ -31,12 +32,3 @@ def _settings() -> list[str]:
     names = ("CUDA_VISIBLE_DEVICES", "DEVTENSOR_CUDA")
     text = ", ".join(f"{name}={os.environ[name]!r}" for name in names if name in os.environ)
     return [f"environment: {text}"] if text else []
-
-
-def _advice() -> str:
-    """The one command that would make "cuda" work."""
-    if os.environ.get("DEVTENSOR_CUDA") == "off":
-        return "to use CUDA: unset DEVTENSOR_CUDA"
-    if os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidiactl"):
-        return "to use CUDA: pip install 'devtensor[cuda13]'"
-    return "no NVIDIA driver here; to use simulated devices: export DEVTENSOR_CUDA=sim:1"
