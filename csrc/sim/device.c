@@ -187,8 +187,8 @@ static const struct {
     ERROR(ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     ERROR(ERROR_TENSOR_MEMORY_LEAK, "tensor memory not completely freed"),
     ERROR(ERROR_NOT_SUPPORTED, "operation not supported"),
-    ERROR(ERROR_MPS_CLIENT_TERMINATED, "MPS client terminated"),
-    ERROR(ERROR_EXTERNAL_DEVICE, "an asynchronous error has occurred in external entity outside of CUDA"),
+    ERROR(ERROR_MPS_CLIENT_TERMINATED, "the MPS client has been terminated by the server"),
+    ERROR(ERROR_EXTERNAL_DEVICE, "an async error has occured in external entity outside of CUDA"),
     ERROR(ERROR_UNKNOWN, "unknown error"),
 #undef ERROR
 };
@@ -302,6 +302,7 @@ CUresult
 sim_cuDeviceTotalMem_v2(size_t *nbytes, CUdevice device)
 {
     sim_device *found;
+    SIM_CLEAR(nbytes);
     CUresult status = find_device(device, &found);
     if (status == CUDA_SUCCESS && nbytes == NULL) {
         status = CUDA_ERROR_INVALID_VALUE;

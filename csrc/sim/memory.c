@@ -43,6 +43,8 @@ CUresult
 sim_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     sim_device *device;
+    SIM_CLEAR(free_bytes);
+    SIM_CLEAR(total_bytes);
     CUresult status = sim_current(&device);
     if (status == CUDA_SUCCESS && (free_bytes == NULL || total_bytes == NULL)) {
         status = CUDA_ERROR_INVALID_VALUE;
@@ -59,6 +61,7 @@ sim_cuMemAlloc_v2(CUdeviceptr *pointer, size_t nbytes)
 {
     sim_device *device;
     sim_block *block;
+    SIM_CLEAR(pointer);
     CUresult status = sim_current(&device);
     if (status == CUDA_SUCCESS && (pointer == NULL || nbytes == 0)) {
         status = CUDA_ERROR_INVALID_VALUE;
@@ -116,6 +119,7 @@ sim_cuMemAllocAsync(CUdeviceptr *pointer, size_t nbytes, CUstream handle)
     sim_device *device;
     sim_stream *stream;
     sim_block *block;
+    SIM_CLEAR(pointer);
     CUresult status = sim_current(&device);
     if (status == CUDA_SUCCESS && (pointer == NULL || nbytes == 0)) {
         status = CUDA_ERROR_INVALID_VALUE;
@@ -268,6 +272,7 @@ CUresult
 sim_cuMemHostAlloc(void **pointer, size_t nbytes, unsigned flags)
 {
     sim_device *device;
+    SIM_CLEAR(pointer);
     CUresult status = sim_current(&device);
     if (status != CUDA_SUCCESS) {
         return status;

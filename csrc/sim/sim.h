@@ -15,6 +15,9 @@
 
 #define SIM_MAX_DEVICES 64
 
+/* The driver clears some answers before it looks at anything else. */
+#define SIM_CLEAR(answer) ((answer) != NULL ? (void)(*(answer) = 0) : (void)0)
+
 /* ---------------------------------------------------------------- for tests; may be called from any thread */
 
 /* Of every device, from the next query on; 9.0 at first. */

@@ -32,6 +32,9 @@ sim_cuStreamCreate(CUstream *handle, unsigned flags)
 {
     sim_device *device;
     sim_stream *stream;
+    if (handle != NULL) {
+        *handle = (CUstream)(intptr_t)-1; /* what the driver leaves when it refuses */
+    }
     CUresult status = sim_current(&device);
     if (status == CUDA_SUCCESS && (handle == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0)) {
         status = CUDA_ERROR_INVALID_VALUE;
@@ -122,7 +125,7 @@ static CUresult
 find_event(CUevent handle, sim_event **event)
 {
     sim_device *device;
-    CUresult status = sim_context(&device);
+    CUresult status = handle == NULL ? CUDA_ERROR_INVALID_HANDLE : sim_context(&device);
     if (status != CUDA_SUCCESS) {
         return status;
     }

@@ -2,7 +2,7 @@
  *
  *   conform simulated            the table of csrc/sim
  *   conform real [DIRECTORIES]   the libraries of this machine, looked for as devtensor does, also in DIRECTORIES
- *   conform libraries [...]      of those, what works with no device
+ *   conform libraries [...]      of those, what needs no device, nor a driver when none is installed
  *
  * Prints "ok<TAB>section<TAB>name" or "FAIL<TAB>section<TAB>name<TAB>what it is<TAB>what it should be", and a total.
  * Every section runs in a process of its own: a lost device stays lost, and a crash ends only one. */
@@ -193,23 +193,23 @@ load_real(void)
 static const struct {
     const char *name;
     void (*run)(void);
-    bool driver;
+    conform_needs needs;
 } sections[] = {
-#define SECTION(name, driver) {#name, conform_##name, driver},
+#define SECTION(name, needs) {#name, conform_##name, needs},
     SECTIONS(SECTION)
 #undef SECTION
 };
 
 /* Whether the functions that a section calls are there. */
 static bool
-possible(bool driver)
+possible(conform_needs needs)
 {
     return api.nvrtcVersion != NULL && api.cublasLtCreate != NULL && api.cudnnCreate != NULL &&
-           (!driver || api.cuInit != NULL);
+           (needs == LIBRARIES || api.cuInit != NULL);
 }
 
 static void
-run(int out, void (*body)(void), bool driver)
+run(int out, void (*body)(void), conform_needs needs)
 {
     result_pipe = out;
     if (simulated) {
@@ -217,7 +217,7 @@ run(int out, void (*body)(void), bool driver)
     } else {
         load_real();
     }
-    conform_need("the libraries are there", possible(driver));
+    conform_need("the libraries are there", possible(needs));
     body();
     end_section(out);
 }
@@ -234,10 +234,15 @@ main(int argc, char **argv)
         return 2;
     }
     cuda_set_search_path(argc > 2 ? argv[2] : "");
+    conform_needs most = DEVICE;
+    if (libraries) {
+        most = cuda_load_library(DT_LIBRARY_CUDA) != NULL ? DRIVER : LIBRARIES;
+    }
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         int found[2] = {0, 1}, ends[2], status = 0;
-        if (libraries && sections[i].driver) {
+        if (sections[i].needs > most) {
+            printf("not run\t%s\n", sections[i].name);
             continue;
         }
         section = sections[i].name;
@@ -248,7 +253,7 @@ main(int argc, char **argv)
         pid_t pid = fork();
         if (pid == 0) {
             alarm(60);
-            run(ends[1], sections[i].run, sections[i].driver);
+            run(ends[1], sections[i].run, sections[i].needs);
         }
         close(ends[1]);
         bool came = read(ends[0], found, sizeof(found)) == (ssize_t)sizeof(found);

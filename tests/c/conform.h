@@ -47,25 +47,29 @@ typedef struct {
     float value;
 } conform_args;
 
-/* true for those that need a driver; cuDNN's parts are linked against it */
+/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. */
+typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
+
 #define SECTIONS(X)                                                                                                    \
-    X(before_init, true)                                                                                               \
-    X(devices, true)                                                                                                   \
-    X(contexts, true)                                                                                                  \
-    X(memory, true)                                                                                                    \
-    X(pool, true)                                                                                                      \
-    X(copies, true)                                                                                                    \
-    X(streams, true)                                                                                                   \
-    X(events, true)                                                                                                    \
-    X(modules, true)                                                                                                   \
-    X(launches, true)                                                                                                  \
-    X(lost_device, true)                                                                                               \
-    X(nvrtc, false)                                                                                                    \
-    X(lt_descriptors, false)                                                                                           \
-    X(lt_products, true)                                                                                               \
-    X(dnn_descriptors, true)                                                                                           \
-    X(dnn_convolution, true)
-#define SECTION(name, driver) void conform_##name(void);
+    X(before_init, DRIVER)                                                                                             \
+    X(error_texts, DRIVER)                                                                                             \
+    X(init, DEVICE)                                                                                                    \
+    X(devices, DEVICE)                                                                                                 \
+    X(contexts, DEVICE)                                                                                                \
+    X(memory, DEVICE)                                                                                                  \
+    X(pool, DEVICE)                                                                                                    \
+    X(copies, DEVICE)                                                                                                  \
+    X(streams, DEVICE)                                                                                                 \
+    X(events, DEVICE)                                                                                                  \
+    X(modules, DEVICE)                                                                                                 \
+    X(launches, DEVICE)                                                                                                \
+    X(lost_device, DEVICE)                                                                                             \
+    X(nvrtc, LIBRARIES)                                                                                                \
+    X(lt_descriptors, LIBRARIES)                                                                                       \
+    X(lt_products, DEVICE)                                                                                             \
+    X(dnn_descriptors, DRIVER)                                                                                         \
+    X(dnn_convolution, DEVICE)
+#define SECTION(name, needs) void conform_##name(void);
 SECTIONS(SECTION)
 #undef SECTION
 

@@ -1,32 +1,5 @@
-/* conform_memory.c: initialisation, devices, contexts, memory, pools and copies. */
+/* conform_memory.c: devices, contexts, memory, pools and copies. */
 #include "conform.h"
-
-void
-conform_before_init(void)
-{
-    int n = -7;
-    CUdeviceptr p = 7;
-    const char *text = NULL;
-    IS("cuDeviceGetCount before cuInit", api.cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
-    IS("cuDeviceGetCount before cuInit leaves its answer", n, -7);
-    IS("cuDeviceGet before cuInit", api.cuDeviceGet(&n, 0), CUDA_ERROR_NOT_INITIALIZED);
-    IS("cuMemAlloc before cuInit", api.cuMemAlloc_v2(&p, 4), CUDA_ERROR_NOT_INITIALIZED);
-    IS("cuMemAlloc before cuInit leaves its answer", p, 7);
-    IS("cuDevicePrimaryCtxRetain before cuInit", api.cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_NOT_INITIALIZED);
-    IS("cuCtxSynchronize before cuInit", api.cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
-    OK("cuDriverGetVersion before cuInit", api.cuDriverGetVersion(&n));
-    HOLDS("the driver is for CUDA 13 or later", n >= 13000);
-    IS("cuDriverGetVersion to NULL", api.cuDriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);
-    OK("cuGetErrorName before cuInit", api.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
-    HOLDS("the name of 700", text != NULL && strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS") == 0);
-    OK("cuGetErrorString", api.cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
-    HOLDS("the text of 2", text != NULL && strcmp(text, "out of memory") == 0);
-    IS("cuGetErrorName of no error", api.cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
-    HOLDS("the name of no error is NULL", text == NULL);
-    IS("cuInit with flags", api.cuInit(1), CUDA_ERROR_INVALID_VALUE);
-    OK("cuInit", api.cuInit(0));
-    OK("cuInit again", api.cuInit(0));
-}
 
 void
 conform_devices(void)

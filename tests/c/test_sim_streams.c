@@ -9,7 +9,7 @@ test_streams(void)
     start();
     SAME(api.cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
     SAME(api.cuStreamCreate(&s, 16), CUDA_ERROR_INVALID_VALUE);
-    CHECK(s == NULL);
+    CHECK(s == (CUstream)(intptr_t)-1);
     /* priorities: 0 is the lowest; either end may be left out; one outside is taken as the nearest */
     int least = 7, greatest = 7;
     OK(api.cuCtxGetStreamPriorityRange(&least, NULL));
@@ -18,7 +18,7 @@ test_streams(void)
     OK(api.cuCtxGetStreamPriorityRange(NULL, NULL));
     SAME(api.cuStreamCreateWithPriority(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
     SAME(api.cuStreamCreateWithPriority(&s, 16, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK(s == NULL);
+    CHECK(s == (CUstream)(intptr_t)-1);
     OK(api.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest - 100));
     OK(api.cuStreamQuery(s));
     OK(api.cuStreamDestroy_v2(s));
@@ -249,7 +249,7 @@ check_lost(CUdeviceptr p)
     SAME(api.cuStreamQuery(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
     SAME(api.cuStreamCreate(&s, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
     SAME(api.cuEventCreate(&e, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
-    SAME(api.cuMemAlloc_v2(&p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+    SAME(api.cuMemAlloc_v2(&(CUdeviceptr){0}, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
     SAME(api.cuMemGetInfo_v2(&n, &n), CUDA_ERROR_ILLEGAL_ADDRESS);
     SAME(api.cuMemcpyDtoHAsync_v2(&x, p, 4, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
     SAME(x, 5);
