@@ -88,7 +88,7 @@ class BuildExt(build_ext):
         if up_to_date(target, depfile):
             return str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        level = ["-O1"] if source.suffix == ".cu" else []  # kernels are for GPUs; many, and slow to compile at -O3
+        level = ["-O2"] if source.suffix == ".cu" else []  # kernels are for GPUs; many, and slow to compile at -O3
         full = [*command, *level, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
         result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if result.stderr:

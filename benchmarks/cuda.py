@@ -373,7 +373,7 @@ def run(options):
     stem = options.out / file_stem(meta)
     stem.with_name(stem.name + ".json").write_text(json.dumps(record, indent=1) + "\n")
     stem.with_name(stem.name + ".md").write_text(report.markdown(record))
-    report.plot(record, stem.with_name(stem.name + ".png"))
+    report.plot(record, stem)
     print(f"written: {stem}.json, .md")
     for text in failed:
         print(f"FAILED: {text}", file=sys.stderr)

@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from . import machine, report, rows
+from . import machine, memory, networks, report, rows
 
 OURS = "devtensor"
 CONTROL = "control"
+SIMULATED = "simulated"  # our own arrays on a simulated GPU
 WARM_UP = 0.1  # of the timed calls of a turn
 
 
@@ -40,6 +41,10 @@ def libraries():
         except ModuleNotFoundError as e:
             if name != "torch" or e.name != "torch":
                 raise
+    if "torch" in found:
+        found["torch"].set_grad_enabled(False)
+    if found[OURS].cuda.is_available() and found[OURS].cuda.get_device_properties(0).is_simulated:
+        found[SIMULATED] = found[OURS]
     return found
 
 
@@ -94,11 +99,13 @@ def convert(name, lib, array):
     """The library's own copy of a NumPy array."""
     if name == "numpy":
         return array
+    if name == SIMULATED:
+        return lib.array(array).to("cuda:0")
     return lib.array(array) if name == OURS else lib.tensor(array)
 
 
 def to_numpy(result):
-    return result if isinstance(result, np.ndarray) else np.asarray(result.numpy())
+    return result if isinstance(result, np.ndarray) else np.asarray(result.to("cpu").numpy())
 
 
 def check(name, result, expected, bound):
@@ -129,7 +136,7 @@ def prepare(row, libs):
         lib = libs[name]
         names = {key: convert(name, lib, array) for key, array in inputs.items()}
         for key, setup in row.names.items():
-            names[key] = eval(setup, {"lib": lib, **names})
+            names[key] = setup(lib) if callable(setup) else eval(setup, {"lib": lib, **names})
         loop, value = compile_loop(expression, names)
         start = time.perf_counter_ns()
         result = value()
@@ -168,7 +175,9 @@ def time_row(row, libs, effort, tick):
                 tick()
     finally:
         gc.enable()
-    return summary(row.group, row.name, times, row.work, row.unit, first, errors)
+    out = summary(row.group, row.name, times, row.work, row.unit, first, errors)
+    out["target"], out["ladder"], out["at"] = row.target, row.ladder, row.at
+    return out
 
 
 def summary(group, name, times, work=0.0, unit="", first=None, errors=None):
@@ -212,13 +221,17 @@ def run(options, threads):
     set_threads(libs, threads)
     effort = Effort(options.quick)
     wanted = options.only.lower()
-    chosen = [row for row in rows.ROWS if wanted in f"{row.group} {row.name}".lower()]
+    everything = [*rows.ROWS, *networks.ROWS, *rows.SIMULATED, *([] if options.quick else rows.LADDERS)]
+    chosen = [row for row in everything if wanted in f"{row.group} {row.name} {row.ladder}".lower()]
     imports = wanted in "import"
+    peaks = [case for case in memory.CASES if wanted in f"memory {case.name}".lower()]
     if options.list:
         for row in chosen:
-            print(f"{row.group}: {row.name}")
+            print(f"{'ladder' if row.ladder else row.group}: {row.name}")
+        for case in peaks:
+            print(f"memory: {case.name}")
         return 0
-    if not chosen and not imports:
+    if not chosen and not imports and not peaks:
         print(f"no row contains {options.only!r}; --list shows them", file=sys.stderr)
         return 2
 
@@ -236,12 +249,12 @@ def run(options, threads):
             done.append(time_row(row, libs, effort, tick))
         if imports:
             done.append(time_imports(libs, effort, tick))
-    record = {"machine": meta, "rows": done}
-    print(report.table(record))
+    record = {"machine": meta, "rows": done, "memory": memory.measure(peaks, libs)}
+    print(report.tables(record))
     stem = report.file_stem(meta)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / f"{stem}.json").write_text(json.dumps(record, indent=1) + "\n")
     (options.out / f"{stem}.md").write_text(report.markdown(record))
-    report.plot(record, options.out / f"{stem}.png")
-    print(f"written: {options.out / stem}.json, .md")
+    plots = report.plot(record, options.out / stem)
+    print(f"written: {options.out / stem}.json, .md{''.join(', ' + p.name for p in plots)}")
     return 0

@@ -4,6 +4,9 @@ import ctypes
 import datetime
 import os
 import platform
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 
@@ -46,6 +49,19 @@ def nanoseconds(cost, n=1_000_000):
     return round(min(cost(n) for _ in range(5)) / n * 1e9, 1)
 
 
+def ceilings(threads):
+    """{unit: the most that was measured just now}; empty without a compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "peak")
+        source = Path(__file__).with_name("peak.c")
+        subprocess.run([compiler, "-O3", "-march=native", "-o", program, source, "-lpthread"], check=True)
+        out = subprocess.run([program, str(threads)], check=True, capture_output=True, text=True).stdout
+    return dict(zip(("float32 GFLOP/s", "float64 GFLOP/s", "GB/s"), map(float, out.split()), strict=True))
+
+
 def describe(libs, threads, options):
     model, flags = cpu()
     out = {
@@ -60,7 +76,8 @@ def describe(libs, threads, options):
         "load_before": os.getloadavg()[0],
         "origin_record_ns": nanoseconds(libs["devtensor"]._C._origin_cost),
         "device_and_dtype_check_ns": nanoseconds(libs["devtensor"]._C._check_cost),
+        "ceilings": ceilings(threads),
         "effort": "quick" if options.quick else "full",
     }
-    out.update({name: lib.__version__ for name, lib in libs.items()})
+    out.update({name: lib.__version__ for name, lib in libs.items() if name != "simulated"})
     return out

@@ -1,6 +1,7 @@
 """Tables, files and plots from a record."""
 
 import contextlib
+import math
 import re
 
 TITLES = {
@@ -10,8 +11,10 @@ TITLES = {
     "torch, tuned": "PyTorch, cudnn.benchmark",
     "torch, two steps": "PyTorch, two steps",
     "cupy": "CuPy",
+    "simulated": "simulated GPU",
     "control": "control",
 }
+UNITS = {"GFLOP/s": ("float32 GFLOP/s", "float64 GFLOP/s"), "GB/s": ("GB/s", "GB/s")}
 PEERS = [name for name in TITLES if name not in ("devtensor", "control")]
 
 
@@ -34,11 +37,29 @@ def duration(ns):
     return f"{ns / 1e9:.3g} s"
 
 
-def cells(row, peers):
+def of_ceiling(row, ceilings):
+    """The rate as a fraction of the most that was measured on this machine; None where that is unknown."""
+    if not row.get("unit"):
+        return None
+    limit = ceilings.get(UNITS[row["unit"]]["float64" in row["name"]])
+    return row["rate"]["devtensor"] / limit if limit else None
+
+
+def verdict(ratios, target):
+    """The worst over the peers of "aim", "pass" and "miss"; empty without a target."""
+    reached = []
+    for peer, (good, best) in target.items():
+        if peer in ratios:
+            reached.append(2 if ratios[peer] >= best else 1 if ratios[peer] >= good else 0)
+    return ("miss", "pass", "aim")[min(reached)] if reached else ""
+
+
+def cells(row, peers, ceilings):
     ours = duration(row["median_ns"]["devtensor"])
+    fraction = of_ceiling(row, ceilings)
     if row["unit"]:
         ours += f" ({row['rate']['devtensor']:.3g} {row['unit']})"
-    out = [row["name"], ours]
+    out = [row["name"], ours, "" if fraction is None else f"{fraction:.0%}"]
     for peer in [*peers, "control"]:
         if peer not in row["median_ns"]:
             out.append("")
@@ -46,19 +67,76 @@ def cells(row, peers):
         low, middle, high = row["ratio_quartiles"][peer]
         text = f"{middle:.2f} ({low:.2f} to {high:.2f})"
         out.append(text if peer == "control" else f"{duration(row['median_ns'][peer])}, **{text}**")
-    return out
+    medians = {peer: quartiles[1] for peer, quartiles in row["ratio_quartiles"].items()}
+    return [*out, verdict(medians, row.get("target", {}))]
 
 
-def peers_of(record):
-    return [p for p in PEERS if any(p in row["median_ns"] for row in record["rows"])]
+def peers_of(rows):
+    return [p for p in PEERS if any(p in row["median_ns"] for row in rows)]
+
+
+def lines_of(*lines):
+    head, *body = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *body))
 
 
 def table(record):
     """One Markdown table: times are medians, ratios peer time over our time with quartiles."""
-    peers = peers_of(record)
-    head = ["", "devtensor", *(f"{TITLES[p]}, ratio" for p in peers), "control"]
-    lines = [head, ["---"] * len(head), *(cells(row, peers) for row in record["rows"])]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    rows = [row for row in record["rows"] if not row.get("ladder")]
+    peers, ceilings = peers_of(rows), record["machine"].get("ceilings", {})
+    if not rows:
+        return ""
+    head = ["", "devtensor", "of the ceiling", *(f"{TITLES[p]}, ratio" for p in peers), "control", "target"]
+    return lines_of(head, *(cells(row, peers, ceilings) for row in rows))
+
+
+def geometric_means(record):
+    """{group: {peer: geometric mean of the ratios}} of the groups with a target."""
+    from .rows import GROUP_TARGETS
+
+    out = {}
+    for group in GROUP_TARGETS:
+        rows = [row for row in record["rows"] if row["group"] == group]
+        for peer in peers_of(rows):
+            logs = [math.log(row["ratio_quartiles"][peer][1]) for row in rows]
+            out.setdefault(group, {})[peer] = math.exp(sum(logs) / len(logs))
+    return out
+
+
+def group_table(record):
+    from .rows import GROUP_TARGETS
+
+    lines = [["group", "layers", "peer", "ratio, geometric mean", "target"]]
+    for group, means in geometric_means(record).items():
+        count = sum(row["group"] == group for row in record["rows"])
+        for peer, mean in means.items():
+            lines.append([group, str(count), TITLES[peer], f"{mean:.2f}", verdict(means, GROUP_TARGETS[group])])
+    return lines_of(*lines) if len(lines) > 1 else ""
+
+
+def memory_table(record):
+    cases = record.get("memory") or []
+    peers = ["devtensor", *(p for p in PEERS if any(p in case["extra"] for case in cases))]
+    lines = [["beyond operands and result, MiB", "result", *(TITLES[p] for p in peers)]]
+    for case in cases:
+        extra = [f"{case['extra'][p] / 2**20:.1f}" if p in case["extra"] else "" for p in peers]
+        lines.append([case["name"], f"{case['result_bytes'] / 2**20:.0f}", *extra])
+    return lines_of(*lines) if cases else ""
+
+
+def ladder_table(record):
+    rows = [row for row in record["rows"] if row.get("ladder")]
+    peers = peers_of(rows)
+    lines = [["ladder", "at", "devtensor", *(f"{TITLES[p]}, ratio" for p in peers)]]
+    for row in rows:
+        ratios = [f"{row['ratio_quartiles'][p][1]:.2f}" if p in row["median_ns"] else "" for p in peers]
+        lines.append([row["ladder"], str(row["at"]), duration(row["median_ns"]["devtensor"]), *ratios])
+    return lines_of(*lines) if rows else ""
+
+
+def tables(record):
+    made = [make(record) for make in (table, group_table, memory_table, ladder_table)]
+    return "\n\n".join(text for text in made if text)
 
 
 def markdown(record):
@@ -66,10 +144,11 @@ def markdown(record):
     legend = (
         "Times are medians of interleaved rounds. A ratio is the peer's time over devtensor's in the same round, as"
         " median (quartiles): above 1, devtensor is faster. The control is devtensor against itself; what differs from"
-        " 1 there is noise."
+        " 1 there is noise. The ceiling is what `benchmarks/peak.c` reached just before: multiply-adds from registers,"
+        " or a copy of memory. A target is met (pass), met well (aim) or missed, by the worst of its peers."
     )
     title = f"Benchmarks ({record['machine']['simulated']})" if record["machine"].get("simulated") else "Benchmarks"
-    return f"# {title}\n\n{facts}\n\n{legend}\n\n{table(record)}\n"
+    return f"# {title}\n\n{facts}\n\n{legend}\n\n{tables(record)}\n"
 
 
 def file_stem(meta):
@@ -78,18 +157,33 @@ def file_stem(meta):
     return f"{meta['date']}-{model}-{meta['instruction_set'].lower()}-{meta['threads']}t{quick}"
 
 
-def plot(record, path):
-    """A dot for each ratio, with its quartiles; nothing where matplotlib is not installed."""
+def plot(record, stem):
+    """Writes <stem>.png (ratios), -ladders.png and -roofline.png; returns what it wrote: nothing without matplotlib."""
     try:
         import matplotlib
     except ImportError:
-        return
+        return []
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    rows = record["rows"]
+    written = []
+    for suffix, draw in (("", draw_ratios), ("-ladders", draw_ladders), ("-roofline", draw_roofline)):
+        figure = draw(plt, record)
+        if figure is not None:
+            path = stem.with_name(f"{stem.name}{suffix}.png")
+            figure.savefig(path, dpi=120)
+            plt.close(figure)
+            written.append(path)
+    return written
+
+
+def draw_ratios(plt, record):
+    """A dot for each ratio, with its quartiles."""
+    rows = [row for row in record["rows"] if not row.get("ladder")]
+    if not rows:
+        return None
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.3 * len(rows)), layout="constrained")
-    for peer in [*peers_of(record), "control"]:
+    for peer in [*peers_of(rows), "control"]:
         points = [(i, row["ratio_quartiles"][peer]) for i, row in enumerate(rows) if peer in row["ratio_quartiles"]]
         middle = [q[1] for _, q in points]
         spread = [[q[1] - q[0] for _, q in points], [q[2] - q[1] for _, q in points]]
@@ -100,5 +194,44 @@ def plot(record, path):
     axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
     axes.invert_yaxis()
     axes.legend()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    return figure
+
+
+def draw_ladders(plt, record):
+    """Time against size, a panel for each ladder."""
+    rows = [row for row in record["rows"] if row.get("ladder")]
+    names = list(dict.fromkeys(row["ladder"] for row in rows))
+    if not names:
+        return None
+    figure, panels = plt.subplots(1, len(names), figsize=(5 * len(names), 4), layout="constrained", squeeze=False)
+    for axes, name in zip(panels[0], names, strict=True):
+        points = [row for row in rows if row["ladder"] == name]
+        for library in ["devtensor", *peers_of(points)]:
+            times = [row["median_ns"][library] for row in points]
+            axes.plot([row["at"] for row in points], times, "o-", markersize=3, label=TITLES[library])
+        axes.set(xscale="log", yscale="log", title=name, xlabel="n", ylabel="ns a call")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return figure
+
+
+def draw_roofline(plt, record):
+    """The rates in GFLOP/s, as fractions of what the machine can do."""
+    ceilings = record["machine"].get("ceilings", {})
+    rows = [row for row in record["rows"] if of_ceiling(row, ceilings) is not None]
+    if not rows:
+        return None
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.25 * len(rows)), layout="constrained")
+    for i, library in enumerate(["devtensor", *peers_of(rows)]):
+        points = []
+        for j, row in enumerate(rows):
+            if library in row["rate"]:
+                ours = row["rate"]["devtensor"]
+                points.append((j, of_ceiling(row, ceilings) * row["rate"][library] / ours))
+        axes.plot([p[1] for p in points], [p[0] for p in points], "o" if i == 0 else "|", label=TITLES[library])
+    axes.axvline(1.0, color="grey", linewidth=1)
+    axes.set_xlabel("fraction of the measured ceiling (multiply-adds, or a copy of memory)")
+    axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
+    axes.invert_yaxis()
+    axes.legend()
+    return figure

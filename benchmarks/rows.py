@@ -6,7 +6,7 @@ to in that library.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,6 +23,9 @@ class Row:
     names: dict = field(default_factory=dict)  # name -> expression, evaluated once for each library
     work: float = 0.0  # operations, or bytes read and written, of one call
     unit: str = ""  # "GFLOP/s" or "GB/s"
+    target: dict = field(default_factory=dict)  # peer -> (pass, aim): the peer's time over ours
+    ladder: str = ""  # the row is a point of this ladder
+    at: int = 0  # where on it
 
 
 def everywhere(expression, libraries=("devtensor", "numpy", "torch")):
@@ -34,7 +37,7 @@ def size(n):
     return f"2^{power}" if n == 1 << power and n >= 1024 else str(n)
 
 
-def add(n, unit=""):
+def add(n, unit="", target=None, ladder=""):
     def inputs(rng):
         return {"a": rng.standard_normal(n, "float32"), "b": rng.standard_normal(n, "float32")}
 
@@ -42,20 +45,22 @@ def add(n, unit=""):
         exact = x["a"].astype("float64") + x["b"]
         return exact, EPS["float32"] * np.abs(exact)
 
-    return Row("elementwise", f"a + b float32 n={size(n)}", inputs, everywhere("a + b"), reference, {}, 12.0 * n, unit)
+    name = f"a + b float32 n={size(n)}"
+    expressions = everywhere("a + b")
+    return Row("elementwise", name, inputs, expressions, reference, {}, 12.0 * n, unit, target or {}, ladder, n)
 
 
-def cast(n, source, target, unit=""):
+def cast(n, source, to, unit="", target=None, ladder=""):
     def inputs(rng):
         return {"a": rng.standard_normal(n).astype(source)}
 
     def reference(x):
-        return x["a"].astype("float64"), EPS[target] * np.abs(x["a"].astype("float64"))
+        return x["a"].astype("float64"), EPS[to] * np.abs(x["a"].astype("float64"))
 
-    expressions = {"devtensor": "a.to(target)", "numpy": "a.astype(target)", "torch": "a.to(target)"}
-    nbytes = n * (np.dtype(source).itemsize + np.dtype(target).itemsize)
-    name = f"{source} to {target} n={size(n)}"
-    return Row("cast", name, inputs, expressions, reference, {"target": f"lib.{target}"}, float(nbytes), unit)
+    expressions = {"devtensor": "a.to(dtype)", "numpy": "a.astype(dtype)", "torch": "a.to(dtype)"}
+    nbytes = float(n * (np.dtype(source).itemsize + np.dtype(to).itemsize))
+    name, names = f"{source} to {to} n={size(n)}", {"dtype": f"lib.{to}"}
+    return Row("cast", name, inputs, expressions, reference, names, nbytes, unit, target or {}, ladder, n)
 
 
 def same_device():
@@ -63,10 +68,11 @@ def same_device():
         return {"a": rng.standard_normal(1000, "float32")}
 
     expressions = {"devtensor": 'a.to("cpu")', "torch": 'a.to("cpu")'}
-    return Row("cast", 'a.to("cpu"), already there', inputs, expressions, lambda x: (x["a"].astype("float64"), 0.0))
+    name, target = 'a.to("cpu"), already there', {"torch": (10, 25)}
+    return Row("cast", name, inputs, expressions, lambda x: (x["a"].astype("float64"), 0.0), target=target)
 
 
-def matmul(n, dtype="float32", unit="GFLOP/s"):
+def matmul(n, dtype="float32", unit="GFLOP/s", target=None, ladder=""):
     def inputs(rng):
         return {"a": rng.standard_normal((n, n), dtype), "b": rng.standard_normal((n, n), dtype)}
 
@@ -74,18 +80,71 @@ def matmul(n, dtype="float32", unit="GFLOP/s"):
         a, b = x["a"].astype("longdouble" if n <= 64 else "float64"), x["b"].astype("float64")
         return (a @ b).astype("float64"), 2 * n * EPS[dtype] * (np.abs(a) @ np.abs(b)).astype("float64")
 
-    return Row("matmul", f"a @ b {dtype} n={n}", inputs, everywhere("a @ b"), reference, {}, 2.0 * n**3, unit)
+    name, work = f"a @ b {dtype} n={n}", 2.0 * n**3
+    return Row("matmul", name, inputs, everywhere("a @ b"), reference, {}, work, unit, target or {}, ladder, n)
 
 
-def conv2d(channels, height, filters, kernel, stride, layout):
-    padding = kernel // 2
+def linear(batch, features):
+    """A layer of a network that answers one or a few at a time: it reads its weight and little else."""
+
+    def inputs(rng):
+        weight = rng.standard_normal((features, features), "float32") / np.float32(features) ** 0.5
+        return {"x": rng.standard_normal((batch, features), "float32"), "w": weight}
+
+    def reference(x):
+        a, b = x["x"].astype("float64"), x["w"].astype("float64")
+        return a @ b.T, 2 * features * EPS["float32"] * (np.abs(a) @ np.abs(b.T))
+
+    expressions = {"devtensor": "linear(x, w)", "numpy": "x @ w.T", "torch": "linear(x, w)"}
+    names = {"linear": "lib.nn.functional.linear if hasattr(lib, 'nn') else None"}
+    name, nbytes = f"linear m={batch} of {features}x{features}", 4.0 * features * features
+    return Row("matmul", name, inputs, expressions, reference, names, nbytes, "GB/s")
+
+
+def after_another_pool(n):
+    """Straight after NumPy's product, whose threads still spin."""
+
+    def inputs(rng):
+        return {"a": rng.standard_normal((n, n), "float32"), "b": rng.standard_normal((n, n), "float32")}
+
+    def reference(x):
+        a, b = x["a"].astype("float64"), x["b"].astype("float64")
+        return a @ b, 2 * n * EPS["float32"] * (np.abs(a) @ np.abs(b))
+
+    names = {"other": "__import__('numpy').ones((512, 512), 'float32')", "after": "lambda _, result: result"}
+    expressions = everywhere("after(other @ other, a @ b)", ("devtensor", "torch"))
+    name = f"NumPy's product of 512, then a @ b float32 n={n}"
+    return Row("matmul", name, inputs, expressions, reference, names, target={"torch": (2, 5)})
+
+
+def windows(image, kernel, stride, padding):
+    """(1, C, H, W) padded: (C, P, Q, R, S)."""
+    image = np.pad(image, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    seen = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), axis=(2, 3))
+    return seen[0, :, ::stride, ::stride]
+
+
+def dense(image, weight, stride, padding):
+    filters, _, kernel, _ = weight.shape
+    seen = windows(image, kernel, stride, padding)
+    columns, flat = seen.transpose(1, 2, 0, 3, 4).reshape(-1, weight[0].size), weight.reshape(filters, -1).T
+    bound = 2 * len(flat) * EPS["float32"] * (np.abs(columns) @ np.abs(flat))
+    return [r.reshape(1, *seen.shape[1:3], filters).transpose(0, 3, 1, 2) for r in (columns @ flat, bound)]
+
+
+def depthwise(image, weight, stride, padding):
+    seen, one = windows(image, weight.shape[2], stride, padding), weight[:, 0]
+    bound = 2 * one[0].size * EPS["float32"] * np.einsum("cpqrs,crs->cpq", np.abs(seen), np.abs(one))
+    return [np.einsum("cpqrs,crs->cpq", seen, one)[None], bound[None]]
+
+
+def conv2d(channels, height, filters, kernel, stride, layout, groups=1):
+    padding, inside = kernel // 2, channels // groups
 
     def inputs(rng):
         x = rng.standard_normal((1, channels, height, height), "float32")
-        w = (
-            rng.standard_normal((filters, channels, kernel, kernel), "float32")
-            / np.float32(channels * kernel**2) ** 0.5
-        )
+        scale = np.float32(inside * kernel**2) ** 0.5
+        w = rng.standard_normal((filters, inside, kernel, kernel), "float32") / scale
         if layout == "NHWC":
             x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(0, 2, 3, 1).copy()
         return {"x0": x, "w0": w}
@@ -94,26 +153,18 @@ def conv2d(channels, height, filters, kernel, stride, layout):
         image, weight = x["x0"].astype("float64"), x["w0"].astype("float64")
         if layout == "NHWC":
             image, weight = image.transpose(0, 3, 1, 2), weight.transpose(0, 3, 1, 2)
-        image = np.pad(image, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-        windows = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), axis=(2, 3))[
-            0, :, ::stride, ::stride
-        ]
-        columns = windows.transpose(1, 2, 0, 3, 4).reshape(-1, channels * kernel**2)
-        flat = weight.reshape(filters, -1).T
-        shape = (1, *windows.shape[1:3], filters)
-        bound = 2 * flat.shape[0] * EPS["float32"] * (np.abs(columns) @ np.abs(flat))
-        return [r.reshape(shape).transpose(0, 3, 1, 2) for r in (columns @ flat, bound)]
+        return (dense if groups == 1 else depthwise)(image, weight, stride, padding)
 
     view = "{}.permute(0, 3, 1, 2)" if layout == "NHWC" else "{}"
-    expressions = {
-        "devtensor": f"conv2d(x, w, None, {stride}, {padding})",
-        "torch": f"conv2d(x, w, None, {stride}, {padding})",
-    }
+    tail = "" if groups == 1 else f", 1, {groups}"
+    expressions = everywhere(f"conv2d(x, w, None, {stride}, {padding}{tail})", ("devtensor", "torch"))
     names = {"x": view.format("x0"), "w": view.format("w0"), "conv2d": "lib.conv2d"}
     out = (height + 2 * padding - kernel) // stride + 1
-    work = 2.0 * out * out * filters * channels * kernel * kernel
-    name = f"conv2d {kernel}x{kernel} {channels} to {filters} at {height}, stride {stride}, {layout}"
-    return Row("conv2d", name, inputs, expressions, reference, names, work, "GFLOP/s")
+    work = 2.0 * out * out * filters * inside * kernel * kernel
+    kind = "conv2d" if groups == 1 else "depthwise"
+    between = f"{channels} to {filters}" if groups == 1 else f"{channels}"
+    name = f"{kind} {kernel}x{kernel} {between} at {height}, stride {stride}, {layout}"
+    return Row(f"{kind} {layout}", name, inputs, expressions, reference, names, work, "GFLOP/s")
 
 
 def attempt(function, *args):
@@ -159,36 +210,111 @@ def mistake(name, how, libraries):
     return Row("errors", name, inputs, expressions, lambda x: (x["x"], 0.0), names)
 
 
-# Channels, height, filters, kernel, stride: one of each kind in ResNet-50.
+# Channels, height, filters, kernel, stride: the layers of ResNet-50 that differ.
 RESNET50 = [
     (3, 224, 64, 7, 2),
     (64, 56, 64, 1, 1),
     (64, 56, 64, 3, 1),
     (64, 56, 256, 1, 1),
+    (256, 56, 64, 1, 1),
+    (256, 56, 128, 1, 1),
     (128, 56, 128, 3, 2),
+    (128, 28, 512, 1, 1),
+    (256, 56, 512, 1, 2),
+    (512, 28, 128, 1, 1),
+    (128, 28, 128, 3, 1),
+    (512, 28, 256, 1, 1),
+    (256, 28, 256, 3, 2),
     (256, 14, 1024, 1, 1),
+    (512, 28, 1024, 1, 2),
+    (1024, 14, 256, 1, 1),
     (256, 14, 256, 3, 1),
-    (512, 7, 512, 3, 1),
+    (1024, 14, 512, 1, 1),
+    (512, 14, 512, 3, 2),
+    (512, 7, 2048, 1, 1),
     (1024, 14, 2048, 1, 2),
+    (2048, 7, 512, 1, 1),
+    (512, 7, 512, 3, 1),
 ]
+# Channels, height, stride: the 3x3 depthwise layers of MobileNetV2.
+MOBILENETV2 = [
+    (32, 112, 1),
+    (96, 112, 2),
+    (144, 56, 1),
+    (144, 56, 2),
+    (192, 28, 1),
+    (192, 28, 2),
+    (384, 14, 1),
+    (576, 14, 1),
+    (576, 14, 2),
+    (960, 7, 1),
+]
+# Of the geometric mean of a group.
+GROUP_TARGETS = {
+    "conv2d NCHW": {"torch": (1.3, 1.8)},
+    "conv2d NHWC": {"torch": (1.05, 1.2)},
+    "depthwise NCHW": {"torch": (2, 4)},
+    "depthwise NHWC": {"torch": (2, 4)},
+}
+ONE = {"numpy": (4, 10), "torch": (10, 25)}
+THOUSAND = {"numpy": (3, 4.5), "torch": (10, 25)}
+BIG_CAST = {"numpy": (1.8, 2.2), "torch": (2.5, 6)}
+BIG_ADD = {"numpy": (1.7, 2.2), "torch": (1.7, 4)}
+SMALL_PRODUCT = {"numpy": (2, 4), "torch": (3, 6)}
+BIG_PRODUCT = {"numpy": (0.97, 1.05), "torch": (1.0, 1.1)}
 
 ROWS = [
-    add(1),
-    add(1000),
-    cast(1, "float32", "float64"),
+    add(1, target=ONE),
+    add(1000, target=THOUSAND),
+    cast(1, "float32", "float64", target=ONE),
+    cast(1000, "float32", "float64", target=THOUSAND),
     same_device(),
-    matmul(1, unit=""),
-    matmul(32),
+    matmul(1, unit="", target=ONE),
+    *(matmul(n, target=SMALL_PRODUCT) for n in (8, 32)),
     cast(1 << 20, "float64", "float32", "GB/s"),
-    cast(1 << 24, "float64", "float32", "GB/s"),
-    add(1 << 24, "GB/s"),
-    matmul(256),
-    matmul(512),
-    matmul(1024),
-    matmul(512, "float64"),
+    *(cast(1 << n, "float64", "float32", "GB/s", BIG_CAST) for n in (24, 26)),
+    *(add(1 << n, "GB/s", BIG_ADD) for n in (24, 26)),
+    *(matmul(n, target=None if n < 512 else BIG_PRODUCT) for n in (128, 256, 512, 1024, 2048)),
+    *(matmul(n, "float64", target=None if n < 512 else BIG_PRODUCT) for n in (256, 512, 1024)),
+    after_another_pool(512),
+    *(linear(batch, 4096) for batch in (1, 4)),
     mistake("float64 meets float32: raised and explained", "attempt", ("devtensor", "torch")),
     mistake("float64 meets float32: explained at a new place", "attempt_cold", ("devtensor",)),
     mistake("float64 meets float32: raised only", "attempt_unexplained", ("devtensor",)),
-    *(conv2d(*layer, layout) for layer in RESNET50 for layout in ("NCHW", "NHWC")),
+    *(conv2d(*layer, layout) for layout in ("NCHW", "NHWC") for layer in RESNET50),
+    *(conv2d(c, h, c, 3, stride, layout, c) for layout in ("NCHW", "NHWC") for c, h, stride in MOBILENETV2),
+]
+
+
+def on_simulated(row):
+    """The same row on a simulated GPU beside the cpu: what the bookkeeping of launches and scalar kernels cost."""
+    expression = row.expressions["devtensor"]
+    names = {**row.names, "wait": "lambda result: lib.cuda.synchronize() or result"}
+    expressions = {"devtensor": expression, "simulated": f"wait({expression})"}
+    return replace(row, group="simulated GPU", expressions=expressions, names=names, target={})
+
+
+SIMULATED = [
+    on_simulated(row)
+    for row in (
+        add(1),
+        add(1000),
+        add(1 << 20),
+        cast(1 << 20, "float64", "float32"),
+        matmul(32),
+        matmul(256),
+        matmul(1024),
+        conv2d(64, 56, 64, 3, 1, "NCHW"),
+        conv2d(64, 56, 256, 1, 1, "NHWC"),
+        conv2d(144, 56, 144, 3, 1, "NCHW", 144),
+    )
+]
+LADDERS = [
+    *(add(1 << n, ladder="a + b, float32") for n in range(0, 27, 2)),
+    *(cast(1 << n, "float64", "float32", ladder="float64 to float32") for n in range(0, 27, 2)),
+    *(
+        matmul(n, ladder="a @ b, float32")
+        for n in (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+    ),
 ]
 IMPORTS = ("devtensor", "numpy", "torch")
