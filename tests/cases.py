@@ -94,6 +94,9 @@ def fill(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> np.nd
         return np.resize(special_values(dtype), shape)
     if kind == "distinct":
         return formats.round_to(rng.permutation(int(np.prod(shape))).reshape(shape), dtype)
+    if kind.startswith(("index", "wrapped")):  # index5: 0 to 4; wrapped5: -5 to 4
+        size = int(kind.lstrip("abcdefghijklmnopqrstuvwxyz"))
+        return rng.integers(-size if kind.startswith("wrapped") else 0, size, shape).astype(object)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(object)
     if dtype in FLOATS:
@@ -469,6 +472,47 @@ def shape_rows() -> list[Case]:
     ]
 
 
+def selection_rows() -> list[Case]:
+    def index(*shape: int, size: int, dtype: str = "int64", wrapped: bool = False) -> Operand:
+        return array(*shape, kind=f"{'wrapped' if wrapped else 'index'}{size}", dtype=dtype)
+
+    def row(op: str, *operands: Operand | float, layouts: tuple[str, ...] = BROADCAST) -> Case:
+        return Case(op, operands, {}, DTYPES, layouts)
+
+    x = array(4, 5, 6)
+    rows = []
+    for dim, shape, size in ((0, (4, 5, 6), 4), (1, (2, 3, 4), 5), (-1, (4, 5, 9), 6)):
+        rows.append(row("gather", x, dim, index(*shape, size=size)))
+        rows.append(row("gather", x, dim, index(*shape[:-1], 1, size=size, dtype="int32")))
+    for dim, n, size in ((0, 7, 4), (1, 3, 5), (2, 9, 6), (-3, 1, 4)):
+        rows.append(row("index_select", x, dim, index(n, size=size)))
+        rows.append(row("index_select", x, dim, index(n + 1, size=size, dtype="int32")))
+    for dim, shape, size in ((0, (2, 5, 6), 4), (1, (1, 7, 6), 5), (2, (4, 1, 2), 6)):
+        rows.append(row("take_along_dim", x, index(*shape, size=size, wrapped=True), dim))
+    plain = ("contiguous",)
+    rows += [
+        row("gather", array(3, 0), 0, index(2, 0, size=3), layouts=plain),
+        row("gather", array(), 0, index(size=1), layouts=plain),
+        row("index_select", array(), 0, index(1, size=1), layouts=plain),
+        row("index_select", array(40, 100), 0, index(70, size=40)),
+        row("take", x, index(7, size=120, wrapped=True)),
+        row("take", x, index(2, 3, size=120, dtype="int32", wrapped=True)),
+        row("take_along_dim", x, index(9, size=120, wrapped=True)),
+        row("masked_fill", array(3, 17), array(3, 17, dtype="bool"), 1),
+        row("masked_fill", array(2, 3, 5), array(3, 1, dtype="bool"), 0),
+        row("masked_fill", array(3, 17), array(3, 17, dtype="bool"), array()),
+        row("masked_fill", array(0, 3), array(3, dtype="bool"), 1, layouts=plain),
+    ]
+    for shape, width, dtype in (
+        ((5,), 3, "int64"),
+        ((2, 4), 16, "int32"),
+        ((3, 1), 100, "int64"),
+        ((0, 2), 4, "int32"),
+    ):
+        rows.append(row("embedding", index(*shape, size=7, dtype=dtype), array(7, width), layouts=STRIDED))
+    return rows
+
+
 CASES = [
     *unary_rows(),
     *binary_rows(),
@@ -477,6 +521,7 @@ CASES = [
     *conv_rows(),
     *pool_rows(),
     *shape_rows(),
+    *selection_rows(),
 ]
 
 # ---------------------------------------------------------------- what the ops are called
@@ -487,12 +532,14 @@ TEST_RESULTS = ("isnan", "isinf", "isfinite", "logical_not", *COMPARISONS)
 UNARY = tuple(dict.fromkeys(c.op for c in unary_rows()))
 BINARY = tuple(dict.fromkeys(c.op for c in binary_rows() if c.op not in ("where", "lerp")))
 REDUCTIONS = tuple(dict.fromkeys(c.op for c in reduction_rows()))
+SELECTIONS = tuple(dict.fromkeys(c.op for c in selection_rows()))
 # Ops with a method of their name that takes the other operands.
 SHAPES = tuple(dict.fromkeys(c.op for c in shape_rows() if not c.listed))
 METHODS = (*UNARY, *BINARY, *REDUCTIONS, *MATMULS[:6], "addmm", "baddbmm", "lerp", *SHAPES)
+METHODS += tuple(op for op in SELECTIONS if op != "embedding")
 # Ops with an in-place method, name_ ; the target keeps its dtype.
 NOT_IN_PLACE = (*TEST_RESULTS, "maximum", "minimum", "gelu")
-IN_PLACE = tuple(op for op in (*UNARY, *BINARY, "lerp") if op not in NOT_IN_PLACE)
+IN_PLACE = tuple(op for op in (*UNARY, *BINARY, "lerp", "masked_fill") if op not in NOT_IN_PLACE)
 # Ops that take out=.
 OUT = (*UNARY, *BINARY, "lerp", "where", "matmul", "mm", "bmm", "addmm", "linear", "conv2d")
 # The names of operators in the module operator.
@@ -538,9 +585,18 @@ OPERAND_NAMES = {
     "baddbmm": ("input", "batch1", "batch2"),
     "where": ("condition", "input", "other"),
     "lerp": ("input", "end", "weight"),
+    **dict.fromkeys(("gather", "index_select"), ("input", "dim", "index")),
+    "take": ("input", "index"),
+    "take_along_dim": ("input", "indices", "dim"),
+    "embedding": ("input", "weight"),
+    "masked_fill": ("input", "mask", "value"),
     "cat": ("tensors[0]", "tensors[1]", "tensors[2]"),
     "stack": ("tensors[0]", "tensors[1]", "tensors[2]"),
 }
+
+
+# Which operand has the dtype of the result, where the others do not take part in it.
+VALUES = {"gather": 0, "index_select": 0, "take": 0, "take_along_dim": 0, "embedding": 1, "masked_fill": 0}
 
 
 def operand_names(op: str) -> tuple[str, ...]:

@@ -234,6 +234,10 @@ def programs() -> dict[str, Prepare]:
         "fill_": lambda: in_place(values(9), call=lambda t: t.fill_(3)),
         "zero_": lambda: in_place(values(9), call=lambda t: t.zero_()),
         "setitem": lambda: in_place(values(9, 4), values(4), call=lambda t, x: t.__setitem__(2, x)),
+        "setitem of rows": lambda: in_place(
+            values(9, 4), values(3, 4) + 9, dt.arange(3, device=FIRST), call=lambda t, x, i: t.__setitem__(i, x)
+        ),
+        "setitem of a mask": lambda: in_place(values(9, 4), call=lambda t: t.__setitem__(t > 0, 9)),
         "matmul into": lambda: in_place(values(5, 5), values(5, 5) + 1, call=lambda t, x: dt.matmul(x, x, out=t)),
         "add into": lambda: in_place(values(5), values(5), call=lambda t, x: dt.add(x, 1, out=t)),
         "steady state": lambda: steady(),

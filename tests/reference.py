@@ -42,7 +42,7 @@ def op(rule: str, *, sums: bool = False) -> Callable[[Callable[..., Any]], Calla
 
 def result_dtype(rule: str, dtype: str) -> str:
     """rule applied to the promoted dtype of the operands."""
-    if rule == "same":
+    if rule in ("same", "first"):  # first: of the operand that has it, whatever the others are
         return dtype
     if rule == "float":
         return dtype if dtype in FLOATS else "float32"
@@ -61,7 +61,7 @@ def expected(name: str, args: Sequence[Any], dtypes: Sequence[str], **parameters
     for dtype in dtypes:
         compute = promote(compute or dtype, dtype) if dtype else compute
     for value in [*args, *(parameters[k] for k in ("min", "max") if k in parameters)]:
-        if type(value) in (bool, int, float) and compute:
+        if type(value) in (bool, int, float) and compute and entry.rule != "first":
             compute = promote_scalar(compute, value)
     dtype = parameters.pop("dtype", None) or result_dtype(entry.rule, compute)
     if entry.rule == "float" or dtype in FLOATS:
@@ -544,3 +544,44 @@ def tril(x: Array, diagonal: int = 0) -> Array:
 def triu(x: Array, diagonal: int = 0) -> Array:
     keep = np.triu(np.ones(x.shape[-2:], dtype=bool), diagonal)
     return np.where(keep, x, 0)
+
+
+# ---------------------------------------------------------------- selection
+
+
+def whole(index: Array) -> Any:
+    return np.asarray(index).astype(np.int64)
+
+
+@op("first")
+def gather(x: Array, dim: int, index: Array) -> Array:
+    if np.ndim(x) == 0:
+        return x
+    places = list(np.indices(np.shape(index)))
+    places[dim] = whole(index)
+    return x[tuple(places)]
+
+
+@op("first")
+def index_select(x: Array, dim: int, index: Array) -> Array:
+    return np.take(x, whole(index), axis=dim) if np.ndim(x) else x
+
+
+@op("first")
+def take(x: Array, index: Array) -> Array:
+    return np.reshape(x, -1)[whole(index)]
+
+
+@op("first")
+def take_along_dim(x: Array, indices: Array, dim: int | None = None) -> Array:
+    return np.take_along_axis(x, whole(indices), dim)
+
+
+@op("first")
+def embedding(x: Array, weight: Array) -> Array:
+    return weight[whole(x)]
+
+
+@op("first")
+def masked_fill(x: Array, mask: Array, value: Any) -> Array:
+    return np.where(np.asarray(mask).astype(bool), value, x)

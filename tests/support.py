@@ -95,6 +95,8 @@ class Question:
     def answers(self) -> list[Answer]:
         case = self.case
         dtypes = self.dtypes[1:] if case.op == "where" else self.dtypes
+        if case.op in cases.VALUES:
+            dtypes = [self.dtypes[cases.VALUES[case.op]]]
         args = [self.wide] if case.listed else self.wide
         found = reference.expected(case.op, args, dtypes, **case.parameters)
         many = found if isinstance(found, list) else [found]

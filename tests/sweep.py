@@ -49,6 +49,17 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "data": lambda x: x.data,
     "layer_norm": lambda x: dt.layer_norm(x, 4),
     "gather": lambda x: x.gather(1, dt.zeros(3, 1, dtype=dt.int64, device=x.device)),
+    "x[list, list]": lambda x: x[[0, 2, 1], [1, 1, 0]],
+    "x[:, index]": lambda x: x[:, dt.arange(2, device=x.device)],
+    "x[mask]": lambda x: x[x > 4],
+    "x[True]": lambda x: x[True],
+    "nonzero": lambda x: dt.where(x),
+    "masked_select": lambda x: x.masked_select(x[0] > 1),
+    "take_along_dim": lambda x: dt.take_along_dim(x, dt.zeros(3, 1, dtype=dt.int64, device=x.device), 1),
+    "x[index] = rows": lambda x: written(x, dt.arange(2, device=x.device), x[1:]),
+    "x[mask] = 1": lambda x: written(x, x > 4, 1),
+    "x[mask] = row": lambda x: written(x, x[:, 0] > 2, x[0]),
+    "x[index] = overlapping": lambda x: overlapping(x.clone()),
     "cross_entropy": lambda x: dt.cross_entropy(x, dt.zeros(3, dtype=dt.int64, device=x.device)),
 }
 SAMPLE = 40
@@ -60,6 +71,17 @@ def mismatch(x: dt.DeviceArray) -> str:
     except RuntimeError as error:
         return str(error)
     raise AssertionError("no mismatch")
+
+
+def written(x: dt.DeviceArray, key: Any, value: Any) -> dt.DeviceArray:
+    y = x.clone()
+    y[key] = value
+    return y
+
+
+def overlapping(x: dt.DeviceArray) -> dt.DeviceArray:
+    x[dt.arange(2, device=x.device)] = x[1:]
+    return x
 
 
 def chosen() -> list[Case]:

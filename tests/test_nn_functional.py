@@ -228,13 +228,6 @@ def test_gather_keeps_what_is_not_finite(device: str) -> None:
     assert str(x.gather(1, index).tolist()) == "[[inf, nan, -inf, 1.0, 1.0]]"
 
 
-def test_gather_in_many_parts(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    monkeypatch.setattr("devtensor._indexing._AT_ONCE", 12)
-    x = dt.arange(60, device=device).reshape(6, 10)
-    index = dt.array([[9, 0, 5]] * 6, device=device)
-    assert x.gather(1, index).tolist() == [[10 * i + 9, 10 * i, 10 * i + 5] for i in range(6)]
-
-
 def test_an_index_out_of_range(device: str) -> None:
     x, wrong = dt.ones(3, 2, device=device), dt.array([0, 3], device=device)
     calls: list[Callable[[], dt.DeviceArray]] = [
@@ -243,11 +236,8 @@ def test_an_index_out_of_range(device: str) -> None:
         lambda: x.gather(0, wrong.reshape(2, 1)),
     ]
     for call in calls:
-        if device == "cpu":
-            with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
-                call()
-        else:
-            assert np.isnan(wide_of(call()).astype(float)).any(1).tolist() == [False, True]
+        with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
+            call().cpu()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

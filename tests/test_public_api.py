@@ -19,8 +19,9 @@ MATMULS = "matmul mm bmm mv dot outer addmm baddbmm".split()
 SHAPES = """reshape flatten unflatten transpose permute movedim squeeze unsqueeze broadcast_to split chunk unbind
 narrow select tril triu""".split()
 FUNCTIONS_ONLY = "cat stack where linear conv2d max_pool2d avg_pool2d adaptive_avg_pool2d".split()
-COMPOSED = "var std logsumexp norm masked_fill flip index_select gather take".split()
-COMPOSED_FUNCTIONS = """pad embedding conv1d batch_norm layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
+COMPOSED = "var std logsumexp norm flip".split()
+SELECTIONS = "index_select gather take take_along_dim masked_fill masked_select nonzero".split()
+COMPOSED_FUNCTIONS = """embedding pad conv1d batch_norm layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
 save load""".split()
 NN = """Module Parameter Buffer Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Conv1d Conv2d
 BatchNorm1d BatchNorm2d LayerNorm Embedding Dropout Flatten Unflatten Identity MaxPool2d AvgPool2d AdaptiveAvgPool2d
@@ -42,8 +43,8 @@ OutOfMemoryError CudaError""".split()
 OTHERS = "device dtype Generator DeviceArray set_num_threads get_num_threads".split()
 
 FUNCTIONS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *FUNCTIONS_ONLY, *CREATION]
-FUNCTIONS += [*COMPOSED, *COMPOSED_FUNCTIONS]
-ALL_METHODS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *METHODS, *COMPOSED]
+FUNCTIONS += [*COMPOSED, *COMPOSED_FUNCTIONS, *SELECTIONS]
+ALL_METHODS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *METHODS, *COMPOSED, *SELECTIONS]
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "set_num_threads", "get_num_threads"])

@@ -86,7 +86,6 @@ PARAMETERS = {
     "chunks": "_Int",
     "split_size_or_sections": "_Ints",
     "squeeze.dim": "_Ints | None",
-    "keepdim": "bool",
     "dtype": "_DType | None",
     "device": "_Device | None",
     "stride": "_Pair",
@@ -97,17 +96,10 @@ PARAMETERS = {
     "conv2d.padding": '_Pair | Literal["same", "valid"]',
     "groups": "_Int",
     "activation": 'Literal["relu", "gelu", "gelu_tanh"] | None',
-    "ceil_mode": "bool",
-    "count_include_pad": "bool",
-    "return_indices": "bool",
     "divisor_override": "_Int | None",
-    "non_blocking": "bool",
-    "copy": "bool",
-    "requires_grad": "bool",
     "generator": "Generator | None",
     "rtol": "float",
     "atol": "float",
-    "equal_nan": "bool",
     "diagonal": "_Int",
     "n": "_Int",
     "by": "_Int",
@@ -209,8 +201,6 @@ PARAMETERS = {
     "kinds": "str",
     "more": "_Int",
     "keepdims": "bool | None",
-    "mask": "DeviceArray",
-    "masked_fill.value": "_Operand",
     "norm.p": "float | str | None",
     "norm.dim": "_Ints | None",
     "logsumexp.dim": "_Ints",
@@ -219,9 +209,13 @@ PARAMETERS = {
     "correction": "float | None",
     "var.dim": "_Ints | None",
     "std.dim": "_Ints | None",
-    "index_select.index": "DeviceArray",
-    "gather.index": "DeviceArray",
-    "take.index": "DeviceArray",
+    "embedding.max_norm": "float | None",
+    "norm_type": "float",
+    **dict.fromkeys(("index_select.index", "gather.index", "take.index", "indices", "mask"), "DeviceArray"),
+    **dict.fromkeys(("masked_fill.value", "masked_fill_.value"), "_Operand"),
+    **dict.fromkeys(("embedding.padding_idx", "take_along_dim.dim"), "_Int | None"),
+    **dict.fromkeys(("keepdim", "ceil_mode", "count_include_pad", "return_indices", "as_tuple"), "bool"),
+    **dict.fromkeys(("scale_grad_by_freq", "sparse", "non_blocking", "copy", "requires_grad", "equal_nan"), "bool"),
     "name": "str",
     "function": "Any",
 }
@@ -344,12 +338,24 @@ WRITTEN["max_pool2d"] = [
         ("*, ", "True", "", "tuple[DeviceArray, DeviceArray]"),
     )
 ]
+WRITTEN["nonzero"] = [
+    "({x}, *, as_tuple: Literal[False] = False) -> DeviceArray",
+    "({x}, *, as_tuple: Literal[True]) -> tuple[DeviceArray, ...]",
+]
 WRITTEN["to"] = [
     "({x}, device: _Device | None = None, dtype: _DType | None = None, non_blocking: bool = False, copy: bool = False)"
     " -> DeviceArray",
     "({x}, dtype: _DType, non_blocking: bool = False, copy: bool = False) -> DeviceArray",
     "({x}, other: DeviceArray, non_blocking: bool = False, copy: bool = False) -> DeviceArray",
 ]
+
+# The same, for a function that is not what its method is.
+WRITTEN_FUNCTIONS = {
+    "where": [
+        "(condition: DeviceArray) -> tuple[DeviceArray, ...]",
+        "(condition: DeviceArray, input: _Operand, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray",
+    ]
+}
 
 # Binary functions and methods accept a number as `other`.
 TAKES_NUMBER = set(
@@ -418,7 +424,6 @@ GETSETS = {
     "nbytes": "int",
     "itemsize": "int",
     "is_cuda": "bool",
-    "requires_grad": "bool",
     "is_leaf": "bool",
     "origin": "Any",
     "data": "DeviceArray",
@@ -500,7 +505,9 @@ def qualify(text: str) -> str:
 
 
 def define(name: str, owner: object, indent: str, method: bool) -> list[str]:
-    if name in WRITTEN:
+    if not method and name in WRITTEN_FUNCTIONS:
+        texts = WRITTEN_FUNCTIONS[name]
+    elif name in WRITTEN:
         first = "self" if method else "input: DeviceArray"
         texts = [text.format(x=first) for text in WRITTEN[name]]
     else:

@@ -35,6 +35,21 @@ dt_status dt_fail_cat(const char *op, const dt_operand *first, const dt_operand 
 dt_status dt_fail_empty_list(const char *op, dt_error *err);
 dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err);
 
+/* check_index.c, selection by arrays: operand `which` is the index. An index in range is below size. */
+dt_status dt_check_indices(const char *op, const dt_operand *in, int n, int which, bool masks,
+                           dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_mask(const char *op, const dt_operand *in, int n, int which, dt_error *err) DT_MUST_CHECK;
+/* a mask that does not have the shape of x from dimension dim on, which is `dimension` of the user's array */
+dt_status dt_fail_mask(const char *op, const dt_operand *in, int n, int which, const dt_array *x, int dim,
+                       int dimension, dt_error *err);
+/* a number that shall stand among elements of dtype */
+dt_status dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+/* the last operand, a value, does not go into what the indices choose */
+dt_status dt_fail_value(const char *op, const dt_operand *in, int n, int ndim, const int64_t *shape, dt_error *err);
+/* what a device found out; size < 0: of work that is not known any more */
+dt_status dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_device device, uint64_t place,
+                             dt_error *err);
+
 /* shape: -1 for any size */
 dt_status dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape,
                          dt_error *err) DT_MUST_CHECK;

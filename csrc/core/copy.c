@@ -113,9 +113,8 @@ dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bo
     return rc;
 }
 
-/* Integers that do not fit are refused; floats become infinite, by the cast rule. */
-static dt_status
-check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
+dt_status
+dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
 {
     if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT) {
         return DT_OK;
@@ -134,7 +133,7 @@ dt_status
 dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 {
     DT_TRY(dt_check_writable(op, "input", x, err));
-    DT_TRY(check_value(op, value, (dt_dtype)x->dtype, err));
+    DT_TRY(dt_check_value(op, value, (dt_dtype)x->dtype, err));
     if (dt_array_numel(x) == 0) {
         return DT_OK;
     }

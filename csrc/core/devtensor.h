@@ -79,6 +79,7 @@ typedef struct {
     int library_status;
     dt_device device;
     size_t requested;
+    uint64_t place; /* DT_EINDEX that a device told late: of the call that it belongs to; else 0 */
     char message[1024];
 } dt_error;
 
@@ -451,6 +452,23 @@ typedef struct {
     int64_t low, high;
 } dt_random_params;
 
+/* Which elements of an array are meant, by arrays of indices. A gather or scatter goes over one shape: an element of
+ * x stands where x's strides say (0 along what the indices choose), and further by each index times its stride. */
+typedef struct {
+    const char *op;
+    uint64_t place; /* of the call, for the front; 0: not known */
+    int n;
+    bool wraps;                    /* negative indices count from the end */
+    bool distinct;                 /* no element is meant twice */
+    int first, ndim;               /* the dimensions along which indices change */
+    dt_array array[DT_MAX_NDIM];   /* borrowed: int32 or int64, of the shape that is gone over */
+    int64_t size[DT_MAX_NDIM];     /* an index is below it */
+    int64_t stride[DT_MAX_NDIM];   /* in elements of x */
+    int8_t dimension[DT_MAX_NDIM]; /* of the user's array, for messages */
+} dt_index;
+
+#define DT_TRUE_CHUNK 4096 /* elements of a mask that are counted as one */
+
 /* ---------------------------------------------------------------- the backend table */
 
 typedef struct dt_backend {
@@ -478,6 +496,8 @@ dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST
 /* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op names the caller. */
 dt_status dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking,
                        dt_error *err) DT_MUST_CHECK;
+/* Integers that do not fit are refused; floats become infinite, by the cast rule. */
+dt_status dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err) DT_MUST_CHECK;
 dt_status dt_pin(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* One element to a Python number; a transfer when on a device. */
@@ -517,6 +537,9 @@ dt_status dt_binary(dt_binary_op op, const char *name, const dt_array *a, const 
 /* condition, a, b; a or b may be a number */
 dt_status dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa,
                    const dt_scalar *sb, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* value, a 0-dimensional array, or NULL and scalar; the dtype of input */
+dt_status dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *value, const dt_scalar *scalar,
+                         bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out,
                   dt_error *err) DT_MUST_CHECK;
 /* Shapes broadcast together; names are for the message. */

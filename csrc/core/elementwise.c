@@ -439,6 +439,27 @@ dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const 
 }
 
 dt_status
+dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *value, const dt_scalar *scalar,
+               bool in_place, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"mask", mask, -1}, {"value", value, -1}};
+    dt_dtype dtype = (dt_dtype)input->dtype;
+    dt_array immediate;
+    DT_TRY(dt_check_same_device("masked_fill", in, 3, err));
+    DT_TRY(dt_check_mask("masked_fill", in, 3, 1, err));
+    if (value != NULL) {
+        DT_TRY(dt_check_rank_between("masked_fill", in, 3, 2, 0, 0, err));
+    } else {
+        DT_TRY(dt_check_fill("masked_fill", scalar, dtype, err));
+        dt_immediate(scalar, dtype, &immediate);
+    }
+    const dt_operand by_mask[] = {in[1], in[0], in[2]}; /* the order in which PyTorch compares the shapes */
+    const dt_array *x[3] = {mask, value ? value : &immediate, input};
+    const dt_dtype dtypes[3] = {DT_BOOL, dtype, dtype};
+    return ternary(DT_TERNARY_where, "masked_fill", in_place ? in : by_mask, x, dtypes, dtype, in_place, out, err);
+}
+
+dt_status
 dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1},

@@ -5,12 +5,26 @@
 #define READ(x) _Generic((x), const dt_array * : (x), dt_array * : (x), default : NULL)
 #define WRITTEN(x) _Generic((x), dt_array * : true, default : false)
 
+#define INDEX(x) _Generic((x), const dt_index * : (x), default : NULL)
+
 #define OPERANDS(...) OPERANDS_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
 #define OPERANDS_OF(a, b, c, d, e, f, g, h, ...)                                                                       \
     {                                                                                                                  \
         {READ(a), READ(b), READ(c), READ(d), READ(e), READ(f), READ(g), READ(h)},                                      \
             {WRITTEN(a), WRITTEN(b), WRITTEN(c), WRITTEN(d), WRITTEN(e), WRITTEN(f), WRITTEN(g), WRITTEN(h)},          \
     }
+
+/* An op that has indices has them second. */
+#define INDICES(...) INDICES_OF(__VA_ARGS__, 0)
+#define INDICES_OF(a, b, ...) INDEX(b)
+
+static void
+add_indices(cuda_operands *operands, const dt_index *index)
+{
+    for (int k = 0; index != NULL && k < index->n; k++) {
+        operands->array[8 + k] = &index->array[k];
+    }
+}
 
 /* A stream may be made while the op is on its way: each side asks for itself. */
 static inline bool
@@ -24,13 +38,15 @@ many_streams(void)
     static dt_status ordered_##name args                                                                               \
     {                                                                                                                  \
         if (many_streams()) {                                                                                          \
-            const cuda_operands before = OPERANDS names;                                                               \
-            DT_TRY(cuda_order(&before, err));                                                                          \
+            cuda_operands uses_ = OPERANDS names;                                                                      \
+            add_indices(&uses_, INDICES names);                                                                        \
+            DT_TRY(cuda_order(&uses_, err));                                                                           \
         }                                                                                                              \
         dt_status rc = cuda_##name names;                                                                              \
         if (many_streams()) {                                                                                          \
-            const cuda_operands after = OPERANDS names;                                                                \
-            cuda_note(&after);                                                                                         \
+            cuda_operands uses_ = OPERANDS names;                                                                      \
+            add_indices(&uses_, INDICES names);                                                                        \
+            cuda_note(&uses_);                                                                                         \
         }                                                                                                              \
         return rc;                                                                                                     \
     }

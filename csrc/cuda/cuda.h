@@ -195,6 +195,8 @@ typedef struct cuda_device {
     uint64_t peers;     /* bit i: access to device i has been asked for; peer.c */
     CUevent peer_event; /* what another device waits for */
 
+    struct cuda_late *_Atomic late; /* late.c; NULL: nothing was sent that could go wrong */
+
     pthread_mutex_t module_lock;
     atomic_bool module_ready;       /* functions is there */
     CUmodule *modules;              /* by embedded image */
@@ -283,7 +285,7 @@ dt_status cuda_checkpoint(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
 
 /* order.c: without the lock */
 
-#define CUDA_MAX_OPERANDS 8
+#define CUDA_MAX_OPERANDS (8 + DT_MAX_NDIM) /* and the arrays of indices */
 
 /* What an op is called with; NULL where it is no array. */
 typedef struct {
@@ -407,7 +409,11 @@ dt_status cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err) D
     X(transpose)                                                                                                       \
     X(depthwise)                                                                                                       \
     X(skinny)                                                                                                          \
-    X(small_matmul)
+    X(small_matmul)                                                                                                    \
+    X(gather)                                                                                                          \
+    X(gather_wide)                                                                                                     \
+    X(places)                                                                                                          \
+    X(nonzero)
 
 typedef enum {
 #define CUDA_KERNEL(name) CUDA_KERNEL_##name,
@@ -444,6 +450,15 @@ cuda_note_sent(cuda_device *device, unsigned what)
 
 /* Writes what was sent last to a device that is lost, the latest first, separated by ", "; "" for any other. */
 void cuda_last_sent(int index, char *text, size_t size);
+
+/* ---------------------------------------------------------------- late.c: what kernels find wrong */
+
+typedef struct cuda_late cuda_late;
+
+/* A launch that may find indices out of range: where it reports them, and its number. */
+dt_status cuda_late_begin(cuda_device *device, const dt_index *index, k_selection *by, dt_error *err) DT_MUST_CHECK;
+/* After the host has waited for work on device: fails where an index was out of range, once. */
+dt_status cuda_late_check(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- launch.c */
 

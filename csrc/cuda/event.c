@@ -116,7 +116,7 @@ cuda_event_synchronize(const cuda_event *event, dt_error *err)
     DT_TRY(cuda_enter(e.device->index, &d, err));
     DT_COUNT(synchronizations, 1);
     CUDA_TRY(d, cuEventSynchronize, (e.event));
-    return DT_OK;
+    return cuda_late_check(d, err);
 }
 
 dt_status

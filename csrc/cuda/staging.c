@@ -304,5 +304,5 @@ cuda_fetch_staged(cuda_device *device, CUdeviceptr address, dt_dtype bus, const 
         t.first = (t.first + 1) % MOST_ARRIVING;
         t.count--;
     }
-    return rc;
+    return rc == DT_OK ? cuda_late_check(device, err) : rc;
 }

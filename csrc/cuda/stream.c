@@ -270,7 +270,7 @@ cuda_queue_synchronize(cuda_queue *queue, dt_error *err)
     DT_COUNT(synchronizations, 1);
     CUDA_TRY(d, cuStreamSynchronize, (queue->stream));
     set_done(queue, seq);
-    return DT_OK;
+    return cuda_late_check(d, err);
 }
 
 dt_status
@@ -310,7 +310,7 @@ cuda_wait_all(cuda_device *device, dt_error *err)
     for (int i = 0; i < n; i++) {
         set_done(device->queues[i], seqs[i]);
     }
-    return DT_OK;
+    return cuda_late_check(device, err);
 }
 
 /* What was sent without being noted counts too, so that an event of its own is needed. */

@@ -60,7 +60,7 @@ wait_for_use(cuda_use *use, dt_error *err)
     DT_COUNT(synchronizations, 1);
     CUDA_TRY(device, cuEventSynchronize, (use->event));
     use->active = false;
-    return DT_OK;
+    return cuda_late_check(device, err);
 }
 
 static dt_status

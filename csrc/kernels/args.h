@@ -166,4 +166,72 @@ typedef struct {
     int64_t low, high;
 } k_random_args;
 
+#define K_REPORTS 256
+
+/* What kernels tell the host, in page-locked memory: written only where something is wrong. */
+typedef struct {
+    uint64_t any;
+    struct {
+        uint64_t launch;
+        int64_t index;
+        int64_t selector;
+    } entry[K_REPORTS]; /* of launch n: n % K_REPORTS */
+} k_reports;
+
+/* An array of indices: int64, or int32. */
+typedef struct {
+    k_operand array;
+    int64_t strides[DT_MAX_NDIM];
+    int64_t size, stride; /* an index is below size, and counts for stride elements */
+    int32_t wide;         /* int64 */
+} k_selector;
+
+/* Up to DT_MAX_NDIM arrays of indices over one shape. */
+typedef struct {
+    k_index index; /* arrays 0 and 1 are the kernel's, array 2 is that of the first selector */
+    k_selector selector[DT_MAX_NDIM];
+    int32_t n;
+    int32_t wraps;    /* negative indices count from the end */
+    uint64_t reports; /* address of k_reports; 0: a wrong index is passed over in silence */
+    uint64_t launch;
+} k_selection;
+
+#define K_GATHER_DEPTH 4 /* accesses of a thread in flight */
+
+/* out = x at the places that selection says, or with put: out there = x, which may be an immediate. Array 0 of the
+ * index is out, array 1 is x. */
+typedef struct {
+    k_selection by;
+    k_operand out, x;
+    int32_t put;
+} k_gather_args;
+
+enum { K_PLACES_FIND, K_PLACES_CLAIM, K_PLACES_KEEP };
+
+/* Of positions that mean one place the last one shall count. FIND writes the place of each position, or -1, to places;
+ * CLAIM enters the highest position + 1 of each place into table, which is zero and has mask + 1 entries; KEEP writes
+ * to kept the places whose position it was, -1 for the others. */
+typedef struct {
+    k_selection by;
+    k_operand places, kept, table;
+    uint64_t mask;
+    int32_t stage;
+} k_places_args;
+
+#define K_TRUE_LANES 256
+#define K_TRUE_EACH 16 /* elements of a lane: together a chunk (DT_TRUE_CHUNK) */
+
+enum { K_TRUE_COUNT, K_TRUE_SUM, K_TRUE_FIND };
+
+/* COUNT writes the number of True elements of each chunk to before, SUM makes sums of it that go up to the chunk, FIND
+ * writes their places to out: array 0 of index is the weights, over the shape of the mask. */
+typedef struct {
+    k_index index;
+    k_operand mask, before, out;
+    int64_t numel, chunks, rows;
+    int32_t columns; /* 0: sums of coordinates times weights */
+    int32_t aligned; /* mask, to 16 bytes */
+    int32_t stage;
+} k_true_args;
+
 #endif

@@ -35,6 +35,10 @@
 #define DT_THREADS ((int)blockDim.x)
 #define DT_BLOCK ((int64_t)blockIdx.x)
 #define DT_BLOCKS ((int64_t)gridDim.x)
+/* *(uint64_t *)p = value if it is expected; the larger of the two: both return what was there */
+#define DT_ATOMIC_CAS(p, expected, value)                                                                              \
+    ((uint64_t)atomicCAS((unsigned long long *)(p), (unsigned long long)(expected), (unsigned long long)(value)))
+#define DT_ATOMIC_MAX(p, value) ((uint64_t)atomicMax((unsigned long long *)(p), (unsigned long long)(value)))
 #define DT_DEVICE static __device__ __forceinline__
 #define DT_DEVICE_RARE static __device__ __noinline__ /* keeps kernels small */
 #define DT_ALIGNAS(n) alignas(n)
@@ -83,6 +87,23 @@ void emulated_sync(void);
 #define DT_BLOCK ((int64_t)0)
 #define DT_BLOCKS ((int64_t)1)
 #endif
+static inline uint64_t
+dt_atomic_cas(uint64_t *p, uint64_t expected, uint64_t value)
+{
+    uint64_t seen = *p;
+    *p = seen == expected ? value : seen;
+    return seen;
+}
+
+static inline uint64_t
+dt_atomic_max(uint64_t *p, uint64_t value)
+{
+    uint64_t seen = *p;
+    *p = seen > value ? seen : value;
+    return seen;
+}
+#define DT_ATOMIC_CAS(p, expected, value) dt_atomic_cas(p, expected, value)
+#define DT_ATOMIC_MAX(p, value) dt_atomic_max(p, value)
 #define DT_DEVICE static inline
 #define DT_DEVICE_RARE static inline
 #define DT_ALIGNAS(n) _Alignas(n)

@@ -225,7 +225,13 @@ py_where(PY_PARAMS)
         PY_PARSE("where", 3, 3, "input", "condition", "other", "out")
         return call_where(&a, 1, 0);
     }
-    PY_PARSE("where", 3, 3, "condition", "input", "other", "out")
+    PY_PARSE("where", 1, 3, "condition", "input", "other", "out")
+    if (a.v[1] == NULL && a.v[2] == NULL && a.v[3] == NULL) {
+        return py_nonzero_of(&a, a.v[0], true);
+    }
+    if (a.v[1] == NULL || a.v[2] == NULL) {
+        return PyErr_Format(PyExc_TypeError, "where() takes a condition, or a condition, input and other");
+    }
     return call_where(&a, 0, 1);
 }
 
@@ -305,7 +311,8 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(sub, "input, other, *, alpha=1, out=None", SUB_DOC),
     PY_OP(div, "input, other, *, rounding_mode=None, out=None", DIV_DOC),
     PY_OP(pow, "input, exponent, *, out=None", POW_DOC),
-    PY_OP(where, "condition, input, other, *, out=None", WHERE_DOC),
+    PY_OP(where, "condition, input=None, other=None, *, out=None",
+          WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
     PY_OP(lerp, "input, end, weight, *, out=None", LERP_DOC),
     PY_END,
 };

@@ -115,10 +115,14 @@ raise_in(py_state *state, const char *op, const dt_error *err, PyObject *const *
         PyErr_SetString(PyExc_MemoryError, err->message);
         return NULL;
     }
-    dt_error forbidden;
+    dt_error more;
     if (err->status == DT_EFORBIDDEN) {
-        forbidden = with_moved(err, op, objects, nobjects);
-        err = &forbidden;
+        more = with_moved(err, op, objects, nobjects);
+        err = &more;
+    } else if (err->place != 0) {
+        more = *err;
+        py_late_explain(&more);
+        err = &more;
     }
     PyObject *operands = PyTuple_New(err->noperands), *build = NULL, *exception = NULL, *device = NULL;
     for (int i = 0; operands != NULL && i < err->noperands; i++) {

@@ -1,14 +1,93 @@
 /* index.c: x[...], x[...] = y, len, iteration, in. */
+#include "../core/index.h"
 #include "py.h"
 
-static int
-fail_unsupported(const char *what)
+/* What is left of self after the basic entries of an index, and what the others select in it. */
+typedef struct {
+    PyObject *index; /* a new reference: lists in it have become arrays */
+    dt_array view;
+    int n;
+    bool masked; /* there is a mask: its count is waited for */
+    dt_selector selectors[DT_MAX_NDIM];
+    dt_array flags[DT_MAX_NDIM]; /* masks of no dimension, as such of one */
+} selection;
+
+static void
+selection_clear(selection *s)
 {
-    PyErr_Format(PyExc_NotImplementedError,
-                 "devtensor cannot index with %s yet, only with ints, slices, ... and None (dt.where and x.select "
-                 "cover many uses)",
-                 what);
-    return -1;
+    for (int k = 0; k < s->n; k++) {
+        dt_array_clear(&s->flags[k]);
+    }
+    dt_array_clear(&s->view);
+    Py_XDECREF(s->index);
+}
+
+/* ---------------------------------------------------------------- lists become arrays */
+
+static bool
+is_list(PyObject *item)
+{
+    return PyList_Check(item) || PyTuple_Check(item);
+}
+
+/* A list of ints or bools, on the device of self. */
+static PyObject *
+array_from_list(PyObject *self, const char *op, PyObject *list)
+{
+    py_state *state = py_state_of(self);
+    bool empty = PySequence_Fast_GET_SIZE(list) == 0;
+    PyObject *array = py_array_from_nested(state, op, list, empty ? DT_INT64 : -1);
+    if (array == NULL || !py_on_device(py_array_of(self))) {
+        return array;
+    }
+    PyObject *moved = py_array_new(state->array_type, op);
+    if (moved != NULL) {
+        dt_error err;
+        dt_status status;
+        const dt_array *x = py_array_of(array);
+        PY_MOVE(
+            op, self, true, status,
+            dt_to(x, dt_array_device(py_array_of(self)), (dt_dtype)x->dtype, false, false, py_array_of(moved), &err));
+        moved = py_finish(moved, status, &err, &array, 1);
+    }
+    Py_DECREF(array);
+    return moved;
+}
+
+/* index, a new reference, with arrays in place of lists. */
+static PyObject *
+without_lists(PyObject *self, const char *op, PyObject *index)
+{
+    if (!PyTuple_Check(index)) {
+        return is_list(index) ? array_from_list(self, op, index) : Py_NewRef(index);
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(index), lists = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        lists += is_list(PyTuple_GET_ITEM(index, i));
+    }
+    PyObject *result = lists == 0 ? Py_NewRef(index) : PyTuple_New(n);
+    for (Py_ssize_t i = 0; lists > 0 && result != NULL && i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i);
+        item = is_list(item) ? array_from_list(self, op, item) : Py_NewRef(item);
+        if (item == NULL) {
+            Py_CLEAR(result);
+        } else {
+            PyTuple_SET_ITEM(result, i, item);
+        }
+    }
+    return result;
+}
+
+/* ---------------------------------------------------------------- one entry */
+
+/* How many dimensions of self an entry other than ... is for. */
+static int
+used_by(PyObject *item)
+{
+    if (item == Py_None || PyBool_Check(item)) {
+        return 0;
+    }
+    return py_is_array(item) && py_array_of(item)->dtype == DT_BOOL ? py_array_of(item)->ndim : 1;
 }
 
 /* The number of dimensions that the entries of index use up; -1 with an exception. */
@@ -17,7 +96,7 @@ count_used(PyObject *const *items, Py_ssize_t n, int ndim)
 {
     int used = 0, ellipses = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        used += items[i] != Py_None && items[i] != Py_Ellipsis;
+        used += items[i] == Py_Ellipsis ? 0 : used_by(items[i]);
         ellipses += items[i] == Py_Ellipsis;
     }
     if (ellipses > 1) {
@@ -31,14 +110,59 @@ count_used(PyObject *const *items, Py_ssize_t n, int ndim)
     return used;
 }
 
-/* Applies one entry of an index of self to dimension *dim of x, what the entries before it left. */
+/* A mask of one element: flag, or value on the device of x. */
+static dt_status
+make_flag(const char *op, const dt_array *x, const dt_array *flag, bool value, dt_array *out, dt_error *err)
+{
+    static const int64_t one = 1;
+    if (flag != NULL) {
+        return dt_unsqueeze(op, flag, 0, out, err);
+    }
+    const dt_scalar scalar = dt_scalar_bool(value);
+    DT_TRY(dt_empty(dt_array_device(x), DT_BOOL, 1, &one, out, err));
+    return dt_fill(op, out, &scalar, err);
+}
+
+/* Adds an array to the selectors, at dimension *dim of the view, which becomes next. */
+static dt_status
+add_selector(selection *s, const char *op, PyObject *item, int position, int dimension, int *dim, dt_array *next,
+             dt_error *err)
+{
+    const dt_array *array = py_is_array(item) ? py_array_of(item) : NULL;
+    bool flag = array == NULL || (array->dtype == DT_BOOL && array->ndim == 0);
+    int used = used_by(item);
+    if (s->n == DT_MAX_NDIM) {
+        return dt_fail(err, DT_EINDEX, "too-many-indices", op, "too many indices: at most %d arrays", DT_MAX_NDIM);
+    }
+    if (flag) { /* for a dimension of size 1 that is put in */
+        DT_TRY(dt_unsqueeze(op, &s->view, *dim, next, err));
+        dt_status rc = make_flag(op, &s->view, array, item == Py_True, &s->flags[s->n], err);
+        if (rc != DT_OK) {
+            dt_array_clear(next);
+            return rc;
+        }
+        array = &s->flags[s->n];
+        used = 1;
+    } else {
+        dt_array_copy_handle(&s->view, next);
+        s->flags[s->n] = DT_ARRAY_EMPTY;
+    }
+    s->masked = s->masked || array->dtype == DT_BOOL;
+    s->selectors[s->n++] = (dt_selector){array, *dim, dimension, position};
+    *dim += used;
+    return DT_OK;
+}
+
+/* Applies one entry of an index of self to dimension *dim of the view, what the entries before it left. */
 static int
-apply(PyObject *self, const char *op, const dt_array *x, PyObject *item, int *dim, dt_array *out)
+apply(PyObject *self, const char *op, selection *s, PyObject *item, int position, int dimension, int *dim)
 {
     dt_error err;
     dt_status status;
+    const dt_array *x = &s->view;
+    dt_array next = DT_ARRAY_EMPTY;
     if (item == Py_None) {
-        status = dt_unsqueeze(op, x, (*dim)++, out, &err);
+        status = dt_unsqueeze(op, x, (*dim)++, &next, &err);
     } else if (PySlice_Check(item)) {
         Py_ssize_t start, stop, step;
         if (PySlice_Unpack(item, &start, &stop, &step) < 0) {
@@ -49,14 +173,10 @@ apply(PyObject *self, const char *op, const dt_array *x, PyObject *item, int *di
             return -1;
         }
         Py_ssize_t length = PySlice_AdjustIndices((Py_ssize_t)x->shape[*dim], &start, &stop, step);
-        status = dt_slice(op, x, *dim, start, step, length, out, &err);
+        status = dt_slice(op, x, *dim, start, step, length, &next, &err);
         (*dim)++;
-    } else if (PyBool_Check(item)) {
-        return fail_unsupported("a bool");
-    } else if (py_is_array(item)) {
-        return fail_unsupported(py_array_of(item)->dtype == DT_BOOL ? "a bool mask" : "an array");
-    } else if (PyList_Check(item) || PyTuple_Check(item)) {
-        return fail_unsupported("a list");
+    } else if (py_is_array(item) || PyBool_Check(item)) {
+        status = add_selector(s, op, item, position, dimension, dim, &next, &err);
     } else if (py_is_ndarray(item)) {
         py_refuse_numpy(py_state_of(self), op, "input", self, item);
         return -1;
@@ -65,9 +185,11 @@ apply(PyObject *self, const char *op, const dt_array *x, PyObject *item, int *di
         if (index == -1 && PyErr_Occurred()) {
             return -1;
         }
-        status = dt_select(op, x, *dim, index, out, &err);
+        status = dt_select(op, x, *dim, index, &next, &err);
     } else {
-        PyErr_Format(PyExc_IndexError, "only ints, slices (`:`), ellipsis (`...`) and None are valid indices (got %s)",
+        PyErr_Format(PyExc_IndexError,
+                     "only ints, slices (`:`), ellipsis (`...`), None, arrays and lists of ints or bools are valid "
+                     "indices (got %s)",
                      Py_TYPE(item)->tp_name);
         return -1;
     }
@@ -75,90 +197,140 @@ apply(PyObject *self, const char *op, const dt_array *x, PyObject *item, int *di
         py_raise(py_state_of(self), &err, &self, 1);
         return -1;
     }
+    dt_array_clear(&s->view);
+    s->view = next;
     return 0;
 }
 
-/* out = self[index], a view */
+/* Fills s from self[index]; to be cleared also after -1. */
 static int
-resolve(PyObject *self, const char *op, PyObject *index, dt_array *out)
+resolve(PyObject *self, const char *op, PyObject *index, selection *s)
 {
     const dt_array *x = py_array_of(self);
-    bool is_tuple = PyTuple_CheckExact(index);
-    PyObject *const *items = is_tuple ? ((PyTupleObject *)index)->ob_item : &index;
-    Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(index) : 1;
-    int dim = 0, used = count_used(items, n, x->ndim);
+    s->n = 0;
+    s->masked = false;
+    dt_array_copy_handle(x, &s->view);
+    s->index = without_lists(self, op, index);
+    if (s->index == NULL) {
+        return -1;
+    }
+    bool is_tuple = PyTuple_Check(s->index);
+    PyObject *const *items = is_tuple ? ((PyTupleObject *)s->index)->ob_item : &s->index;
+    Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(s->index) : 1;
+    int dim = 0, dimension = 0, used = count_used(items, n, x->ndim);
     if (used < 0) {
         return -1;
     }
-    dt_array view;
-    dt_array_copy_handle(x, &view);
     for (Py_ssize_t i = 0; i < n; i++) {
         if (items[i] == Py_Ellipsis) {
             dim += x->ndim - used;
-            continue;
-        }
-        dt_array next = DT_ARRAY_EMPTY;
-        int rc = apply(self, op, &view, items[i], &dim, &next);
-        dt_array_clear(&view);
-        if (rc < 0) {
+            dimension += x->ndim - used;
+        } else if (apply(self, op, s, items[i], is_tuple ? (int)i : -1, dimension, &dim) < 0) {
             return -1;
+        } else {
+            dimension += used_by(items[i]);
         }
-        view = next;
     }
-    *out = view;
     return 0;
+}
+
+/* ---------------------------------------------------------------- x[index], x[index] = value */
+
+static PyObject *
+get_selected(PyObject *self, const selection *s)
+{
+    const dt_array *x = py_array_of(self);
+    PyObject *result = py_array_new(Py_TYPE(self), "getitem");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PyObject *operands[] = {self, s->index};
+    bool release = py_is_large(&s->view) || py_is_large(s->selectors[0].array) || (s->masked && py_on_device(x));
+    py_late_note("getitem", x);
+    PY_MOVE("getitem", self, release, status,
+            dt_index_get("getitem", x, &s->view, s->n, s->selectors, py_array_of(result), &err));
+    return py_finish(result, status, &err, operands, 2);
 }
 
 static PyObject *
 subscript(PyObject *self, PyObject *index)
 {
-    PyObject *result = py_array_new(Py_TYPE(self), "getitem");
-    if (result != NULL && resolve(self, "getitem", index, py_array_of(result)) < 0) {
-        Py_CLEAR(result);
+    selection s;
+    PyObject *result = NULL;
+    if (resolve(self, "getitem", index, &s) == 0) {
+        if (s.n > 0) {
+            result = get_selected(self, &s);
+        } else if ((result = py_array_new(Py_TYPE(self), "getitem")) != NULL) {
+            *py_array_of(result) = s.view;
+            s.view = DT_ARRAY_EMPTY;
+            py_step_link(result, &self, 1);
+        }
     }
-    if (result != NULL) {
-        py_step_link(result, &self, 1);
-    }
+    selection_clear(&s);
     return result;
+}
+
+/* 1: value is a number, which is in scalar; 0: an array; -1 with an exception. */
+static int
+parse_value(PyObject *self, PyObject *value, dt_scalar *scalar)
+{
+    if (value == NULL) {
+        PyErr_SetString(PyExc_TypeError, "elements of a DeviceArray cannot be deleted");
+        return -1;
+    }
+    if (py_is_array(value)) {
+        return 0;
+    }
+    int rc = py_scalar(value, scalar);
+    if (rc == 0 && py_is_ndarray(value)) {
+        py_refuse_numpy(py_state_of(self), "setitem", "input", self, value);
+    } else if (rc == 0) {
+        PyErr_Format(PyExc_TypeError, "setitem(): argument 'value' must be DeviceArray or a number, not %s",
+                     Py_TYPE(value)->tp_name);
+    }
+    return rc > 0 ? 1 : -1;
+}
+
+static dt_status
+assign(PyObject *self, selection *s, const dt_array *value, const dt_scalar *scalar, dt_error *err)
+{
+    const dt_array *x = py_array_of(self);
+    if (s->n > 0) {
+        return dt_index_set("setitem", x, &s->view, s->n, s->selectors, value, scalar, err);
+    }
+    return value != NULL ? dt_copy_into("setitem", &s->view, value, false, false, err)
+                         : dt_fill("setitem", &s->view, scalar, err);
 }
 
 static int
 ass_subscript(PyObject *self, PyObject *index, PyObject *value)
 {
-    py_state *state = py_state_of(self);
     dt_scalar scalar;
-    if (value == NULL) {
-        PyErr_SetString(PyExc_TypeError, "elements of a DeviceArray cannot be deleted");
+    int rc = parse_value(self, value, &scalar);
+    if (rc < 0) {
         return -1;
     }
-    if (!py_is_array(value)) {
-        int rc = py_scalar(value, &scalar);
-        if (rc == 0 && py_is_ndarray(value)) {
-            py_refuse_numpy(state, "setitem", "input", self, value);
-        } else if (rc == 0) {
-            PyErr_Format(PyExc_TypeError, "setitem(): argument 'value' must be DeviceArray or a number, not %s",
-                         Py_TYPE(value)->tp_name);
+    const dt_array *source = rc == 0 ? py_array_of(value) : NULL;
+    selection s;
+    rc = resolve(self, "setitem", index, &s);
+    if (rc == 0) {
+        dt_error err;
+        dt_status status;
+        if (s.n > 0) {
+            py_late_note("setitem", py_array_of(self));
         }
-        if (rc <= 0) {
-            return -1;
+        bool release = py_is_large(&s.view) || (s.masked && py_on_device(&s.view));
+        PY_MOVE("setitem", self, release, status, assign(self, &s, source, &scalar, &err));
+        if (status != DT_OK) {
+            PyObject *operands[] = {self, value, s.index};
+            py_raise(py_state_of(self), &err, operands, 3);
+            rc = -1;
         }
     }
-    dt_array view = DT_ARRAY_EMPTY;
-    if (resolve(self, "setitem", index, &view) < 0) {
-        return -1;
-    }
-    dt_error err;
-    dt_status status;
-    const dt_array *source = py_is_array(value) ? py_array_of(value) : NULL;
-    PY_CALL(py_is_large(&view), status,
-            source != NULL ? dt_copy_into("setitem", &view, source, false, false, &err)
-                           : dt_fill("setitem", &view, &scalar, &err));
-    if (status != DT_OK) {
-        PyObject *operands[] = {self, value};
-        py_raise(state, &err, operands, 2);
-    }
-    dt_array_clear(&view);
-    return status == DT_OK ? 0 : -1;
+    selection_clear(&s);
+    return rc;
 }
 
 static Py_ssize_t

@@ -261,6 +261,13 @@ int py_warn_synchronous(const char *action, const char *reason);
         }                                                                                                              \
     } while (0)
 
+/* ---------------------------------------------------------------- errors of a device: late.c */
+
+/* op is about to select in x by indices: if a device finds one out of range, the error can say where. */
+void py_late_note(const char *op, const dt_array *x);
+/* Adds where the call was that a device complains of. */
+void py_late_explain(dt_error *err);
+
 /* ---------------------------------------------------------------- pending copies: settle.c */
 
 void py_settle_init(void);
@@ -299,6 +306,8 @@ py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *er
     }
     return py_finish(result, DT_OK, err, a->v, PY_MAX_ARGS);
 }
+/* A tuple of the columns of the places that are not zero in x, or those as one array. */
+PyObject *py_nonzero_of(const py_args *a, PyObject *x, bool as_tuple);
 /* Whether the product is worth a release of the GIL. */
 bool py_matmul_is_large(const dt_array *a, const dt_array *b);
 void py_backends_register(void);
@@ -311,6 +320,7 @@ void py_backends_register(void);
     X(reduce)                                                                                                          \
     X(shape)                                                                                                           \
     X(join)                                                                                                            \
+    X(select)                                                                                                          \
     X(matmul)                                                                                                          \
     X(conv)                                                                                                            \
     X(attributes)                                                                                                      \

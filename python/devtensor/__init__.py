@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import *  # noqa: F403
-from devtensor._composed import flip, is_tensor, logsumexp, masked_fill, norm, pad, std, var
+from devtensor._composed import flip, is_tensor, logsumexp, norm, pad, std, var
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._errors import (
     CudaError,
@@ -23,14 +23,13 @@ from devtensor._errors import (
     TransferForbiddenError,
 )
 from devtensor._files import load, save
-from devtensor._indexing import embedding, gather, index_select, take
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
 from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
-for _method in (flip, gather, index_select, logsumexp, masked_fill, norm, std, take, var):
+for _method in (flip, logsumexp, norm, std, var):
     _C._add_method(_method.__name__, _method)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -104,19 +103,15 @@ __all__ = [
     "cuda",
     "data",
     "dropout",
-    "embedding",
     "enable_grad",
     "flip",
     "forbid_transfers",
-    "gather",
     "get_error_detail",
-    "index_select",
     "inference_mode",
     "is_tensor",
     "layer_norm",
     "load",
     "logsumexp",
-    "masked_fill",
     "mse_loss",
     "nll_loss",
     "nn",
@@ -128,7 +123,6 @@ __all__ = [
     "set_error_detail",
     "set_grad_enabled",
     "std",
-    "take",
     "testing",
     "utils",
     "var",

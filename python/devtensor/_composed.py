@@ -166,26 +166,7 @@ def norm(
     return result.to(input.dtype)
 
 
-# ---------------------------------------------------------------- shape and choice
-
-
-def masked_fill(input: DeviceArray, mask: DeviceArray, value: float | DeviceArray) -> DeviceArray:
-    """value where mask is True, else input; the dtype of input. mask broadcasts with input.
-
-    value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a
-    mask that is not bool, ShapeMismatchError.
-    """
-    other = value if isinstance(value, DeviceArray) else None
-    names, arrays = ("mask", "input", "value"), (mask, input, other)
-    _C._check("masked_fill", ("input", "mask", "value"), (input, mask, other), same_dtype=False, floating=False)
-    if mask.dtype is not _C.bool:
-        _C._fail_dtype("masked_fill", names, arrays, "bool")
-    if other is not None:
-        _C._check_rank("masked_fill", names, arrays, 2, 0, 0)
-        return _C.where(mask, other.to(input.dtype), input)
-    if not input.dtype.is_floating_point and isinstance(value, float):
-        raise RuntimeError(f"value cannot be converted to type {input.dtype} without loss (masked_fill: {value})")
-    return _C.where(mask, _C.full((), value, dtype=input.dtype, device=input.device), input)  # type: ignore[arg-type]
+# ---------------------------------------------------------------- shape
 
 
 def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:

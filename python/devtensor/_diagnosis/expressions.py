@@ -90,8 +90,7 @@ def _subscript(site: Site, node: ast.Subscript) -> Call:
     arguments = [Argument("input", node.value, True)]
     if isinstance(node.slice, ast.Tuple):
         arguments += [Argument("index", part, False) for part in node.slice.elts]
-    else:
-        arguments.append(Argument("index", node.slice, True))
+    arguments.append(Argument("index", node.slice, True))
     if isinstance(node.ctx, ast.Load):
         return Call(arguments, None, None, False)
     for outer in reversed(site.path):

@@ -9,7 +9,7 @@ Shape = tuple[int, ...]
 Reading = tuple[str, str]  # (operand, what to append to it)
 
 PRODUCTS = {"matmul", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm"}
-_FREE = {"outer"}  # any shapes, the rank aside
+_FREE = {"outer", "embedding", "gather", "index_select", "take", "take_along_dim"}  # any shapes, the rank aside
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:

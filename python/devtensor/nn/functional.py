@@ -11,6 +11,7 @@ from devtensor._C import (
     adaptive_avg_pool2d,
     avg_pool2d,
     conv2d,
+    embedding,
     linear,
     log_softmax,
     max_pool2d,
@@ -20,7 +21,6 @@ from devtensor._C import (
     tanh,
 )
 from devtensor._composed import _wide, pad
-from devtensor._indexing import embedding
 from devtensor.nn._losses import cross_entropy, l1_loss, mse_loss, nll_loss
 
 __all__ = [

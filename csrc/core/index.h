@@ -1,0 +1,42 @@
+/* index.h: selection by arrays of indices and by masks: index.c, nonzero.c. An index that is out of range fails at once
+ * on the host; a device says so when somebody waits for it next. */
+#ifndef DT_INDEX_H
+#define DT_INDEX_H
+
+#include "devtensor.h"
+
+typedef struct {
+    const dt_array *array; /* int32 or int64, in place of dimension dim; bool, of as many dimensions as it has */
+    int dim;
+    int dimension; /* the same in the array that the user indexes */
+    int position;  /* in the user's index, or -1 when there is nothing else */
+} dt_selector;
+
+/* x is a view of input, whose dimensions selectors (in rising order) take the place of: beside each other, what they
+ * choose stands where they stood, else in front. */
+dt_status dt_index_get(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors,
+                       dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* value, or NULL and scalar; of places that are meant twice the last one stays. */
+dt_status dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors,
+                       const dt_array *value, const dt_scalar *scalar, dt_error *err) DT_MUST_CHECK;
+dt_status dt_index_select(const dt_array *input, int64_t dim, const dt_array *index, dt_array *out,
+                          dt_error *err) DT_MUST_CHECK;
+dt_status dt_gather(const dt_array *input, int64_t dim, const dt_array *index, dt_array *out,
+                    dt_error *err) DT_MUST_CHECK;
+dt_status dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* dim NULL: of the flat array */
+dt_status dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t *dim, dt_array *out,
+                            dt_error *err) DT_MUST_CHECK;
+dt_status dt_embedding(const dt_array *input, const dt_array *weight, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* One row of coordinates for each element that is not zero: int64 (count, ndim). */
+dt_status dt_nonzero(const char *op, const dt_array *input, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_masked_select(const dt_array *input, const dt_array *mask, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* What this thread's selections from now on are asked for by: dt_index.place, and dt_error.place when one fails. */
+void dt_index_set_place(uint64_t place);
+
+/* The places of the True elements of mask, in order, as a vector: for each the sum of its coordinates times weights; or
+ * with weights NULL a row of its coordinates. Waits for the device to know how many there are. */
+dt_status dt_true_places(const char *op, const dt_array *mask, const int64_t *weights, dt_array *out,
+                         dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,96 @@
+/* nonzero.c: which elements of a mask are True. Their number decides a shape, so that the host must know it: of a
+ * device that is one transfer of 8 bytes. */
+#include "index.h"
+#include "check.h"
+
+#include <string.h>
+
+/* before: see slots.def. The last entry of it is the number of True elements. */
+static dt_status
+count_true(const char *op, const dt_array *mask, dt_array *before, int64_t *count, dt_error *err)
+{
+    int64_t chunks = (dt_array_numel(mask) - 1) / DT_TRUE_CHUNK + 1, entries = chunks + 1;
+    dt_array last, made;
+    dt_scalar total = {0};
+    DT_TRY(dt_empty(dt_array_device(mask), DT_INT64, 1, &entries, &made, err));
+    dt_status rc = made.storage->backend->count_true(mask, &made, err);
+    if (rc == DT_OK) {
+        rc = dt_select(op, &made, 0, -1, &last, err);
+    }
+    if (rc == DT_OK) {
+        rc = dt_item(op, &last, &total, err);
+        dt_array_clear(&last);
+    }
+    if (rc != DT_OK) {
+        dt_array_clear(&made);
+        return rc;
+    }
+    *before = made;
+    *count = total.i;
+    return DT_OK;
+}
+
+dt_status
+dt_true_places(const char *op, const dt_array *mask, const int64_t *weights, dt_array *out, dt_error *err)
+{
+    dt_array flat, before = DT_ARRAY_EMPTY, places = DT_ARRAY_EMPTY;
+    int64_t shape[2] = {0, mask->ndim};
+    int ndim = weights != NULL ? 1 : 2;
+    DT_TRY(dt_settle(mask, DT_READ, err));
+    DT_TRY(dt_contiguous(mask, &flat, err));
+    dt_status rc = DT_OK;
+    if (dt_array_numel(mask) > 0) {
+        rc = count_true(op, &flat, &before, &shape[0], err);
+    }
+    if (rc == DT_OK) {
+        rc = dt_empty(dt_array_device(mask), DT_INT64, ndim, shape, &places, err);
+    }
+    if (rc == DT_OK && dt_array_numel(&places) > 0) {
+        rc = places.storage->backend->find_true(&flat, &before, weights, &places, err);
+    }
+    dt_array_clear(&flat);
+    dt_array_clear(&before);
+    if (rc != DT_OK) {
+        dt_array_clear(&places);
+        return rc;
+    }
+    *out = places;
+    return DT_OK;
+}
+
+dt_status
+dt_nonzero(const char *op, const dt_array *input, dt_array *out, dt_error *err)
+{
+    dt_array mask;
+    DT_TRY(dt_settle(input, DT_READ, err));
+    DT_TRY(dt_to(input, dt_array_device(input), DT_BOOL, false, false, &mask, err));
+    dt_status rc = dt_true_places(op, &mask, NULL, out, err);
+    dt_array_clear(&mask);
+    return rc;
+}
+
+dt_status
+dt_masked_select(const dt_array *input, const dt_array *mask, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"mask", mask, -1}};
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(dt_check_same_device("masked_select", in, 2, err));
+    DT_TRY(dt_check_mask("masked_select", in, 2, 1, err));
+    DT_TRY(dt_broadcast_shapes("masked_select", in, 2, &ndim, shape, err));
+    dt_array x, wide;
+    DT_TRY(dt_expand("masked_select", input, ndim, shape, &x, err));
+    dt_status rc = dt_expand("masked_select", mask, ndim, shape, &wide, err);
+    if (rc == DT_OK) {
+        if (ndim == 0) { /* a mask takes the place of a dimension at least */
+            x.ndim = wide.ndim = 1;
+            x.shape[0] = wide.shape[0] = 1;
+            x.strides[0] = wide.strides[0] = 1;
+        }
+        const dt_selector all = {&wide, 0, 0, -1};
+        rc = dt_index_get("masked_select", input, &x, 1, &all, out, err);
+        dt_array_clear(&wide);
+    }
+    dt_array_clear(&x);
+    return rc;
+}

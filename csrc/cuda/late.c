@@ -1,0 +1,116 @@
+/* late.c: indices out of range. A kernel that meets one cannot raise: it leaves the element alone (a read gives zeros),
+ * and writes the index and the number of its launch to page-locked memory, which costs nothing while all is well. The
+ * next wait looks there and fails. The device stays usable. */
+#include "../core/check.h"
+#include "cuda.h"
+
+/* What a launch was, for the sentence. */
+typedef struct {
+    uint64_t number, place;
+    const char *op;
+    int64_t size[DT_MAX_NDIM];
+    int8_t dimension[DT_MAX_NDIM];
+} launch_note;
+
+/* Under the device's lock, but for the reports, which kernels write. */
+struct cuda_late {
+    k_reports *reports;
+    uint64_t launches;
+    launch_note notes[K_REPORTS];
+};
+
+static dt_status
+late_new(cuda_device *device, cuda_late **out, dt_error *err)
+{
+    void *pages;
+    cuda_late *late = dt_calloc(1, sizeof(*late));
+    if (late == NULL) {
+        return dt_fail_nomem(err, sizeof(*late));
+    }
+    dt_status rc = cuda_lock_pages(device, sizeof(k_reports), &pages, err);
+    if (rc != DT_OK) {
+        dt_free(late);
+        return rc;
+    }
+    late->reports = pages;
+    *late->reports = (k_reports){0};
+    *out = late;
+    return DT_OK;
+}
+
+/* The lock is held by whoever comes first; it stays as long as the device. */
+static dt_status
+late_of(cuda_device *device, cuda_late **out, dt_error *err)
+{
+    dt_status rc = DT_OK;
+    *out = atomic_load_explicit(&device->late, memory_order_acquire);
+    if (*out == NULL) {
+        pthread_mutex_lock(&device->module_lock);
+        *out = atomic_load(&device->late);
+        if (*out == NULL && (rc = late_new(device, out, err)) == DT_OK) {
+            atomic_store_explicit(&device->late, *out, memory_order_release);
+        }
+        pthread_mutex_unlock(&device->module_lock);
+    }
+    return rc;
+}
+
+dt_status
+cuda_late_begin(cuda_device *device, const dt_index *index, k_selection *by, dt_error *err)
+{
+    cuda_late *late;
+    DT_TRY(late_of(device, &late, err));
+    pthread_mutex_lock(&device->lock);
+    uint64_t number = ++late->launches;
+    launch_note *note = &late->notes[number % K_REPORTS];
+    *note = (launch_note){.number = number, .place = index->place, .op = index->op};
+    for (int k = 0; k < index->n; k++) {
+        note->size[k] = index->size[k];
+        note->dimension[k] = index->dimension[k];
+    }
+    pthread_mutex_unlock(&device->lock);
+    by->reports = (uint64_t)(uintptr_t)late->reports;
+    by->launch = number;
+    return DT_OK;
+}
+
+/* The entry of the earliest launch that went wrong, or -1. */
+static int
+earliest(const k_reports *reports)
+{
+    int found = -1;
+    for (int i = 0; i < K_REPORTS; i++) {
+        uint64_t number = reports->entry[i].launch;
+        if (number != 0 && (found < 0 || number < reports->entry[found].launch)) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+dt_status
+cuda_late_check(cuda_device *device, dt_error *err)
+{
+    cuda_late *late = atomic_load_explicit(&device->late, memory_order_acquire);
+    if (late == NULL || __atomic_load_n(&late->reports->any, __ATOMIC_ACQUIRE) == 0) {
+        return DT_OK;
+    }
+    dt_status rc = DT_OK;
+    dt_device where = {DT_CUDA, device->index};
+    pthread_mutex_lock(&device->lock);
+    late->reports->any = 0;
+    int at = earliest(late->reports);
+    if (at >= 0) {
+        const launch_note *note = &late->notes[at];
+        int64_t selector = late->reports->entry[at].selector, index = late->reports->entry[at].index;
+        bool known = note->number == late->reports->entry[at].launch && selector >= 0 && selector < DT_MAX_NDIM;
+        rc = known ? dt_fail_index_late(note->op, index, note->dimension[selector], note->size[selector], where,
+                                        note->place, err)
+                   : dt_fail_index_late(NULL, index, 0, -1, where, 0, err);
+        for (int i = 0; i < K_REPORTS; i++) {
+            late->reports->entry[i].launch = 0;
+        }
+    }
+    pthread_mutex_unlock(&device->lock);
+    return rc;
+}

@@ -1,0 +1,252 @@
+/* select.c: ops that select by arrays of indices or by masks. */
+#include "../core/index.h"
+#include "py.h"
+
+/* status = call, which waits for the device where waits is true, and may take long. */
+#define SELECT(a, x, waits, size, status, call)                                                                        \
+    do {                                                                                                               \
+        bool waits_ = (waits) && py_on_device(x);                                                                      \
+        py_late_note((a)->op, x);                                                                                      \
+        if (waits_) {                                                                                                  \
+            PY_MOVE((a)->op, (a)->v[0], true, status, call);                                                           \
+        } else {                                                                                                       \
+            PY_CALL(py_is_large(size), status, call);                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static PyObject *
+py_index_select(PY_PARAMS)
+{
+    PY_PARSE("index_select", 3, 3, "input", "dim", "index")
+    int64_t dim = 0;
+    const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 2);
+    PyObject *result = index == NULL || py_arg_int(&a, 1, &dim) < 0 ? NULL : py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    SELECT(&a, x, false, x, status, dt_index_select(x, dim, index, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py_gather(PY_PARAMS)
+{
+    PY_PARSE("gather", 3, 3, "input", "dim", "index")
+    int64_t dim = 0;
+    const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 2);
+    PyObject *result = index == NULL || py_arg_int(&a, 1, &dim) < 0 ? NULL : py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    SELECT(&a, x, false, index, status, dt_gather(x, dim, index, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py_take(PY_PARAMS)
+{
+    PY_PARSE("take", 2, 2, "input", "index")
+    const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 1);
+    PyObject *result = index == NULL ? NULL : py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    SELECT(&a, x, false, index, status, dt_take(x, index, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py_take_along_dim(PY_PARAMS)
+{
+    PY_PARSE("take_along_dim", 2, 3, "input", "indices", "dim")
+    int64_t dim = 0;
+    py_none_is_default(&a, 2);
+    const dt_array *x = py_arg_array(&a, 0), *indices = x == NULL ? NULL : py_arg_array(&a, 1);
+    PyObject *result = indices == NULL || py_arg_int(&a, 2, &dim) < 0 ? NULL : py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    SELECT(&a, x, false, x, status,
+           dt_take_along_dim(x, indices, a.v[2] != NULL ? &dim : NULL, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+/* What concerns gradients is taken and changes nothing. */
+static PyObject *
+py_embedding(PY_PARAMS)
+{
+    PY_PARSE("embedding", 2, 7, "input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
+             "sparse")
+    if (py_given(a.v[3])) {
+        return PyErr_Format(PyExc_NotImplementedError, "embedding(): max_norm, which changes the weight, is not there");
+    }
+    const dt_array *input = py_arg_array(&a, 0), *weight = input == NULL ? NULL : py_arg_array(&a, 1);
+    PyObject *result = weight == NULL ? NULL : py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    bool large = dt_array_numel(input) > PY_LARGE / 100; /* rows are long */
+    py_late_note(a.op, weight);
+    PY_CALL(large, status, dt_embedding(input, weight, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+/* ---------------------------------------------------------------- masks */
+
+PyObject *
+py_nonzero_of(const py_args *a, PyObject *x, bool as_tuple)
+{
+    if (!py_is_array(x)) {
+        py_arg_wrong(a, 0, "DeviceArray");
+        return NULL;
+    }
+    PyObject *result = py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    dt_array row = *py_array_of(x);
+    if (as_tuple && row.ndim == 0) { /* one array, as if of one element */
+        row.ndim = 1;
+        row.shape[0] = row.strides[0] = 1;
+    }
+    PY_MOVE(a->op, x, py_on_device(&row) || py_is_large(&row), status,
+            dt_nonzero(a->op, &row, py_array_of(result), &err));
+    result = py_done(a, result, status, &err);
+    PyObject *tuple = result == NULL || !as_tuple ? NULL : PyTuple_New(row.ndim);
+    if (result == NULL || !as_tuple) {
+        return result;
+    }
+    for (int d = 0; tuple != NULL && d < row.ndim; d++) {
+        PyObject *column = py_array_new(a->type, a->op);
+        if (column != NULL) {
+            column = py_done(a, column, dt_select(a->op, py_array_of(result), 1, d, py_array_of(column), &err), &err);
+        }
+        if (column == NULL) {
+            Py_CLEAR(tuple);
+        } else {
+            PyTuple_SET_ITEM(tuple, d, column);
+        }
+    }
+    Py_DECREF(result);
+    return tuple;
+}
+
+static PyObject *
+py_nonzero(PY_PARAMS)
+{
+    PY_PARSE("nonzero", 1, 1, "input", "as_tuple")
+    bool as_tuple = false;
+    return py_arg_bool(&a, 1, &as_tuple) < 0 ? NULL : py_nonzero_of(&a, a.v[0], as_tuple);
+}
+
+static PyObject *
+py_masked_select(PY_PARAMS)
+{
+    PY_PARSE("masked_select", 2, 2, "input", "mask")
+    const dt_array *x = py_arg_array(&a, 0), *mask = x == NULL ? NULL : py_arg_array(&a, 1);
+    PyObject *result = mask == NULL ? NULL : py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    SELECT(&a, x, true, x, status, dt_masked_select(x, mask, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+fill(const py_args *a, bool in_place)
+{
+    dt_scalar scalar = {0};
+    const dt_array *x = py_arg_array(a, 0), *mask = x == NULL ? NULL : py_arg_array(a, 1);
+    const dt_array *value = mask != NULL && py_is_array(a->v[2]) ? py_array_of(a->v[2]) : NULL;
+    if (mask == NULL || (value == NULL && py_arg_scalar(a, 2, &scalar) < 0)) {
+        return NULL;
+    }
+    PyObject *result = in_place ? Py_NewRef(a->v[0]) : py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status,
+            dt_masked_fill(x, mask, value, value == NULL ? &scalar : NULL, in_place, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_masked_fill(PY_PARAMS)
+{
+    PY_PARSE("masked_fill", 3, 3, "input", "mask", "value")
+    return fill(&a, false);
+}
+
+static PyObject *
+py_masked_fill_(PY_PARAMS)
+{
+    PY_PARSE("masked_fill_", 3, 3, "input", "mask", "value")
+    return fill(&a, true);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+#define RANGE                                                                                                          \
+    "Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index " \
+    "out of range;\na CUDA device tells of it when it is waited for next, and reads zeros there"
+#define WAITS "On a CUDA device this waits for 8 bytes, the number of results.\n"
+#define MASK "Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError"
+#define FILL_DOC                                                                                                       \
+    "value where mask is True, else input; the dtype of input. mask broadcasts with input.\n\n"                        \
+    "value is a number or a 0-dimensional array on the same device. " MASK "."
+
+#define OPS(first)                                                                                                     \
+    PY_OP(index_select, first ", dim, index",                                                                          \
+          "The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.\n\n"               \
+          "Any dtype. Negative indices are refused. " RANGE ", ShapeMismatchError where index is no vector."),         \
+        PY_OP(gather, first ", dim, index",                                                                            \
+              "result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.\n\n"        \
+              "index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.\n" \
+              "Negative indices are refused. " RANGE ", ShapeMismatchError."),                                         \
+        PY_OP(take, first ", index",                                                                                   \
+              "The elements at the places of index in input as one row, negative ones from its end; the shape of "     \
+              "index.\n\nAny dtype. " RANGE "."),                                                                      \
+        PY_OP(take_along_dim, first ", indices, dim=None",                                                             \
+              "Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the "  \
+              "flat array without dim.\n\nAny dtype. " RANGE ", ShapeMismatchError."),                                 \
+        PY_OP(nonzero, first ", *, as_tuple=False",                                                                    \
+              "The coordinates of the elements that are not zero, in order: int64 (count, ndim), or with as_tuple a "  \
+              "tuple of ndim\nvectors.\n\nAny dtype. " WAITS),                                                         \
+        PY_OP(                                                                                                         \
+            masked_select, first ", mask",                                                                             \
+            "The elements of input where mask is True, in order: a vector. Both broadcast.\n\nAny dtype. " WAITS MASK  \
+            "."),                                                                                                      \
+        PY_OP(masked_fill, first ", mask, value", FILL_DOC)
+
+PyMethodDef py_select_functions[] = {
+    OPS("input"),
+    PY_OP(embedding,
+          "input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False",
+          "The rows of weight (n, d) at the indices in input, of any shape: (*, d).\n\n"
+          "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
+          ", ShapeMismatchError\nwhere weight is no matrix, NotImplementedError for max_norm."),
+    PY_END,
+};
+
+PyMethodDef py_select_methods[] = {
+    OPS("$self"),
+    PY_OP(masked_fill_, "$self, mask, value",
+          FILL_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
+    PY_END,
+};

@@ -1,0 +1,187 @@
+/* test_kernels_index.c: gather.cu and nonzero.cu, with all threads of a block (emulate.h). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DT_EMULATED
+#include "../../csrc/kernels/gather.cu"
+#include "../../csrc/kernels/nonzero.cu"
+
+#include "emulate.h"
+
+/* ---------------------------------------------------------------- masks */
+
+static void
+test_nonzero(void)
+{
+    static const int64_t lengths[] = {1, 15, 16, 4095, 4096, 4097, 20000};
+    for (int s = 0; s < 28; s++) {
+        int64_t n = lengths[s / 4], chunks = (n - 1) / (K_TRUE_LANES * K_TRUE_EACH) + 1, count = 0;
+        int share = s % 4, shift = s % 2;
+        uint8_t *bytes = aligned_alloc(64, (size_t)(n + 127) / 64 * 64), *mask = bytes + shift;
+        int64_t *before = calloc((size_t)chunks + 1, 8);
+        for (int64_t i = 0; i < n; i++) {
+            mask[i] = share == 3 || number() * 2 < share - 1;
+            count += mask[i];
+        }
+        int64_t *places = calloc((size_t)count + 1, 8), *pairs = calloc((size_t)count * 2 + 1, 8);
+        k_true_args a = {.mask = operand(mask),
+                         .before = operand(before),
+                         .numel = n,
+                         .chunks = chunks,
+                         .aligned = shift == 0,
+                         .rows = count};
+        const int64_t weights[1][3] = {{3}};
+        a.index = index_of(1, &n, 1, weights);
+        a.stage = K_TRUE_COUNT;
+        run_all("k_nonzero_bool", &a, before, (size_t)(chunks + 1) * 8, "count of a mask");
+        a.stage = K_TRUE_SUM;
+        run_all("k_nonzero_bool", &a, before, (size_t)(chunks + 1) * 8, "sums over a mask");
+        check(before[0] == 0 && before[chunks] == count, "number of True elements");
+        a.stage = K_TRUE_FIND;
+        a.out = operand(places);
+        run_all("k_nonzero_bool", &a, places, (size_t)(count + 1) * 8, "places of a mask");
+        int right = places[count] == 0;
+        for (int64_t i = 0, row = 0; i < n; i++) {
+            right = right && (!mask[i] || places[row++] == 3 * i);
+        }
+        check(right, "values of places");
+        const int64_t shape[2] = {1, n};
+        a.index = index_of(2, shape, 0, NULL);
+        a.columns = 2;
+        a.out = operand(pairs);
+        run_all("k_nonzero_bool", &a, pairs, (size_t)(count * 2 + 1) * 8, "coordinates of a mask");
+        for (int64_t i = 0; i < count; i++) {
+            right = right && pairs[2 * i] == 0 && pairs[2 * i + 1] * 3 == places[i];
+        }
+        check(right && pairs[2 * count] == 0, "values of coordinates");
+        if (count > 1) { /* a mask that changed since must not be written beyond the room there is */
+            a.index = index_of(1, &n, 1, weights);
+            a.columns = 0;
+            a.rows = count - 1;
+            a.out = operand(places);
+            places[count - 1] = -7;
+            run_all("k_nonzero_bool", &a, places, (size_t)(count + 1) * 8, "less room than places");
+            check(places[count - 1] == -7, "nothing is written beyond the room");
+        }
+        free(bytes);
+        free(before);
+        free(places);
+        free(pairs);
+    }
+}
+
+/* Sums over more chunks than one round of a block takes. */
+static void
+test_many_chunks(void)
+{
+    int64_t chunks = 3 * K_TRUE_LANES * K_TRUE_EACH + 77, total = 0;
+    int64_t *before = calloc((size_t)chunks + 1, 8), *want = calloc((size_t)chunks + 1, 8);
+    for (int64_t i = 0; i < chunks; i++) {
+        before[i] = i * 7 % 4097;
+        want[i] = total;
+        total += before[i];
+    }
+    want[chunks] = total;
+    k_true_args a = {.before = operand(before), .chunks = chunks, .stage = K_TRUE_SUM};
+    run_all("k_nonzero_bool", &a, before, (size_t)(chunks + 1) * 8, "many chunks");
+    check(memcmp(before, want, (size_t)(chunks + 1) * 8) == 0, "values of many sums");
+    free(before);
+    free(want);
+}
+
+/* ---------------------------------------------------------------- gather, scatter */
+
+static k_selector
+selector(const int64_t *index, int64_t size, int64_t stride)
+{
+    k_selector s = {.array = operand(index), .strides = {1, 0}, .size = size, .stride = stride, .wide = 1};
+    return s;
+}
+
+/* Rows of 3 floats at n indices, of which one is wrong. */
+static void
+test_gather(void)
+{
+    static k_reports reports;
+    for (int put = 0; put < 2; put++) {
+        int64_t n = 1500, rows = 2000, shape[2] = {n, 3}, *index = calloc((size_t)n, 8);
+        float *x = numbers(rows * 3, 1), *y = numbers(n * 3, 1), *want = numbers((put ? rows : n) * 3, 1);
+        const int64_t strides[3][3] = {{put ? 0 : 3, 1}, {put ? 3 : 0, 1}, {1, 0}};
+        k_gather_args a = {.out = operand(put ? x : y), .x = operand(put ? y : x), .put = put};
+        a.by.index = index_of(2, shape, 3, strides);
+        a.by.n = 1;
+        a.by.wraps = 1;
+        a.by.reports = (uint64_t)(uintptr_t)&reports;
+        a.by.launch = 5;
+        a.by.selector[0] = selector(index, rows, 3);
+        memcpy(want, put ? x : y, (size_t)(put ? rows : n) * 12);
+        for (int64_t i = 0; i < n; i++) {
+            index[i] = i == 700 ? rows + 3 : (i * 7 % rows) - (i % 2 ? rows : 0);
+            for (int64_t c = 0; c < 3; c++) {
+                if (put && i != 700) {
+                    want[i * 7 % rows * 3 + c] = y[i * 3 + c];
+                } else if (!put) {
+                    want[i * 3 + c] = i == 700 ? 0 : x[i * 7 % rows * 3 + c];
+                }
+            }
+        }
+        memset(&reports, 0, sizeof(reports));
+        run_all("k_gather_int32", &a, put ? x : y, (size_t)(put ? rows : n) * 12, "gather");
+        check(memcmp(want, put ? x : y, (size_t)(put ? rows : n) * 12) == 0, "values of gather");
+        check(reports.any == 1 && reports.entry[5].launch == 5 && reports.entry[5].index == rows + 3, "report");
+        free(index);
+        free(x);
+        free(y);
+        free(want);
+    }
+}
+
+/* The last of equal places is kept, whatever the order of the threads. */
+static void
+test_places(void)
+{
+    int64_t n = 3000, entries = 8192, *index = calloc((size_t)n, 8), *places = calloc((size_t)n, 8);
+    int64_t *kept = calloc((size_t)n, 8), *last = calloc(4000, 8);
+    uint64_t *table = calloc((size_t)entries, 8);
+    const int64_t strides[3][3] = {{0}, {0}, {1}};
+    static k_reports reports;
+    k_places_args a = {
+        .places = operand(places), .kept = operand(kept), .table = operand(table), .mask = (uint64_t)entries - 1};
+    a.by.index = index_of(1, &n, 3, strides);
+    a.by.n = 1;
+    a.by.reports = (uint64_t)(uintptr_t)&reports;
+    a.by.selector[0] = selector(index, 900, 4);
+    for (int64_t i = 0; i < n; i++) {
+        index[i] = i == 17 ? 900 : i * i % 900;
+        last[i == 17 ? 901 : index[i]] = i;
+    }
+    for (int s = 0; s < NSHAPES; s++) {
+        memset(table, 0, (size_t)entries * 8);
+        for (a.stage = K_PLACES_FIND; a.stage <= K_PLACES_KEEP; a.stage++) {
+            launch("k_places_int64", SHAPES[s].grid, SHAPES[s].threads, SHAPES[s].order, &a);
+        }
+        int right = 1;
+        for (int64_t i = 0; i < n; i++) {
+            right = right && kept[i] == (i != 17 && last[index[i]] == i ? 4 * index[i] : -1);
+        }
+        check(right, "the last of equal places");
+    }
+    free(index);
+    free(places);
+    free(kept);
+    free(last);
+    free(table);
+}
+
+int
+main(void)
+{
+    emulation_open();
+    test_nonzero();
+    test_many_chunks();
+    test_gather();
+    test_places();
+    return emulation_close();
+}
