@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from cases import CASES, Case
 from support import Built, bits_of
 
@@ -47,6 +48,12 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "copies of a Parameter": lambda x: copy.deepcopy(dt.nn.Parameter(x)) + copy.copy(dt.nn.Parameter(x)),
     "pickle of a Buffer": lambda x: pickle.loads(pickle.dumps(dt.nn.Buffer(x, persistent=False))),
     "data": lambda x: x.data,
+    "pickle 5": lambda x: pickle.loads(pickle.dumps(x.T, 5)),
+    "deepcopy": lambda x: copy.deepcopy([x, x[1:]])[1],
+    "to DLPack and back": lambda x: dt.from_dlpack(lend(x, "__dlpack__")),
+    "DLPack and a copy": lambda x: np.from_dlpack(x, device="cpu", copy=True).tolist(),
+    "CUDA array interface": lambda x: dt.asarray(lend(x, "__cuda_array_interface__")),
+    "frombuffer": lambda x: dt.frombuffer(x.cpu(), dtype=dt.float32, offset=4),
     "layer_norm": lambda x: dt.layer_norm(x, 4),
     "gather": lambda x: x.gather(1, dt.zeros(3, 1, dtype=dt.int64, device=x.device)),
     "x[list, list]": lambda x: x[[0, 2, 1], [1, 1, 0]],
@@ -63,6 +70,25 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "cross_entropy": lambda x: dt.cross_entropy(x, dt.zeros(3, dtype=dt.int64, device=x.device)),
 }
 SAMPLE = 40
+
+
+class Lender:
+    """Another library's array over the memory of one of ours, which it keeps alive."""
+
+    def __init__(self, x: dt.DeviceArray) -> None:
+        self.__cuda_array_interface__ = x.__cuda_array_interface__
+        self.kept = x
+
+
+def lend(x: dt.DeviceArray, protocol: str) -> Any:
+    """x as a capsule or as another library's array; an array on the cpu has no interface and stays what it is."""
+    dt._C._sim_lend(True)
+    try:
+        if protocol == "__dlpack__":
+            return x.__dlpack__(max_version=(1, 0), stream=-1)  # no stream waits for ever in a simulated queue
+        return Lender(x) if x.is_cuda else x
+    finally:
+        dt._C._sim_lend(False)
 
 
 def mismatch(x: dt.DeviceArray) -> str:

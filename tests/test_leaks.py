@@ -99,7 +99,7 @@ def quiet(call: Callable[[], Any]) -> Callable[[], None]:
     def run() -> None:
         try:
             call()
-        except (RuntimeError, ValueError, TypeError, IndexError, MemoryError):
+        except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, BufferError, AttributeError):
             pass
 
     return run
@@ -122,6 +122,11 @@ def quiet(call: Callable[[], Any]) -> Callable[[], None]:
         lambda: dt.relu(1, 2, 3),
         lambda: dt.exp(dt.ones(3), out=dt.zeros(4)),
         lambda: dt.zeros(3, dtype="nonsense"),
+        lambda: dt.zeros(3, device="cuda:0").__dlpack__(),
+        lambda: dt.zeros(3, device="cuda:0").__cuda_array_interface__,
+        lambda: dt.from_dlpack(__import__("numpy").zeros(3, complex)),
+        lambda: dt.from_dlpack(__import__("numpy").zeros(3), device="cuda:0", copy=False),
+        lambda: dt.from_dlpack(3),
     ],
 )
 def test_other_errors(call: Callable[[], Any]) -> None:
@@ -140,6 +145,10 @@ def test_other_errors(call: Callable[[], Any]) -> None:
         lambda: dt.zeros((4, 2)).split(1),
         lambda: __import__("pickle").loads(__import__("pickle").dumps(dt.zeros((4, 2)))),
         lambda: __import__("copy").deepcopy(dt.zeros((4, 2))),
+        lambda: dt.zeros((4, 2)).__dlpack__(),
+        lambda: dt.from_dlpack(dt.zeros((4, 2)).__dlpack__(max_version=(1, 0), copy=True)),
+        lambda: __import__("numpy").from_dlpack(dt.zeros((4, 2))),
+        lambda: dt.from_dlpack(__import__("numpy").zeros((4, 2))),
         lambda: dt.frombuffer(bytearray(16), dtype=dt.float32),
         lambda: dt.device("cuda:0") == "cuda:0",
         lambda: dt.Generator().manual_seed(3),

@@ -28,7 +28,8 @@ BatchNorm1d BatchNorm2d LayerNorm Embedding Dropout Flatten Unflatten Identity M
 ReLU ReLU6 LeakyReLU ELU GELU SiLU Sigmoid Tanh Softplus Hardtanh Softmax LogSoftmax CrossEntropyLoss MSELoss L1Loss
 NLLLoss functional init""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
-empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer manual_seed set_default_device
+empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer from_dlpack
+from_cuda_array_interface manual_seed set_default_device
 get_default_device set_default_dtype get_default_dtype""".split()
 METHODS = """size numel dim stride element_size data_ptr is_contiguous is_pinned item tolist numpy clone contiguous
 copy_ fill_ zero_ to cuda cpu float double half bfloat16 int long bool byte astype pin_memory type expand view

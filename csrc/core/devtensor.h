@@ -205,7 +205,8 @@ typedef struct dt_storage {
     const struct dt_backend *backend;
     dt_device device;
     unsigned flags;
-    atomic_uint pending; /* 0 but for page-locked memory */
+    atomic_uint pending;  /* 0 but for page-locked memory */
+    atomic_bool exported; /* another library has had the address, and asks nobody before it reads or writes */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */

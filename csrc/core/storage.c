@@ -31,6 +31,7 @@ storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_stor
     s->device = device;
     s->flags = 0;
     atomic_init(&s->pending, 0);
+    atomic_init(&s->exported, false);
     s->nbytes = nbytes;
     s->data = NULL;
     s->owner = NULL;

@@ -175,6 +175,21 @@ cuda_is_simulated(void)
     return atomic_load(&simulated);
 }
 
+static atomic_bool lends_simulated;
+
+void
+cuda_lend_simulated(bool lend)
+{
+    atomic_store(&lends_simulated, lend);
+}
+
+bool
+cuda_can_lend(void)
+{
+    dt_error ignored; /* is told by whatever needs a device next */
+    return cuda_api_open(&ignored) != DT_OK || !cuda_is_simulated() || atomic_load(&lends_simulated);
+}
+
 dt_status
 cuda_request_simulated(int devices, size_t memory, dt_error *err)
 {

@@ -15,6 +15,10 @@ void cuda_set_search_path(const char *directories);
 /* Makes "cuda" mean `devices` simulated GPUs of `memory` bytes each (0: the default); before the first use of CUDA. */
 dt_status cuda_request_simulated(int devices, size_t memory, dt_error *err) DT_MUST_CHECK;
 bool cuda_is_simulated(void);
+/* Whether the addresses of device memory mean something to other libraries of this process. */
+bool cuda_can_lend(void);
+/* For tests, whose other library knows simulated devices. */
+void cuda_lend_simulated(bool lend);
 /* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0.
  */
 size_t cuda_api_report(char *text, size_t size);
@@ -353,6 +357,17 @@ void cuda_temporary_clear(cuda_temporary *t);
 /* contiguous becomes x itself or a temporary copy. */
 dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary *t, const dt_array **contiguous,
                           dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- foreign.c: shared with other libraries */
+
+/* Before the address of a is given away: consumer's work (NULL: nobody's) runs behind ours on it from now on. */
+dt_status cuda_lend(const dt_array *a, CUstream consumer, dt_error *err) DT_MUST_CHECK;
+/* A storage over nbytes of memory of device index that another library owns. Our work runs behind what producer (NULL:
+ * nobody) was sent; release(owner, address) is called at the end, once our work on it is over. */
+dt_status cuda_borrow(int index, CUdeviceptr address, size_t nbytes, unsigned flags, CUstream producer, void *owner,
+                      void (*release)(void *owner, void *data), dt_storage **out, dt_error *err) DT_MUST_CHECK;
+/* *index, an existing device, becomes that of an address, if it is one of a device. */
+dt_status cuda_find_address(CUdeviceptr address, int *index, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- pinned.c */
 

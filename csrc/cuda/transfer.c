@@ -151,6 +151,9 @@ cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *e
     cuda_device *device;
     dt_device from = dt_array_device(src), to = dt_array_device(dst);
     const dt_array *host = from.type == DT_CPU ? src : dst;
+    if (host == dst && atomic_load_explicit(&dst->storage->exported, memory_order_relaxed)) {
+        non_blocking = false; /* who has the address from us does not wait for what arrives */
+    }
     const dt_transfer t = {
         .nbytes = (size_t)dt_array_numel(dst) * dt_itemsize(cuda_bus_dtype(src, dst)),
         .source = from,

@@ -152,7 +152,7 @@ NO_ARGUMENTS(_repr_html_)
     return html;
 }
 
-/* ---------------------------------------------------------------- copies and pickles */
+/* ---------------------------------------------------------------- other arrays of the same values */
 
 PyObject *
 py_array_handle(PyObject *self, const char *action)
@@ -172,129 +172,19 @@ py_detach(PY_PARAMS)
     return py_arg_array(&a, 0) == NULL ? NULL : py_array_handle(a.v[0], "detach");
 }
 
-NO_ARGUMENTS(__copy__)
-{
-    return py_array_handle(self, "copy");
-}
-
-static PyObject *
-make_clone(PyObject *self, const char *action)
-{
-    dt_error err;
-    dt_status status;
-    const dt_array *x = py_array_of(self);
-    PyObject *result = py_array_new(Py_TYPE(self), action);
-    if (result == NULL) {
-        return NULL;
-    }
-    PY_CALL(py_is_large(x), status, dt_clone(x, py_array_of(result), &err));
-    return py_finish(result, status, &err, &self, 1);
-}
-
-static PyObject *
-py___deepcopy__(PyObject *self, PyObject *memo)
-{
-    (void)memo;
-    return make_clone(self, "deepcopy");
-}
-
 static PyObject *
 py_clone(PY_PARAMS)
 {
     PY_PARSE("clone", 1, 1, "input")
-    return py_arg_array(&a, 0) == NULL ? NULL : make_clone(a.v[0], "clone");
-}
-
-/* (_rebuild, (shape, dtype, bytes, device)) */
-NO_ARGUMENTS(__reduce__)
-{
-    const dt_array *x = py_array_of(self);
-    py_state *state = py_state_of(self);
-    dt_array host = DT_ARRAY_EMPTY, flat = DT_ARRAY_EMPTY;
-    dt_error err;
-    dt_status status;
-    if (py_settle(self, DT_READ) < 0) {
-        return NULL;
-    }
-    PY_MOVE("pickle", self, py_on_device(x), status,
-            dt_to(x, (dt_device){DT_CPU, 0}, (dt_dtype)x->dtype, false, false, &host, &err));
-    if (status == DT_OK) {
-        status = dt_contiguous(&host, &flat, &err);
-        dt_array_clear(&host);
-    }
-    if (status != DT_OK) {
-        return py_raise(state, &err, &self, 1);
-    }
-    PyObject *result = NULL, *module = PyImport_ImportModule("devtensor._C");
-    PyObject *rebuild = module == NULL ? NULL : py_attribute(module, "_rebuild");
-    PyObject *shape = py_shape_tuple(x->ndim, x->shape), *dtype = py_dtype_object(state, (dt_dtype)x->dtype);
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)dt_array_nbytes(x));
-    if (bytes != NULL && dt_array_nbytes(x) > 0) {
-        memcpy(PyBytes_AS_STRING(bytes), dt_array_data(&flat), dt_array_nbytes(x));
-    }
-    if (rebuild != NULL && shape != NULL && bytes != NULL) {
-        char text[DT_DEVICE_TEXT];
-        result = Py_BuildValue("O(OOOs)", rebuild, shape, dtype, bytes, dt_device_text(dt_array_device(x), text));
-    }
-    dt_array_clear(&flat);
-    Py_XDECREF(module);
-    Py_XDECREF(rebuild);
-    Py_XDECREF(shape);
-    Py_DECREF(dtype);
-    Py_XDECREF(bytes);
-    return result;
-}
-
-/* Makes an array of the bytes of a pickle; nothing in it is trusted. */
-static PyObject *
-py__rebuild(PY_PARAMS)
-{
-    PY_PARSE("_rebuild", 4, 4, "shape", "dtype", "data", "device")
-    int n;
-    int64_t shape[DT_MAX_NDIM];
-    dt_dtype dtype = DT_FLOAT32;
-    dt_device device = {DT_CPU, 0};
-    if (py_arg_dims(&a, 0, &n, shape) < 0 || py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_device(&a, 3, &device) < 0) {
-        return NULL;
-    }
-    if (n < 0 || !PyTuple_Check(a.v[0]) || !PyBytes_Check(a.v[2])) {
-        PyErr_SetString(PyExc_TypeError, "_rebuild() takes a shape, a dtype, bytes and a device");
-        return NULL;
-    }
-    dt_error err;
-    dt_array host = DT_ARRAY_EMPTY;
-    dt_status status = dt_shape_check("_rebuild", n, shape, dtype, &err);
-    int64_t nbytes = (int64_t)dt_itemsize(dtype);
-    for (int d = 0; status == DT_OK && d < n; d++) {
-        nbytes *= shape[d];
-    }
-    const char *data = PyBytes_AS_STRING(a.v[2]);
-    if (status == DT_OK && PyBytes_GET_SIZE(a.v[2]) != nbytes) {
-        return PyErr_Format(PyExc_ValueError, "_rebuild(): %zd bytes do not make this shape, which has %lld",
-                            PyBytes_GET_SIZE(a.v[2]), (long long)nbytes);
-    }
-    for (int64_t i = 0; status == DT_OK && dtype == DT_BOOL && i < nbytes; i++) {
-        if (data[i] != 0 && data[i] != 1) {
-            PyErr_SetString(PyExc_ValueError, "_rebuild(): a bool is 0 or 1");
-            return NULL;
-        }
-    }
-    PyObject *result = py_array_new(a.type, "unpickle");
+    const dt_array *x = py_arg_array(&a, 0);
+    PyObject *result = x == NULL ? NULL : py_array_new(a.type, "clone");
     if (result == NULL) {
         return NULL;
     }
-    if (status == DT_OK) {
-        status = dt_empty((dt_device){DT_CPU, 0}, dtype, n, shape, &host, &err);
-    }
-    if (status == DT_OK) {
-        if (nbytes > 0) {
-            memcpy(dt_array_data(&host), data, (size_t)nbytes);
-        }
-        PY_MOVE("unpickle", NULL, device.type != DT_CPU, status,
-                dt_to(&host, device, dtype, false, false, py_array_of(result), &err));
-        dt_array_clear(&host);
-    }
-    return py_done(&a, result, status, &err);
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_clone(x, py_array_of(result), &err));
+    return py_finish(result, status, &err, a.v, 1);
 }
 
 /* ---------------------------------------------------------------- for code written for PyTorch */
@@ -333,9 +223,6 @@ PyMethodDef py_attributes_functions[] = {
     PY_OP(numel, "input", NUMEL_DOC),
     PY_OP(clone, "input", CLONE_DOC),
     PY_OP(detach, "input", DETACH_DOC),
-    {"_rebuild", PY_CAST(py__rebuild), METH_FASTCALL | METH_KEYWORDS,
-     "_rebuild(shape, dtype, data, device)\n--\n\nWhat a pickled DeviceArray calls. Raises ValueError where the bytes "
-     "do not fit."},
     PY_END,
 };
 
@@ -359,9 +246,6 @@ PyMethodDef py_attributes_methods[] = {
                    "copied to the host."),
     METHOD(_repr_html_, "The values for a notebook."),
     {"__format__", py___format__, METH_O, NULL},
-    {"__copy__", py___copy__, METH_NOARGS, NULL},
-    {"__deepcopy__", py___deepcopy__, METH_O, NULL},
-    {"__reduce__", py___reduce__, METH_NOARGS, NULL},
     PY_OP(requires_grad_, "$self, requires_grad=True",
           "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
     PY_OP(backward, "$self, *args, **kwargs", "Raises NotImplementedError: devtensor computes no gradients yet."),

@@ -28,6 +28,17 @@ format_of(dt_dtype dtype)
     }
 }
 
+static bool
+is_column_major(const dt_array *x)
+{
+    dt_array reversed = *x;
+    for (int d = 0; d < x->ndim; d++) {
+        reversed.shape[d] = x->shape[x->ndim - 1 - d];
+        reversed.strides[d] = x->strides[x->ndim - 1 - d];
+    }
+    return dt_array_is_contiguous(&reversed);
+}
+
 /* Whether a view with these flags can hold x: NULL, or what is in the way. */
 static const char *
 obstacle(const dt_array *x, int flags)
@@ -39,15 +50,15 @@ obstacle(const dt_array *x, int flags)
     if ((flags & PyBUF_WRITABLE) && readonly) {
         return "the DeviceArray is read-only";
     }
-    bool needs_order = (flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
-                       (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
-    if (needs_order && !dt_array_is_contiguous(x)) {
-        return "the DeviceArray is not contiguous; .contiguous() makes a copy that is";
+    bool rows = dt_array_is_contiguous(x), columns = is_column_major(x);
+    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS) {
+        return rows || columns ? NULL : "the DeviceArray is not contiguous; .contiguous() makes a copy that is";
     }
-    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && x->ndim > 1) {
-        return "the DeviceArray is not in column-major order";
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS) {
+        return columns ? NULL : "the DeviceArray is not in column-major order; .T.contiguous().T makes a copy that is";
     }
-    return NULL;
+    bool needs_rows = (flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
+    return !needs_rows || rows ? NULL : "the DeviceArray is not contiguous; .contiguous() makes a copy that is";
 }
 
 int
@@ -64,7 +75,7 @@ py_buffer_get(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, problem);
         return -1;
     }
-    if (py_settle(self, DT_WRITE) < 0) {
+    if (py_hand_out(self) < 0) {
         return -1;
     }
     Py_ssize_t *sizes = PyMem_Calloc(2 * DT_MAX_NDIM, sizeof(Py_ssize_t));
@@ -85,8 +96,8 @@ py_buffer_get(PyObject *self, Py_buffer *view, int flags)
         .readonly = dt_array_readonly(x) || dt_array_overlaps_itself(x),
         .ndim = x->ndim,
         .format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)format_of((dt_dtype)x->dtype) : NULL,
-        .shape = (flags & PyBUF_ND) ? sizes : NULL,
-        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? sizes + DT_MAX_NDIM : NULL,
+        .shape = (flags & PyBUF_ND) && x->ndim > 0 ? sizes : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES && x->ndim > 0 ? sizes + DT_MAX_NDIM : NULL,
         .internal = sizes,
     };
     return 0;
@@ -110,6 +121,19 @@ py_release_owner(void *owner, void *data)
         Py_DECREF((PyObject *)owner);
         PyGILState_Release(gil);
     }
+}
+
+dt_status
+py_wrap_memory(PyObject *memory, dt_storage **out, dt_error *err)
+{
+    const Py_buffer *buffer = PyMemoryView_GET_BUFFER(memory);
+    unsigned flags = DT_STORAGE_FOREIGN | (buffer->readonly ? (unsigned)DT_STORAGE_READONLY : 0u);
+    dt_status status = dt_storage_wrap((dt_device){DT_CPU, 0}, buffer->buf, (size_t)buffer->len, flags, memory,
+                                       py_release_owner, out, err);
+    if (status == DT_OK) {
+        Py_INCREF(memory);
+    }
+    return status;
 }
 
 /* How many elements the buffer gives; -1 with an exception. */
@@ -163,11 +187,8 @@ py_frombuffer(PY_PARAMS)
         const int64_t stride = 1;
         dt_error err;
         dt_storage *storage;
-        unsigned flags = DT_STORAGE_FOREIGN | (buffer->readonly ? (unsigned)DT_STORAGE_READONLY : 0u);
-        dt_status status = dt_storage_wrap((dt_device){DT_CPU, 0}, buffer->buf, (size_t)buffer->len, flags, memory,
-                                           py_release_owner, &storage, &err);
+        dt_status status = py_wrap_memory(memory, &storage, &err);
         if (status == DT_OK) {
-            Py_INCREF(memory);
             status = dt_as_strided(storage, offset, dtype, 1, &count, &stride, py_array_of(result), &err);
             dt_storage_release(storage);
         }

@@ -405,6 +405,18 @@ py__cuda_kernel_settings(PY_PARAMS)
 }
 
 static PyObject *
+py__sim_lend(PY_PARAMS)
+{
+    PY_PARSE("_sim_lend", 1, 1, "lend")
+    bool lend = false;
+    if (py_arg_bool(&a, 0, &lend) < 0) {
+        return NULL;
+    }
+    cuda_lend_simulated(lend);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 py__sim_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -474,6 +486,8 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
           "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
           "depthwise convolutions."),
+    PY_OP(_sim_lend, "lend",
+          "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
     GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
     PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),

@@ -181,6 +181,9 @@ static PyGetSetDef getset[] = {
     {"data", get_data, NULL, "DeviceArray: the same memory as a plain array.", NULL},
     {"is_cuda", get_is_cuda, NULL, "bool: whether the elements are on a CUDA device, real or simulated.", NULL},
     {"origin", get_origin, NULL, "Origin or None: the action, file and line that made this array.", NULL},
+    {"__cuda_array_interface__", py_get_cuda_interface, NULL,
+     "dict: how other libraries reach the memory of an array on a real CUDA device; no such attribute elsewhere.",
+     NULL},
     {"requires_grad", get_requires_grad, NULL, "bool: always False, as devtensor computes no gradients.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -169,10 +169,16 @@ py_wrap_ndarray(py_state *state, const char *action, PyObject *object)
     return wrap(state, action, array, (dt_dtype)dtype);
 }
 
+static bool
+is_numpys_own(PyObject *object)
+{
+    return py_is_ndarray(object) || strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0;
+}
+
 bool
 py_is_numpys(PyObject *object)
 {
-    if (py_is_ndarray(object) || strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0) {
+    if (is_numpys_own(object)) {
         return true;
     }
     if (PyType_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyList_CheckExact(object) ||
@@ -231,6 +237,31 @@ native_ndarray(const char *action, PyObject *object, bool *fresh)
 
 /* ---------------------------------------------------------------- array, asarray */
 
+/* An array of another library by its own protocols; NULL without an exception where there is none to be had, as NumPy
+ * may still be able to read it. */
+static PyObject *
+foreign_array(const py_args *a, PyObject *object)
+{
+    PyObject *result = NULL;
+    if (PyType_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyList_CheckExact(object) ||
+        PyTuple_CheckExact(object) || is_numpys_own(object)) {
+        return NULL;
+    }
+    PyObject *found = py_attribute(object, "__dlpack__");
+    if (found != NULL) {
+        result = py_import_dlpack(a, object, NULL, -1);
+    } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        found = py_attribute(object, "__cuda_array_interface__");
+        result = found == NULL ? NULL : py_import_cuda_interface(a, object, found);
+    }
+    Py_XDECREF(found);
+    if (result == NULL && (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_BufferError))) {
+        PyErr_Clear();
+    }
+    return result;
+}
+
 static PyObject *
 host_array(const py_args *a, PyObject *object, int dtype, bool *shared)
 {
@@ -251,20 +282,25 @@ static PyObject *
 call_array(const py_args *a, bool copy)
 {
     PyObject *object = a->v[0];
-    bool shared = true, is_array = py_is_array(object);
+    bool shared = true, has_dtype = py_given(a->v[1]);
     dt_dtype dtype = DT_FLOAT32;
-    dt_device device = is_array ? dt_array_device(py_array_of(object)) : dt_default_device();
+    dt_device device = dt_default_device();
     if (py_arg_dtype(a, 1, &dtype) < 0 || py_arg_device(a, 2, &device) < 0 || py_arg_no_grad(a, 3) < 0) {
         return NULL;
     }
-    bool has_dtype = py_given(a->v[1]);
-    PyObject *host = is_array ? Py_NewRef(object) : host_array(a, object, has_dtype ? (int)dtype : -1, &shared);
-    if (host == NULL) {
+    PyObject *array = py_is_array(object) ? Py_NewRef(object) : foreign_array(a, object);
+    if (array == NULL && !PyErr_Occurred()) {
+        array = host_array(a, object, has_dtype ? (int)dtype : -1, &shared);
+    }
+    if (array == NULL) {
         return NULL;
     }
-    PyObject *result =
-        py_convert(host, a->op, device, has_dtype ? dtype : (dt_dtype)py_array_of(host)->dtype, false, copy && shared);
-    Py_DECREF(host);
+    const dt_array *x = py_array_of(array);
+    if (!py_given(a->v[2]) && (array == object || py_on_device(x))) {
+        device = dt_array_device(x); /* what is on a device stays there */
+    }
+    PyObject *result = py_convert(array, a->op, device, has_dtype ? dtype : (dt_dtype)x->dtype, false, copy && shared);
+    Py_DECREF(array);
     return result;
 }
 
@@ -312,7 +348,7 @@ to_numpy(PyObject *self, const char *op)
     if (py_on_device(x)) {
         return py_refuse_host_access(py_state_of(self), op, self);
     }
-    if (py_settle(self, DT_WRITE) < 0) {
+    if (py_hand_out(self) < 0) {
         return NULL;
     }
     npy_intp shape[DT_MAX_NDIM], strides[DT_MAX_NDIM];

@@ -11,6 +11,8 @@ warn_synchronous(const dt_array *host, bool writes, dt_dtype bus, const char *ac
     const char *reason = NULL;
     if (!(host->storage->flags & DT_STORAGE_PINNED)) {
         reason = "the memory on the cpu is not page-locked; .pin_memory() makes a copy that is";
+    } else if (writes && host->storage->exported) {
+        reason = "the memory on the cpu is shared with another library, which would not wait for what arrives";
     } else if (!writes && host->dtype != bus) {
         reason = "it is cast to a narrower dtype on the cpu first; cast it before, or after on the device";
     } else if (!writes && !dt_array_is_dense(host)) {

@@ -75,15 +75,7 @@ copy(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 deepcopy(PyObject *self, PyObject *memo)
 {
-    (void)memo;
-    dt_error err;
-    dt_status status;
-    PyObject *clone = py_array_new(Py_TYPE(self), "deepcopy");
-    if (clone == NULL) {
-        return NULL;
-    }
-    PY_CALL(py_is_large(py_array_of(self)), status, dt_clone(py_array_of(self), py_array_of(clone), &err));
-    return same_kind(self, py_finish(clone, status, &err, &self, 1), "deepcopy");
+    return same_kind(self, py_deep_copy(self, memo), "deepcopy");
 }
 
 static PyObject *

@@ -274,6 +274,8 @@ void py_settle_init(void);
 /* Before the bytes of an array of the host are read or handed out: see dt_settle. Who gets the address of the memory
  * may write. -1 with an exception. */
 int py_settle(PyObject *array, dt_access access);
+/* The same before another library has the address for as long as it likes. */
+int py_hand_out(PyObject *array);
 
 /* ---------------------------------------------------------------- used across files */
 
@@ -293,7 +295,15 @@ int py_buffer_get(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_release(PyObject *self, Py_buffer *view);
 /* Gives a Python object back that kept memory of a storage alive; from any thread. */
 void py_release_owner(void *owner, void *data);
+/* A storage over the bytes of a contiguous memoryview, which stays alive; read-only if that is. */
+dt_status py_wrap_memory(PyObject *memory, dt_storage **out, dt_error *err);
 PyObject *py_frombuffer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* The copy that copy.deepcopy makes: arrays that share memory share it afterwards. */
+PyObject *py_deep_copy(PyObject *self, PyObject *memo);
+/* An array over memory of another library, or a new reference to array itself: dlpack, __cuda_array_interface__. */
+PyObject *py_import_dlpack(const py_args *a, PyObject *object, const dt_device *device, int copy);
+PyObject *py_import_cuda_interface(const py_args *a, PyObject *object, PyObject *interface);
+PyObject *py_get_cuda_interface(PyObject *self, void *closure);
 
 /* Where a's op writes: out= if that was given (parameter i), else a new array. A new reference. */
 PyObject *py_result(const py_args *a, int i);
@@ -328,6 +338,9 @@ void py_backends_register(void);
     X(create)                                                                                                          \
     X(random)                                                                                                          \
     X(interchange)                                                                                                     \
+    X(dlpack)                                                                                                          \
+    X(cuda_interface)                                                                                                  \
+    X(pickle)                                                                                                          \
     X(checks)                                                                                                          \
     X(settings)                                                                                                        \
     X(frame)                                                                                                           \

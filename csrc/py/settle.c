@@ -40,3 +40,13 @@ py_settle(PyObject *array, dt_access access)
     }
     return 0;
 }
+
+int
+py_hand_out(PyObject *array)
+{
+    if (py_settle(array, DT_WRITE) < 0) {
+        return -1;
+    }
+    atomic_store_explicit(&py_array_of(array)->storage->exported, true, memory_order_relaxed);
+    return 0;
+}

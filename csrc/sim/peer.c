@@ -1,5 +1,5 @@
-/* peer.c: which devices may reach the pool of another. Copies between devices go without; only what is asked is
- * checked. */
+/* peer.c: which devices may reach the pool of another, and whose memory an address is. Copies between devices go
+ * without; only what is asked is checked. */
 #include "sim.h"
 
 CUresult
@@ -23,4 +23,31 @@ sim_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t 
         }
     }
     return device->sticky;
+}
+
+/* Page-locked memory belongs to the device that is current; an address of nobody is refused. */
+CUresult
+sim_cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    CUresult status = sim_ready();
+    if (status != CUDA_SUCCESS) {
+        return status;
+    }
+    sim_device *owner = sim_owner(pointer), *current;
+    bool pinned = owner == NULL && sim_is_pinned((const void *)(uintptr_t)pointer, 1);
+    if (value == NULL || (!pinned && (owner == NULL || sim_check_range(owner, pointer, 1) != CUDA_SUCCESS))) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+        *(unsigned *)value = pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return CUDA_SUCCESS;
+    }
+    if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    status = pinned ? sim_context(&current) : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) {
+        *(int *)value = pinned ? current->ordinal : owner->ordinal;
+    }
+    return status;
 }

@@ -36,10 +36,18 @@ sim_stream_free(sim_stream *stream)
     dt_free(stream);
 }
 
+/* A thread's own default stream is the legacy one here, which waits for more. */
+sim_stream *
+sim_stream_named(sim_device *device, CUstream handle)
+{
+    bool is_default = handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+    return is_default ? device->null_stream : sim_handle_get(SIM_STREAM, handle);
+}
+
 CUresult
 sim_stream_find(sim_device *device, CUstream handle, sim_stream **stream)
 {
-    *stream = handle == NULL ? device->null_stream : sim_handle_get(SIM_STREAM, handle);
+    *stream = sim_stream_named(device, handle);
     return *stream != NULL && (*stream)->device == device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

@@ -187,6 +187,8 @@ struct sim_stream {
 CUresult sim_stream_new(sim_device *device, bool blocking, sim_stream **stream);
 void sim_stream_free(sim_stream *stream);
 /* The stream of a handle that belongs to device; NULL is the NULL stream. */
+/* The device's default stream, or a stream of any device; NULL: none. */
+sim_stream *sim_stream_named(sim_device *device, CUstream handle);
 CUresult sim_stream_find(sim_device *device, CUstream handle, sim_stream **stream);
 /* Queues a copy of item; what it holds is the stream's on success only. */
 CUresult sim_enqueue(sim_stream *stream, const sim_item *item);

@@ -65,7 +65,7 @@ find_any(CUstream handle, sim_stream **stream)
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    *stream = handle == NULL ? device->null_stream : sim_handle_get(SIM_STREAM, handle);
+    *stream = sim_stream_named(device, handle);
     return *stream == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
@@ -74,11 +74,14 @@ CUresult
 sim_cuStreamDestroy_v2(CUstream handle)
 {
     sim_stream *stream;
-    CUresult status = handle == NULL ? CUDA_ERROR_INVALID_HANDLE : find_any(handle, &stream);
+    CUresult status = find_any(handle, &stream);
     if (status != CUDA_SUCCESS) {
         return status;
     }
     sim_device *device = stream->device;
+    if (stream == device->null_stream) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
     status = sim_drain(stream);
     if (status == CUDA_SUCCESS || status == device->sticky) {
         sim_handle_delete(SIM_STREAM, handle);
@@ -95,7 +98,7 @@ sim_cuStreamSynchronize(CUstream handle)
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    return handle == NULL ? sim_settle(stream) : sim_drain(stream);
+    return stream == stream->device->null_stream ? sim_settle(stream) : sim_drain(stream);
 }
 
 /* Polling makes progress, one item a call. */

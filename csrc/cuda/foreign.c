@@ -1,0 +1,141 @@
+/* foreign.c: memory and streams shared with other libraries of the process. What they do there is not in our books
+ * (order.c): streams meet when memory changes hands, and the end of shared memory waits for the device. */
+#include "cuda.h"
+
+static dt_status
+follow_event(cuda_device *device, CUevent event, CUstream before, CUstream after, dt_error *err)
+{
+    CUDA_TRY(device, cuEventRecord, (event, before));
+    CUDA_TRY(device, cuStreamWaitEvent, (after, event, 0));
+    return DT_OK;
+}
+
+/* What is sent to after from now on runs behind what before has been sent so far. */
+static dt_status
+follow(cuda_device *device, CUstream before, CUstream after, dt_error *err)
+{
+    CUevent event;
+    if (before == after) {
+        return DT_OK;
+    }
+    CUDA_TRY(device, cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
+    dt_status rc = follow_event(device, event, before, after, err);
+    (void)cu.cuEventDestroy_v2(event); /* the driver keeps it until it is over */
+    return rc;
+}
+
+/* ---------------------------------------------------------------- ours, given to others */
+
+dt_status
+cuda_lend(const dt_array *a, CUstream consumer, dt_error *err)
+{
+    cuda_device *d;
+    const cuda_operands operands = {.array = {a}, .written = {true}};
+    DT_TRY(cuda_enter(a->storage->device.index, &d, err));
+    DT_TRY(cuda_order(&operands, err));
+    cuda_note(&operands);
+    atomic_store_explicit(&a->storage->exported, true, memory_order_relaxed);
+    return consumer == NULL ? DT_OK : follow(d, cuda_stream(d), consumer, err);
+}
+
+/* ---------------------------------------------------------------- theirs, used by us */
+
+typedef struct {
+    dt_storage *storage; /* whose end this is */
+    void *owner;
+    void (*release)(void *owner, void *data);
+} loan;
+
+/* Our work on it is over before its owner has it back. What cannot be asked is over. */
+static void
+wait_for_work(const dt_storage *storage)
+{
+    cuda_device *d = cuda_find(storage->device.index);
+    cuda_device *same;
+    const cuda_usage *usage = storage->private;
+    dt_error ignored;
+    if (d == NULL || storage->nbytes == 0 || cuda_enter(d->index, &same, &ignored) != DT_OK) {
+        return;
+    }
+    if (usage == NULL) {
+        (void)!cuda_queue_synchronize(d->queues[0], &ignored);
+        return;
+    }
+    (void)!cuda_queue_synchronize(d->queues[usage->written.queue], &ignored);
+    for (unsigned i = 0; i < usage->nread; i++) {
+        if (usage->read[i].queue != usage->written.queue) {
+            (void)!cuda_queue_synchronize(d->queues[usage->read[i].queue], &ignored);
+        }
+    }
+}
+
+static void
+end_loan(void *owner, void *data)
+{
+    loan *l = owner;
+    wait_for_work(l->storage);
+    if (l->storage->private != NULL) {
+        dt_block_free(l->storage->private);
+    }
+    l->release(l->owner, data);
+    dt_free(l);
+}
+
+static dt_status
+check_address(cuda_device *d, CUdeviceptr address, dt_error *err)
+{
+    int type = 0, ordinal = -1;
+    CUresult status = cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    if (status == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE) {
+        status = cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    }
+    if (status != CUDA_SUCCESS && status != CUDA_ERROR_INVALID_VALUE) {
+        return cuda_fail(d, DT_API_cuPointerGetAttribute, status, err);
+    }
+    if (ordinal != d->index) {
+        return dt_fail(err, DT_EVALUE, "invalid-argument", NULL, "0x%llx is no address in the memory of cuda:%d (%s)",
+                       (unsigned long long)address, d->index, d->name);
+    }
+    return DT_OK;
+}
+
+dt_status
+cuda_find_address(CUdeviceptr address, int *index, dt_error *err)
+{
+    cuda_device *d;
+    DT_TRY(cuda_enter(*index, &d, err));
+    int ordinal = 0;
+    CUresult status = cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    if (status == CUDA_SUCCESS) {
+        *index = ordinal;
+    }
+    return status == CUDA_ERROR_INVALID_VALUE ? DT_OK : cuda_check(d, DT_API_cuPointerGetAttribute, status, err);
+}
+
+/* The default stream follows the producer's: what has no note is taken as used there. */
+dt_status
+cuda_borrow(int index, CUdeviceptr address, size_t nbytes, unsigned flags, CUstream producer, void *owner,
+            void (*release)(void *owner, void *data), dt_storage **out, dt_error *err)
+{
+    cuda_device *d;
+    DT_TRY(cuda_enter(index, &d, err));
+    if (nbytes > 0) {
+        DT_TRY(check_address(d, address, err));
+    }
+    if (producer != NULL && nbytes > 0) {
+        DT_TRY(follow(d, producer, d->stream, err));
+    }
+    loan *l = dt_malloc(sizeof(*l));
+    if (l == NULL) {
+        return dt_fail_nomem(err, sizeof(*l));
+    }
+    *l = (loan){NULL, owner, release};
+    dt_status rc = dt_storage_wrap((dt_device){DT_CUDA, index}, (void *)(uintptr_t)address, nbytes, flags, l, end_loan,
+                                   &l->storage, err);
+    if (rc != DT_OK) {
+        dt_free(l);
+        return rc;
+    }
+    *out = l->storage;
+    return DT_OK;
+}

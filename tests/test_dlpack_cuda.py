@@ -1,0 +1,177 @@
+"""DLPack on devices: what is refused, whose stream waits, and who releases memory when."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from capsules import COPIED, DTYPES, LATEST, LAYOUTS, Capsule, Producer, patterns
+from support import REAL, bits_of, counted, from_bits, lay_out
+
+import devtensor as dt
+
+
+@pytest.fixture
+def lent() -> Iterator[None]:
+    """Addresses of simulated devices are given away, to libraries of these tests that know what they are."""
+    dt._C._sim_lend(True)
+    yield
+    dt._C._sim_lend(False)
+
+
+@pytest.mark.skipif(REAL, reason="what a real device refuses is nothing")
+def test_a_simulated_device_is_not_handed_out(cuda: str) -> None:
+    x = dt.arange(3, dtype=dt.float32, device=cuda)
+    assert x.__dlpack_device__() == (12, int(cuda[-1]))
+    calls: list[Callable[[], Any]] = [x.__dlpack__, lambda: x.__dlpack__(max_version=LATEST), lambda: np.from_dlpack(x)]
+    calls.append(lambda: dt.ones(2).__dlpack__(dl_device=(2, int(cuda[-1]))))
+    for call in calls:
+        with pytest.raises(BufferError, match=rf"{cuda} is a simulated GPU, .* Use \.cpu\(\)"):
+            call()
+    with dt.record_transfers() as log:
+        assert np.from_dlpack(x, device="cpu").tolist() == [0, 1, 2]
+    assert [(t.nbytes, str(t.source), str(t.target)) for t in log] == [(12, cuda, "cpu")]
+    with pytest.raises(BufferError, match=f"{cuda} cannot be given to another device with copy=False"):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
+    assert dt.from_dlpack(x).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.skipif(REAL, reason="what a real device refuses is nothing")
+def test_torch_passes_the_reason_on(cuda: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    x = dt.arange(3, dtype=dt.float32, device=cuda)
+    with pytest.raises(BufferError, match="simulated GPU"):
+        torch.from_dlpack(x)
+    assert torch.from_dlpack(x.cpu()).tolist() == [0, 1, 2]
+
+
+STREAMS: dict[str, tuple[Any, int]] = {"None": (None, 1), "1": (1, 1), "2": (2, 1), "-1": (-1, 0)}
+
+
+@pytest.mark.parametrize("stream", list(STREAMS))
+def test_the_consumers_stream_waits(stream: str, cuda: str, lent: None) -> None:
+    x = dt.arange(1000, device=cuda) + 1
+    number, waits = STREAMS[stream]
+    before = counted("cuStreamWaitEvent")
+    seen = Capsule(x.__dlpack__(stream=number, max_version=LATEST))
+    assert counted("cuStreamWaitEvent") - before == waits
+    t = seen.tensor
+    assert (t.data, t.device_type, t.device_id) == (x.data_ptr(), 2, int(cuda[-1]))
+    for wrong in (0, -2):
+        with pytest.raises(ValueError, match=rf"stream must be None, -1 .* got {wrong}"):
+            x.__dlpack__(stream=wrong)
+
+
+def test_a_consumer_on_a_stream_of_its_own(cuda: str, lent: None, streams: list[dt.cuda.Stream]) -> None:
+    """The consumer's stream waits for the last write, on whichever stream that was; on the same one nothing waits."""
+    first, second = streams
+    with dt.cuda.stream(first):
+        x = dt.zeros(1000, device=cuda)
+        x += 1
+        before = counted("cuStreamWaitEvent")
+        Capsule(x.__dlpack__(stream=first.cuda_stream))
+        assert counted("cuStreamWaitEvent") == before
+    Capsule(x.__dlpack__(stream=second.cuda_stream))
+    assert counted("cuStreamWaitEvent") - before == 2  # ours for the first, the consumer's for ours
+    with dt.cuda.stream(second):
+        assert x.sum().item() == 1000
+
+
+def test_shared_device_memory_is_released_when_the_device_is_done(cuda: str, lent: None) -> None:
+    """Nobody knows where the consumer used it. What was not shared is released without waiting."""
+    before = dt.cuda.memory_allocated(cuda)
+    waits = dt._C.counters()["synchronizations"]
+    x = dt.zeros(1000, device=cuda)
+    seen = Capsule(x.__dlpack__())
+    seen.consume()
+    del x
+    assert dt.cuda.memory_allocated(cuda) > before and dt._C.counters()["synchronizations"] == waits
+    seen.release()
+    assert dt.cuda.memory_allocated(cuda) == before and dt._C.counters()["synchronizations"] == waits + 1
+    other = dt.zeros(1000, device=cuda)
+    del other
+    assert dt._C.counters()["synchronizations"] == waits + 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", list(DTYPES))
+def test_device_memory_of_others(dtype: str, layout: str, cuda: str) -> None:
+    """Shared and kept alive; our stream is the one that the producer is told; our work ends before the owner's does."""
+    x = lay_out(patterns(dtype, 2, 3), dtype, cuda, layout)
+    producer = Producer(x.data_ptr(), x.shape, x.stride(), DTYPES[dtype], (2, int(cuda[-1])), flags=0)
+    y = dt.from_dlpack(producer)
+    assert producer.asked["stream"] == dt.cuda.default_stream(cuda).cuda_stream
+    assert (str(y.device), y.data_ptr(), y.strides) == (cuda, x.data_ptr(), x.strides)
+    assert np.array_equal(bits_of(y), bits_of(x))
+    if layout != "expanded":
+        y.zero_()
+        assert not bits_of(x).any()
+    waits = dt._C.counters()["synchronizations"]
+    del y
+    assert producer.deleted == 1
+    assert dt._C.counters()["synchronizations"] > waits
+
+
+def test_device_memory_of_others_and_streams(cuda: str, streams: list[dt.cuda.Stream]) -> None:
+    x = dt.zeros(1000, device=cuda)
+    dt.cuda.synchronize(cuda)
+    producer = Producer(x.data_ptr(), (1000,), (1,), device=(2, int(cuda[-1])), flags=0)
+    y = dt.from_dlpack(producer)
+    for i in range(8):
+        with dt.cuda.stream(streams[i % 2]):
+            y += 1
+    total = y.sum()
+    del y
+    assert producer.deleted == 1
+    assert (total.item(), x.sum().item()) == (8000, 8000)
+
+
+def test_addresses_that_are_no_device_memory(cuda: str) -> None:
+    stored = np.zeros(4, dtype=np.float32)
+    for address in (stored.ctypes.data, 4096):
+        producer = Producer(address, (4,), (1,), device=(2, int(cuda[-1])), flags=0)
+        with pytest.raises(RuntimeError, match=rf"0x{address:x} is no address in the memory of {cuda}"):
+            dt.from_dlpack(producer)
+        assert producer.deleted == 0
+    pinned = dt.ones(4).pin_memory()
+    with pytest.raises(RuntimeError, match="is no address"):
+        dt.from_dlpack(Producer(pinned.data_ptr(), (4,), (1,), device=(2, int(cuda[-1])), flags=0))
+    empty = dt.from_dlpack(Producer(0, (0,), (1,), device=(2, int(cuda[-1])), flags=0))
+    assert (empty.shape, str(empty.device)) == ((0,), cuda)
+
+
+def test_memory_of_another_device(lent: None) -> None:
+    if dt.cuda.device_count() < 2:
+        pytest.skip("one device")
+    x = dt.ones(3, device="cuda:1")
+    with pytest.raises(RuntimeError, match="is no address in the memory of cuda:0"):
+        dt.from_dlpack(Producer(x.data_ptr(), (3,), (1,), device=(2, 0), flags=0))
+    seen = Capsule(x.__dlpack__(dl_device=(2, 0), max_version=LATEST))
+    assert (seen.tensor.device_id, seen.managed.flags) == (0, COPIED)
+
+
+def test_a_shared_pinned_array_never_shows_garbage(cuda: str) -> None:
+    """Who reads it elsewhere does not wait for a copy that is still to arrive: so the copy is waited for."""
+    for share in (np.from_dlpack, np.asarray, lambda p: np.asarray(memoryview(p)), lambda p: p.numpy()):
+        target = dt.full((1000,), -1.0).pin_memory()
+        seen = share(target)
+        with pytest.warns(UserWarning, match="shared with another library"):
+            target.copy_(dt.ones(1000, device=cuda) * 3, non_blocking=True)
+        assert seen.tolist() == [3.0] * 1000
+
+
+def test_bits_survive(device: str) -> None:
+    """NaN payloads, negative zeros: nothing is converted."""
+    stored = np.array([0x7FC12345, 0x80000000, 1, 0xFF800000], dtype=np.uint32).view(np.float32)
+    x = from_bits(stored, "float32", device)
+    assert bits_of(dt.from_dlpack(dt.from_dlpack(x), device="cpu", copy=True)).tobytes() == stored.tobytes()
+
+
+def test_pointers_in_ctypes() -> None:
+    """The capsule's address is that of the elements for a C library too."""
+    x = dt.arange(4, dtype=dt.float64)
+    seen = Capsule(x.__dlpack__())
+    assert list((ctypes.c_double * 4).from_address(seen.tensor.data)) == [0, 1, 2, 3]
