@@ -224,6 +224,10 @@ PARAMETERS = {
     "name": "str",
     "function": "Any",
 }
+PARAMETERS |= dict.fromkeys("kernel params _kernel_launch.args _kernel_launch.stream".split(), "Any")
+PARAMETERS |= dict.fromkeys("options header_names headers".split(), "tuple[str, ...]")
+PARAMETERS |= {"grid": "_Ints", "block": "_Ints", "shared_mem": "_Int", "kept": "bool"}
+PARAMETERS |= {"_kernel_new.source": "str", "_kernel_compile.index": "_Int", "_kernel_attributes.index": "_Int"}
 
 # What is returned when it is not one array.
 RESULTS = {
@@ -322,6 +326,8 @@ RESULTS = {
     "_sim_set_compute_capability": "None",
     "_simulate_cuda": "None",
 }
+RESULTS |= {"_kernel_new": "Any", "_kernel_launch": "int | None", "_kernel_compile": "str | None"}
+RESULTS |= {"_kernel_attributes": "dict[str, int]"}
 
 # Written out where one signature does not say it. {x} is "self" in a method and "input: DeviceArray" in a function.
 WRITTEN = {

@@ -3,6 +3,7 @@
 #define DT_CHECK_H
 
 #include "devtensor.h"
+#include "kernel.h"
 
 /* sizes and dimensions */
 dt_status dt_fail_too_many_dims(const char *op, int ndim, dt_error *err);
@@ -77,5 +78,20 @@ dt_status dt_fail_conv_channels(const char *op, const dt_operand *in, int n, int
 dt_status dt_fail_conv_groups(const char *op, const dt_operand *in, int n, int64_t groups, dt_error *err);
 dt_status dt_fail_window(const char *op, const dt_operand *in, int n, const int64_t padded[2], const int64_t kernel[2],
                          dt_error *err);
+
+/* users' kernels: check_kernel.c; odd is an index into in */
+dt_status dt_fail_kernel_count(const dt_kernel *kernel, int nargs, dt_error *err);
+dt_status dt_fail_kernel_kind(const dt_kernel *kernel, int i, const dt_kernel_arg *arg, dt_error *err);
+dt_status dt_check_kernel_device(const dt_kernel *kernel, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
+dt_status dt_fail_kernel_stream(const dt_kernel *kernel, dt_device arrays, dt_device stream, dt_error *err);
+dt_status dt_fail_kernel_dtype(const dt_kernel *kernel, const dt_operand *in, int n, int odd, const dt_param *param,
+                               dt_error *err);
+dt_status dt_fail_kernel_strides(const dt_kernel *kernel, const dt_operand *in, int n, int odd, dt_error *err);
+dt_status dt_fail_kernel_lanes(const dt_kernel *kernel, const dt_operand *in, int n, int odd, const dt_param *param,
+                               dt_error *err);
+dt_status dt_fail_kernel_range(const dt_kernel *kernel, const dt_param *param, const dt_kernel_arg *arg, dt_error *err);
+/* "block (32, 64, 1) of scale has 2048 threads, ..." */
+dt_status dt_fail_kernel_launch(const dt_kernel *kernel, const char *what, const unsigned size[3], const char *limit,
+                                dt_error *err);
 
 #endif

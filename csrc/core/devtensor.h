@@ -50,6 +50,7 @@ typedef enum {
     DT_EOUTOFMEMORY, /* OutOfMemoryError: device memory */
     DT_ECUDA,        /* CudaError */
     DT_ENOTIMPL,     /* NotImplementedError */
+    DT_EKERNEL,      /* KernelArgumentError */
 } dt_status;
 
 typedef enum { DT_CPU = 1, DT_CUDA = 2 } dt_device_type; /* DLPack's codes */

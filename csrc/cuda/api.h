@@ -21,6 +21,7 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef int CUdevice_attribute;
 typedef int CUmemPool_attribute;
+typedef int CUfunction_attribute;
 typedef int CUpointer_attribute;
 #define CU_STREAM_LEGACY ((CUstream)1)
 #define CU_STREAM_PER_THREAD ((CUstream)2)
@@ -76,12 +77,34 @@ enum {
     CUDA_ERROR_EXTERNAL_DEVICE = 911,
     CUDA_ERROR_UNKNOWN = 999,
 
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y = 3,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z = 4,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X = 5,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y = 6,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z = 7,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39,
     CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+    CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES = 2,
+    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+    CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+    CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+
+    CU_LAUNCH_PARAM_END_AS_INT = 0,
+    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT = 1,
+    CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT = 2,
 
     CU_MEM_LOCATION_TYPE_DEVICE = 1,
     CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
@@ -298,7 +321,27 @@ enum {
     NVRTC_ERROR_OUT_OF_MEMORY = 1,
     NVRTC_ERROR_INVALID_OPTION = 5,
     NVRTC_ERROR_COMPILATION = 6,
+    NVRTC_ERROR_BUILTIN_OPERATION_FAILURE = 7,
+    NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION = 8,
 };
+
+/* ---------------------------------------------------------------- for tools */
+
+/* An array that a user's kernel may touch. */
+typedef struct {
+    const char *name;
+    CUdeviceptr address;
+    size_t nbytes;
+    uint32_t itemsize;
+    bool written;
+} cuda_extent;
+
+/* Stands in the extra of a launch of a user's kernel behind CU_LAUNCH_PARAM_END, where the driver does not look, for
+ * tools that check what kernels touch. The simulated GPU is one. */
+typedef struct {
+    int n;
+    const cuda_extent *extents;
+} cuda_extents;
 
 /* ---------------------------------------------------------------- the table */
 typedef enum { DT_LIBRARY_CUDA, DT_LIBRARY_CUBLASLT, DT_LIBRARY_CUDNN, DT_LIBRARY_NVRTC, DT_NLIBRARIES } dt_library;

@@ -1,4 +1,5 @@
-/* compile.c: one kernel at a time, so that the first use of an op waits for what it needs and no more. */
+/* compile.c: NVRTC, and what it made before. Of our own source one kernel at a time, so that the first use of an op
+ * waits for what it needs and no more. */
 #include "compile.h"
 
 #include <stdio.h>
@@ -7,7 +8,6 @@
 #include "disk.h"
 #include "image.h"
 
-#define NOPTIONS 3
 #define CHOICE_BYTES 512
 
 typedef struct {
@@ -34,97 +34,91 @@ cuda_is_refusal(int status)
            status == CUDA_ERROR_INVALID_SOURCE;
 }
 
-/* As the build compiles the images. */
+/* ---------------------------------------------------------------- any program */
+
 static void
-list_options(const cuda_device *d, char arch[40], const char *options[NOPTIONS])
+add_text(dt_sha256 *hash, const char *text)
 {
-    snprintf(arch, 40, "--gpu-architecture=sm_%d%d", d->major, d->minor);
-    options[0] = arch;
-    options[1] = "--std=c++17";
-    options[2] = "--fmad=false";
+    dt_sha256_add(hash, text, strlen(text) + 1);
 }
 
-/* Everything that the machine code depends on. */
-static dt_status
-make_key(cuda_device *d, const char *name, uint8_t key[DT_SHA256_BYTES], dt_error *err)
+static void
+write_arch(const cuda_device *d, char arch[40])
+{
+    snprintf(arch, 40, "--gpu-architecture=sm_%d%d", d->major, d->minor);
+}
+
+dt_status
+cuda_program_key(cuda_device *d, const cuda_program *program, uint8_t key[DT_SHA256_BYTES], dt_error *err)
 {
     int major = 0, minor = 0;
     char arch[40], version[40];
-    const char *options[NOPTIONS];
     dt_sha256 hash;
+    DT_TRY(cuda_api_need(DT_LIBRARY_NVRTC, err));
     CUDA_TRY(d, nvrtcVersion, (&major, &minor));
     snprintf(version, sizeof(version), "NVRTC %d.%d", major, minor);
-    list_options(d, arch, options);
-    const char *const parts[] = {"kernel 1", cuda_kernel_hash, name,       d->name,
-                                 version,    options[0],       options[1], options[2]};
+    write_arch(d, arch);
     dt_sha256_init(&hash);
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        dt_sha256_add(&hash, parts[i], strlen(parts[i]) + 1);
+    add_text(&hash, "program 1");
+    add_text(&hash, program->identity);
+    add_text(&hash, program->kernel != NULL ? program->kernel : "");
+    add_text(&hash, d->name);
+    add_text(&hash, version);
+    add_text(&hash, arch);
+    for (int i = 0; i < program->noptions; i++) {
+        add_text(&hash, program->options[i]);
     }
     dt_sha256_end(&hash, key);
     return DT_OK;
 }
 
-/* What the compiler says, added to the error. */
-static dt_status
-fail_compile(cuda_device *d, nvrtcProgram program, int status, dt_error *err)
+/* What the compiler says, by dt_free; NULL: nothing, or no memory for it. */
+static char *
+read_log(nvrtcProgram program)
 {
-    dt_status rc = cuda_fail(d, DT_API_nvrtcCompileProgram, status, err);
-    size_t size = 0, used = strlen(err->message);
+    size_t size = 0;
     if (cu.nvrtcGetProgramLogSize(program, &size) != 0 || size <= 1) {
-        return rc;
+        return NULL;
     }
     char *log = dt_calloc(1, size + 1);
-    if (log != NULL && cu.nvrtcGetProgramLog(program, log) == 0) {
-        snprintf(err->message + used, sizeof(err->message) - used, "\n%s", log);
+    if (log != NULL && cu.nvrtcGetProgramLog(program, log) != 0) {
+        dt_free(log);
+        log = NULL;
     }
-    dt_free(log);
-    return rc;
-}
-
-/* What picks one kernel out of the source: see kernels/kernel.h, and core/each_dtype.h for the dtypes in its name. */
-static int
-write_choice(const char *name, char *text, size_t size)
-{
-    int n = snprintf(text, size, "#define DT_ALONE\n#define DT_ALONE_%s ,\n#define DT_ONLY\n", name);
-    for (int i = 0; i < DT_NDTYPES; i++) {
-        size_t length = strlen(dt_dtypes[i].name);
-        for (const char *at = strchr(name, '_'); at != NULL; at = strchr(at + 1, '_')) {
-            if (strncmp(at + 1, dt_dtypes[i].name, length) == 0 && (at[1 + length] == '_' || at[1 + length] == '\0')) {
-                n += snprintf(text + n, size - (size_t)n, "#define DT_ONLY_%s\n", dt_dtypes[i].name);
-                break;
-            }
-        }
-    }
-    return n;
+    return log;
 }
 
 static dt_status
-create_program(cuda_device *d, const char *name, product *p, dt_error *err)
+fail_compile(cuda_device *d, nvrtcProgram program, int status, char **log, dt_error *err)
 {
-    size_t size = CHOICE_BYTES + strlen(cuda_kernel_source) + 1;
-    char *source = dt_malloc(size);
-    if (source == NULL) {
-        return dt_fail_nomem(err, size);
+    char *said = read_log(program);
+    if (log != NULL && said != NULL && status != NVRTC_ERROR_OUT_OF_MEMORY) {
+        *log = said;
+        return DT_OK;
     }
-    int n = write_choice(name, source, CHOICE_BYTES);
-    memcpy(source + n, cuda_kernel_source, strlen(cuda_kernel_source) + 1);
-    dt_status rc = CUDA_CALL(
-        d, nvrtcCreateProgram,
-        (&p->program, source, "kernels.cu", cuda_kernel_nheaders, cuda_kernel_headers, cuda_kernel_header_names));
-    dt_free(source);
+    dt_status rc = cuda_fail(d, DT_API_nvrtcCompileProgram, status, err);
+    size_t used = strlen(err->message);
+    if (said != NULL) {
+        snprintf(err->message + used, sizeof(err->message) - used, "\n%s", said);
+        dt_free(said);
+    }
     return rc;
 }
 
 static dt_status
-run_compiler(cuda_device *d, product *p, dt_error *err)
+run_compiler(cuda_device *d, const cuda_program *program, product *p, char **log, dt_error *err)
 {
     char arch[40];
-    const char *options[NOPTIONS];
-    list_options(d, arch, options);
-    int status = cu.nvrtcCompileProgram(p->program, NOPTIONS, options);
+    const char *options[CUDA_MAX_OPTIONS + 1];
+    write_arch(d, arch);
+    options[0] = arch;
+    memcpy(options + 1, program->options, (size_t)program->noptions * sizeof(*options));
+    if (program->kernel != NULL) {
+        CUDA_TRY(d, nvrtcAddNameExpression, (p->program, program->kernel));
+    }
+    int status = cu.nvrtcCompileProgram(p->program, program->noptions + 1, options);
     if (status != 0) {
-        return fail_compile(d, p->program, status, err);
+        return fail_compile(d, p->program, status, log, err);
     }
     CUDA_TRY(d, nvrtcGetCUBINSize, (p->program, &p->nbytes));
     p->cubin = dt_malloc(p->nbytes);
@@ -137,10 +131,11 @@ run_compiler(cuda_device *d, product *p, dt_error *err)
 }
 
 static dt_status
-make_cubin(cuda_device *d, const char *name, product *p, dt_error *err)
+make_cubin(cuda_device *d, const cuda_program *program, product *p, char **log, dt_error *err)
 {
-    DT_TRY(create_program(d, name, p, err));
-    dt_status rc = run_compiler(d, p, err);
+    CUDA_TRY(d, nvrtcCreateProgram,
+             (&p->program, program->source, program->file, program->nheaders, program->headers, program->header_names));
+    dt_status rc = run_compiler(d, program, p, log, err);
     (void)cu.nvrtcDestroyProgram(&p->program);
     return rc;
 }
@@ -163,24 +158,75 @@ load_kept(cuda_device *d, const uint8_t key[DT_SHA256_BYTES], CUmodule *module, 
 }
 
 dt_status
-cuda_compile(cuda_device *d, const char *name, CUmodule *module, dt_error *err)
+cuda_program_build(cuda_device *d, const cuda_program *program, const uint8_t key[DT_SHA256_BYTES], CUmodule *module,
+                   char **log, dt_error *err)
 {
-    uint8_t key[DT_SHA256_BYTES];
     product p = {0};
     *module = NULL;
-    DT_TRY(cuda_api_need(DT_LIBRARY_NVRTC, err));
-    DT_TRY(make_key(d, name, key, err));
-    DT_TRY(load_kept(d, key, module, err));
+    if (program->kept) {
+        DT_TRY(load_kept(d, key, module, err));
+    }
     if (*module != NULL) {
         return DT_OK;
     }
-    dt_status rc = make_cubin(d, name, &p, err);
-    if (rc == DT_OK) {
+    dt_status rc = make_cubin(d, program, &p, log, err);
+    if (rc == DT_OK && p.cubin != NULL) {
         rc = CUDA_CALL(d, cuModuleLoadData, (module, p.cubin));
     }
-    if (rc == DT_OK) {
+    if (rc == DT_OK && *module != NULL && program->kept) {
         cuda_disk_write(key, p.cubin, p.nbytes);
     }
     dt_free(p.cubin);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- our own kernels */
+
+/* What picks one kernel out of the source: see kernels/kernel.h, and core/each_dtype.h for the dtypes in its name. */
+static int
+write_choice(const char *name, char *text, size_t size)
+{
+    int n = snprintf(text, size, "#define DT_ALONE\n#define DT_ALONE_%s ,\n#define DT_ONLY\n", name);
+    for (int i = 0; i < DT_NDTYPES; i++) {
+        size_t length = strlen(dt_dtypes[i].name);
+        for (const char *at = strchr(name, '_'); at != NULL; at = strchr(at + 1, '_')) {
+            if (strncmp(at + 1, dt_dtypes[i].name, length) == 0 && (at[1 + length] == '_' || at[1 + length] == '\0')) {
+                n += snprintf(text + n, size - (size_t)n, "#define DT_ONLY_%s\n", dt_dtypes[i].name);
+                break;
+            }
+        }
+    }
+    return n;
+}
+
+dt_status
+cuda_compile(cuda_device *d, const char *name, CUmodule *module, dt_error *err)
+{
+    static const char *const options[] = {"--std=c++17", "--fmad=false"}; /* as the build compiles the images */
+    uint8_t key[DT_SHA256_BYTES];
+    char identity[CHOICE_BYTES];
+    size_t size = CHOICE_BYTES + strlen(cuda_kernel_source) + 1;
+    char *source = dt_malloc(size);
+    *module = NULL;
+    if (source == NULL) {
+        return dt_fail_nomem(err, size);
+    }
+    int n = write_choice(name, source, CHOICE_BYTES);
+    memcpy(source + n, cuda_kernel_source, strlen(cuda_kernel_source) + 1);
+    snprintf(identity, sizeof(identity), "%s %s", cuda_kernel_hash, name);
+    const cuda_program program = {.source = source,
+                                  .file = "kernels.cu",
+                                  .identity = identity,
+                                  .nheaders = cuda_kernel_nheaders,
+                                  .headers = cuda_kernel_headers,
+                                  .header_names = cuda_kernel_header_names,
+                                  .noptions = 2,
+                                  .options = options,
+                                  .kept = true};
+    dt_status rc = cuda_program_key(d, &program, key, err);
+    if (rc == DT_OK) {
+        rc = cuda_program_build(d, &program, key, module, NULL, err);
+    }
+    dt_free(source);
     return rc;
 }

@@ -206,6 +206,8 @@ typedef struct cuda_device {
     CUmodule *modules;              /* by embedded image */
     int refusal;                    /* what the driver answered to an image that it cannot use, or 0 */
     _Atomic(CUfunction) *functions; /* by kernel id; module.c */
+    cuda_cache raws;                /* users' kernels by their source; raw.c */
+    _Atomic(struct cuda_raw_module *) raw_unused;
 
     pthread_mutex_t library_lock; /* the handles and caches */
     cublasLtHandle_t lt;
@@ -454,7 +456,8 @@ void cuda_function_name(unsigned id, char *name, size_t size);
 
 /* ---------------------------------------------------------------- sent.c: what an error of earlier work may be of */
 
-#define CUDA_SENT_CALL 0x80000000u /* and the symbol, for a call of a library; else a kernel's number + 1 */
+#define CUDA_SENT_CALL 0x80000000u /* and the symbol, for a call of a library */
+#define CUDA_SENT_RAW 0x40000000u  /* and its number, for a user's kernel; else a kernel's number + 1 */
 
 static inline void
 cuda_note_sent(cuda_device *device, unsigned what)
@@ -557,7 +560,8 @@ dt_array cuda_in_order_of(const dt_array *key, const dt_array *a);
 dt_status cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUST_CHECK;
 
-/* lt_plan.c, conv_plan.c: what the caches give back */
+/* lt_plan.c, conv_plan.c, raw.c: what the caches give back */
+void cuda_raw_module_drop(void *module);
 void cuda_matmul_destroy(void *plan);
 void cuda_conv2d_destroy(void *plan);
 size_t cuda_matmul_key_size(void);

@@ -1,9 +1,11 @@
 /* device.c: what is kept for each device, opened on its first use; the backend's table. */
+#include "../core/sha256.h"
 #include "cuda.h"
 
 #define MAX_DEVICES 256
 #define MATMUL_SETS 32
 #define CONV2D_SETS 32
+#define RAW_SETS 8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cuda_device *_Atomic devices[MAX_DEVICES];
@@ -69,6 +71,7 @@ open_device(int index, cuda_device **out, dt_error *err)
     d->convolutions =
         (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = cuda_conv2d_destroy};
     d->tuned = (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = dt_free};
+    d->raws = (cuda_cache){.key_size = DT_SHA256_BYTES, .nsets = RAW_SETS, .destroy = cuda_raw_module_drop};
     cuda_memory_open(d);
     pthread_mutex_init(&d->lock, NULL);
     cuda_ring_init(&d->ring);

@@ -2,7 +2,7 @@
  * later call, and one of these it was. */
 #include <stdio.h>
 
-#include "cuda.h"
+#include "raw.h"
 
 void
 cuda_last_sent(int index, char *text, size_t size)
@@ -19,6 +19,8 @@ cuda_last_sent(int index, char *text, size_t size)
         char name[64];
         if (what & CUDA_SENT_CALL) {
             snprintf(name, sizeof(name), "%s", cuda_api_names[what & ~CUDA_SENT_CALL]);
+        } else if (what & CUDA_SENT_RAW) {
+            snprintf(name, sizeof(name), "%s", cuda_raw_name(what & ~CUDA_SENT_RAW));
         } else if (what > 0) {
             cuda_function_name(what - 1, name, sizeof(name));
         } else {

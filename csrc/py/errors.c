@@ -41,6 +41,8 @@ class_name(dt_status status)
         return "CudaError";
     case DT_ENOTIMPL:
         return "NotImplementedError";
+    case DT_EKERNEL:
+        return "KernelArgumentError";
     default:
         return "RuntimeError";
     }

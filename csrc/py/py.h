@@ -261,6 +261,9 @@ int py_warn_synchronous(const char *action, const char *reason);
         }                                                                                                              \
     } while (0)
 
+/* stream.c: the queue of a Stream; NULL without an exception for anything else. */
+struct cuda_queue *py_stream_queue(py_state *state, PyObject *object);
+
 /* ---------------------------------------------------------------- errors of a device: late.c */
 
 /* op is about to select in x by indices: if a device finds one out of range, the error can say where. */
@@ -347,6 +350,7 @@ void py_backends_register(void);
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
     X(stream)                                                                                                          \
+    X(kernel)                                                                                                          \
     X(transfers)
 
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];

@@ -16,6 +16,12 @@ queue_of(PyObject *self)
     return ((stream_object *)self)->queue;
 }
 
+struct cuda_queue *
+py_stream_queue(py_state *state, PyObject *object)
+{
+    return Py_TYPE(object) == state->stream_type ? queue_of(object) : NULL;
+}
+
 static cuda_event *
 event_of(PyObject *self)
 {

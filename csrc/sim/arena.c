@@ -34,6 +34,13 @@ anonymous_file(void)
     return fd;
 }
 
+/* Where programs seldom have anything, so that these addresses are free in the processes of users' kernels too. */
+static void *
+place_of(const sim_device *device)
+{
+    return (void *)(((uintptr_t)0x200 + (uintptr_t)device->ordinal) << 36);
+}
+
 CUresult
 sim_arena_open(sim_device *device)
 {
@@ -44,12 +51,13 @@ sim_arena_open(sim_device *device)
     if (fd < 0 || ftruncate(fd, (off_t)size) != 0) {
         goto done;
     }
-    closed = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    closed = mmap(place_of(device), size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     open = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (closed == MAP_FAILED || open == MAP_FAILED) {
         goto done;
     }
     device->arena = size;
+    device->file = fd;
     device->closed = closed;
     device->open = open;
     status = CUDA_SUCCESS;
@@ -60,7 +68,7 @@ done:
     if (status != CUDA_SUCCESS && open != MAP_FAILED) {
         munmap(open, size);
     }
-    if (fd >= 0) {
+    if (status != CUDA_SUCCESS && fd >= 0) {
         close(fd);
     }
     return status;
@@ -245,6 +253,11 @@ check_guards(sim_block *block)
         return;
     }
     violations++;
+    if (block->device->fault[0] == '\0') {
+        char text[80];
+        snprintf(text, sizeof(text), "bytes next to a block of %zu were overwritten", block->nbytes);
+        sim_set_fault_text(block->device, text);
+    }
     memset(bytes - GUARD, GUARD_BYTE, GUARD);
     memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
     sim_poison(block->device, CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -1,6 +1,7 @@
 /* device.c: initialisation, devices, contexts and the errors that stay. */
 #include "sim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 sim_device sim_devices[SIM_MAX_DEVICES];
@@ -80,6 +81,12 @@ sim_current(sim_device **device)
 {
     CUresult status = sim_context(device);
     return status != CUDA_SUCCESS ? status : (*device)->sticky;
+}
+
+void
+sim_set_fault_text(sim_device *device, const char *text)
+{
+    snprintf(device->fault, sizeof(device->fault), "%s", text);
 }
 
 void
@@ -215,10 +222,19 @@ sim_cuGetErrorName(CUresult error, const char **text)
     return error_text(error, true, text);
 }
 
+/* Of the error that the thread's device is lost to, all that is known. */
 CUresult
 sim_cuGetErrorString(CUresult error, const char **text)
 {
-    return error_text(error, false, text);
+    static char both[SIM_MAX_DEVICES][sizeof(sim_devices[0].fault) + 128];
+    sim_device *device;
+    CUresult status = error_text(error, false, text);
+    if (status == CUDA_SUCCESS && error != CUDA_SUCCESS && sim_context(&device) == CUDA_SUCCESS &&
+        device->sticky == error && device->fault[0] != '\0') {
+        snprintf(both[device->ordinal], sizeof(both[0]), "%s: %s", *text, device->fault);
+        *text = both[device->ordinal];
+    }
+    return status;
 }
 
 CUresult
@@ -277,6 +293,27 @@ sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice devi
         return CUDA_ERROR_INVALID_VALUE;
     }
     switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+        *value = 1024;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+        *value = 64;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+        *value = INT32_MAX;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+        *value = 65535;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+        *value = SIM_SHARED_BYTES;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = SIM_SHARED_OPTIN_BYTES;
+        return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
         *value = 132;
         return CUDA_SUCCESS;
@@ -373,7 +410,7 @@ close_context(sim_device *device)
     position = 0;
     for (sim_module *module; (module = sim_handle_next(SIM_MODULE, &position, &handle)) != NULL;) {
         if (module->device == device) {
-            dt_free(sim_handle_delete(SIM_MODULE, handle));
+            sim_module_free(sim_handle_delete(SIM_MODULE, handle));
         }
     }
     sim_handle_delete(SIM_CONTEXT, device->context);

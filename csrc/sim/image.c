@@ -1,6 +1,6 @@
 /* image.c: what cuModuleLoadData takes: a fat binary of nvcc or PTX, which stand for every kernel, since the machine
  * code in them is not looked at; and the cubin of the simulated NVRTC, which names the kernels that it stands for. */
-#include "sim.h"
+#include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +63,27 @@ digest_of(const sim_cubin *cubin, uint8_t digest[DT_SHA256_BYTES])
     dt_sha256_end(&hash, digest);
 }
 
+/* Also of what the executable was built around, so that one of another version does not count. */
+static void
+digest_contents(const void *executable, size_t nbytes, uint8_t digest[DT_SHA256_BYTES])
+{
+    dt_sha256 hash;
+    dt_sha256_init(&hash);
+    dt_sha256_add(&hash, sim_host_hash, sim_host_hash != NULL ? strlen(sim_host_hash) : 0);
+    dt_sha256_add(&hash, nbytes > 0 ? executable : "", nbytes);
+    dt_sha256_end(&hash, digest);
+}
+
 void
-sim_cubin_seal(sim_cubin *cubin)
+sim_cubin_seal(sim_cubin *cubin, const void *executable)
 {
     memcpy(cubin->magic, SIM_CUBIN_MAGIC, sizeof(cubin->magic));
+    digest_contents(executable, (size_t)cubin->nbytes, cubin->contents);
     digest_of(cubin, cubin->digest);
 }
 
 static CUresult
-read_cubin(const void *image, int capability, char kernel[SIM_KERNEL_NAME])
+read_cubin(const unsigned char *image, int capability, sim_image *out)
 {
     sim_cubin cubin;
     uint8_t digest[DT_SHA256_BYTES];
@@ -80,19 +92,25 @@ read_cubin(const void *image, int capability, char kernel[SIM_KERNEL_NAME])
     if (memcmp(digest, cubin.digest, sizeof(digest)) != 0) {
         return CUDA_ERROR_INVALID_IMAGE;
     }
-    memcpy(kernel, cubin.kernel, SIM_KERNEL_NAME);
+    digest_contents(image + sizeof(cubin), (size_t)cubin.nbytes, digest);
+    if (memcmp(digest, cubin.contents, sizeof(digest)) != 0) {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    memcpy(out->kernel, cubin.kernel, SIM_KERNEL_NAME);
+    out->executable = cubin.nbytes > 0 ? image + sizeof(cubin) : NULL;
+    out->nbytes = (size_t)cubin.nbytes;
     return runs_cubin(cubin.arch, capability) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 CUresult
-sim_image_read(const void *image, int capability, char kernel[SIM_KERNEL_NAME])
+sim_image_read(const void *image, int capability, sim_image *out)
 {
     static const unsigned char fat_magic[4] = {0x50, 0xed, 0x55, 0xba};
     static const char target[] = ".target sm_";
     const unsigned char *b = image;
-    kernel[0] = '\0';
+    *out = (sim_image){.executable = NULL};
     if (strncmp(image, SIM_CUBIN_MAGIC, sizeof(SIM_CUBIN_MAGIC)) == 0) {
-        return read_cubin(image, capability, kernel);
+        return read_cubin(image, capability, out);
     }
     if (strncmp(image, ".version", strlen(".version")) == 0) {
         const char *arch = strstr(image, target);

@@ -1,13 +1,11 @@
 /* module.c: modules, functions and launches. The kernels are those of csrc/kernels, built for the host; an image says
  * which of them are in the module. */
-#include "sim.h"
+#include "host.h"
 
 #include <setjmp.h>
 #include <string.h>
 
 #include "../kernels/kernel.h"
-
-#define MAX_SHARED_BYTES (48u * 1024u)
 
 /* The ends of the section that DT_KERNEL fills. */
 extern const dt_host_kernel __start_dt_kernels[] __attribute__((weak, visibility("hidden")));
@@ -29,10 +27,10 @@ sim_cuModuleLoadData(CUmodule *handle, const void *image)
         return CUDA_ERROR_INVALID_VALUE;
     }
     int major = 0, minor = 0;
-    char kernel[SIM_KERNEL_NAME];
+    sim_image contents;
     (void)sim_cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->ordinal);
     (void)sim_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->ordinal);
-    status = sim_image_read(image, 10 * major + minor, kernel);
+    status = sim_image_read(image, 10 * major + minor, &contents);
     if (status != CUDA_SUCCESS) {
         return status;
     }
@@ -40,15 +38,25 @@ sim_cuModuleLoadData(CUmodule *handle, const void *image)
     if (module == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    module->device = device;
-    memcpy(module->kernel, kernel, sizeof(kernel));
-    CUmodule name = sim_handle_new(SIM_MODULE, module);
+    *module = (sim_module){.device = device, .dynamic_shared_bytes = SIM_SHARED_BYTES};
+    memcpy(module->kernel, contents.kernel, sizeof(contents.kernel));
+    if (contents.executable != NULL) {
+        status = sim_program_new(contents.kernel, contents.executable, contents.nbytes, &module->program);
+    }
+    CUmodule name = status == CUDA_SUCCESS ? sim_handle_new(SIM_MODULE, module) : NULL;
     if (name == NULL) {
-        dt_free(module);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        sim_module_free(module);
+        return status != CUDA_SUCCESS ? status : CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = name;
     return CUDA_SUCCESS;
+}
+
+void
+sim_module_free(sim_module *module)
+{
+    sim_program_release(module->program);
+    dt_free(module);
 }
 
 CUresult
@@ -64,7 +72,7 @@ sim_cuModuleUnload(CUmodule handle)
         return CUDA_ERROR_INVALID_HANDLE;
     }
     status = module->device->sticky;
-    dt_free(module);
+    sim_module_free(module);
     return status;
 }
 
@@ -85,6 +93,10 @@ sim_cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
     }
     if (module->kernel[0] != '\0' && strcmp(module->kernel, name) != 0) {
         return CUDA_ERROR_NOT_FOUND;
+    }
+    if (module->program != NULL) {
+        *function = sim_handle_tag(handle, 0);
+        return CUDA_SUCCESS;
     }
     for (const dt_host_kernel *kernel = __start_dt_kernels; kernel < __stop_dt_kernels; kernel++) {
         if (strcmp(kernel->name, name) == 0) {
@@ -124,18 +136,42 @@ run_launch(sim_device *device, const sim_item *item)
 }
 
 static CUresult
-check_geometry(unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-               unsigned shared_bytes)
+check_geometry(const sim_module *module, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes)
 {
-    uint64_t threads = (uint64_t)block_x * block_y * (block_z <= 64 ? block_z : 0);
-    if (grid_x == 0 || grid_x > INT32_MAX || grid_y == 0 || grid_y > 65535 || grid_z == 0 || grid_z > 65535) {
+    uint64_t threads = (uint64_t)block[0] * block[1] * (block[2] <= 64 ? block[2] : 0);
+    uint64_t shared = (uint64_t)shared_bytes + (module->program != NULL ? module->program->shared_bytes : 0);
+    if (grid[0] == 0 || grid[0] > INT32_MAX || grid[1] == 0 || grid[1] > 65535 || grid[2] == 0 || grid[2] > 65535) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (threads == 0 || block_x > 1024 || block_y > 1024 || threads > 1024 || shared_bytes > MAX_SHARED_BYTES) {
+    if (threads == 0 || block[0] > 1024 || block[1] > 1024 || threads > 1024 ||
+        shared_bytes > (unsigned)module->dynamic_shared_bytes || shared > SIM_SHARED_OPTIN_BYTES) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     /* what DT_KERNEL promises the compiler */
-    return threads > DT_MAX_THREADS ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return threads > DT_MAX_THREADS && module->program == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult
+launch_ours(unsigned index, sim_stream *stream, void **parameters, void **extra)
+{
+    if (index >= (size_t)(__stop_dt_kernels - __start_dt_kernels)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (parameters == NULL || parameters[0] == NULL || extra != NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const dt_host_kernel *kernel = &__start_dt_kernels[index];
+    sim_item item = {.run = run_launch, .what = kernel, .held = dt_malloc(kernel->args_size)};
+    if (item.held == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memcpy(item.held, parameters[0], kernel->args_size);
+    CUresult status = sim_enqueue(stream, &item);
+    if (status != CUDA_SUCCESS) {
+        dt_free(item.held);
+        return status;
+    }
+    return sim_sent(stream);
 }
 
 CUresult
@@ -143,6 +179,7 @@ sim_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsign
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream handle, void **parameters,
                    void **extra)
 {
+    const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
     sim_device *device;
     sim_stream *stream;
     unsigned index;
@@ -151,29 +188,84 @@ sim_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsign
         return status;
     }
     const sim_module *module = sim_handle_get(SIM_MODULE, sim_handle_untag(function, &index));
-    if (module == NULL || module->device != device || index >= (size_t)(__stop_dt_kernels - __start_dt_kernels)) {
+    if (module == NULL || module->device != device) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     status = sim_stream_find(device, handle, &stream);
     if (status == CUDA_SUCCESS) {
-        status = check_geometry(grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes);
-    }
-    if (status == CUDA_SUCCESS && (parameters == NULL || parameters[0] == NULL || extra != NULL)) {
-        status = CUDA_ERROR_INVALID_VALUE;
+        status = check_geometry(module, grid, block, shared_bytes);
     }
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    const dt_host_kernel *kernel = &__start_dt_kernels[index];
-    sim_item item = {.run = run_launch, .what = kernel, .held = dt_malloc(kernel->args_size)};
-    if (item.held == NULL) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    return module->program != NULL ? sim_program_launch(module->program, stream, grid, block, shared_bytes, extra)
+                                   : launch_ours(index, stream, parameters, extra);
+}
+
+/* ---------------------------------------------------------------- attributes */
+
+static CUresult
+find_module(CUfunction function, sim_module **module)
+{
+    sim_device *device;
+    unsigned index;
+    CUresult status = sim_current(&device);
+    if (status == CUDA_SUCCESS) {
+        *module = sim_handle_get(SIM_MODULE, sim_handle_untag(function, &index));
+        status = *module != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     }
-    memcpy(item.held, parameters[0], kernel->args_size);
-    status = sim_enqueue(stream, &item);
+    return status;
+}
+
+/* There are no registers here: their number is 0. */
+CUresult
+sim_cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+    sim_module *module;
+    int major = 0, minor = 0;
+    CUresult status = find_module(function, &module);
+    if (status != CUDA_SUCCESS || value == NULL) {
+        return status != CUDA_SUCCESS ? status : CUDA_ERROR_INVALID_VALUE;
+    }
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = module->program != NULL ? 1024 : DT_MAX_THREADS;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *value = module->program != NULL ? (int)module->program->shared_bytes : 0;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = 0;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        (void)sim_cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, module->device->ordinal);
+        (void)sim_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, module->device->ordinal);
+        *value = 10 * major + minor;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = module->dynamic_shared_bytes;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult
+sim_cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    sim_module *module;
+    CUresult status = find_module(function, &module);
     if (status != CUDA_SUCCESS) {
-        dt_free(item.held);
         return status;
     }
-    return sim_sent(stream);
+    int own = module->program != NULL ? (int)module->program->shared_bytes : 0;
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value > SIM_SHARED_OPTIN_BYTES - own) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    module->dynamic_shared_bytes = value;
+    return CUDA_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* nvrtc.c: a compiler that compiles nothing. The kernels are in the process already; what comes out says which of them
  * was asked for, for which architecture, and from which program. */
-#include "sim.h"
+#include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,12 @@ typedef struct {
     bool has_kernel, has_headers, compiled, failed;
     dt_sha256 hash; /* of source and headers */
     sim_cubin cubin;
+    /* of a user's, which nvrtcAddNameExpression tells from ours: copies, and what was made of them */
+    bool users;
+    char *source, *name, **headers, **header_names;
+    int nheaders;
+    void *executable;
+    sim_text log;
 } program;
 
 static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
@@ -43,6 +49,10 @@ sim_nvrtcGetErrorString(nvrtcResult result)
         return "NVRTC_ERROR_COMPILATION";
     case NVRTC_ERROR_INVALID_OPTION:
         return "NVRTC_ERROR_INVALID_OPTION";
+    case NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
+        return "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE";
+    case NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION:
+        return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
     default:
         return "NVRTC_ERROR unknown";
     }
@@ -91,11 +101,57 @@ read_text(program *p, const char *text, int nheaders, const char *const *header_
     p->has_headers = p->has_headers && finds_headers(text, nheaders, header_names);
 }
 
+static void
+free_program(program *p)
+{
+    for (int i = 0; i < p->nheaders; i++) {
+        dt_free(p->headers[i]);
+        dt_free(p->header_names[i]);
+    }
+    dt_free(p->headers);
+    dt_free(p->header_names);
+    dt_free(p->source);
+    dt_free(p->name);
+    dt_free(p->executable);
+    dt_free(p->log.data);
+    dt_free(p);
+}
+
+static char *
+copy_text(const char *text)
+{
+    char *copy = dt_malloc(strlen(text) + 1);
+    return copy == NULL ? NULL : memcpy(copy, text, strlen(text) + 1);
+}
+
+static bool
+keep_texts(program *p, const char *source, const char *name, int nheaders, const char *const *headers,
+           const char *const *header_names)
+{
+    p->source = copy_text(source);
+    p->name = copy_text(name != NULL ? name : "default_program");
+    p->headers = dt_calloc((size_t)nheaders + 1, sizeof(*p->headers));
+    p->header_names = dt_calloc((size_t)nheaders + 1, sizeof(*p->header_names));
+    if (p->source == NULL || p->name == NULL || p->headers == NULL || p->header_names == NULL) {
+        return false;
+    }
+    for (; p->nheaders < nheaders; p->nheaders++) {
+        char *text = copy_text(headers[p->nheaders]), *own = copy_text(header_names[p->nheaders]);
+        if (text == NULL || own == NULL) {
+            dt_free(text);
+            dt_free(own);
+            return false;
+        }
+        p->headers[p->nheaders] = text;
+        p->header_names[p->nheaders] = own;
+    }
+    return true;
+}
+
 nvrtcResult
 sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *name, int nheaders,
                        const char *const *headers, const char *const *header_names)
 {
-    (void)name;
     if (handle == NULL) {
         return ERROR_INVALID_PROGRAM;
     }
@@ -112,9 +168,12 @@ sim_nvrtcCreateProgram(nvrtcProgram *handle, const char *source, const char *nam
     for (int i = 0; i < nheaders; i++) {
         read_text(p, headers[i], nheaders, header_names);
     }
-    nvrtcProgram made = read_alone(source, p->cubin.kernel) ? sim_handle_new(SIM_PROGRAM, p) : NULL;
+    bool ours = strstr(source, "#define DT_ALONE_") != NULL;
+    bool kept =
+        ours ? read_alone(source, p->cubin.kernel) : keep_texts(p, source, name, nheaders, headers, header_names);
+    nvrtcProgram made = kept ? sim_handle_new(SIM_PROGRAM, p) : NULL;
     if (made == NULL) {
-        dt_free(p);
+        free_program(p);
         return NVRTC_ERROR_OUT_OF_MEMORY;
     }
     *handle = made;
@@ -128,8 +187,27 @@ sim_nvrtcDestroyProgram(nvrtcProgram *handle)
     if (p == NULL) {
         return ERROR_INVALID_PROGRAM;
     }
-    dt_free(p);
+    free_program(p);
     *handle = NULL;
+    return NVRTC_SUCCESS;
+}
+
+/* The kernel that is wanted of a user's program. */
+nvrtcResult
+sim_nvrtcAddNameExpression(nvrtcProgram handle, const char *expression)
+{
+    program *p = sim_handle_get(SIM_PROGRAM, handle);
+    if (p == NULL) {
+        return ERROR_INVALID_PROGRAM;
+    }
+    if (expression == NULL || p->source == NULL || strlen(expression) >= SIM_KERNEL_NAME) {
+        return ERROR_INVALID_INPUT;
+    }
+    if (p->compiled) {
+        return NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION;
+    }
+    p->users = true;
+    memcpy(p->cubin.kernel, expression, strlen(expression) + 1);
     return NVRTC_SUCCESS;
 }
 
@@ -181,13 +259,48 @@ is_option(const char *text)
                                         "--prec-div=",
                                         "--prec-sqrt=",
                                         "--no-cache",
-                                        "--split-compile="};
+                                        "--split-compile=",
+                                        "--pre-include=",
+                                        "-U",
+                                        "--undefine-macro=",
+                                        "--use_fast_math",
+                                        "-use_fast_math",
+                                        "--diag-suppress=",
+                                        "-diag-suppress=",
+                                        "--device-int128"};
     for (size_t i = 0; text != NULL && i < sizeof(known) / sizeof(known[0]); i++) {
         if (strncmp(text, known[i], strlen(known[i])) == 0) {
             return true;
         }
     }
     return false;
+}
+
+/* By the real NVRTC, where there is one, to hear what it says; then by the host's compiler. */
+static nvrtcResult
+compile_users(program *p, int noptions, const char *const *options)
+{
+    size_t nbytes = 0;
+    dt_free(p->executable);
+    dt_free(p->log.data);
+    p->executable = NULL;
+    p->log = (sim_text){0};
+    nvrtcResult result =
+        sim_real_compile(p->source, p->name, p->nheaders, (const char *const *)p->headers,
+                         (const char *const *)p->header_names, p->cubin.kernel, noptions, options, &p->log);
+    if (result == NVRTC_SUCCESS) {
+        result = sim_host_compile(p->source, p->name, p->cubin.kernel, p->cubin.arch, noptions, options, &p->executable,
+                                  &nbytes, &p->log);
+    }
+    p->cubin.nbytes = nbytes;
+    return p->log.failed ? NVRTC_ERROR_OUT_OF_MEMORY : result;
+}
+
+/* What a failed compilation says. */
+static const char *
+log_of(const program *p)
+{
+    return p->failed ? complaint : p->log.data != NULL ? p->log.data : "";
 }
 
 nvrtcResult
@@ -211,12 +324,17 @@ sim_nvrtcCompileProgram(nvrtcProgram handle, int noptions, const char *const *op
         p->cubin.arch = arch > 0 ? arch : p->cubin.arch;
         dt_sha256_add(&hash, options[i], strlen(options[i]) + 1);
     }
-    if (!p->has_kernel || !p->has_headers) {
+    if (p->users) {
+        nvrtcResult result = compile_users(p, noptions, options);
+        if (result != NVRTC_SUCCESS) {
+            return result;
+        }
+    } else if (!p->has_kernel || !p->has_headers) {
         p->failed = true;
         return NVRTC_ERROR_COMPILATION;
     }
     dt_sha256_end(&hash, p->cubin.program);
-    sim_cubin_seal(&p->cubin);
+    sim_cubin_seal(&p->cubin, p->executable);
     p->compiled = true;
     return NVRTC_SUCCESS;
 }
@@ -228,7 +346,7 @@ sim_nvrtcGetProgramLogSize(nvrtcProgram handle, size_t *size)
     if (p == NULL || size == NULL) {
         return size ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    *size = p->failed ? sizeof(complaint) : 1;
+    *size = strlen(log_of(p)) + 1;
     return NVRTC_SUCCESS;
 }
 
@@ -239,7 +357,7 @@ sim_nvrtcGetProgramLog(nvrtcProgram handle, char *log)
     if (p == NULL || log == NULL) {
         return log ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    memcpy(log, p->failed ? complaint : "", p->failed ? sizeof(complaint) : 1);
+    memcpy(log, log_of(p), strlen(log_of(p)) + 1);
     return NVRTC_SUCCESS;
 }
 
@@ -250,7 +368,7 @@ sim_nvrtcGetCUBINSize(nvrtcProgram handle, size_t *size)
     if (p == NULL || size == NULL) {
         return size ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    *size = p->compiled ? sizeof(p->cubin) : 0;
+    *size = p->compiled ? sizeof(p->cubin) + (size_t)p->cubin.nbytes : 0;
     return NVRTC_SUCCESS;
 }
 
@@ -261,6 +379,11 @@ sim_nvrtcGetCUBIN(nvrtcProgram handle, char *cubin)
     if (p == NULL || cubin == NULL) {
         return cubin ? ERROR_INVALID_PROGRAM : ERROR_INVALID_INPUT;
     }
-    memcpy(cubin, &p->cubin, p->compiled ? sizeof(p->cubin) : 0);
+    if (p->compiled) {
+        memcpy(cubin, &p->cubin, sizeof(p->cubin));
+    }
+    if (p->compiled && p->executable != NULL) {
+        memcpy(cubin + sizeof(p->cubin), p->executable, (size_t)p->cubin.nbytes);
+    }
     return NVRTC_SUCCESS;
 }

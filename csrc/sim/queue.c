@@ -1,7 +1,7 @@
 /* queue.c: the streams' queues. Work runs when something waits for it, in the order of its ticket within what must be
  * ordered. A dependency always has a smaller ticket than what depends on it, so waiting cannot go round in circles. */
 #define _POSIX_C_SOURCE 200809L
-#include "sim.h"
+#include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +68,7 @@ pop(sim_stream *stream)
     stream->first = (stream->first + 1) % SIM_QUEUE;
     stream->count--;
     dt_free(item.held);
+    sim_program_release(item.program);
     if (item.point != NULL && item.point->ticket == item.ticket) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);

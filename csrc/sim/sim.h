@@ -14,6 +14,8 @@
 #include "../cuda/api.h"
 
 #define SIM_MAX_DEVICES 64
+#define SIM_SHARED_BYTES (48 << 10) /* of a block, as it is, and when a kernel asks for more: an H100's */
+#define SIM_SHARED_OPTIN_BYTES (227 << 10)
 
 /* The driver clears some answers before it looks at anything else. */
 #define SIM_CLEAR(answer) ((answer) != NULL ? (void)(*(answer) = 0) : (void)0)
@@ -87,6 +89,8 @@ typedef struct sim_device {
     size_t memory;                /* bytes that the device says it has */
     size_t arena;                 /* bytes mapped: more, for guards and fragments */
     unsigned char *closed, *open; /* the same bytes, without access and read-write */
+    int file;                     /* those bytes, for the processes of users' kernels */
+    char fault[512];              /* what went wrong, in words; "": nothing, or not known */
     sim_block **blocks;           /* by address */
     size_t nblocks, room;
     size_t used;                              /* bytes charged outside the pool */
@@ -109,6 +113,8 @@ CUresult sim_context(sim_device **device);
 CUresult sim_current(sim_device **device);
 /* The device is lost: every call answers status, and what was queued is dropped. */
 void sim_poison(sim_device *device, CUresult status);
+/* What cuGetErrorString says more about the device's sticky error. */
+void sim_set_fault_text(sim_device *device, const char *text);
 
 /* ---------------------------------------------------------------- memory: arena.c */
 
@@ -168,9 +174,10 @@ typedef struct sim_item {
     const void *what;
     sim_block *starts; /* borrowed */
     /* given back at the end, also when the item is dropped */
-    void *held;       /* by dt_free */
-    sim_point *point; /* counted; done when this item is, if it has its ticket */
-    sim_block *block; /* freed */
+    void *held;                  /* by dt_free */
+    sim_point *point;            /* counted; done when this item is, if it has its ticket */
+    sim_block *block;            /* freed */
+    struct sim_program *program; /* released */
 } sim_item;
 
 #define SIM_QUEUE 256
@@ -212,7 +219,7 @@ typedef struct {
 
 void sim_event_free(sim_event *event);
 
-/* ---------------------------------------------------------------- kernels: module.c, image.c, nvrtc.c */
+/* ---------------------------------------------------------------- kernels: module.c, image.c, nvrtc.c, host.h */
 
 #define SIM_KERNEL_NAME 72
 #define SIM_CUBIN_MAGIC "simcubn"
@@ -220,7 +227,11 @@ void sim_event_free(sim_event *event);
 typedef struct {
     sim_device *device;
     char kernel[SIM_KERNEL_NAME]; /* the only one in the module; "": all */
+    struct sim_program *program;  /* a user's kernel; NULL: ours */
+    int dynamic_shared_bytes;     /* the most that a launch of it may ask for */
 } sim_module;
+
+void sim_module_free(sim_module *module);
 
 /* What the simulated NVRTC makes: it names what it was made from and for. */
 typedef struct {
@@ -229,12 +240,20 @@ typedef struct {
     int32_t arch;
     char kernel[SIM_KERNEL_NAME]; /* as in sim_module */
     uint8_t program[DT_SHA256_BYTES];
+    uint64_t nbytes; /* of the executable that follows, for a user's kernel */
+    uint8_t contents[DT_SHA256_BYTES];
 } sim_cubin;
 
-/* Writes the magic and the digest. */
-void sim_cubin_seal(sim_cubin *cubin);
-/* What a device of that capability (90: 9.0) answers when it is to load image, and which kernel is in it. */
-CUresult sim_image_read(const void *image, int capability, char kernel[SIM_KERNEL_NAME]);
+typedef struct {
+    char kernel[SIM_KERNEL_NAME];
+    const void *executable; /* inside the image; NULL: one of our kernels */
+    size_t nbytes;
+} sim_image;
+
+/* Writes the magic and the digests. */
+void sim_cubin_seal(sim_cubin *cubin, const void *executable);
+/* What a device of that capability (90: 9.0) answers when it is to load image, and what is in it. */
+CUresult sim_image_read(const void *image, int capability, sim_image *out);
 
 /* ---------------------------------------------------------------- libraries: library.c */
 

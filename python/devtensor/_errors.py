@@ -102,6 +102,13 @@ class CudaError(_Explained):
     device: Any = None
 
 
+class KernelCompileError(CudaError):
+    """The source of a kernel does not compile. log is all that the compiler said, lineno the first wrong line."""
+
+    log: str = ""
+    lineno: int | None = None
+
+
 class KernelArgumentError(_Explained, TypeError):
     """An argument does not fit the declaration of a kernel."""
 
@@ -110,7 +117,7 @@ class TransferForbiddenError(_Explained):
     """A copy between devices was asked for where none may happen."""
 
 
-for _error in _Explained.__subclasses__():
+for _error in (*_Explained.__subclasses__(), KernelCompileError):
     _error.__module__ = "devtensor"  # where users see and pickles find them
 
 

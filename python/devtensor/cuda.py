@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from devtensor import _C, _plans
 from devtensor._C import Event as Event
 from devtensor._C import Stream as Stream
+from devtensor._raw_kernel import RawKernel as RawKernel
 
 # Where NVIDIA's wheels put their libraries, below a directory of sys.path.
 _WHEELS = ("nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cublas/lib", "nvidia/cuda_nvrtc/lib")

@@ -126,6 +126,8 @@ def _complete(error: Any, failure: Failure) -> None:
             text = memory_notes(error)
         elif failure.code == "cuda-error":
             text = fault_notes(error)
+        elif failure.code == "kernel-argument":
+            text = notes.notes(failure, error.fix)
         else:
             text = notes.notes(failure, error.fix) if failure.facts else []
         for note in text:

@@ -185,6 +185,11 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
     for argument in call.arguments:
         if argument not in exact and resolve(frame, argument.node, site.owner) is wanted:
             return argument.node
+    for argument in call.arguments:
+        if isinstance(argument.node, ast.Tuple | ast.List):  # kernel(grid, block, (x, y))
+            for part in argument.node.elts:
+                if not isinstance(part, ast.Starred) and resolve(frame, part, site.owner) is wanted:
+                    return part
     return None
 
 

@@ -63,7 +63,7 @@ def _conversions(failure: Failure) -> list[Conversion]:
         return [(culprit, ".cpu()")]
     if failure.code in ("read-only", "overlapping-write"):
         return [(culprit, ".clone()")]
-    if failure.code == "view-needs-copy":
+    if failure.code in ("view-needs-copy", "not-contiguous"):
         return [(culprit, ".contiguous()")]
     if failure.code in ("shape-mismatch", "rank-mismatch"):
         return _reshaped(failure)
@@ -104,6 +104,8 @@ def _shapes_pass(failure: Failure) -> bool:
 
 
 def _to_one_device(failure: Failure) -> list[Conversion]:
+    if "on a CUDA device" in failure.message:  # a kernel was given arrays of the host
+        return [(fact, '.to("cuda")') for fact in failure.facts]
     if failure.culprit < 0 or not _shapes_pass(failure):
         return []
     device = _most([str(d) for d in _votes(failure, "device")], lambda d: d != "cpu")
@@ -137,11 +139,11 @@ def _widens(failure: Failure) -> bool:
 def _to_one_dtype(failure: Failure) -> list[Conversion]:
     if not _shapes_pass(failure):
         return []
-    out = re.match(r".* out tensor to have dtype (\w+)", failure.message)
+    out = re.match(r"Expected \w+ tensor to have dtype (\w+)", failure.message)
     in_place = re.match(r"result type (\w+) ", failure.message)
     said = out or in_place
     if said is not None:
-        fact = failure.facts[-1 if out else 0]
+        fact = failure.facts[failure.culprit if out else 0]
         return [(fact, f".{_CASTS[said.group(1)]}()")]
     if failure.culprit < 0:
         return []

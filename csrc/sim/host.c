@@ -1,0 +1,470 @@
+/* host.c: the C++ compiler of the host, found on PATH, and processes. */
+#define _GNU_SOURCE
+#include "host.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../cuda/load.h"
+
+#define MAX_EXECUTABLE ((off_t)32 << 20)
+#define MAX_LOG ((off_t)64 << 10)
+#define FIXED_ARGUMENTS 40
+
+extern char **environ;
+
+/* ---------------------------------------------------------------- processes */
+
+int
+sim_memory_file(const void *data, size_t nbytes)
+{
+    int fd = memfd_create("devtensor kernel", MFD_CLOEXEC);
+    const char *at = data;
+    while (fd >= 0 && nbytes > 0) {
+        ssize_t n = write(fd, at, nbytes);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) {
+            close(fd);
+            return -1;
+        }
+        at += n > 0 ? n : 0;
+        nbytes -= n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0) {
+        (void)lseek(fd, 0, SEEK_SET);
+    }
+    return fd;
+}
+
+/* Copies above the numbers that the program will know them by, so that no copy overwrites one that is still to come. */
+static int
+add_files(posix_spawn_file_actions_t *actions, const int *fds, int nfds, int *copies)
+{
+    int rc = 0;
+    for (int i = 0; i < nfds; i++) {
+        copies[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, 16) : -1;
+        rc = rc == 0 && fds[i] >= 0 && copies[i] < 0 ? errno : rc;
+    }
+    for (int i = 0; i < nfds && rc == 0; i++) {
+        rc = copies[i] >= 0 ? posix_spawn_file_actions_adddup2(actions, copies[i], i) : 0;
+    }
+    return rc;
+}
+
+/* With no signal blocked or ignored, whatever this thread does with them. */
+static int
+set_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int rc = posix_spawnattr_setsigmask(attributes, &none);
+    rc = rc == 0 ? posix_spawnattr_setsigdefault(attributes, &all) : rc;
+    return rc == 0 ? posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) : rc;
+}
+
+int
+sim_process_run(const char *path, char *const argv[], char *const environment[], const int *fds, int nfds)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int copies[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, status = 0;
+    pid_t child = -1;
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        return -1;
+    }
+    if (posix_spawnattr_init(&attributes) == 0) {
+        if (add_files(&actions, fds, nfds, copies) == 0 && set_signals(&attributes) == 0 &&
+            posix_spawn(&child, path, &actions, &attributes, argv, environment) != 0) {
+            child = -1;
+        }
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    for (int i = 0; i < nfds; i++) {
+        if (copies[i] >= 0) {
+            close(copies[i]);
+        }
+    }
+    pid_t ended = -1;
+    while (child >= 0 && (ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+    }
+    /* somebody else in this process may have collected it: it is over all the same */
+    return child < 0 ? -1 : ended < 0 ? 0 : status;
+}
+
+/* ---------------------------------------------------------------- the compiler */
+
+/* An executable file of that name in a folder of PATH; folders that are not absolute do not count. */
+static bool
+find_program(const char *name, char path[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    for (const char *at = folders; at != NULL && *at != '\0';) {
+        size_t length = strcspn(at, ":");
+        int n = snprintf(path, PATH_MAX, "%.*s/%s", (int)length, at, name);
+        if (length > 0 && at[0] == '/' && n > 0 && n < PATH_MAX && access(path, X_OK) == 0) {
+            return true;
+        }
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+static bool
+find_compiler(char path[PATH_MAX])
+{
+    static const char *const names[] = {"c++", "g++", "clang++", "cc", "gcc", "clang"};
+    const char *own = getenv("CXX");
+    if (own != NULL && own[0] == '/' && access(own, X_OK) == 0 && strlen(own) < PATH_MAX) {
+        memcpy(path, own, strlen(own) + 1);
+        return true;
+    }
+    if (own != NULL && own[0] != '\0' && strpbrk(own, "/ ") == NULL && find_program(own, path)) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (find_program(names[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* This process's, without libraries that would be loaded into the compiler too. */
+static char **
+make_environment(void)
+{
+    size_t n = 0, kept = 0;
+    while (environ != NULL && environ[n] != NULL) {
+        n++;
+    }
+    char **copy = dt_malloc((n + 1) * sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < n; i++) {
+        if (strncmp(environ[i], "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0) {
+            copy[kept++] = environ[i];
+        }
+    }
+    if (copy != NULL) {
+        copy[kept] = NULL;
+    }
+    return copy;
+}
+
+static char *
+read_all(int fd, off_t limit, size_t *nbytes)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    size = size > limit ? limit : size;
+    char *data = size < 0 ? NULL : dt_malloc((size_t)size + 1);
+    ssize_t got = data != NULL ? pread(fd, data, (size_t)size, 0) : -1;
+    if (got < 0) {
+        dt_free(data);
+        return NULL;
+    }
+    data[got] = '\0';
+    *nbytes = (size_t)got;
+    return data;
+}
+
+typedef struct {
+    const char *compiler;
+    char **environment;
+    char folder[PATH_MAX];
+    int source, output; /* files in memory */
+} job;
+
+/* Runs the compiler; what it says goes to the output. True when it was content. */
+static bool
+run_compiler(const job *j, const char *const *arguments)
+{
+    const int fds[] = {j->source, j->output, j->output};
+    int status = sim_process_run(j->compiler, (char *const *)(uintptr_t)arguments, j->environment, fds, 3);
+    return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Whether the compiler is Clang or one that says so. */
+static bool
+is_clang(job *j)
+{
+    const char *const arguments[] = {j->compiler, "-dM", "-E", "-x", "c++", "/dev/null", NULL};
+    size_t nbytes = 0;
+    int before = j->output;
+    j->output = sim_memory_file("", 0);
+    bool ran = j->output >= 0 && run_compiler(j, arguments);
+    char *text = ran ? read_all(j->output, (off_t)1 << 20, &nbytes) : NULL;
+    bool found = text != NULL && strstr(text, "__clang__") != NULL;
+    dt_free(text);
+    if (j->output >= 0) {
+        close(j->output);
+    }
+    j->output = before;
+    return found;
+}
+
+/* Headers of CUDA whose contents are there already. */
+static const char *const headers[] = {
+    "cuda_fp16.h", "cuda_bf16.h", "cuda_runtime.h", "device_launch_parameters.h", "math_constants.h", "cuda_fp16.hpp"};
+#define NHEADERS (sizeof(headers) / sizeof(headers[0]))
+
+static const char *
+in_folder(const job *j, const char *name, char path[PATH_MAX])
+{
+    int n = snprintf(path, PATH_MAX, "%s/%s", j->folder, name);
+    return n > 0 && n < PATH_MAX ? path : NULL;
+}
+
+static bool
+open_folder(job *j)
+{
+    const char *temporary = getenv("TMPDIR");
+    char path[PATH_MAX];
+    int n = snprintf(j->folder, PATH_MAX - 64, "%s/devtensor.XXXXXX",
+                     temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
+    if (n < 0 || n >= PATH_MAX - 64 || mkdtemp(j->folder) == NULL) {
+        j->folder[0] = '\0';
+        return false;
+    }
+    for (size_t i = 0; i < NHEADERS; i++) {
+        int fd = open(in_folder(j, headers[i], path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0) {
+            return false;
+        }
+        close(fd);
+    }
+    return true;
+}
+
+static void
+close_folder(const job *j)
+{
+    char path[PATH_MAX];
+    if (j->folder[0] == '\0') {
+        return;
+    }
+    for (size_t i = 0; i < NHEADERS; i++) {
+        (void)unlink(in_folder(j, headers[i], path));
+    }
+    (void)unlink(in_folder(j, "kernel", path));
+    (void)rmdir(j->folder);
+}
+
+/* Which of NVRTC's options mean the same to the host's compiler. */
+static bool
+is_hosts(const char *option)
+{
+    static const char *const known[] = {"-D", "-U", "-I", "--define-macro=", "--undefine-macro=", "--include-path="};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(option, known[i], strlen(known[i])) == 0) {
+            return true;
+        }
+    }
+    return strstr(option, "std=c++20") != NULL;
+}
+
+static bool
+compile(job *j, int arch, int noptions, const char *const *options, sim_text *log)
+{
+    static const char *const gcc[] = {"--param", "asan-instrumentation-with-call-threshold=0",
+                                      "--param", "asan-stack=0",
+                                      "--param", "asan-globals=0"};
+    static const char *const clang[] = {"-mllvm", "-asan-instrumentation-with-call-threshold=0",
+                                        "-mllvm", "-asan-stack=0",
+                                        "-mllvm", "-asan-globals=0"};
+    static const char *const fixed[] = {"-x",
+                                        "c++",
+                                        "-std=c++17",
+                                        "-O1",
+                                        "-w",
+                                        "-fPIE",
+                                        "-pie",
+                                        "-s",
+                                        "-fwrapv",
+                                        "-fno-exceptions",
+                                        "-fno-rtti",
+                                        "-fno-strict-aliasing",
+                                        "-fno-math-errno",
+                                        "-ffp-contract=off",
+                                        "-fdiagnostics-color=never",
+                                        "-fmax-errors=20",
+                                        "-fsanitize=kernel-address"};
+    const char **arguments = dt_malloc((FIXED_ARGUMENTS + (size_t)noptions) * sizeof(*arguments));
+    char macro[40], include[PATH_MAX + 2], output[PATH_MAX];
+    size_t n = 0, said;
+    if (arguments == NULL || in_folder(j, "kernel", output) == NULL) {
+        log->failed = log->failed || arguments == NULL;
+        dt_free(arguments);
+        return false;
+    }
+    snprintf(macro, sizeof(macro), "-DDT_CUDA_ARCH=%d", 10 * arch);
+    snprintf(include, sizeof(include), "-I%s", j->folder);
+    arguments[n++] = j->compiler;
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        arguments[n++] = fixed[i];
+    }
+    const char *const *more = is_clang(j) ? clang : gcc;
+    for (size_t i = 0; i < 6; i++) {
+        arguments[n++] = more[i];
+    }
+    arguments[n++] = macro;
+    arguments[n++] = include;
+    for (int i = 0; i < noptions; i++) {
+        if (is_hosts(options[i])) {
+            arguments[n++] = options[i];
+        }
+    }
+    const char *const last[] = {"-", "-o", output, "-Wl,--as-needed", "-lm", NULL};
+    memcpy(arguments + n, last, sizeof(last));
+    bool content = run_compiler(j, arguments);
+    dt_free(arguments);
+    char *text = content ? NULL : read_all(j->output, MAX_LOG, &said);
+    if (text != NULL) {
+        sim_text_add(log, text, said);
+        dt_free(text);
+    }
+    return content;
+}
+
+static void *
+read_executable(const job *j, size_t *nbytes)
+{
+    char path[PATH_MAX];
+    int fd = open(in_folder(j, "kernel", path), O_RDONLY | O_CLOEXEC);
+    void *data = fd >= 0 ? read_all(fd, MAX_EXECUTABLE, nbytes) : NULL;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return data;
+}
+
+nvrtcResult
+sim_host_compile(const char *source, const char *name, const char *kernel, int arch, int noptions,
+                 const char *const *options, void **executable, size_t *nbytes, sim_text *log)
+{
+    char compiler[PATH_MAX];
+    sim_text text = {0};
+    job j = {.compiler = compiler, .source = -1, .output = -1};
+    nvrtcResult result = NVRTC_ERROR_OUT_OF_MEMORY;
+    *executable = NULL;
+    if (!sim_source_prepare(source, name, kernel, &text, log)) {
+        dt_free(text.data);
+        return log->failed ? NVRTC_ERROR_OUT_OF_MEMORY : NVRTC_ERROR_COMPILATION;
+    }
+    if (!find_compiler(compiler)) {
+        sim_text_print(log,
+                       "a simulated GPU runs kernels with the host's C++ compiler, and neither c++, g++ nor clang++ "
+                       "is on PATH (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++; conda: conda "
+                       "install gxx)\n");
+        dt_free(text.data);
+        return log->failed ? NVRTC_ERROR_OUT_OF_MEMORY : NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
+    }
+    j.environment = make_environment();
+    if (text.failed || j.environment == NULL) {
+        goto done;
+    }
+    j.source = sim_memory_file(text.data, text.used);
+    j.output = sim_memory_file("", 0);
+    if (j.source < 0 || j.output < 0 || !open_folder(&j)) {
+        sim_text_print(log, "no temporary files can be made for the host's C++ compiler: %s\n", strerror(errno));
+        result = NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
+        goto done;
+    }
+    result = NVRTC_ERROR_COMPILATION;
+    if (compile(&j, arch, noptions, options, log)) {
+        *executable = read_executable(&j, nbytes);
+        result = *executable != NULL ? NVRTC_SUCCESS : NVRTC_ERROR_OUT_OF_MEMORY;
+    } else if (log->used == 0) {
+        sim_text_print(log, "the host's C++ compiler %s fails without a word\n", compiler);
+        result = NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
+    }
+done:
+    close_folder(&j);
+    if (j.source >= 0) {
+        close(j.source);
+    }
+    if (j.output >= 0) {
+        close(j.output);
+    }
+    dt_free(j.environment);
+    dt_free(text.data);
+    return log->failed ? NVRTC_ERROR_OUT_OF_MEMORY : result;
+}
+
+/* ---------------------------------------------------------------- the real NVRTC */
+
+#define DT_API_CUDA(symbol, ret, params)
+#define DT_API_CUBLASLT(symbol, ret, params)
+#define DT_API_CUDNN(symbol, ret, params)
+#define DT_API_NVRTC(symbol, ret, params) ret(*symbol) params;
+
+/* Its functions; looked for once. */
+typedef struct {
+#define DT_API(library, symbol, ret, params, names) DT_API_##library(symbol, ret, params)
+#include "../cuda/api.def"
+#undef DT_API
+} nvrtc_table;
+
+#undef DT_API_NVRTC
+#define DT_API_NVRTC(symbol, ret, params)                                                                              \
+    address = cuda_load_symbol(handle, DT_LIBRARY_NVRTC, #symbol);                                                     \
+    memcpy(&table.symbol, &address, sizeof(address));                                                                  \
+    found = found && address != NULL;
+
+static const nvrtc_table *
+find_nvrtc(void)
+{
+    static nvrtc_table table;
+    static bool looked, found;
+    if (!looked) {
+        void *handle = cuda_load_library(DT_LIBRARY_NVRTC), *address = NULL;
+        looked = true;
+        found = handle != NULL;
+        if (found) {
+#define DT_API(library, symbol, ret, params, names) DT_API_##library(symbol, ret, params)
+#include "../cuda/api.def"
+#undef DT_API
+        }
+    }
+    return found ? &table : NULL;
+}
+
+nvrtcResult
+sim_real_compile(const char *source, const char *name, int nheaders, const char *const *header_texts,
+                 const char *const *header_names, const char *kernel, int noptions, const char *const *options,
+                 sim_text *log)
+{
+    const nvrtc_table *nvrtc = find_nvrtc();
+    nvrtcProgram program = NULL;
+    size_t size = 0;
+    if (nvrtc == NULL) {
+        return NVRTC_SUCCESS;
+    }
+    nvrtcResult result = nvrtc->nvrtcCreateProgram(&program, source, name, nheaders, header_texts, header_names);
+    if (result != NVRTC_SUCCESS) {
+        return result;
+    }
+    result = nvrtc->nvrtcAddNameExpression(program, kernel);
+    if (result == NVRTC_SUCCESS) {
+        result = nvrtc->nvrtcCompileProgram(program, noptions, options);
+    }
+    if (nvrtc->nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 1) {
+        char *text = dt_malloc(size);
+        if (text == NULL) {
+            result = NVRTC_ERROR_OUT_OF_MEMORY;
+        } else if (nvrtc->nvrtcGetProgramLog(program, text) == NVRTC_SUCCESS) {
+            sim_text_add(log, text, strlen(text));
+        }
+        dt_free(text);
+    }
+    (void)nvrtc->nvrtcDestroyProgram(&program);
+    return result;
+}

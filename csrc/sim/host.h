@@ -1,0 +1,62 @@
+/* host.h: a user's kernel on the host: its source made ready (source.c), its compiler (host.c), its process (raw.c). */
+#ifndef DT_SIM_HOST_H
+#define DT_SIM_HOST_H
+
+#include "launch.h"
+#include "sim.h"
+
+/* ---------------------------------------------------------------- source.c */
+
+/* Text that grows. Without memory it stays as it is and failed. */
+typedef struct {
+    char *data; /* ends with a 0; dt_free */
+    size_t used, room;
+    bool failed;
+} sim_text;
+
+void sim_text_add(sim_text *text, const char *data, size_t nbytes);
+void sim_text_print(sim_text *text, const char *format, ...) DT_PRINTF(2, 3);
+
+/* Writes source to out as the host's compiler takes it, with the launch of kernel behind it; name is the file's. What
+ * the simulated GPU cannot do is written to log, as a compiler would; then the answer is false. */
+bool sim_source_prepare(const char *source, const char *name, const char *kernel, sim_text *out, sim_text *log);
+
+/* ---------------------------------------------------------------- host.c */
+
+/* Text of tools/kernel_image.py: launch.h and host/, and a hash of it; not there in programs without kernels. */
+extern const char sim_host_source[] __attribute__((weak, visibility("hidden")));
+extern const char sim_host_hash[] __attribute__((weak, visibility("hidden")));
+
+/* An executable with that kernel, by dt_free. NVRTC's codes; log says what went wrong. */
+nvrtcResult sim_host_compile(const char *source, const char *name, const char *kernel, int arch, int noptions,
+                             const char *const *options, void **executable, size_t *nbytes, sim_text *log);
+
+/* Starts a program, waits for it and gives its exit status (as waitpid); -1: it could not be started. fds become the
+ * program's 0, 1, ...; -1 leaves one as it is. */
+int sim_process_run(const char *path, char *const argv[], char *const environment[], const int *fds, int nfds);
+/* A file in memory with these bytes, closed on exec; -1 where there is none. */
+int sim_memory_file(const void *data, size_t nbytes);
+
+/* What the real NVRTC says, where it is installed; NVRTC_SUCCESS where it is not. */
+nvrtcResult sim_real_compile(const char *source, const char *name, int nheaders, const char *const *headers,
+                             const char *const *header_names, const char *kernel, int noptions,
+                             const char *const *options, sim_text *log);
+
+/* ---------------------------------------------------------------- raw.c */
+
+typedef struct sim_program {
+    char kernel[SIM_KERNEL_NAME];
+    uint32_t param_bytes, shared_bytes;
+    size_t refs;
+    size_t nbytes;
+    unsigned char executable[];
+} sim_program;
+
+/* Starts the executable once and asks it what its kernel is. CUDA_ERROR_INVALID_IMAGE: it does not run here. */
+CUresult sim_program_new(const char *kernel, const void *executable, size_t nbytes, sim_program **program);
+void sim_program_release(sim_program *program);
+/* extra as cuda/raw.h describes it. */
+CUresult sim_program_launch(sim_program *program, sim_stream *stream, const unsigned grid[3], const unsigned block[3],
+                            unsigned shared_bytes, void **extra);
+
+#endif
