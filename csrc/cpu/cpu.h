@@ -75,7 +75,8 @@ cpu_row cpu_activation_row(dt_activation activation, dt_dtype dtype);
 /* c = activation(alpha * a @ b + beta * c + bias), all of one float dtype, accumulated in float32 (float64 in itself).
  * Strides are in elements. c is not read when beta is 0. bias, or NULL, is read at row * bias_row + column *
  * bias_column. activation is NULL, or the row of an elementwise op for the accumulators (cpu_activation_row).
- * conv is NULL, or says that a's and b's columns are the taps and b's rows the patches of a convolution. */
+ * conv is NULL, or says which of a's rows and b's columns are patches and which are weights; k is then the number of
+ * channels, and the strides of a and b are not used (conv2d.h). */
 struct cpu_conv;
 typedef struct {
     dt_dtype dtype;
@@ -89,16 +90,5 @@ typedef struct {
 } cpu_gemm_args;
 
 dt_status cpu_gemm(const cpu_gemm_args *g, dt_error *err) DT_MUST_CHECK;
-
-/* ---------------------------------------------------------------- conv2d.c, for gemm.c */
-
-/* Panels of `width` rows of a or columns of b (count of them real, the rest zero) over depth taps from `tap`, in the
- * accumulator's type. */
-void cpu_conv_pack_a(const cpu_gemm_args *g, void *panel, int64_t row, int64_t count, int64_t tap, int64_t depth,
-                     int64_t width);
-void cpu_conv_pack_b(const cpu_gemm_args *g, void *panel, int64_t column, int64_t count, int64_t tap, int64_t depth,
-                     int64_t width);
-/* Offsets from c of count columns of its first row. */
-void cpu_conv_columns(const struct cpu_conv *conv, int64_t column, int64_t count, int64_t *offsets);
 
 #endif

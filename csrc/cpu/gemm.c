@@ -1,268 +1,472 @@
-/* gemm.c: the matrix product, for any strides. c is made in super-blocks. For each, a stretch of DEPTH of a and b is
- * packed into panels as wide as the register block (where packing pays; else they are read in place), then the register
- * blocks are run over the panels. Where k is longer than DEPTH, unfinished sums stay in c if it can hold them, else in
- * a scratch of their own. A sum runs over k in order, whatever the threads. */
-#include "gemm.h"
+/* gemm.c: the matrix product, for any strides, and the convolution as one.
+ *
+ * c is cut among the threads, each of which makes its part alone, packing what it needs of a and b into panels as wide
+ * as the register block. The sums run over k in stretches: a block of a's panels fits the second cache, one panel of b
+ * the first. Where a is read seldom it is read in place. Unfinished sums stay in c if it can hold them, else in a
+ * scratch of their own. A sum runs over k in an order of its own, whatever the threads. */
+#include <unistd.h>
 
-#define PACK_BLOCK 16
-#define DOT_BLOCK 1024
-#define DOT_LANES 16
-#define VECTOR_BLOCK 128
+#include "conv2d.h"
+
+#define DEPTH 256
+#define CONV_TAPS 64               /* in a stretch */
 #define SMALL_SCRATCH 16384        /* bytes */
-#define IN_PLACE_BYTES (256 << 10) /* of a: what stays in the cache of a core */
 #define IN_PLACE_COLUMNS 128       /* of c: a is read too seldom to be packed */
 #define IN_PLACE_ROWS 48           /* of c: b is */
-#define DEPTH 256
-#define SUPER_ROWS 1024
-#define SUPER_COLUMNS 2048
-#define ITEM_ROWS 24 /* register blocks */
-#define ITEM_COLUMNS 4
+#define IN_PLACE_CHANNELS 8        /* fewer are not worth an address each */
+#define B_BYTES ((int64_t)4 << 20) /* of b's panels, a thread */
+#define ALL_BYTES ((int64_t)24 << 20)
+#define SUMS_ROWS 512
+#define SUMS_COLUMNS 512
+#define RAGGED_ROWS 8192
 #define THREAD_WORK ((int64_t)1 << 18) /* multiplications worth a thread */
+#define PACK_WORK 16                   /* of them to one number packed */
 
-#define DT_EACH "../cpu/gemm_each.h"
-#include "../core/each_dtype.h"
+static const char zeros[DEPTH * sizeof(double)];
 
-static const gemm_dtype *
-parts_of(dt_dtype dtype)
-{
-    return dtype == DT_FLOAT16    ? &gemm_dtype_FLOAT16
-           : dtype == DT_BFLOAT16 ? &gemm_dtype_BFLOAT16
-           : dtype == DT_FLOAT32  ? &gemm_dtype_FLOAT32
-                                  : &gemm_dtype_FLOAT64;
-}
+typedef enum { PACKED, NEIGHBOURS, ANYWHERE } a_mode;
 
-/* One stretch of one super-block. */
+/* How a product is cut; the same for all threads. */
 typedef struct {
     const cpu_gemm_args *g;
     const gemm_dtype *parts;
     const gemm_kernel *kernel;
-    gemm_pack pack;
-    int64_t itemsize, size; /* of an array's number, of an accumulator */
-    int64_t row, rows, column, columns, tap, depth;
+    int64_t itemsize, size;                 /* of an array's number, of an accumulator */
+    int64_t taps, some_taps, some_channels; /* all, and of a stretch */
     int64_t panels_a, panels_b;
-    int64_t packed_b; /* the first panel of b that is packed: a part of a panel always is */
-    bool first, last;
-    bool a_in_place, b_in_place;
-    bool c_holds_sums;
+    int64_t grid_rows, grid_columns;
+    int64_t block_a, block_b, super_a; /* panels */
+    a_mode a_mode;
+    bool b_in_place, c_holds_sums;
     bool finished; /* a sum is the result as it is */
+    bool places;   /* of a weight that has all taps of a channel side by side */
+    size_t size_a, size_b, size_sums, size_places;
+    char *scratch;
+} plan;
+
+/* One thread's: a stretch of k, a block of a's panels, and where the panels of b are. */
+typedef struct {
+    const plan *plan;
     char *a, *b, *sums;
-} stretch;
+    int32_t *places;
+    int64_t tap, taps, channel, channels, depth;
+    bool first, last;
+    int64_t begin_a, end_a, begin_b, end_b, sums_a; /* panels */
+} share;
 
-/* Panels of a, then panels of b. */
+/* Panels of a differ by one row at most. */
+static int64_t
+row_of(const plan *p, int64_t panel)
+{
+    int64_t size = p->g->m / p->panels_a, larger = p->g->m % p->panels_a;
+    return panel * size + CPU_MIN(panel, larger);
+}
+
+/* ---------------------------------------------------------------- packing */
+
 static void
-pack_part(void *ctx, int64_t begin, int64_t end)
+clear_lane(char *to, int64_t size, int64_t width, int64_t depth)
 {
-    const stretch *s = ctx;
-    const cpu_gemm_args *g = s->g;
-    int64_t panels_a = s->a_in_place ? 0 : s->panels_a;
-    for (int64_t item = begin; item < end; item++) {
-        bool is_a = item < panels_a;
-        int64_t width = is_a ? s->kernel->rows : s->kernel->columns, slot = is_a ? item : item - panels_a;
-        int64_t panel = is_a ? slot : slot + s->packed_b;
-        int64_t count = CPU_MIN(width, (is_a ? s->rows : s->columns) - panel * width);
-        int64_t first = (is_a ? s->row : s->column) + panel * width;
-        char *to = (is_a ? s->a : s->b) + slot * width * s->depth * s->size;
-        if (g->conv != NULL) {
-            (is_a ? cpu_conv_pack_a : cpu_conv_pack_b)(g, to, first, count, s->tap, s->depth, is_a ? count : width);
-        } else if (is_a) {
-            const char *from = (const char *)g->a + (first * g->a_row + s->tap * g->a_column) * s->itemsize;
-            s->pack(to, from, g->a_row, g->a_column, count, s->depth, count);
-        } else {
-            const char *from = (const char *)g->b + (first * g->b_column + s->tap * g->b_row) * s->itemsize;
-            s->pack(to, from, g->b_column, g->b_row, count, s->depth, width);
-        }
+    for (int64_t p = 0; p < depth; p++) {
+        memset(to + p * width * size, 0, (size_t)size);
     }
 }
 
-/* Fills offsets of a panel's columns from the start of a row of c; whether they are neighbours in order. */
-static bool
-column_offsets(const cpu_gemm_args *g, int64_t column, int64_t count, int64_t *offsets)
+static void
+pack_patches(const share *s, const char *x, char *to, int64_t patch, int64_t count, int64_t width)
 {
+    const plan *p = s->plan;
+    const struct cpu_conv *conv = p->g->conv;
+    int64_t size = p->size;
+    x += s->channel * conv->x_channel * p->itemsize;
+    for (int64_t lane = 0; lane < count;) {
+        conv_run run = conv_next_run(conv, conv->first + patch + lane, count - lane);
+        for (int64_t t = 0; t < s->taps; t++) {
+            int64_t tap = s->tap + t;
+            conv_span in = conv_clip(conv, &run, tap / conv->kernel[1], tap % conv->kernel[1]);
+            char *panel = to + (t * s->channels * width + lane) * size;
+            for (int64_t j = 0; j < run.count; j = j + 1 == in.begin ? in.end : j + 1) {
+                if (j < in.begin || j >= in.end) {
+                    clear_lane(panel + j * size, size, width, s->channels);
+                }
+            }
+            if (in.begin < in.end) {
+                p->parts->pack(panel + in.begin * size, x + in.offset * p->itemsize, conv->stride[1] * conv->x_column,
+                               conv->x_channel, in.end - in.begin, s->channels, width, NULL);
+            }
+        }
+        lane += run.count;
+    }
+}
+
+static void
+pack_weight(const share *s, const char *weight, char *to, int64_t output, int64_t count, int64_t width)
+{
+    const plan *p = s->plan;
+    const struct cpu_conv *conv = p->g->conv;
+    weight += (output * conv->weight_output + s->channel * conv->weight_channel) * p->itemsize;
+    if (p->places) {
+        p->parts->pack(to, weight, conv->weight_output, 1, count, s->depth, width, s->places);
+        return;
+    }
+    for (int64_t t = 0; t < s->taps; t++) {
+        int64_t tap = s->tap + t, row = tap / conv->kernel[1], column = tap % conv->kernel[1];
+        p->parts->pack(to + t * s->channels * width * p->size,
+                       weight + (row * conv->weight_row + column * conv->weight_column) * p->itemsize,
+                       conv->weight_output, conv->weight_channel, count, s->channels, width, NULL);
+    }
+}
+
+static void
+pack_a(const share *s, char *to, int64_t row, int64_t rows)
+{
+    const plan *p = s->plan;
+    const cpu_gemm_args *g = p->g;
     if (g->conv != NULL) {
-        cpu_conv_columns(g->conv, column, count, offsets);
+        (g->conv->patches_are_rows ? pack_patches : pack_weight)(s, g->a, to, row, rows, rows);
     } else {
-        for (int64_t j = 0; j < count; j++) {
-            offsets[j] = (column + j) * g->c_column;
-        }
+        const char *from = (const char *)g->a + (row * g->a_row + s->channel * g->a_column) * p->itemsize;
+        p->parts->pack(to, from, g->a_row, g->a_column, rows, s->depth, rows, NULL);
     }
-    bool in_line = true;
-    for (int64_t j = 1; j < count; j++) {
-        in_line = in_line && offsets[j] == offsets[j - 1] + 1;
-    }
-    return in_line;
 }
 
-/* One panel of b, and what it makes. */
+static void
+pack_b(const share *s, char *to, int64_t column, int64_t columns)
+{
+    const plan *p = s->plan;
+    const cpu_gemm_args *g = p->g;
+    int64_t width = p->kernel->columns;
+    if (columns < width) {
+        memset(to, 0, (size_t)(width * s->depth * p->size));
+    }
+    if (g->conv != NULL) {
+        (g->conv->patches_are_rows ? pack_weight : pack_patches)(s, g->b, to, column, columns, width);
+    } else {
+        const char *from = (const char *)g->b + (column * g->b_column + s->channel * g->b_row) * p->itemsize;
+        p->parts->pack(to, from, g->b_column, g->b_row, columns, s->depth, width, NULL);
+    }
+}
+
+/* The addresses of a panel's rows, for each tap. */
+static void
+find_rows(const share *s, const void **to, int64_t row, int64_t rows)
+{
+    const plan *p = s->plan;
+    const cpu_gemm_args *g = p->g;
+    const struct cpu_conv *conv = g->conv;
+    if (conv == NULL) {
+        for (int64_t i = 0; i < rows; i++) {
+            to[i] = (const char *)g->a + ((row + i) * g->a_row + s->channel) * p->itemsize;
+        }
+        return;
+    }
+    const char *x = (const char *)g->a + s->channel * p->itemsize;
+    int64_t apart = conv->stride[1] * conv->x_column;
+    for (int64_t lane = 0; lane < rows;) {
+        conv_run run = conv_next_run(conv, conv->first + row + lane, rows - lane);
+        for (int64_t t = 0; t < s->taps; t++) {
+            int64_t tap = s->tap + t;
+            conv_span in = conv_clip(conv, &run, tap / conv->kernel[1], tap % conv->kernel[1]);
+            for (int64_t j = 0; j < run.count; j++) {
+                to[t * rows + lane + j] =
+                    j < in.begin || j >= in.end ? zeros : x + (in.offset + (j - in.begin) * apart) * p->itemsize;
+            }
+        }
+        lane += run.count;
+    }
+}
+
+/* ---------------------------------------------------------------- the blocks */
+
+/* One panel of b, and which columns of c it makes. */
 typedef struct {
     const char *b;
     int64_t b_step, column, columns, index;
-    int64_t offsets[GEMM_MAX_COLUMNS];
-    bool in_line;
 } panel;
 
 static panel
-find_panel(const stretch *s, int64_t index)
+find_panel(const share *s, int64_t index, bool fresh, bool kept)
 {
-    const cpu_gemm_args *g = s->g;
-    panel p = {.index = index, .column = s->column + index * s->kernel->columns};
-    p.columns = CPU_MIN(s->kernel->columns, s->columns - index * s->kernel->columns);
-    p.in_line = (s->last || s->c_holds_sums) && column_offsets(g, p.column, p.columns, p.offsets);
-    if (index < s->packed_b) {
-        p.b = (const char *)g->b + (p.column + s->tap * g->b_row) * s->itemsize;
-        p.b_step = g->b_row;
-    } else {
-        p.b = s->b + (index - s->packed_b) * s->kernel->columns * s->depth * s->size;
-        p.b_step = s->kernel->columns;
+    const plan *p = s->plan;
+    const cpu_gemm_args *g = p->g;
+    int64_t width = p->kernel->columns;
+    panel found = {.index = index, .column = index * width, .columns = CPU_MIN(width, g->n - index * width)};
+    if (p->b_in_place && found.columns == width) {
+        found.b = (const char *)g->b + (found.column + s->channel * g->b_row) * p->itemsize;
+        found.b_step = g->b_row;
+        return found;
     }
-    return p;
+    char *b = s->b + (kept ? index - s->begin_b : 0) * width * s->depth * p->size;
+    if (fresh) {
+        pack_b(s, b, found.column, found.columns);
+    }
+    found.b = b;
+    found.b_step = width;
+    return found;
 }
 
-/* The register block of `rows` rows from the i-th panel of a. */
+/* The register block of the i-th panel of a with a panel of b; a: where its block of panels starts. */
 static void
-run_block(const stretch *s, const panel *p, int64_t i)
+run_block(const share *s, const panel *b, int64_t i, int64_t block)
 {
-    const gemm_kernel *kernel = s->kernel;
-    const cpu_gemm_args *g = s->g;
+    const plan *p = s->plan;
+    const gemm_kernel *kernel = p->kernel;
+    const cpu_gemm_args *g = p->g;
     _Alignas(64) char own[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
-    int64_t width = kernel->columns, row = s->row + i * kernel->rows,
-            rows = CPU_MIN(kernel->rows, s->rows - i * kernel->rows);
-    const char *a = s->a + i * kernel->rows * s->depth * s->size;
-    int64_t a_row = 1, a_step = rows;
-    if (s->a_in_place) {
-        a = (const char *)g->a + (row * g->a_row + s->tap * g->a_column) * s->itemsize;
-        a_row = g->a_row;
-        a_step = g->a_column;
+    int64_t width = kernel->columns, row = row_of(p, i), rows = row_of(p, i + 1) - row,
+            skipped = row - row_of(p, block);
+    gemm_block run = {.depth = s->depth, .segments = 1, .b = b->b, .b_step = b->b_step};
+    if (p->a_mode == ANYWHERE) {
+        run.rows = (const void *const *)(const void *)s->a + skipped * s->taps;
+        run.segments = s->taps;
+        run.depth = s->channels;
+    } else if (p->a_mode == NEIGHBOURS) {
+        run.a = (const char *)g->a + (row + s->channel * g->a_column) * p->itemsize;
+        run.a_step = g->a_column;
+    } else {
+        run.a = s->a + skipped * s->depth * p->size;
+        run.a_step = rows;
     }
-    bool in_c = s->c_holds_sums && p->in_line && p->columns == width;
-    char *tile = s->sums ? s->sums + (p->index * s->panels_a + i) * kernel->rows * width * s->size : own;
-    char *place = in_c ? (char *)g->c + (row * g->c_row + p->offsets[0]) * s->itemsize : tile;
-    char *to = s->last && !s->finished ? tile : place;
+    char *c = (char *)g->c + (row * g->c_row + b->column * g->c_column) * p->itemsize;
+    bool in_c = p->c_holds_sums && b->columns == width;
+    char *tile = own;
+    if (s->sums != NULL && !in_c) {
+        int64_t slot = p->c_holds_sums ? 0 : b->index - s->begin_b; /* what c cannot hold of the last panel */
+        tile = s->sums + (slot * p->super_a + i - s->sums_a) * kernel->rows * width * p->size;
+    }
+    char *place = in_c ? c : tile;
     int64_t place_row = in_c ? g->c_row : width;
-    if (s->c_holds_sums && !in_c && !s->first) {
-        s->parts->fetch(g, tile, width, row, rows, p->columns, p->offsets);
+    bool finish = s->last && (!p->finished || !in_c);
+    run.from = s->first ? NULL : place;
+    run.from_row = place_row;
+    run.to = finish ? tile : place;
+    run.to_row = finish ? width : place_row;
+    (p->a_mode == ANYWHERE ? kernel->anywhere : kernel->packed)[rows - 1](&run);
+    if (finish) {
+        p->parts->store(g, tile, width, row, rows, b->column, b->columns);
     }
-    kernel->run[rows - 1](s->depth, a, a_row, a_step, p->b, p->b_step, s->first ? NULL : place, place_row, to,
-                          to == place ? place_row : width);
-    if (s->last && (to == tile)) {
-        s->parts->store(g, tile, width, row, rows, p->column, p->columns, p->offsets, p->in_line);
-    } else if (s->c_holds_sums && !in_c) {
-        s->parts->put_back(g, tile, width, row, rows, p->columns, p->offsets);
-    }
-}
-
-static int64_t
-row_items(const stretch *s)
-{
-    return CPU_CEIL_DIV(s->panels_a, ITEM_ROWS);
-}
-
-static int64_t
-column_items(const stretch *s)
-{
-    return CPU_CEIL_DIV(s->panels_b, ITEM_COLUMNS);
 }
 
 static void
-run_part(void *ctx, int64_t begin, int64_t end)
+run_stretch(share *s)
 {
-    const stretch *s = ctx;
-    for (int64_t item = begin; item < end; item++) {
-        int64_t i = item / column_items(s) * ITEM_ROWS, j = item % column_items(s) * ITEM_COLUMNS;
-        int64_t end_i = CPU_MIN(i + ITEM_ROWS, s->panels_a), end_j = CPU_MIN(j + ITEM_COLUMNS, s->panels_b);
-        for (; j < end_j; j++) {
-            panel p = find_panel(s, j);
-            for (int64_t at = i; at < end_i; at++) {
-                run_block(s, &p, at);
+    const plan *p = s->plan;
+    bool kept = s->end_a - s->begin_a > p->block_a;
+    for (int64_t begin = s->begin_a; begin < s->end_a; begin += p->block_a) {
+        int64_t end = CPU_MIN(begin + p->block_a, s->end_a), first = row_of(p, begin);
+        for (int64_t i = begin; i < end && p->a_mode != NEIGHBOURS; i++) {
+            int64_t row = row_of(p, i), rows = row_of(p, i + 1) - row;
+            if (p->a_mode == ANYWHERE) {
+                find_rows(s, (const void **)(void *)s->a + (row - first) * s->taps, row, rows);
+            } else {
+                pack_a(s, s->a + (row - first) * s->depth * p->size, row, rows);
+            }
+        }
+        for (int64_t j = s->begin_b; j < s->end_b; j++) {
+            panel b = find_panel(s, j, begin == s->begin_a, kept);
+            for (int64_t i = begin; i < end; i++) {
+                run_block(s, &b, i, begin);
             }
         }
     }
 }
 
+/* All of k, once for k = 0 too, which gives beta * c + bias. */
 static void
-run_super_block(stretch *s)
+run_stretches(share *s)
 {
-    const gemm_kernel *kernel = s->kernel;
-    s->panels_a = CPU_CEIL_DIV(s->rows, kernel->rows);
-    s->panels_b = CPU_CEIL_DIV(s->columns, kernel->columns);
-    s->packed_b = s->b_in_place ? s->columns / kernel->columns : 0;
-    int64_t panels = (s->a_in_place ? 0 : s->panels_a) + s->panels_b - s->packed_b;
-    int64_t items = row_items(s) * column_items(s), item_work = s->rows * s->columns / items;
-    s->tap = 0;
-    do { /* once for k = 0 too, which gives beta * c + bias */
-        s->depth = CPU_MIN(DEPTH, s->g->k - s->tap);
-        s->first = s->tap == 0;
-        s->last = s->tap + s->depth == s->g->k;
-        int64_t depth = CPU_MAX(s->depth, 1), work = s->rows * s->columns * depth;
-        int64_t threads = CPU_MAX(work / THREAD_WORK, 1);
-        cpu_parallel(panels, CPU_MAX(CPU_CEIL_DIV(panels, threads), CPU_GRAIN / 2 / (kernel->columns * depth)),
-                     pack_part, s);
-        cpu_parallel(items, CPU_CEIL_DIV(THREAD_WORK, CPU_MAX(item_work * depth, 1)), run_part, s);
-        s->tap += s->depth;
-    } while (s->tap < s->g->k);
+    const plan *p = s->plan;
+    int64_t channels = p->g->k;
+    s->channel = 0;
+    do {
+        s->channels = CPU_MIN(p->some_channels, channels - s->channel);
+        for (s->tap = 0; s->tap < p->taps; s->tap += s->taps) {
+            s->taps = CPU_MIN(p->some_taps, p->taps - s->tap);
+            s->depth = s->taps * s->channels;
+            s->first = s->channel == 0 && s->tap == 0;
+            s->last = s->channel + s->channels == channels && s->tap + s->taps == p->taps;
+            for (int32_t i = 0; p->places && i < s->depth; i++) {
+                s->places[i] = i % (int32_t)s->taps * (int32_t)s->channels + i / (int32_t)s->taps;
+            }
+            run_stretch(s);
+        }
+        s->channel += s->channels;
+    } while (s->channel < channels);
 }
 
-static bool
-columns_are_neighbours(const cpu_gemm_args *g)
+/* One rectangle of the grid. */
+static void
+run_share(void *ctx, int64_t begin, int64_t end)
 {
-    int64_t offsets[2];
-    return column_offsets(g, 0, CPU_MIN(g->n, 2), offsets);
+    const plan *p = ctx;
+    for (int64_t item = begin; item < end; item++) {
+        char *scratch = p->scratch + (size_t)item * (p->size_a + p->size_b + p->size_sums + p->size_places);
+        share s = {
+            .plan = p,
+            .a = scratch,
+            .b = scratch + p->size_a,
+            .sums = p->size_sums > 0 ? scratch + p->size_a + p->size_b : NULL,
+            .places = (int32_t *)(void *)(scratch + p->size_a + p->size_b + p->size_sums),
+        };
+        int64_t i = item / p->grid_columns, j = item % p->grid_columns;
+        int64_t end_a = p->panels_a * (i + 1) / p->grid_rows, end_b = p->panels_b * (j + 1) / p->grid_columns;
+        for (s.begin_b = p->panels_b * j / p->grid_columns; s.begin_b < end_b; s.begin_b = s.end_b) {
+            s.end_b = CPU_MIN(s.begin_b + p->block_b, end_b);
+            for (s.begin_a = p->panels_a * i / p->grid_rows; s.begin_a < end_a; s.begin_a = s.end_a) {
+                s.end_a = CPU_MIN(s.begin_a + p->super_a, end_a);
+                s.sums_a = s.begin_a;
+                run_stretches(&s);
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- the plan */
+
+static int64_t
+second_cache(void)
+{
+    static atomic_int_fast64_t known;
+    int64_t size = atomic_load_explicit(&known, memory_order_relaxed);
+    if (size == 0) {
+        size = 512 << 10;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+        long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
+        size = found >= 256 << 10 && found <= 4 << 20 ? found : size;
+#endif
+        atomic_store_explicit(&known, size, memory_order_relaxed);
+    }
+    return size;
+}
+
+/* The grid whose largest rectangle is least work. */
+static void
+choose_grid(plan *p, int64_t threads)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t rows = 1; rows <= threads; rows++) {
+        int64_t columns = threads / rows;
+        int64_t most_rows = CPU_CEIL_DIV(p->panels_a, rows) * p->kernel->rows;
+        int64_t most_columns = CPU_CEIL_DIV(p->panels_b, columns) * p->kernel->columns;
+        int64_t work = most_rows * most_columns + PACK_WORK * (most_rows + most_columns);
+        if (rows <= p->panels_a && columns <= p->panels_b && work < least) {
+            least = work;
+            p->grid_rows = rows;
+            p->grid_columns = columns;
+        }
+    }
+    if (least == INT64_MAX) {
+        p->grid_rows = CPU_MIN(threads, p->panels_a);
+        p->grid_columns = CPU_MIN(threads / p->grid_rows, p->panels_b);
+    }
+}
+
+static void
+choose_a_mode(plan *p, bool plain)
+{
+    const cpu_gemm_args *g = p->g;
+    if (!plain) {
+        p->a_mode = PACKED;
+    } else if (g->conv != NULL) {
+        p->a_mode =
+            g->conv->patches_are_rows && g->conv->x_channel == 1 && g->k >= IN_PLACE_CHANNELS ? ANYWHERE : PACKED;
+    } else if (g->n / p->grid_columns > IN_PLACE_COLUMNS) {
+        p->a_mode = PACKED;
+    } else {
+        p->a_mode = g->a_column == 1 ? ANYWHERE : g->a_row == 1 ? NEIGHBOURS : PACKED;
+    }
+}
+
+static void
+choose_stretch(plan *p)
+{
+    const struct cpu_conv *conv = p->g->conv;
+    p->taps = conv != NULL ? conv->kernel[0] * conv->kernel[1] : 1;
+    p->some_taps = CPU_MIN(p->taps, CONV_TAPS);
+    int64_t channels = CPU_MAX(DEPTH / p->some_taps, IN_PLACE_CHANNELS);
+    p->some_channels = CPU_MIN(channels, CPU_MAX(p->g->k, 1));
+    if (conv != NULL) {
+        p->places = p->taps > 1 && p->some_taps == p->taps && conv->weight_channel == p->taps &&
+                    conv->weight_column == 1 && conv->weight_row == conv->kernel[1];
+    }
+}
+
+#define ROUND_64(n) (((size_t)(n) + 63) & ~(size_t)63)
+
+static void
+choose_sizes(plan *p)
+{
+    const gemm_kernel *kernel = p->kernel;
+    int64_t depth = p->some_taps * p->some_channels, shares = p->grid_rows * p->grid_columns;
+    bool many = p->some_taps < p->taps || p->some_channels < p->g->k;
+    bool sums = many && !p->c_holds_sums, ragged = many && !sums && p->g->n % kernel->columns != 0;
+    int64_t share_a = CPU_CEIL_DIV(p->panels_a, p->grid_rows), share_b = CPU_CEIL_DIV(p->panels_b, p->grid_columns);
+    int64_t panel_a = kernel->rows * depth * p->size, panel_b = kernel->columns * depth * p->size;
+    p->block_a = CPU_MAX(second_cache() * 3 / 8 / panel_a, 1);
+    p->block_b = CPU_MAX(CPU_MIN(B_BYTES, ALL_BYTES / shares) / panel_b, 1);
+    p->super_a = share_a;
+    if (sums) {
+        p->super_a = CPU_MIN(p->super_a, SUMS_ROWS / kernel->rows);
+        p->block_b = CPU_MIN(p->block_b, SUMS_COLUMNS / kernel->columns);
+    } else if (ragged) {
+        p->super_a = CPU_MIN(p->super_a, RAGGED_ROWS / kernel->rows);
+    }
+    p->block_b = CPU_MIN(p->block_b, share_b);
+    /* of equal sizes */
+    p->block_a = CPU_CEIL_DIV(p->super_a, CPU_CEIL_DIV(p->super_a, p->block_a));
+    p->block_b = CPU_CEIL_DIV(share_b, CPU_CEIL_DIV(share_b, p->block_b));
+    int64_t rows = p->block_a * kernel->rows;
+    p->size_a = ROUND_64(p->a_mode == PACKED     ? rows * depth * p->size
+                         : p->a_mode == ANYWHERE ? rows * p->some_taps * (int64_t)sizeof(void *)
+                                                 : 0);
+    p->size_b = ROUND_64((p->super_a > p->block_a && !p->b_in_place ? p->block_b : 1) * panel_b);
+    p->size_sums = ROUND_64((sums ? p->block_b : ragged) * p->super_a * kernel->rows * kernel->columns * p->size);
+    p->size_places = p->places ? ROUND_64(depth * (int64_t)sizeof(int32_t)) : 0;
 }
 
 static dt_status
 run_blocks(const cpu_gemm_args *g, dt_error *err)
 {
-    const gemm_kernel *kernel = cpu_gemm_kernel(g->dtype);
-    const gemm_dtype *parts = parts_of(g->dtype);
-    bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64, in_place = plain && g->conv == NULL;
-    int64_t itemsize = (int64_t)dt_itemsize(g->dtype), size = g->dtype == DT_FLOAT64 ? 8 : 4;
-    stretch s = {
+    const gemm_dtype *parts = cpu_gemm_parts(g->dtype);
+    bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64;
+    plan p = {
         .g = g,
         .parts = parts,
-        .kernel = kernel,
-        .pack = plain && kernel->pack ? kernel->pack : parts->pack,
-        .itemsize = itemsize,
-        .size = size,
-        .a_in_place = in_place && g->n <= IN_PLACE_COLUMNS,
-        .b_in_place = in_place && g->b_column == 1 && g->m <= IN_PLACE_ROWS,
-        .c_holds_sums = plain && g->beta == 0 && columns_are_neighbours(g),
+        .kernel = parts->kernel,
+        .itemsize = (int64_t)dt_itemsize(g->dtype),
+        .size = g->dtype == DT_FLOAT64 ? 8 : 4,
+        .panels_a = CPU_CEIL_DIV(g->m, parts->kernel->rows),
+        .panels_b = CPU_CEIL_DIV(g->n, parts->kernel->columns),
+        .b_in_place = plain && g->conv == NULL && g->b_column == 1 && g->m <= IN_PLACE_ROWS,
+        .c_holds_sums = plain && g->beta == 0 && (g->c_column == 1 || g->n == 1),
         .finished = g->alpha == 1 && g->bias == NULL && g->activation == NULL,
     };
-    int64_t depth = CPU_MIN(g->k, DEPTH), most_rows = SUPER_ROWS / kernel->rows * kernel->rows;
-    int64_t rows = CPU_MIN(g->m, most_rows), columns = CPU_MIN(g->n, SUPER_COLUMNS);
-    int64_t rows_b = s.b_in_place ? kernel->columns : columns;
-    rows = CPU_CEIL_DIV(rows, kernel->rows) * kernel->rows;
-    columns = CPU_CEIL_DIV(columns, kernel->columns) * kernel->columns;
-    rows_b = CPU_CEIL_DIV(rows_b, kernel->columns) * kernel->columns;
-    size_t size_a = s.a_in_place ? 0 : (size_t)(rows * depth * size + 63) & ~(size_t)63;
-    size_t size_b = (size_t)(rows_b * depth * size + 63) & ~(size_t)63;
-    size_t size_sums = g->k > DEPTH && !s.c_holds_sums ? (size_t)(rows * columns * size) : 0;
-    size_t nbytes = size_a + size_b + size_sums;
+    choose_stretch(&p);
+    int64_t work = g->m * g->n * CPU_MAX(g->k * p.taps, 1);
+    choose_grid(&p, CPU_MAX(CPU_MIN(work / THREAD_WORK, cpu_num_threads()), 1));
+    choose_a_mode(&p, plain);
+    choose_sizes(&p);
+    int64_t shares = p.grid_rows * p.grid_columns;
+    size_t nbytes = (size_t)shares * (p.size_a + p.size_b + p.size_sums + p.size_places);
     _Alignas(64) char small[SMALL_SCRATCH];
-    char *scratch = nbytes <= sizeof(small) ? small : dt_large_new(nbytes);
-    if (scratch == NULL) {
+    p.scratch = nbytes <= sizeof(small) ? small : dt_large_new(nbytes);
+    if (p.scratch == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    s.a = scratch;
-    s.b = scratch + size_a;
-    s.sums = size_sums > 0 ? scratch + size_a + size_b : NULL;
-    for (s.column = 0; s.column < g->n; s.column += s.columns) {
-        s.columns = CPU_MIN(SUPER_COLUMNS, g->n - s.column);
-        for (s.row = 0; s.row < g->m; s.row += s.rows) {
-            s.rows = CPU_MIN(most_rows, g->m - s.row);
-            run_super_block(&s);
-        }
-    }
-    if (scratch != small) {
-        dt_large_free(scratch);
+    cpu_parallel(shares, 1, run_share, &p);
+    if (p.scratch != small) {
+        dt_large_free(p.scratch);
     }
     return DT_OK;
 }
+
+/* ---------------------------------------------------------------- the slot's */
 
 static void
 vector_part(void *ctx, int64_t begin, int64_t end)
 {
     const cpu_gemm_args *g = ctx;
-    parts_of(g->dtype)->vector(g, begin, end);
+    cpu_gemm_parts(g->dtype)->vector(g, begin, end);
 }
 
 static cpu_gemm_args

@@ -1,44 +1,62 @@
-/* gemm.h: what the files of the matrix product share. */
+/* gemm.h: what the files of the matrix product and the convolution share. */
 #ifndef DT_CPU_GEMM_H
 #define DT_CPU_GEMM_H
 
 #include "cpu.h"
 
-/* to = from + a @ b for a block of rows in registers (gemm_kernel.h): from one row to the next of a, from and to, and
- * from one of depth steps to the next of a and b; the columns of b, from and to are neighbours. from NULL: zeros. */
-typedef void (*gemm_run)(int64_t depth, const void *a, int64_t a_row, int64_t a_step, const void *b, int64_t b_step,
-                         const void *from, int64_t from_row, void *to, int64_t to_row);
+/* ---------------------------------------------------------------- what one instruction set has: gemm_set.h */
 
-/* count rows of depth numbers to a panel: all rows' first numbers, zeros up to width, all second numbers, ... */
-typedef void (*gemm_pack)(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth,
-                          int64_t width);
+/* to = from + a @ b for one register block. a's numbers are those of its rows side by side, a_step from one of depth
+ * steps to the next; or `rows` has the address of each row, whose steps are neighbours, for each of `segments` times
+ * depth steps. The columns of b, from and to are neighbours. from NULL: zeros. */
+typedef struct {
+    int64_t depth, segments;
+    const void *a;
+    const void *const *rows;
+    const void *b, *from;
+    void *to;
+    int64_t a_step, b_step, from_row, to_row;
+} gemm_block;
 
-/* The blocks of one instruction set and type: columns wide, run[i] for i + 1 rows. */
+typedef void (*gemm_run)(const gemm_block *block);
+
+/* The register blocks of one type: columns wide; [i] for i + 1 rows, side by side or anywhere. */
 typedef struct {
     int64_t rows, columns;
-    const gemm_run *run;
-    gemm_pack pack; /* from arrays of the accumulator's own type; NULL: the plain one */
+    const gemm_run *packed, *anywhere;
 } gemm_kernel;
-
-const gemm_kernel *cpu_gemm_kernel(dt_dtype dtype);
 
 #define GEMM_MAX_ROWS 16
 #define GEMM_MAX_COLUMNS 32
 
-/* Numbers read from arrays of one dtype into the accumulator's type and back. */
+/* count rows of depth numbers to a panel of accumulators: all rows' first numbers, up to width, all second numbers, ...
+ * The p-th numbers go to the places[p]-th line, or to the p-th if places is NULL. */
+typedef void (*gemm_pack)(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth,
+                          int64_t width, const int32_t *places);
+
+struct conv_rows;
+
+/* Numbers of one dtype, read into accumulators and written back. */
 typedef struct {
+    const gemm_kernel *kernel;
     gemm_pack pack;
-    /* rows x columns of a tile to c at (row, column); offsets from the row's start for each column, in_line if each is
-     * one more than the one before */
+    /* rows x columns of a tile to c at (row, column) */
     void (*store)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
-                  int64_t column, int64_t columns, const int64_t *offsets, bool in_line);
-    /* the same elements as they are, between c and the tile */
-    void (*fetch)(const cpu_gemm_args *g, void *tile, int64_t tile_columns, int64_t row, int64_t rows, int64_t columns,
-                  const int64_t *offsets);
-    void (*put_back)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
-                     int64_t columns, const int64_t *offsets);
+                  int64_t column, int64_t columns);
     /* rows [begin, end) of a product with one column */
     void (*vector)(const cpu_gemm_args *g, int64_t begin, int64_t end);
+    /* rows [begin, end) of a depthwise convolution's result: conv2d.h */
+    void (*depthwise)(const struct conv_rows *job, int64_t begin, int64_t end);
 } gemm_dtype;
+
+/* In the order of dt_dtype, from DT_FLOAT16. */
+typedef struct {
+    gemm_dtype dtypes[4];
+} gemm_set;
+
+extern const gemm_set cpu_gemm_generic, cpu_gemm_avx2, cpu_gemm_avx512;
+
+/* The parts for dtype that this processor runs best, or that DEVTENSOR_CPU names. */
+const gemm_dtype *cpu_gemm_parts(dt_dtype dtype);
 
 #endif

@@ -1,114 +1,104 @@
 /* gemm_each.h: the parts of the matrix product that read and write arrays of one dtype. Included by each_dtype.h. */
 #if IS_FLOAT
 
-static void
-DT_CAT(pack, ENUM)(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth,
-                   int64_t width)
+#define PACK_LINE 64 /* converted at a time */
+#define DOT_BLOCK 1024
+#define DOT_CHAINS 4
+#define VECTOR_BLOCK 1024
+#define LANES ((int64_t)(VECTOR_BYTES / sizeof(C)))
+
+typedef C DT_CAT(vec, ENUM) __attribute__((vector_size(VECTOR_BYTES)));
+
+static inline DT_CAT(vec, ENUM) DT_CAT(load, ENUM)(const T *from)
 {
-    C *to = panel;
+    DT_CAT(vec, ENUM) v;
+    C lanes[LANES];
+    for (int l = 0; l < LANES; l++) {
+        lanes[l] = LOAD(from[l]);
+    }
+    memcpy(&v, lanes, sizeof(v));
+    return v;
+}
+
+/* Packing of a dtype that is not its own accumulator: a stretch of each row, or row of each step, is converted first.
+ */
+__attribute__((unused)) static void
+DT_CAT(pack, ENUM)(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth,
+                   int64_t width, const int32_t *places)
+{
     const T *in = from;
-    if (count < width) {
-        memset(panel, 0, (size_t)(width * depth) * sizeof(C));
-    }
-    if (across == 1) {
-        for (int64_t p = 0; p < depth; p++) {
-            for (int64_t i = 0; i < count; i++) {
-                to[p * width + i] = LOAD(in[p * along + i]);
-            }
-        }
-        return;
-    }
-    for (int64_t p0 = 0; p0 < depth; p0 += PACK_BLOCK) { /* short enough for the panel's lines to stay in cache */
-        int64_t p1 = CPU_MIN(p0 + PACK_BLOCK, depth);
+    float lines[GEMM_MAX_COLUMNS][PACK_LINE];
+    for (int64_t p = 0; p < depth; p += PACK_LINE) {
+        int64_t part = CPU_MIN(PACK_LINE, depth - p);
         for (int64_t i = 0; i < count; i++) {
-            const T *row = in + i * across;
-            for (int64_t p = p0; p < p1; p++) {
-                to[p * width + i] = LOAD(row[p * along]);
+            const T *row = in + i * across + p * along;
+            if (along == 1) {
+                for (int64_t j = 0; j < part; j++) {
+                    lines[i][j] = (float)LOAD(row[j]);
+                }
+            } else {
+                for (int64_t j = 0; j < part; j++) {
+                    lines[i][j] = (float)LOAD(row[j * along]);
+                }
             }
         }
+        pack_f32((float *)panel + (places ? 0 : p * width), lines, PACK_LINE, 1, count, part, width,
+                 places ? places + p : NULL);
     }
 }
 
-/* activation(alpha * value + beta * c + bias) to one element of c. */
+/* One line of c, from `length` numbers of a tile that stand `apart`: activation(alpha * value + beta * c + bias). */
 static inline void
-DT_CAT(put, ENUM)(const cpu_gemm_args *g, C value, T *c, int64_t row, int64_t column)
+DT_CAT(store_line, ENUM)(const cpu_gemm_args *g, const C *from, int64_t apart, T *c, int64_t c_step, const T *bias,
+                         int64_t bias_step, int64_t length)
 {
-    C v = (C)g->alpha * value;
-    if (g->beta != 0) {
-        v += (C)g->beta * LOAD(*c);
+    C line[GEMM_MAX_COLUMNS];
+    const C alpha = (C)g->alpha, beta = (C)g->beta;
+    for (int64_t i = 0; i < length; i++) {
+        line[i] = alpha * from[i * apart];
     }
-    if (g->bias != NULL) {
-        v += LOAD(((const T *)g->bias)[row * g->bias_row + column * g->bias_column]);
+    if (beta != 0) {
+        for (int64_t i = 0; i < length; i++) {
+            line[i] += beta * LOAD(c[i * c_step]);
+        }
+    }
+    if (bias != NULL) {
+        for (int64_t i = 0; i < length; i++) {
+            line[i] += LOAD(bias[i * bias_step]);
+        }
     }
     if (g->activation != NULL) {
-        CPU_ACTIVATE(g->activation, &v, 1);
+        CPU_ACTIVATE(g->activation, line, length);
     }
-    *c = STORE(v);
+    if (c_step == 1) {
+        for (int64_t i = 0; i < length; i++) {
+            c[i] = STORE(line[i]);
+        }
+    } else {
+        for (int64_t i = 0; i < length; i++) {
+            c[i * c_step] = STORE(line[i]);
+        }
+    }
 }
 
 static void
 DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
-                    int64_t column, int64_t columns, const int64_t *offsets, bool in_line)
+                    int64_t column, int64_t columns)
 {
     const C *in = tile;
-    T *c = (T *)g->c + row * g->c_row;
-    const T *bias = g->bias;
-    if (in_line && g->beta == 0 && g->alpha == 1) {
-        for (int64_t i = 0; i < rows; i++) {
-            const C *from = in + i * tile_columns;
-            T *to = c + i * g->c_row + offsets[0];
-            if (g->activation != NULL) {
-                const T *add = bias ? bias + (row + i) * g->bias_row + column * g->bias_column : NULL;
-                C line[GEMM_MAX_COLUMNS];
-                for (int64_t j = 0; j < columns; j++) {
-                    line[j] = from[j] + (add ? LOAD(add[j * g->bias_column]) : 0);
-                }
-                CPU_ACTIVATE(g->activation, line, columns);
-                for (int64_t j = 0; j < columns; j++) {
-                    to[j] = STORE(line[j]);
-                }
-            } else if (bias == NULL) {
-                for (int64_t j = 0; j < columns; j++) {
-                    to[j] = STORE(from[j]);
-                }
-            } else {
-                const T *add = bias + (row + i) * g->bias_row + column * g->bias_column;
-                for (int64_t j = 0; j < columns; j++) {
-                    to[j] = STORE(from[j] + LOAD(add[j * g->bias_column]));
-                }
-            }
-        }
-        return;
-    }
-    for (int64_t j = 0; j < columns; j++) {
-        for (int64_t i = 0; i < rows; i++) {
-            DT_CAT(put, ENUM)(g, in[i * tile_columns + j], c + i * g->c_row + offsets[j], row + i, column + j);
-        }
-    }
-}
-
-static void
-DT_CAT(fetch, ENUM)(const cpu_gemm_args *g, void *tile, int64_t tile_columns, int64_t row, int64_t rows,
-                    int64_t columns, const int64_t *offsets)
-{
-    C *to = tile;
-    for (int64_t i = 0; i < rows; i++) {
-        const T *c = (const T *)g->c + (row + i) * g->c_row;
+    T *c = (T *)g->c + row * g->c_row + column * g->c_column;
+    const T *bias = g->bias ? (const T *)g->bias + row * g->bias_row + column * g->bias_column : NULL;
+    if (g->c_column != 1 && g->c_row == 1) {
         for (int64_t j = 0; j < columns; j++) {
-            to[i * tile_columns + j] = LOAD(c[offsets[j]]);
+            DT_CAT(store_line, ENUM)
+            (g, in + j, tile_columns, c + j * g->c_column, 1, bias ? bias + j * g->bias_column : NULL, g->bias_row,
+             rows);
         }
-    }
-}
-
-static void
-DT_CAT(put_back, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
-                       int64_t columns, const int64_t *offsets)
-{
-    const C *from = tile;
-    for (int64_t i = 0; i < rows; i++) {
-        T *c = (T *)g->c + (row + i) * g->c_row;
-        for (int64_t j = 0; j < columns; j++) {
-            c[offsets[j]] = STORE(from[i * tile_columns + j]);
+    } else {
+        for (int64_t i = 0; i < rows; i++) {
+            DT_CAT(store_line, ENUM)
+            (g, in + i * tile_columns, 1, c + i * g->c_row, g->c_column, bias ? bias + i * g->bias_row : NULL,
+             g->bias_column, columns);
         }
     }
 }
@@ -121,51 +111,72 @@ DT_CAT(dot, ENUM)(const T *a, int64_t a_stride, const T *b, int64_t b_stride, in
     for (int64_t p = 0; p < k; p += DOT_BLOCK) {
         int64_t m = CPU_MIN(DOT_BLOCK, k - p), i = 0;
         const T *pa = a + p * a_stride, *pb = b + p * b_stride;
-        C lanes[DOT_LANES] = {0}, sum = 0;
-        for (; a_stride == 1 && b_stride == 1 && i + DOT_LANES <= m; i += DOT_LANES) {
-            for (int l = 0; l < DOT_LANES; l++) {
-                lanes[l] += LOAD(pa[i + l]) * LOAD(pb[i + l]);
+        DT_CAT(vec, ENUM) chains[DOT_CHAINS] = {0};
+        C sum = 0;
+        for (; a_stride == 1 && b_stride == 1 && i + DOT_CHAINS * LANES <= m; i += DOT_CHAINS * LANES) {
+            UNROLL for (int64_t j = 0; j < DOT_CHAINS; j++)
+            {
+                chains[j] += DT_CAT(load, ENUM)(pa + i + j * LANES) * DT_CAT(load, ENUM)(pb + i + j * LANES);
             }
         }
         for (; i < m; i++) {
-            lanes[i % DOT_LANES] += LOAD(pa[i * a_stride]) * LOAD(pb[i * b_stride]);
+            sum += LOAD(pa[i * a_stride]) * LOAD(pb[i * b_stride]);
         }
-        for (int l = 0; l < DOT_LANES; l++) {
-            sum += lanes[l];
+        chains[0] = (chains[0] + chains[1]) + (chains[2] + chains[3]);
+        for (int l = 0; l < LANES; l++) {
+            sum += chains[0][l];
         }
         total += (double)sum;
     }
     return (C)total;
 }
 
+/* Neighbouring rows side by side, two of a's columns at a time. */
 static void
-DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
+DT_CAT(columns, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums)
 {
-    const T *a = g->a, *b = g->b;
-    T *c = g->c;
-    if (g->a_row != 1 || g->a_column == 1) {
-        for (int64_t i = begin; i < end; i++) {
-            C value = DT_CAT(dot, ENUM)(a + i * g->a_row, g->a_column, b, g->b_row, g->k);
-            DT_CAT(put, ENUM)(g, value, c + i * g->c_row, i, 0);
+    const T *b = g->b;
+    int64_t p = 0;
+    memset(sums, 0, (size_t)rows * sizeof(C));
+    for (; p + 2 <= g->k; p += 2) {
+        const T *first = a + p * g->a_column, *second = first + g->a_column;
+        const C x = LOAD(b[p * g->b_row]), y = LOAD(b[(p + 1) * g->b_row]);
+        for (int64_t j = 0; j < rows; j++) {
+            sums[j] = (sums[j] + LOAD(first[j]) * x) + LOAD(second[j]) * y;
         }
-        return;
     }
-    for (int64_t i = begin; i < end; i += VECTOR_BLOCK) { /* neighbouring rows side by side */
-        C sums[VECTOR_BLOCK] = {0};
-        int64_t m = CPU_MIN(VECTOR_BLOCK, end - i);
-        for (int64_t p = 0; p < g->k; p++) {
-            const T *column = a + p * g->a_column + i;
-            const C x = LOAD(b[p * g->b_row]);
-            for (int64_t j = 0; j < m; j++) {
-                sums[j] += LOAD(column[j]) * x;
-            }
-        }
-        for (int64_t j = 0; j < m; j++) {
-            DT_CAT(put, ENUM)(g, sums[j], c + (i + j) * g->c_row, i + j, 0);
+    for (; p < g->k; p++) {
+        const T *column = a + p * g->a_column;
+        const C x = LOAD(b[p * g->b_row]);
+        for (int64_t j = 0; j < rows; j++) {
+            sums[j] += LOAD(column[j]) * x;
         }
     }
 }
 
-static const gemm_dtype DT_CAT(gemm_dtype, ENUM) = {DT_CAT(pack, ENUM), DT_CAT(store, ENUM), DT_CAT(fetch, ENUM),
-                                                    DT_CAT(put_back, ENUM), DT_CAT(vector, ENUM)};
+static void
+DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
+{
+    const T *a = g->a;
+    bool neighbours = g->a_row == 1 && g->a_column != 1;
+    for (int64_t i = begin; i < end; i += VECTOR_BLOCK) {
+        C sums[VECTOR_BLOCK];
+        int64_t rows = CPU_MIN(VECTOR_BLOCK, end - i);
+        if (neighbours) {
+            DT_CAT(columns, ENUM)(g, a + i, rows, sums);
+        } else {
+            for (int64_t j = 0; j < rows; j++) {
+                sums[j] = DT_CAT(dot, ENUM)(a + (i + j) * g->a_row, g->a_column, g->b, g->b_row, g->k);
+            }
+        }
+        for (int64_t j = 0; j < rows; j += GEMM_MAX_COLUMNS) {
+            DT_CAT(store, ENUM)(g, sums + j, 1, i + j, CPU_MIN(GEMM_MAX_COLUMNS, rows - j), 0, 1);
+        }
+    }
+}
+#undef PACK_LINE
+#undef DOT_BLOCK
+#undef DOT_CHAINS
+#undef VECTOR_BLOCK
+#undef LANES
 #endif

@@ -1,22 +1,21 @@
-/* gemm_kernel.h: the register blocks of a matrix product, for one instruction set and type. Included by gemm_kernels.c
- * with
+/* gemm_kernel.h: the register blocks of a matrix product, for one instruction set and type. Included with
  *
- *   KERNEL   its name              TARGET   attributes of the functions
- *   S, V     scalar, vector        EACH     each number of rows that a block may have
+ *   KERNEL   its name              S, V    scalar, vector
+ *   EACH     each number of rows that a block may have
  *   VECTORS  vectors in a row      SPLAT(s), FMA(a, b, c)
  *
- * EACH(X) makes KERNEL_1, KERNEL_2, ... of type gemm_run, and KERNEL is the table of them. */
+ * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed and KERNEL_anywhere are tables of them. */
 #define LOAD_V(p) (*(const U *)(p))
 #define STORE_V(p, v) (*(U *)(p) = (v))
 
-__attribute__((always_inline)) TARGET static inline void
-DT_CAT(KERNEL, rows)(int rows, int64_t depth, const void *a, int64_t a_row, int64_t a_step, const void *b,
-                     int64_t b_step, const void *from, int64_t from_row, void *to, int64_t to_row)
+__attribute__((always_inline)) static inline void
+DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
 {
     enum { LENGTH = sizeof(V) / sizeof(S) };
     typedef V U __attribute__((aligned(sizeof(S)), may_alias));
-    const S *pa = a, *pb = b, *in = from;
-    S *out = to;
+    const S *a = block->a, *b = block->b, *in = block->from;
+    S *out = block->to;
+    const int64_t depth = block->depth, a_step = block->a_step, b_step = block->b_step, to_row = block->to_row;
     V acc[GEMM_MAX_ROWS][VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
     {
@@ -27,60 +26,65 @@ DT_CAT(KERNEL, rows)(int rows, int64_t depth, const void *a, int64_t a_row, int6
         __builtin_prefetch(out + i * to_row, 1);
         __builtin_prefetch(out + i * to_row + VECTORS * LENGTH - 1, 1);
     }
-    for (int64_t p = 0; p < depth; p++) {
-        V row[VECTORS];
-        UNROLL for (int j = 0; j < VECTORS; j++)
+    for (int64_t t = 0; t < block->segments; t++) {
+        const S *row[GEMM_MAX_ROWS];
+        UNROLL for (int i = 0; anywhere && i < rows; i++)
         {
-            row[j] = LOAD_V(pb + j * LENGTH);
+            row[i] = block->rows[t * rows + i];
         }
-        UNROLL for (int i = 0; i < rows; i++)
-        {
-            const V x = SPLAT(pa[i * a_row]);
+        for (int64_t p = 0; p < depth; p++) {
+            V line[VECTORS];
             UNROLL for (int j = 0; j < VECTORS; j++)
             {
-                acc[i][j] = FMA(x, row[j], acc[i][j]);
+                line[j] = LOAD_V(b + j * LENGTH);
             }
+            UNROLL for (int i = 0; i < rows; i++)
+            {
+                const V x = SPLAT(anywhere ? row[i][p] : a[i]);
+                UNROLL for (int j = 0; j < VECTORS; j++)
+                {
+                    acc[i][j] = FMA(x, line[j], acc[i][j]);
+                }
+            }
+            a += anywhere ? 0 : a_step;
+            b += b_step;
         }
-        pa += a_step;
-        pb += b_step;
     }
     UNROLL for (int i = 0; i < rows; i++)
     {
         UNROLL for (int j = 0; j < VECTORS; j++)
         {
             if (in != NULL) {
-                acc[i][j] += LOAD_V(in + i * from_row + j * LENGTH);
+                acc[i][j] += LOAD_V(in + i * block->from_row + j * LENGTH);
             }
             STORE_V(out + i * to_row + j * LENGTH, acc[i][j]);
         }
     }
 }
 
-/* Packed panels have the numbers of a step side by side. */
-#define ROWS_FUNCTION(n)                                                                                               \
-    TARGET static void DT_CAT(KERNEL, n)(int64_t depth, const void *a, int64_t a_row, int64_t a_step, const void *b,   \
-                                         int64_t b_step, const void *from, int64_t from_row, void *to, int64_t to_row) \
+#define ROWS_FUNCTIONS(n)                                                                                              \
+    static void DT_CAT(KERNEL, packed_##n)(const gemm_block *block)                                                    \
     {                                                                                                                  \
-        if (a_row == 1) {                                                                                              \
-            DT_CAT(KERNEL, rows)(n, depth, a, 1, a_step, b, b_step, from, from_row, to, to_row);                       \
-        } else {                                                                                                       \
-            DT_CAT(KERNEL, rows)(n, depth, a, a_row, a_step, b, b_step, from, from_row, to, to_row);                   \
-        }                                                                                                              \
+        DT_CAT(KERNEL, rows)(n, false, block);                                                                         \
+    }                                                                                                                  \
+    static void DT_CAT(KERNEL, anywhere_##n)(const gemm_block *block)                                                  \
+    {                                                                                                                  \
+        DT_CAT(KERNEL, rows)(n, true, block);                                                                          \
     }
-EACH(ROWS_FUNCTION)
+EACH(ROWS_FUNCTIONS)
 
-#define ROWS_ENTRY(n) DT_CAT(KERNEL, n),
-static const gemm_run KERNEL[] = {EACH(ROWS_ENTRY)};
+#define PACKED_ENTRY(n) DT_CAT(KERNEL, packed_##n),
+#define ANYWHERE_ENTRY(n) DT_CAT(KERNEL, anywhere_##n),
+static const gemm_run DT_CAT(KERNEL, packed)[] = {EACH(PACKED_ENTRY)};
+static const gemm_run DT_CAT(KERNEL, anywhere)[] = {EACH(ANYWHERE_ENTRY)};
+static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_run), VECTORS * sizeof(V) / sizeof(S),
+                                   DT_CAT(KERNEL, packed), DT_CAT(KERNEL, anywhere)};
 
 #undef LOAD_V
 #undef STORE_V
-#undef ROWS_FUNCTION
-#undef ROWS_ENTRY
+#undef ROWS_FUNCTIONS
+#undef PACKED_ENTRY
+#undef ANYWHERE_ENTRY
 #undef KERNEL
-#undef TARGET
 #undef S
 #undef V
-#undef EACH
-#undef VECTORS
-#undef SPLAT
-#undef FMA

@@ -1,74 +1,116 @@
-/* gemm_pack.h: packing a panel (gemm_pack) with vectors of LENGTH numbers S. Included by gemm_kernels.c with PACK its
- * name, V the vector, LOAD_V, STORE_V, and TRANSPOSE of LENGTH vectors. */
+/* gemm_pack.h: packing a panel (gemm_pack) of numbers S with vectors V. Included with PACK its name, and TRANSPOSE of
+ * as many vectors as one has numbers, if the instruction set has one. */
+#define LENGTH ((int64_t)(sizeof(V) / sizeof(S)))
 
-/* Up to LENGTH rows, from the one at `in`, of which `count` are there. */
-AVX2 static inline void
-DT_CAT(PACK, rows)(S *to, const S *in, int64_t across, int64_t count, int64_t depth, int64_t width)
+/* The first count numbers, fewer than a vector's, without touching more. */
+static inline void
+DT_CAT(PACK, few)(S *to, const S *from, int64_t count)
 {
+    for (int64_t n = LENGTH / 2; n > 0; n /= 2) {
+        if (count & n) {
+            memcpy(to, from, (size_t)n * sizeof(S));
+            to += n;
+            from += n;
+        }
+    }
+}
+
+static void
+DT_CAT(PACK, neighbours)(S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
+                         const int32_t *places)
+{
+    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
+    for (int64_t p = 0; p < depth; p++, in += along) {
+        S *line = to + (places ? places[p] : p) * width;
+        int64_t i = 0;
+        __builtin_prefetch(in + 2 * width); /* the panel after the next: its lines are far apart */
+        for (; i + LENGTH <= count; i += LENGTH) {
+            *(U *)(line + i) = *(const U *)(in + i);
+        }
+        DT_CAT(PACK, few)(line + i, in + i, count - i);
+    }
+}
+
+static void
+DT_CAT(PACK, any)(S *to, const S *in, int64_t across, int64_t along, int64_t count, int64_t depth, int64_t width,
+                  const int32_t *places)
+{
+    for (int64_t p = 0; p < depth; p++, in += along) {
+        S *line = to + (places ? places[p] : p) * width;
+        if (across == 2) {
+            for (int64_t i = 0; i < count; i++) {
+                line[i] = in[2 * i];
+            }
+        } else {
+            for (int64_t i = 0; i < count; i++) {
+                line[i] = in[i * across];
+            }
+        }
+    }
+}
+
+#ifdef TRANSPOSE
+/* Up to LENGTH rows whose steps are neighbours; returns the steps that were packed. spill: what is written behind a
+ * line is the next one's. */
+__attribute__((always_inline)) static inline int64_t
+DT_CAT(PACK, squares)(S *to, const S *in, int64_t across, int64_t count, int64_t depth, int64_t width,
+                      const int32_t *places, bool spill)
+{
+    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
     int64_t p = 0;
     for (; p + LENGTH <= depth; p += LENGTH) {
         V square[LENGTH];
         for (int i = 0; i < LENGTH; i++) {
-            square[i] = i < count ? LOAD_V(in + i * across + p) : (V){0};
+            square[i] = i < count ? *(const U *)(in + i * across + p) : (V){0};
         }
         TRANSPOSE(square);
+        bool whole = count == LENGTH || (spill && p + 2 * LENGTH <= depth);
         for (int i = 0; i < LENGTH; i++) {
-            S line[LENGTH];
-            if (count == LENGTH) {
-                STORE_V(to + (p + i) * width, square[i]);
-                continue;
+            S *line = to + (places ? places[p + i] : p + i) * width;
+            if (whole) {
+                *(U *)line = square[i];
+            } else {
+                S numbers[LENGTH];
+                *(U *)numbers = square[i];
+                DT_CAT(PACK, few)(line, numbers, count);
             }
-            STORE_V(line, square[i]);
-            memcpy(to + (p + i) * width, line, (size_t)count * sizeof(S));
         }
     }
-    for (; p < depth; p++) {
-        for (int64_t i = 0; i < count; i++) {
-            to[p * width + i] = in[i * across + p];
-        }
-    }
+    return p;
 }
+#endif
 
-AVX2 static void
-PACK(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth, int64_t width)
+static void
+PACK(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth, int64_t width,
+     const int32_t *places)
 {
     S *to = panel;
     const S *in = from;
-    if (count < width) {
-        memset(panel, 0, (size_t)(width * depth) * sizeof(S));
-    }
     if (across == 1) {
-        for (int64_t p = 0; p < depth; p++) {
-            int64_t i = 0;
-            for (; i + LENGTH <= count; i += LENGTH) {
-                STORE_V(to + p * width + i, LOAD_V(in + p * along + i));
-            }
-            for (; i < count; i++) {
-                to[p * width + i] = in[p * along + i];
-            }
-        }
-    } else if (along == 1) {
-        int64_t i = 0;
-        for (; i + LENGTH <= count; i += LENGTH) {
-            DT_CAT(PACK, rows)(to + i, in + i * across, across, LENGTH, depth, width);
-        }
-        if (count - i == 6 % LENGTH) { /* what a panel of six rows leaves */
-            DT_CAT(PACK, rows)(to + i, in + i * across, across, 6 % LENGTH, depth, width);
-        } else if (i < count) {
-            DT_CAT(PACK, rows)(to + i, in + i * across, across, count - i, depth, width);
-        }
-    } else {
-        for (int64_t i = 0; i < count; i++) {
-            for (int64_t p = 0; p < depth; p++) {
-                to[p * width + i] = in[i * across + p * along];
-            }
-        }
+        DT_CAT(PACK, neighbours)(to, in, along, count, depth, width, places);
+        return;
     }
+#ifdef TRANSPOSE
+    if (along == 1) {
+        for (int64_t i = 0; i < count; i += LENGTH) {
+            int64_t rows = CPU_MIN(LENGTH, count - i), done;
+            bool spill = places == NULL && count == width && count < LENGTH;
+            done = rows == LENGTH
+                       ? DT_CAT(PACK, squares)(to + i, in + i * across, across, LENGTH, depth, width, places, false)
+                       : DT_CAT(PACK, squares)(to + i, in + i * across, across, rows, depth, width, places, spill);
+            for (; done < depth; done++) {
+                DT_CAT(PACK, any)
+                (to + i + (places ? 0 : done) * width, in + i * across + done, across, 1, rows, 1, width,
+                 places ? places + done : NULL);
+            }
+        }
+        return;
+    }
+#endif
+    DT_CAT(PACK, any)(to, in, across, along, count, depth, width, places);
 }
+#undef LENGTH
 #undef PACK
 #undef S
 #undef V
-#undef LENGTH
-#undef LOAD_V
-#undef STORE_V
 #undef TRANSPOSE

@@ -1,0 +1,32 @@
+/* gemm_avx2.c: the inner loops with AVX2 and FMA. */
+#include "conv2d.h"
+
+#if defined(__x86_64__)
+#include "gemm_transpose.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma")
+#endif
+
+#define SET cpu_gemm_avx2
+#define VECTOR_BYTES 32
+#define EACH UP_TO_6
+#define VECTORS 2
+#define V_F32 __m256
+#define V_F64 __m256d
+#define SPLAT_F32 _mm256_set1_ps
+#define SPLAT_F64 _mm256_set1_pd
+#define FMA_F32 _mm256_fmadd_ps
+#define FMA_F64 _mm256_fmadd_pd
+#define TRANSPOSE_F32 transpose_f32
+#define TRANSPOSE_F64 transpose_f64
+#define V_PACK_F32 __m256
+#define V_PACK_F64 __m256d
+#include "gemm_set.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* gemm_avx512.c: the inner loops with AVX-512; squares are turned in halves of its vectors. */
+#include "conv2d.h"
+
+#if defined(__x86_64__)
+#include "gemm_transpose.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx2,fma")
+#endif
+
+#define SET cpu_gemm_avx512
+#define VECTOR_BYTES 64
+#define EACH UP_TO_14
+#define VECTORS 2
+#define V_F32 __m512
+#define V_F64 __m512d
+#define SPLAT_F32 _mm512_set1_ps
+#define SPLAT_F64 _mm512_set1_pd
+#define FMA_F32 _mm512_fmadd_ps
+#define FMA_F64 _mm512_fmadd_pd
+#define TRANSPOSE_F32 transpose_f32
+#define TRANSPOSE_F64 transpose_f64
+#define V_PACK_F32 __m256
+#define V_PACK_F64 __m256d
+#include "gemm_set.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* gemm_set.h: the matrix product's and convolution's inner loops for one instruction set, with SET the name of its
+ * gemm_set, VECTOR_BYTES, EACH and VECTORS (gemm_kernel.h), and for float32 and float64 V_F32, SPLAT_F32, FMA_F32,
+ * and for packing V_PACK_F32 and TRANSPOSE_F32 (or none), and so on. */
+#define DT_CAT_(a, b) a##_##b
+#define DT_CAT(a, b) DT_CAT_(a, b)
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#define UP_TO_4(X) X(1) X(2) X(3) X(4)
+#define UP_TO_6(X) UP_TO_4(X) X(5) X(6)
+#define UP_TO_14(X) UP_TO_6(X) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+
+#define KERNEL kernel_f32
+#define S float
+#define V V_F32
+#define SPLAT SPLAT_F32
+#define FMA FMA_F32
+#include "gemm_kernel.h"
+#undef SPLAT
+#undef FMA
+
+#define KERNEL kernel_f64
+#define S double
+#define V V_F64
+#define SPLAT SPLAT_F64
+#define FMA FMA_F64
+#include "gemm_kernel.h"
+#undef SPLAT
+#undef FMA
+
+#define PACK pack_f32
+#define S float
+#define V V_PACK_F32
+#ifdef TRANSPOSE_F32
+#define TRANSPOSE TRANSPOSE_F32
+#endif
+#include "gemm_pack.h"
+
+#define PACK pack_f64
+#define S double
+#define V V_PACK_F64
+#ifdef TRANSPOSE_F64
+#define TRANSPOSE TRANSPOSE_F64
+#endif
+#include "gemm_pack.h"
+
+#define DT_EACH "../cpu/gemm_each.h"
+#include "../core/each_dtype.h"
+#undef DT_EACH
+#define DT_EACH "../cpu/conv2d_each.h"
+#include "../core/each_dtype.h"
+
+#define PARTS(ENUM, kernel, pack)                                                                                      \
+    {                                                                                                                  \
+        &kernel, pack, store_##ENUM, vector_##ENUM, depthwise_##ENUM                                                   \
+    }
+const gemm_set SET = {{
+    PARTS(FLOAT16, kernel_f32, pack_FLOAT16),
+    PARTS(BFLOAT16, kernel_f32, pack_BFLOAT16),
+    PARTS(FLOAT32, kernel_f32, pack_f32),
+    PARTS(FLOAT64, kernel_f64, pack_f64),
+}};
