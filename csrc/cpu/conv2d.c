@@ -48,40 +48,6 @@ flatten_rows(const dt_array *x, struct cpu_conv *conv)
     conv->result[1] = conv->width;
 }
 
-/* ---------------------------------------------------------------- one input channel a group */
-
-static void
-depthwise_part(void *ctx, int64_t begin, int64_t end)
-{
-    const conv_rows *job = ctx;
-    cpu_gemm_parts(job->dtype)->depthwise(job, begin, end);
-}
-
-static void
-run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
-              dt_array *out)
-{
-    conv_rows job = {
-        .conv = geometry(x, weight, out, params),
-        .dtype = (dt_dtype)x->dtype,
-        .x = dt_array_data(x),
-        .weight = dt_array_data(weight),
-        .bias = bias ? dt_array_data(bias) : NULL,
-        .out = dt_array_data(out),
-        .outputs = weight->shape[0],
-        .multiplier = weight->shape[0] / params->groups,
-        .out_image = out->strides[0],
-        .out_channel = out->strides[1],
-        .out_row = out->strides[2],
-        .out_column = out->strides[3],
-        .bias_stride = bias ? bias->strides[0] : 0,
-        .activation = cpu_activation_row(params->activation, (dt_dtype)x->dtype),
-    };
-    int64_t rows = out->shape[0] * job.outputs * out->shape[2],
-            work = out->shape[3] * weight->shape[2] * weight->shape[3];
-    cpu_parallel(rows, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(work, 1)), depthwise_part, &job);
-}
-
 /* ---------------------------------------------------------------- products */
 
 /* Products of one group each, and of patches whose results lie evenly apart. */
@@ -181,13 +147,35 @@ run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
     return (dt_status)atomic_load(&job.status);
 }
 
+static dt_status
+run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
+              dt_array *out, dt_error *err)
+{
+    conv_rows job = {
+        .conv = geometry(x, weight, out, params),
+        .dtype = (dt_dtype)x->dtype,
+        .x = dt_array_data(x),
+        .weight = dt_array_data(weight),
+        .bias = bias ? dt_array_data(bias) : NULL,
+        .out = dt_array_data(out),
+        .outputs = weight->shape[0],
+        .multiplier = weight->shape[0] / params->groups,
+        .out_image = out->strides[0],
+        .out_channel = out->strides[1],
+        .out_row = out->strides[2],
+        .out_column = out->strides[3],
+        .bias_stride = bias ? bias->strides[0] : 0,
+        .activation = cpu_activation_row(params->activation, (dt_dtype)x->dtype),
+    };
+    return cpu_depthwise(&job, out->shape[0], err);
+}
+
 dt_status
 cpu_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
            dt_array *out, dt_error *err)
 {
     if (weight->shape[1] == 1 && weight->shape[0] / params->groups < 4) {
-        run_depthwise(x, weight, bias, params, out);
-        return DT_OK;
+        return run_depthwise(x, weight, bias, params, out, err);
     }
     return run_groups(x, weight, bias, params, out, err);
 }

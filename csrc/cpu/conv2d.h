@@ -57,15 +57,41 @@ conv_clip(const struct cpu_conv *conv, const conv_run *run, int64_t tap_row, int
     return (conv_span){begin, end, offset};
 }
 
-/* A depthwise convolution: one input channel a group. */
+/* ---------------------------------------------------------------- one input channel a group: depthwise.c */
+
+#define DEPTHWISE_TILE 65536 /* bytes */
+
+/* How planes of the result are cut. A tile needs in_rows rows of x, each as stride[1] lines of `pitch` numbers. */
+typedef struct {
+    int64_t rows, columns, down, across, in_rows, pitch;
+    bool phased; /* several lines a row */
+} conv_tiles;
+
 typedef struct conv_rows {
     struct cpu_conv conv;
+    conv_tiles tiles;
     dt_dtype dtype;
     const void *x, *weight, *bias;
+    void *packed; /* weights as accumulators, channels side by side, in lines of padded_outputs */
     void *out;
-    int64_t outputs, multiplier;
+    int64_t outputs, multiplier, padded_outputs;
     int64_t out_image, out_channel, out_row, out_column, bias_stride;
     cpu_row activation;
 } conv_rows;
+
+/* Rows and columns [0, 1) of a weight that lie in the image. */
+typedef struct {
+    int64_t rows[2], columns[2];
+} conv_window;
+
+/* Of `kernel` places, `dilation` apart from `first` on, those in [0, size). */
+static inline void
+conv_meet(int64_t first, int64_t size, int64_t kernel, int64_t dilation, int64_t *window)
+{
+    window[0] = first < 0 ? CPU_CEIL_DIV(-first, dilation) : 0;
+    window[1] = first >= size ? 0 : CPU_MIN(kernel, (size - 1 - first) / dilation + 1);
+}
+
+dt_status cpu_depthwise(conv_rows *job, int64_t images, dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -45,8 +45,8 @@ typedef struct {
                   int64_t column, int64_t columns);
     /* rows [begin, end) of a product with one column */
     void (*vector)(const cpu_gemm_args *g, int64_t begin, int64_t end);
-    /* rows [begin, end) of a depthwise convolution's result: conv2d.h */
-    void (*depthwise)(const struct conv_rows *job, int64_t begin, int64_t end);
+    /* a depthwise convolution where channels lie side by side, rows of the result; in tiles; number by number */
+    void (*depthwise[3])(const struct conv_rows *job, int64_t begin, int64_t end);
 } gemm_dtype;
 
 /* In the order of dt_dtype, from DT_FLOAT16. */

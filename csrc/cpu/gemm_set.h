@@ -48,15 +48,22 @@
 #endif
 #include "gemm_pack.h"
 
+#define fma_FLOAT16 FMA_F32
+#define fma_BFLOAT16 FMA_F32
+#define fma_FLOAT32 FMA_F32
+#define fma_FLOAT64 FMA_F64
 #define DT_EACH "../cpu/gemm_each.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
-#define DT_EACH "../cpu/conv2d_each.h"
+#define DT_EACH "../cpu/depthwise_each.h"
 #include "../core/each_dtype.h"
 
 #define PARTS(ENUM, kernel, pack)                                                                                      \
     {                                                                                                                  \
-        &kernel, pack, store_##ENUM, vector_##ENUM, depthwise_##ENUM                                                   \
+        &kernel, pack, store_##ENUM, vector_##ENUM,                                                                    \
+        {                                                                                                              \
+            depthwise_rows_##ENUM, depthwise_tiles_##ENUM, depthwise_each_##ENUM                                       \
+        }                                                                                                              \
     }
 const gemm_set SET = {{
     PARTS(FLOAT16, kernel_f32, pack_FLOAT16),

@@ -1,0 +1,90 @@
+/* depthwise.c: convolution with one input channel a group, without a product of matrices. Where channels lie side by
+ * side in x and the result, vectors of them are added up. Else a plane is copied, tile by tile, to where its padding
+ * has a place and columns that a stride keeps apart lie side by side. */
+#include "conv2d.h"
+
+#define LANES 16 /* no vector has more */
+#define PACKED_CHANNELS 32
+#define TILE_COLUMNS 256
+
+typedef struct {
+    const conv_rows *job;
+    int way;
+} depthwise_work;
+
+static void
+run_part(void *ctx, int64_t begin, int64_t end)
+{
+    const depthwise_work *work = ctx;
+    cpu_gemm_parts(work->job->dtype)->depthwise[work->way](work->job, begin, end);
+}
+
+/* Cuts planes into tiles; whether one can hold what it needs. */
+static bool
+cut_tiles(conv_rows *job)
+{
+    const struct cpu_conv *conv = &job->conv;
+    int64_t numbers = DEPTHWISE_TILE / (job->dtype == DT_FLOAT64 ? 8 : 4);
+    int64_t reach[2] = {(conv->kernel[0] - 1) * conv->dilation[0], (conv->kernel[1] - 1) * conv->dilation[1]};
+    conv_tiles t = {.columns = CPU_MIN(conv->result[1], TILE_COLUMNS), .phased = conv->stride[1] > 1};
+    int64_t group = t.columns <= LANES ? 1 : t.columns <= 2 * LANES ? 2 : 4; /* vectors that are made at once */
+    t.pitch = CPU_CEIL_DIV(t.columns, group * LANES) * group * LANES + reach[1] / conv->stride[1];
+    t.pitch = CPU_CEIL_DIV(t.pitch, LANES) * LANES;
+    if (conv->stride[1] > numbers || t.pitch > numbers / conv->stride[1] || reach[0] > numbers) {
+        return false;
+    }
+    int64_t held = numbers / (t.pitch * conv->stride[1]);
+    if (held < reach[0] + 1) {
+        return false;
+    }
+    t.rows = CPU_MIN((held - reach[0] - 1) / conv->stride[0] + 1, conv->result[0]);
+    t.down = CPU_CEIL_DIV(conv->result[0], t.rows);
+    t.rows = CPU_CEIL_DIV(conv->result[0], t.down);
+    t.across = CPU_CEIL_DIV(conv->result[1], t.columns);
+    t.in_rows = (t.rows - 1) * conv->stride[0] + reach[0] + 1;
+    job->tiles = t;
+    return true;
+}
+
+static void
+pack_weights(const conv_rows *job)
+{
+    const struct cpu_conv *conv = &job->conv;
+    int64_t itemsize = (int64_t)dt_itemsize(job->dtype), size = job->dtype == DT_FLOAT64 ? 8 : 4;
+    for (int64_t k = 0; k < job->outputs; k += PACKED_CHANNELS) {
+        for (int64_t r = 0; r < conv->kernel[0]; r++) {
+            int64_t at = r * conv->kernel[1] * job->padded_outputs + k;
+            const char *from = (const char *)job->weight + (k * conv->weight_output + r * conv->weight_row) * itemsize;
+            cpu_gemm_parts(job->dtype)
+                ->pack((char *)job->packed + at * size, from, conv->weight_output, conv->weight_column,
+                       CPU_MIN(PACKED_CHANNELS, job->outputs - k), conv->kernel[1], job->padded_outputs, NULL);
+        }
+    }
+}
+
+dt_status
+cpu_depthwise(conv_rows *job, int64_t images, dt_error *err)
+{
+    const struct cpu_conv *conv = &job->conv;
+    int64_t taps = conv->kernel[0] * conv->kernel[1], rows = images * conv->result[0];
+    if (conv->x_channel == 1 && job->out_channel == 1 && job->multiplier == 1 && job->outputs > 1) {
+        job->padded_outputs = CPU_CEIL_DIV(job->outputs, LANES) * LANES;
+        size_t nbytes = (size_t)(taps * job->padded_outputs) * (job->dtype == DT_FLOAT64 ? 8 : 4);
+        job->packed = dt_calloc(1, nbytes);
+        if (job->packed == NULL) {
+            return dt_fail_nomem(err, nbytes);
+        }
+        pack_weights(job);
+        int64_t work = conv->result[1] * job->outputs * taps;
+        cpu_parallel(rows, CPU_CEIL_DIV(CPU_GRAIN, work), run_part, &(depthwise_work){job, 0});
+        dt_free(job->packed);
+    } else if (cut_tiles(job)) {
+        int64_t work = job->tiles.rows * job->tiles.columns * taps;
+        cpu_parallel(images * job->outputs * job->tiles.down * job->tiles.across, CPU_CEIL_DIV(CPU_GRAIN, work),
+                     run_part, &(depthwise_work){job, 1});
+    } else {
+        cpu_parallel(rows * job->outputs * conv->result[1], CPU_CEIL_DIV(CPU_GRAIN, taps), run_part,
+                     &(depthwise_work){job, 2});
+    }
+    return DT_OK;
+}

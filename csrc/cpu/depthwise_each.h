@@ -1,0 +1,253 @@
+/* depthwise_each.h: convolution of arrays of one dtype with one input channel a group. Included by each_dtype.h after
+ * gemm_each.h. */
+#if IS_FLOAT
+
+#define LANES ((int64_t)(VECTOR_BYTES / sizeof(C)))
+#define TILE_NUMBERS ((int64_t)(DEPTHWISE_TILE / sizeof(C)))
+#define MOST_VECTORS 4
+#define MOST_PIXELS 4
+
+static inline void
+DT_CAT(finish, ENUM)(const conv_rows *job, C *sums, int64_t count, T *out, int64_t step)
+{
+    if (job->activation != NULL) {
+        CPU_ACTIVATE(job->activation, sums, count);
+    }
+    if (step == 1) {
+        for (int64_t i = 0; i < count; i++) {
+            out[i] = STORE(sums[i]);
+        }
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            out[i * step] = STORE(sums[i]);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- channels side by side */
+
+static inline DT_CAT(vec, ENUM) DT_CAT(part, ENUM)(const T *from, int64_t count)
+{
+    T lanes[LANES] = {0};
+    memcpy(lanes, from, (size_t)count * sizeof(T));
+    return DT_CAT(load, ENUM)(lanes);
+}
+
+/* `count` channels (a vector, or what is left) of `pixels` results in a row, over rows and columns of the weight that
+ * meet the image for all of them; x, out: of the first; weight: packed, channels side by side. */
+__attribute__((always_inline)) static inline void
+DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int pixels, int64_t channel, int64_t count,
+                     const T *x, const C *weight, T *out)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t apart = conv->stride[1] * conv->x_column;
+    DT_CAT(vec, ENUM) sums[MOST_PIXELS], w, start = {0};
+    for (int64_t i = 0; job->bias != NULL && i < count; i++) {
+        start[i] = LOAD(((const T *)job->bias)[(channel + i) * job->bias_stride]);
+    }
+    UNROLL for (int j = 0; j < pixels; j++)
+    {
+        sums[j] = start;
+    }
+    for (int64_t r = window->rows[0]; r < window->rows[1]; r++) {
+        for (int64_t s = window->columns[0]; s < window->columns[1]; s++) {
+            const T *from = x + r * conv->dilation[0] * conv->x_row + s * conv->dilation[1] * conv->x_column + channel;
+            memcpy(&w, weight + (r * conv->kernel[1] + s) * job->padded_outputs + channel, sizeof(w));
+            UNROLL for (int j = 0; j < pixels; j++)
+            {
+                sums[j] = DT_CAT(fma, ENUM)(count == LANES ? DT_CAT(load, ENUM)(from + j * apart)
+                                                           : DT_CAT(part, ENUM)(from + j * apart, count),
+                                            w, sums[j]);
+            }
+        }
+    }
+    UNROLL for (int j = 0; j < pixels; j++)
+    {
+        C lanes[LANES];
+        memcpy(lanes, &sums[j], sizeof(lanes));
+        DT_CAT(finish, ENUM)(job, lanes, count, out + j * job->out_column + channel, 1);
+    }
+}
+
+static void
+DT_CAT(all_channels, ENUM)(const conv_rows *job, const conv_window *window, int64_t pixels, const T *x, T *out)
+{
+    int64_t channel = 0;
+    for (; channel + LANES <= job->outputs; channel += LANES) {
+        if (pixels == MOST_PIXELS) {
+            DT_CAT(pixels, ENUM)(job, window, MOST_PIXELS, channel, LANES, x, job->packed, out);
+        } else {
+            DT_CAT(pixels, ENUM)(job, window, 1, channel, LANES, x, job->packed, out);
+        }
+    }
+    for (int64_t j = 0; channel < job->outputs && j < pixels; j++) {
+        DT_CAT(pixels, ENUM)
+        (job, window, 1, channel, job->outputs - channel, x + j * job->conv.stride[1] * job->conv.x_column, job->packed,
+         out + j * job->out_column);
+    }
+}
+
+/* Rows [begin, end) of all images' results. */
+static void
+DT_CAT(depthwise_rows, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
+{
+    const struct cpu_conv *conv = &job->conv;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t image = item / conv->result[0], p = item % conv->result[0], row = p * conv->stride[0] - conv->pad[0];
+        const T *x = (const T *)job->x + image * conv->x_image + row * conv->x_row;
+        T *out = (T *)job->out + image * job->out_image + p * job->out_row;
+        conv_window window;
+        conv_meet(row, conv->height, conv->kernel[0], conv->dilation[0], window.rows);
+        for (int64_t q = 0, pixels; q < conv->result[1]; q += pixels) {
+            int64_t column = q * conv->stride[1] - conv->pad[1];
+            int64_t last = column + (MOST_PIXELS - 1) * conv->stride[1] + (conv->kernel[1] - 1) * conv->dilation[1];
+            bool inside = column >= 0 && last < conv->width && q + MOST_PIXELS <= conv->result[1];
+            pixels = inside ? MOST_PIXELS : 1;
+            conv_meet(column, conv->width, conv->kernel[1], conv->dilation[1], window.columns);
+            DT_CAT(all_channels, ENUM)(job, &window, pixels, x + column * conv->x_column, out + q * job->out_column);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- planes, of any strides */
+
+/* What a tile of the result needs of a plane, padding included, columns that are a stride apart side by side. */
+static void
+DT_CAT(fill_tile, ENUM)(const conv_rows *job, const conv_tiles *tiles, const T *plane, int64_t row, int64_t column,
+                        C *tile)
+{
+    const struct cpu_conv *conv = &job->conv;
+    for (int64_t i = 0; i < tiles->in_rows; i++) {
+        const T *x = plane + (row + i) * conv->x_row;
+        bool there = row + i >= 0 && row + i < conv->height;
+        for (int64_t phase = 0; phase < conv->stride[1]; phase++) {
+            C *line = tile + (i * conv->stride[1] + phase) * tiles->pitch;
+            int64_t first = column + phase, begin = first < 0 ? CPU_CEIL_DIV(-first, conv->stride[1]) : 0;
+            int64_t end = first >= conv->width ? 0 : (conv->width - 1 - first) / conv->stride[1] + 1;
+            end = there ? CPU_MIN(end, tiles->pitch) : 0;
+            begin = CPU_MIN(begin, end);
+            const T *from = x + first * conv->x_column;
+            const int64_t step = conv->stride[1] * conv->x_column;
+            for (int64_t j = 0; j < begin; j++) {
+                line[j] = 0;
+            }
+            if (step == 1) {
+                for (int64_t j = begin; j < end; j++) {
+                    line[j] = LOAD(from[j]);
+                }
+            } else if (step == 2) {
+                for (int64_t j = begin; j < end; j++) {
+                    line[j] = LOAD(from[2 * j]);
+                }
+            } else {
+                for (int64_t j = begin; j < end; j++) {
+                    line[j] = LOAD(from[j * step]);
+                }
+            }
+            for (int64_t j = end; j < tiles->pitch; j++) {
+                line[j] = 0;
+            }
+        }
+    }
+}
+
+/* vectors side by side of one row of the result. */
+__attribute__((always_inline)) static inline void
+DT_CAT(tile_line, ENUM)(const conv_rows *job, const conv_tiles *tiles, int vectors, const C *tile, const T *weight,
+                        C bias, int64_t count, T *out)
+{
+    const struct cpu_conv *conv = &job->conv;
+    DT_CAT(vec, ENUM) sums[MOST_VECTORS], x;
+    UNROLL for (int j = 0; j < vectors; j++)
+    {
+        sums[j] = (DT_CAT(vec, ENUM)){0} + bias;
+    }
+    for (int64_t r = 0; r < conv->kernel[0]; r++) {
+        const C *row = tile + r * conv->dilation[0] * conv->stride[1] * tiles->pitch;
+        for (int64_t s = 0; s < conv->kernel[1]; s++) {
+            int64_t at = s * conv->dilation[1];
+            const C *from = row + (tiles->phased ? at % conv->stride[1] * tiles->pitch + at / conv->stride[1] : at);
+            const DT_CAT(vec, ENUM) w =
+                (DT_CAT(vec, ENUM)){0} + LOAD(weight[r * conv->weight_row + s * conv->weight_column]);
+            UNROLL for (int j = 0; j < vectors; j++)
+            {
+                memcpy(&x, from + j * LANES, sizeof(x));
+                sums[j] = DT_CAT(fma, ENUM)(x, w, sums[j]);
+            }
+        }
+    }
+    C lanes[MOST_VECTORS * LANES];
+    memcpy(lanes, sums, (size_t)vectors * sizeof(*sums));
+    DT_CAT(finish, ENUM)(job, lanes, count, out, job->out_column);
+}
+
+/* Tiles [begin, end) of all planes. */
+static void
+DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const conv_tiles *tiles = &job->tiles;
+    _Alignas(64) C tile[TILE_NUMBERS];
+    for (int64_t item = begin; item < end; item++) {
+        int64_t q0 = item % tiles->across * tiles->columns, p0 = item / tiles->across % tiles->down * tiles->rows;
+        int64_t plane = item / tiles->across / tiles->down, k = plane % job->outputs, image = plane / job->outputs;
+        int64_t rows = CPU_MIN(tiles->rows, conv->result[0] - p0);
+        int64_t columns = CPU_MIN(tiles->columns, conv->result[1] - q0);
+        const T *x = (const T *)job->x + image * conv->x_image + k / job->multiplier * conv->x_channel;
+        const T *weight = (const T *)job->weight + k * conv->weight_output;
+        const C bias = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
+        DT_CAT(fill_tile, ENUM)
+        (job, tiles, x, p0 * conv->stride[0] - conv->pad[0], q0 * conv->stride[1] - conv->pad[1], tile);
+        for (int64_t p = 0; p < rows; p++) {
+            const C *from = tile + p * conv->stride[0] * conv->stride[1] * tiles->pitch;
+            T *out = (T *)job->out + image * job->out_image + k * job->out_channel + (p0 + p) * job->out_row +
+                     q0 * job->out_column;
+            for (int64_t q = 0, count; q < columns; q += count) {
+                count = CPU_MIN(MOST_VECTORS * LANES, columns - q);
+                T *to = out + q * job->out_column;
+                if (count > 2 * LANES) {
+                    DT_CAT(tile_line, ENUM)(job, tiles, 4, from + q, weight, bias, count, to);
+                } else if (count > LANES) {
+                    DT_CAT(tile_line, ENUM)(job, tiles, 2, from + q, weight, bias, count, to);
+                } else {
+                    DT_CAT(tile_line, ENUM)(job, tiles, 1, from + q, weight, bias, count, to);
+                }
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- what no tile holds */
+
+/* Numbers [begin, end) of the result. */
+static void
+DT_CAT(depthwise_each, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
+{
+    const struct cpu_conv *conv = &job->conv;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t q = item % conv->result[1], p = item / conv->result[1] % conv->result[0];
+        int64_t plane = item / conv->result[1] / conv->result[0], k = plane % job->outputs,
+                image = plane / job->outputs;
+        int64_t row = p * conv->stride[0] - conv->pad[0], column = q * conv->stride[1] - conv->pad[1];
+        const T *x = (const T *)job->x + image * conv->x_image + k / job->multiplier * conv->x_channel +
+                     row * conv->x_row + column * conv->x_column;
+        const T *weight = (const T *)job->weight + k * conv->weight_output;
+        C sum = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
+        conv_window window;
+        conv_meet(row, conv->height, conv->kernel[0], conv->dilation[0], window.rows);
+        conv_meet(column, conv->width, conv->kernel[1], conv->dilation[1], window.columns);
+        for (int64_t r = window.rows[0]; r < window.rows[1]; r++) {
+            for (int64_t s = window.columns[0]; s < window.columns[1]; s++) {
+                sum += LOAD(x[r * conv->dilation[0] * conv->x_row + s * conv->dilation[1] * conv->x_column]) *
+                       LOAD(weight[r * conv->weight_row + s * conv->weight_column]);
+            }
+        }
+        T *out = (T *)job->out + image * job->out_image + k * job->out_channel;
+        DT_CAT(finish, ENUM)(job, &sum, 1, out + p * job->out_row + q * job->out_column, 1);
+    }
+}
+#undef LANES
+#undef TILE_NUMBERS
+#undef MOST_VECTORS
+#undef MOST_PIXELS
+#endif
