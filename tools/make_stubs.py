@@ -441,6 +441,7 @@ GETSETS = {
     "itemsize": "int",
     "is_cuda": "bool",
     "__cuda_array_interface__": "dict[str, Any]",
+    "requires_grad": "bool",
     "is_leaf": "bool",
     "origin": "Any",
     "data": "DeviceArray",
