@@ -193,6 +193,104 @@ x.amax(dim=0)  # here
 """,
         ),
     ],
+    "index-out-of-range": [
+        (
+            "One step too far",
+            """
+import devtensor as dt
+
+table = dt.zeros(3, 4)[1:]
+for i in range(3):
+    table[i].sum()  # here
+""",
+        ),
+    ],
+    "dimension-out-of-range": [
+        (
+            "A dimension that an earlier reduction removed",
+            """
+import devtensor as dt
+
+scores = dt.zeros(8, 10)
+best = scores.amax(dim=1)
+best.mean(dim=1)  # here
+""",
+        ),
+    ],
+    "invalid-index": [
+        (
+            "More indices than dimensions",
+            """
+import devtensor as dt
+
+image = dt.zeros(28, 28)
+image[0, :, 0]  # here
+""",
+        ),
+    ],
+    "invalid-argument": [
+        (
+            "A function that returns nothing",
+            """
+import devtensor as dt
+
+
+def load(n):
+    dt.zeros(n, 3)
+
+
+x, weight = load(4), dt.zeros(2, 3)
+dt.linear(x, weight)  # here
+""",
+        ),
+        (
+            "A NumPy array where a DeviceArray is taken",
+            """
+import numpy as np
+import devtensor as dt
+
+x = np.zeros((4, 3))
+weight = dt.zeros(2, 3, device="cuda")
+dt.linear(x, weight)  # here
+""",
+        ),
+    ],
+    "ambiguous-bool": [
+        (
+            "A condition of many elements",
+            """
+import devtensor as dt
+
+loss = dt.zeros(8)
+if loss > 1:  # here
+    pass
+""",
+        ),
+    ],
+    "not-a-scalar": [
+        (
+            "A loss for each element",
+            """
+import devtensor as dt
+
+x, y = dt.zeros(8), dt.ones(8)
+losses = (x - y) ** 2
+float(losses)  # here
+""",
+        ),
+    ],
+    "not-a-sequence": [
+        (
+            "A loop over one number",
+            """
+import devtensor as dt
+
+total = dt.ones(3).sum()
+for part in total:  # here
+    pass
+""",
+        ),
+    ],
     "device-not-available": [
         (
             "A device that is not there",

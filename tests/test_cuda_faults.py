@@ -126,12 +126,82 @@ except dt.CudaError as error:
 """
 
 
+def output_of(program: str) -> str:
+    environment = os.environ | {"DEVTENSOR_CUDA": "sim:2"}
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
 def test_an_error_of_earlier_work_says_how_to_find_it() -> None:
-    environment = os.environ | {"DEVTENSOR_CUDA": "sim:1"}
-    child = subprocess.run([sys.executable, "-c", LATE], env=environment, capture_output=True, text=True, check=True)
-    assert child.stdout.startswith("719 ") and "CUDA_LAUNCH_BLOCKING=1" in child.stdout
-    last = "sent to cuda:0 last, the latest first: k_mul_float32"
-    assert [line.startswith(last) for line in child.stdout.splitlines()] == [False, True, True]
+    shown = output_of(LATE)
+    assert shown.startswith("719 ") and "CUDA_LAUNCH_BLOCKING=1" in shown
+    last = "sent to the default stream of cuda:0 last, the latest first:\n  k_mul_float32  <string>:5\n"
+    assert shown.count(last) == 2
+
+
+SUSPECTS = """
+import threading, devtensor as dt
+x = dt.ones(3, device="cuda:0")
+big, other = dt.ones(300, 300, device="cuda:0"), dt.ones(3, device="cuda:1")
+(x * 3).tolist()
+def work(a):
+    for _ in range(3):
+        a = a + 1
+    a[0] = 7  # line 9
+    return dt.exp(a)
+y = work(x)
+other + 1
+side = dt.cuda.Stream(0)
+with dt.cuda.stream(side):
+    z = dt.nn.functional.gelu(big @ big)
+thread = threading.Thread(target=lambda: y.neg_())
+thread.start(), thread.join()
+exec(compile("y.mul_(2)", "cell", "exec"))
+dt._C._cuda_api_fail("cuLaunchKernel", 0, 700, late=True)
+x.relu_()
+try:
+    dt.cuda.synchronize(0)
+except dt.CudaError as error:
+    print(error.__notes__[0])
+    print(hex(side.cuda_stream))
+"""
+
+
+def test_the_lines_of_the_work_that_may_have_gone_wrong() -> None:
+    """By stream; not what is known to have ended, nor that of another device; each once though sent without the GIL."""
+    lines = output_of(SUSPECTS).splitlines()
+    stream = lines.pop()
+    assert lines == [
+        "sent to the default stream of cuda:0 last, the latest first:",
+        "  k_relu_float32  <string>:20",
+        "  k_mul_float32  cell:1",
+        "  k_neg_float32  <string>:16",
+        "  k_exp_float32  <string>:10",
+        "  k_cast_float32_float32  <string>:9",
+        "  k_add_float32  <string>:8  (3 times)",
+        f"sent to the stream {stream} of cuda:0 last, the latest first:",
+        "  k_gelu_erf_float32  <string>:15",
+        "  cublasLtMatmul  <string>:15",
+    ]
+
+
+KEPT = """
+import gc, sys, weakref, devtensor as dt
+x = dt.ones(3, device="cuda:0")
+codes = []
+for i in range(100):
+    code = compile(f"x + {i}", f"cell {i}", "exec")
+    codes.append(weakref.ref(code))
+    exec(code)
+    del code
+eval("1")  # pending calls are made
+print(sum(code() is not None for code in codes))
+"""
+
+
+def test_few_lines_are_kept() -> None:
+    assert int(output_of(KEPT)) == 8
 
 
 def test_planted_mistakes_are_found() -> None:

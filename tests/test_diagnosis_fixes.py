@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import textwrap
 from pathlib import Path
@@ -173,6 +174,10 @@ def test_gallery(code: str) -> None:
         assert code in CAUSES
         if error.fix is not None:
             assert snippets.run(snippets.repaired(text, error), {"__name__": "__main__"}) is None
+    if not isinstance(error, RuntimeError):  # a class of Python's own, with the same attributes
+        again = pickle.loads(pickle.dumps(error))
+        for name in ("op", "code", "operands", "culprit", "fix", "__notes__"):
+            assert getattr(again, name) == getattr(error, name)
 
 
 def test_every_kind_is_documented() -> None:

@@ -28,10 +28,12 @@
 #define DT_MUST_CHECK __attribute__((warn_unused_result))
 #define DT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define DT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define DT_NOINLINE __attribute__((noinline)) /* what is rare, so that what is not saves no registers for it */
 #else
 #define DT_MUST_CHECK
 #define DT_PRINTF(fmt, first)
 #define DT_UNLIKELY(x) (x)
+#define DT_NOINLINE
 #endif
 
 /* ---------------------------------------------------------------- status and error: error.c, check.c */

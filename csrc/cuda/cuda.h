@@ -32,6 +32,25 @@ dt_status cuda_api_probe(dt_library library, dt_error *err) DT_MUST_CHECK;
 bool cuda_cublas_hazard(int major);
 /* The version of a library by its own count (13000, 130100, 91002), 0 when it is not loaded. */
 int cuda_api_version(dt_library library);
+/* One piece of work: the number counts those of its stream. */
+typedef struct {
+    int device;
+    unsigned stream;
+    uint64_t number;
+} cuda_sent;
+
+/* Work that may have gone wrong. */
+typedef struct {
+    cuda_sent sent;
+    const void *stream; /* the driver's */
+    char name[64];
+} cuda_suspect;
+
+/* sent is told of each kernel and library call before it is sent; from any thread, with locks of the device held. */
+void cuda_set_sent(void (*sent)(const cuda_sent *sent));
+/* What was sent last to a device that is lost and is not known to have ended: stream by stream, the latest first. The
+ * number of them; 0 for any other device. */
+int cuda_last_sent(int index, cuda_suspect *out, int most);
 /* For tests. LATE: the call answers success without being made, as work that goes wrong on the device later; the next
  * call that waits answers the status, and from there on all calls that touch the context. */
 typedef enum { CUDA_FAULT_ONCE, CUDA_FAULT_STICKY, CUDA_FAULT_LATE } cuda_fault_mode;
@@ -118,6 +137,8 @@ typedef struct {
 #define CUDA_MAX_QUEUES 256 /* of a device; the first is the default stream */
 #define CUDA_CHECKPOINTS 8
 
+#define CUDA_SENT 8
+
 /* A stream, and what is known about its order. Queues stay as long as their device: a stream that nobody uses any more
  * is given to the next who asks. All but device, stream, id and priority is under the device's lock. */
 typedef struct cuda_queue {
@@ -134,7 +155,10 @@ typedef struct cuda_queue {
         uint64_t seq;
     } checkpoints[CUDA_CHECKPOINTS];
     unsigned next_checkpoint;
-    CUdeviceptr workspace; /* cuBLASLt's */
+    CUdeviceptr workspace;       /* cuBLASLt's */
+    _Atomic uint64_t nsent;      /* kernels and library calls so far, */
+    _Atomic uint64_t nover;      /* those that are known to have gone well, */
+    atomic_uint sent[CUDA_SENT]; /* and the last of them; sent.c */
 } cuda_queue;
 
 #define CUDA_MAX_READERS 6
@@ -174,8 +198,6 @@ typedef struct {
     cuda_slot small[CUDA_NSMALL], large[CUDA_NLARGE];
 } cuda_ring;
 
-#define CUDA_SENT 8
-
 typedef struct cuda_device {
     int index;
     CUdevice handle;
@@ -187,8 +209,6 @@ typedef struct cuda_device {
     int major, minor, multiprocessors, threads_per_multiprocessor;
     size_t total_memory;
     atomic_int poison; /* the sticky error after which nothing works any more, or 0 */
-    atomic_uint nsent; /* kernels and library calls sent so far, and the last of them; sent.c */
-    atomic_uint sent[CUDA_SENT];
 
     pthread_mutex_t lock; /* queues and memory; held for moments, never over a call that waits */
     int nqueues, nused;   /* nused: those that somebody uses, without the default stream */
@@ -459,15 +479,11 @@ void cuda_function_name(unsigned id, char *name, size_t size);
 #define CUDA_SENT_CALL 0x80000000u /* and the symbol, for a call of a library */
 #define CUDA_SENT_RAW 0x40000000u  /* and its number, for a user's kernel; else a kernel's number + 1 */
 
-static inline void
-cuda_note_sent(cuda_device *device, unsigned what)
-{
-    unsigned at = atomic_fetch_add_explicit(&device->nsent, 1, memory_order_relaxed);
-    atomic_store_explicit(&device->sent[at % CUDA_SENT], what, memory_order_relaxed);
-}
-
-/* Writes what was sent last to a device that is lost, the latest first, separated by ", "; "" for any other. */
-void cuda_last_sent(int index, char *text, size_t size);
+/* Before it is sent to this thread's stream. */
+void cuda_note_sent(cuda_device *device, unsigned what);
+/* This thread's stream has ended, without an error, what was sent to it before the mark. */
+uint64_t cuda_sent_mark(const cuda_device *device);
+void cuda_sent_over(const cuda_device *device, uint64_t mark);
 
 /* ---------------------------------------------------------------- late.c: what kernels find wrong */
 

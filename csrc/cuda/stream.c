@@ -266,10 +266,11 @@ cuda_queue_synchronize(cuda_queue *queue, dt_error *err)
 {
     cuda_device *d;
     DT_TRY(cuda_enter(queue->device->index, &d, err));
-    uint64_t seq = sent_so_far(queue);
+    uint64_t seq = sent_so_far(queue), sent = atomic_load(&queue->nsent);
     DT_COUNT(synchronizations, 1);
     CUDA_TRY(d, cuStreamSynchronize, (queue->stream));
     set_done(queue, seq);
+    atomic_store(&queue->nover, sent);
     return cuda_late_check(d, err);
 }
 
@@ -298,17 +299,19 @@ cuda_wait(cuda_device *device, dt_error *err)
 dt_status
 cuda_wait_all(cuda_device *device, dt_error *err)
 {
-    uint64_t seqs[CUDA_MAX_QUEUES];
+    uint64_t seqs[CUDA_MAX_QUEUES], sent[CUDA_MAX_QUEUES];
     pthread_mutex_lock(&device->lock);
     int n = device->nqueues;
     for (int i = 0; i < n; i++) {
         seqs[i] = device->queues[i]->seq;
+        sent[i] = atomic_load(&device->queues[i]->nsent);
     }
     pthread_mutex_unlock(&device->lock);
     DT_COUNT(synchronizations, 1);
     CUDA_TRY(device, cuCtxSynchronize, ());
     for (int i = 0; i < n; i++) {
         set_done(device->queues[i], seqs[i]);
+        atomic_store(&device->queues[i]->nover, sent[i]);
     }
     return cuda_late_check(device, err);
 }

@@ -166,8 +166,12 @@ cuda_transfer(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *e
         DT_TRY(cuda_to_peer(src, dst, err));
     } else {
         DT_TRY(cuda_enter(from.type == DT_CUDA ? from.index : to.index, &device, err));
+        uint64_t sent = cuda_sent_mark(device);
         DT_TRY(to.type == DT_CPU ? to_host(device, src, dst, non_blocking, err)
                                  : to_device(device, src, dst, non_blocking, err));
+        if (to.type == DT_CPU && t.synchronous) {
+            cuda_sent_over(device, sent);
+        }
     }
     dt_transfer_done(&t);
     return DT_OK;

@@ -112,7 +112,7 @@ py_arg_wrong(const py_args *a, int i, const char *wanted)
 {
     PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->op, a->spec->names[i], wanted,
                  a->v[i] == NULL ? "missing" : Py_TYPE(a->v[i])->tp_name);
-    return -1;
+    return py_explain_args(a, i);
 }
 
 const dt_array *
@@ -165,7 +165,7 @@ py_result(const py_args *a, int i)
 int
 py_arg_int(const py_args *a, int i, int64_t *out)
 {
-    return a->v[i] != NULL ? py_int(a->op, a->spec->names[i], a->v[i], out) : 0;
+    return a->v[i] == NULL || py_int(a->op, a->spec->names[i], a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
 }
 
 int
@@ -177,7 +177,7 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     }
     if (PyIndex_Check(object) && !py_is_array(object)) {
         if (py_int(a->op, a->spec->names[i], object, &out[0]) < 0) {
-            return -1;
+            return py_explain_args(a, i);
         }
         out[1] = out[0];
         return 0;
@@ -189,14 +189,14 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     if (n != 2) {
         PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op,
                      a->spec->names[i], n);
-        return -1;
+        return py_explain_args(a, i);
     }
     for (Py_ssize_t k = 0; k < 2; k++) {
         PyObject *item = PySequence_GetItem(object, k); /* __index__ may change a list */
         int rc = item == NULL ? -1 : py_int(a->op, a->spec->names[i], item, &out[k]);
         Py_XDECREF(item);
         if (rc < 0) {
-            return -1;
+            return py_explain_args(a, i);
         }
     }
     return 0;
@@ -209,7 +209,7 @@ py_arg_scalar(const py_args *a, int i, dt_scalar *out)
         return 0;
     }
     int rc = py_scalar(a->v[i], out);
-    return rc == 0 ? py_arg_wrong(a, i, "a number") : rc < 0 ? -1 : 0;
+    return rc == 0 ? py_arg_wrong(a, i, "a number") : rc < 0 ? py_explain_args(a, i) : 0;
 }
 
 int
@@ -244,13 +244,13 @@ py_arg_bool(const py_args *a, int i, bool *out)
 int
 py_arg_dtype(const py_args *a, int i, dt_dtype *out)
 {
-    return py_given(a->v[i]) ? py_dtype(a->state, a->v[i], out) : 0;
+    return !py_given(a->v[i]) || py_dtype(a->state, a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
 }
 
 int
 py_arg_device(const py_args *a, int i, dt_device *out)
 {
-    return py_given(a->v[i]) ? py_device(a->state, a->v[i], out) : 0;
+    return !py_given(a->v[i]) || py_device(a->state, a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
 }
 
 int
@@ -274,13 +274,13 @@ static int
 parse_ints(const py_args *a, const char *name, PyObject *const *items, Py_ssize_t count, int *n, int64_t *out)
 {
     if (count > DT_MAX_NDIM) {
-        py_refuse(a->state, DT_ESHAPE, "too-many-dimensions", a->op,
-                  "%s: arrays have at most %d dimensions, but got %zd", a->op, DT_MAX_NDIM, count);
+        py_refuse_args(a, DT_ESHAPE, "too-many-dimensions", "%s: arrays have at most %d dimensions, but got %zd", a->op,
+                       DT_MAX_NDIM, count);
         return -1;
     }
     for (Py_ssize_t k = 0; k < count; k++) {
         if (py_int(a->op, name, items[k], &out[k]) < 0) {
-            return -1;
+            return py_explain_args(a, -1);
         }
     }
     *n = (int)count;
@@ -293,7 +293,7 @@ parse_sequence(const py_args *a, const char *name, PyObject *object, int *n, int
     if (PyUnicode_Check(object) || py_is_array(object) || !PySequence_Check(object)) {
         PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be ints or a sequence of ints, not %s", a->op, name,
                      Py_TYPE(object)->tp_name);
-        return -1;
+        return py_explain_args(a, -1);
     }
     PyObject *items = PySequence_Tuple(object); /* a copy: __index__ may change a list */
     if (items == NULL) {
@@ -320,7 +320,7 @@ py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM])
     }
     if (is_int(object)) {
         *n = 1;
-        return py_int(a->op, a->spec->names[i], object, &dims[0]);
+        return py_int(a->op, a->spec->names[i], object, &dims[0]) == 0 ? 0 : py_explain_args(a, i);
     }
     return parse_sequence(a, a->spec->names[i], object, n, dims);
 }

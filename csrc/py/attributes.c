@@ -53,9 +53,9 @@ tuple_or_entry(const py_args *a, const int64_t *numbers)
         return NULL;
     }
     if (dim < -x->ndim || dim >= x->ndim) {
-        return py_refuse(a->state, DT_EINDEX, "dimension-out-of-range", a->op,
-                         "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -x->ndim,
-                         x->ndim - 1, (long long)dim);
+        return py_refuse_args(a, DT_EINDEX, "dimension-out-of-range",
+                              "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -x->ndim,
+                              x->ndim - 1, (long long)dim);
     }
     return PyLong_FromLongLong(numbers[dim < 0 ? dim + x->ndim : dim]);
 }
@@ -132,9 +132,10 @@ py___format__(PyObject *self, PyObject *spec)
     if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) {
         return PyObject_Str(self);
     }
-    return PyErr_Format(PyExc_TypeError,
-                        "only 0-dimensional DeviceArrays take a format specification, this one has %d dimensions",
-                        py_array_of(self)->ndim);
+    PyErr_Format(PyExc_TypeError,
+                 "only 0-dimensional DeviceArrays take a format specification, this one has %d dimensions",
+                 py_array_of(self)->ndim);
+    return py_explain(self, "not-a-scalar", "format");
 }
 
 /* Notebooks: the values, and a line about them. */

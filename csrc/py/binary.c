@@ -115,8 +115,9 @@ call_add(const py_args *a, bool subtract, bool in_place)
         return NULL;
     }
     if (alpha.kind == DT_CATEGORY_FLOAT && !has_float(a)) {
-        return py_refuse(a->state, DT_EVALUE, "invalid-argument", a->op,
-                         "For integral input tensors, argument alpha must not be a floating point number. (%s)", a->op);
+        return py_refuse_args(a, DT_EVALUE, "invalid-argument",
+                              "For integral input tensors, argument alpha must not be a floating point number. (%s)",
+                              a->op);
     }
     if (alpha.f == 1) {
         return apply(a, op, NULL, 3, in_place);
@@ -160,9 +161,9 @@ call_div(const py_args *a, bool in_place)
             const char *text = PyUnicode_AsUTF8(mode);
             return text == NULL
                        ? NULL
-                       : py_refuse(a->state, DT_EVALUE, "invalid-argument", "div",
-                                   "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'",
-                                   text);
+                       : py_refuse_args(
+                             a, DT_EVALUE, "invalid-argument",
+                             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", text);
         }
     }
     return apply(a, op, NULL, 3, in_place);

@@ -30,7 +30,7 @@ parse(const py_args *a, operands *out)
         if (text == NULL || (array != Py_None && !py_is_array(array))) {
             PyErr_Format(PyExc_TypeError, "%s(): argument '%S' must be DeviceArray, not %s", out->op, name,
                          Py_TYPE(array)->tp_name);
-            return -1;
+            return py_explain_args(a, -1);
         }
         out->in[i] = (dt_operand){text, array == Py_None ? NULL : py_array_of(array), -1};
     }
@@ -164,6 +164,22 @@ py__add_method(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+py__explained(PY_PARAMS)
+{
+    PY_PARSE("_explained", 5, 5, "op", "names", "arrays", "code", "error")
+    operands o;
+    const char *code = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : NULL, *names[DT_MAX_OPERANDS];
+    if (code == NULL || parse(&a, &o) < 0) {
+        return NULL;
+    }
+    for (int i = 0; i < o.n; i++) {
+        names[i] = o.in[i].name;
+    }
+    py_annotate(a.state, a.v[4], code, o.op, names, o.objects, o.n, -1);
+    return Py_NewRef(a.v[4]);
+}
+
 PyMethodDef py_checks_functions[] = {
     PY_OP(_check, "op, names, arrays, same_dtype=True, floating=True",
           "One device; one dtype; a float: else raises what a compiled op raises."),
@@ -172,6 +188,7 @@ PyMethodDef py_checks_functions[] = {
     PY_OP(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),
     PY_OP(_fail_dtype, "op, names, arrays, kinds",
           "Raises DTypeMismatchError: the first of the arrays must have one of kinds."),
+    PY_OP(_explained, "op, names, arrays, code, error", "error, with the notes of a mismatch of the arrays."),
     PY_OP(_add_method, "name, function", "Makes function a method of DeviceArray."),
     PY_END,
 };

@@ -31,8 +31,7 @@ parse_padding(const py_args *a, int i, dt_padding_mode *mode, int64_t padding[2]
     } else if (PyUnicode_CompareWithASCIIString(object, "valid") == 0) {
         *mode = DT_PADDING_VALID;
     } else {
-        py_refuse(a->state, DT_EVALUE, "invalid-argument", a->op, "%s: padding must be numbers, 'same' or 'valid'",
-                  a->op);
+        py_refuse_args(a, DT_EVALUE, "invalid-argument", "%s: padding must be numbers, 'same' or 'valid'", a->op);
         return -1;
     }
     return 0;
@@ -129,8 +128,7 @@ py_avg_pool2d(PY_PARAMS)
         return NULL;
     }
     if (a.v[6] != NULL && params.divisor == 0) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "avg_pool2d",
-                         "avg_pool2d: divisor_override must not be zero");
+        return py_refuse_args(&a, DT_EVALUE, "invalid-argument", "avg_pool2d: divisor_override must not be zero");
     }
     PyObject *result = py_array_new(a.type, "avg_pool2d");
     if (result == NULL) {

@@ -50,6 +50,7 @@ py_backends_register(void)
 {
     cuda_set_place(find_place);
     cuda_set_warn(warn_soon);
+    py_sent_init();
     dt_register_backend(DT_CPU, cpu_open);
     dt_register_backend(DT_CUDA, cuda_open);
 }
@@ -323,19 +324,6 @@ py__cuda_probe(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
-py__cuda_last_sent(PY_PARAMS)
-{
-    PY_PARSE("_cuda_last_sent", 1, 1, "index")
-    int64_t index = 0;
-    char text[512];
-    if (py_arg_int(&a, 0, &index) < 0) {
-        return NULL;
-    }
-    cuda_last_sent(index < 0 || index > INT_MAX ? -1 : (int)index, text, sizeof(text));
-    return PyUnicode_FromString(text);
-}
-
-static PyObject *
 py__cuda_hazard(PY_PARAMS)
 {
     PY_PARSE("_cuda_hazard", 1, 1, "major")
@@ -474,7 +462,6 @@ PyMethodDef py_cuda_functions[] = {
           "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
     GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
     GETTER(_cuda_probe, "What is wrong with the driver, cuBLASLt, cuDNN and NVRTC, None for nothing, a list."),
-    PY_OP(_cuda_last_sent, "index", "What was sent last to a device that is lost, the latest first; empty for others."),
     PY_OP(_cuda_hazard, "major", "Whether the cuBLAS in use may corrupt data on devices of this capability."),
     GETTER(_cuda_versions, "The version of each library by its own count, 0 for one that is not loaded, a dict."),
     PY_OP(

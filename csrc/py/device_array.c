@@ -69,6 +69,7 @@ py_array_clear_free_list(void)
         PyObject_Free(free_list[--free_list_count]);
     }
     py_step_clear_free_list();
+    py_sent_clear();
 }
 
 /* ---------------------------------------------------------------- attributes */
@@ -158,11 +159,12 @@ GETTER(get_T)
 GETTER(get_mT)
 {
     const dt_array *x = py_array_of(self);
-    if (x->ndim < 2) {
-        return py_refuse(py_state_of(self), DT_ESHAPE, "rank-mismatch", "mT",
-                         "mT: an array of at least 2 dimensions is needed, but got %d", x->ndim);
-    }
     dt_error err;
+    if (x->ndim < 2) {
+        dt_fail(&err, DT_ESHAPE, "rank-mismatch", "mT", "mT: an array of at least 2 dimensions is needed, but got %d",
+                x->ndim);
+        return py_raise(py_state_of(self), &err, &self, 1);
+    }
     PyObject *result = py_array_new(Py_TYPE(self), "mT");
     return result == NULL ? NULL
                           : py_finish(result, dt_transpose("mT", x, -2, -1, py_array_of(result), &err), &err, &self, 1);

@@ -109,9 +109,92 @@ with_moved(const dt_error *err, const char *op, PyObject *const *objects, Py_ssi
     return more;
 }
 
-/* op: the public name, for errors that came from where it is not known. */
+static const char *const usual_names[] = {"input", "other"};
+
+/* Adds operand, which is consumed, to list. */
+static int
+add(PyObject *list, PyObject *operand)
+{
+    int rc = operand == NULL ? -1 : PyList_Append(list, operand);
+    Py_XDECREF(operand);
+    return rc;
+}
+
+#define MOST_ENTRIES 8 /* of a tuple of arrays */
+
+static int
+add_entries(py_state *state, PyObject *list, PyObject *tuple)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple) && k < MOST_ENTRIES; k++) {
+        PyObject *entry = PyTuple_GET_ITEM(tuple, k);
+        if (py_is_array(entry)) {
+            dt_operand one = {"tensors", py_array_of(entry), (int)k};
+            if (add(list, operand_tuple(state, &one, &entry, 1)) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The arrays among objects, also those in tuples, as operands; names may be shorter than objects. What stands at wrong
+ * (-1: nothing) comes along whatever it is, as *culprit of the operands. */
 static PyObject *
-raise_in(py_state *state, const char *op, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
+all_operands(py_state *state, const char *const *names, PyObject *const *objects, Py_ssize_t n, Py_ssize_t wrong,
+             int *culprit)
+{
+    PyObject *list = PyList_New(0);
+    *culprit = -1;
+    for (Py_ssize_t i = 0; list != NULL && i < n && names[i] != NULL; i++) {
+        PyObject *object = objects[i];
+        int rc = 0;
+        if (object == NULL) {
+            continue;
+        }
+        *culprit = i == wrong ? (int)PyList_GET_SIZE(list) : *culprit;
+        if (py_is_array(object) && py_array_of(object)->storage != NULL) {
+            dt_operand one = {names[i], py_array_of(object), -1};
+            rc = add(list, operand_tuple(state, &one, objects, n));
+        } else if (i == wrong) {
+            rc = add(list, Py_BuildValue("s()OO()O", names[i], Py_None, Py_None, object));
+        } else if (PyTuple_CheckExact(object)) {
+            rc = add_entries(state, list, object);
+        }
+        if (rc < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    PyObject *operands = list == NULL ? NULL : PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return operands;
+}
+
+/* The operands that err names; where it names none, all arrays. */
+static PyObject *
+operands_of(py_state *state, const dt_error *err, const char *const *names, PyObject *const *objects,
+            Py_ssize_t nobjects)
+{
+    int ignored;
+    if (err->noperands == 0) {
+        Py_ssize_t known = names != usual_names ? PY_MAX_ARGS : (Py_ssize_t)Py_ARRAY_LENGTH(usual_names);
+        return all_operands(state, names, objects, nobjects < known ? nobjects : known, -1, &ignored);
+    }
+    PyObject *operands = PyTuple_New(err->noperands);
+    for (int i = 0; operands != NULL && i < err->noperands; i++) {
+        PyObject *operand = operand_tuple(state, &err->operands[i], objects, nobjects);
+        if (operand == NULL) {
+            Py_CLEAR(operands);
+        } else {
+            PyTuple_SET_ITEM(operands, i, operand);
+        }
+    }
+    return operands;
+}
+
+/* op: the public name, for errors that came from where it is not known; names those of objects. */
+static PyObject *
+raise_in(py_state *state, const char *op, const dt_error *err, const char *const *names, PyObject *const *objects,
+         Py_ssize_t nobjects)
 {
     if (err->status == DT_ENOMEM) {
         PyErr_SetString(PyExc_MemoryError, err->message);
@@ -126,14 +209,8 @@ raise_in(py_state *state, const char *op, const dt_error *err, PyObject *const *
         py_late_explain(&more);
         err = &more;
     }
-    PyObject *operands = PyTuple_New(err->noperands), *build = NULL, *exception = NULL, *device = NULL;
-    for (int i = 0; operands != NULL && i < err->noperands; i++) {
-        PyObject *operand = operand_tuple(state, &err->operands[i], objects, nobjects);
-        if (operand == NULL) {
-            goto done;
-        }
-        PyTuple_SET_ITEM(operands, i, operand);
-    }
+    PyObject *operands = operands_of(state, err, names, objects, nobjects);
+    PyObject *build = NULL, *exception = NULL, *device = NULL;
     if (operands == NULL || (build = py_errors_get(state, "_build")) == NULL) {
         goto done;
     }
@@ -161,13 +238,13 @@ done:
 PyObject *
 py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
 {
-    return raise_in(state, NULL, err, objects, nobjects);
+    return raise_in(state, NULL, err, usual_names, objects, nobjects);
 }
 
 PyObject *
 py_raise_args(const py_args *a, const dt_error *err)
 {
-    return raise_in(a->state, a->op, err, a->v, PY_MAX_ARGS);
+    return raise_in(a->state, a->op, err, a->spec->names, a->v, PY_MAX_ARGS);
 }
 
 PyObject *
@@ -176,7 +253,7 @@ py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *con
     if (DT_UNLIKELY(status != DT_OK)) {
         /* what is written in place has the name of what made it */
         const py_step *step = py_array_of(result)->storage == NULL ? ((py_array *)result)->step : NULL;
-        raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, operands, noperands);
+        raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, usual_names, operands, noperands);
         Py_DECREF(result);
         return NULL;
     }
@@ -192,17 +269,36 @@ py_fail_args(const py_args *a, PyObject *result, const dt_error *err)
     return NULL;
 }
 
+/* ---------------------------------------------------------------- refusals of the front */
+
+static dt_error
+refusal(dt_status status, const char *code, const char *op, const char *format, va_list args)
+{
+    char message[512];
+    PyOS_vsnprintf(message, sizeof(message), format, args);
+    dt_error err;
+    dt_fail(&err, status, code, op, "%s", message);
+    return err;
+}
+
 PyObject *
 py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...)
 {
-    char message[512];
     va_list args;
     va_start(args, format);
-    PyOS_vsnprintf(message, sizeof(message), format, args);
+    dt_error err = refusal(status, code, op, format, args);
     va_end(args);
-    dt_error err;
-    dt_fail(&err, status, code, op, "%s", message);
     return py_raise(state, &err, NULL, 0);
+}
+
+PyObject *
+py_refuse_args(const py_args *a, dt_status status, const char *code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    dt_error err = refusal(status, code, a->op, format, args);
+    va_end(args);
+    return py_raise_args(a, &err);
 }
 
 /* A refusal that one array explains. */
@@ -238,4 +334,55 @@ py_refuse_host_access(py_state *state, const char *op, PyObject *array)
         "can't convert %s device type tensor to numpy. Use .cpu() to copy the tensor to host memory first. (%s)",
         dt_device_text(dt_array_device(py_array_of(array)), text), op);
     return refuse_array(state, "host-access", op, "input", array, NULL, message);
+}
+
+/* ---------------------------------------------------------------- exceptions of Python's own classes */
+
+void
+py_annotate(py_state *state, PyObject *exception, const char *code, const char *op, const char *const *names,
+            PyObject *const *objects, Py_ssize_t n, Py_ssize_t wrong)
+{
+    int culprit;
+    PyObject *operands = all_operands(state, names, objects, n, wrong, &culprit), *function = NULL, *answer = NULL;
+    if (operands != NULL && PyTuple_GET_SIZE(operands) > 0 && (function = py_errors_get(state, "_annotate")) != NULL) {
+        answer = PyObject_CallFunction(function, "OssOi", exception, op, code, operands, culprit);
+    }
+    if (PyErr_Occurred()) {
+        PyErr_Clear(); /* exception is what counts */
+    }
+    Py_XDECREF(operands);
+    Py_XDECREF(function);
+    Py_XDECREF(answer);
+}
+
+/* The same for the pending exception, unless code of the caller's raised it that was asked something. */
+static void
+explain(py_state *state, const char *code, const char *op, const char *const *names, PyObject *const *objects,
+        Py_ssize_t n, Py_ssize_t wrong)
+{
+    PyObject *type, *exception, *traceback;
+    PyErr_Fetch(&type, &exception, &traceback);
+    if (traceback == NULL) {
+        PyErr_NormalizeException(&type, &exception, &traceback);
+        PyObject *before = PyException_GetTraceback(exception);
+        if (before == NULL) {
+            py_annotate(state, exception, code, op, names, objects, n, wrong);
+        }
+        Py_XDECREF(before);
+    }
+    PyErr_Restore(type, exception, traceback);
+}
+
+int
+py_explain_args(const py_args *a, int wrong)
+{
+    explain(a->state, "invalid-argument", a->op, a->spec->names, a->v, PY_MAX_ARGS, wrong);
+    return -1;
+}
+
+PyObject *
+py_explain(PyObject *array, const char *code, const char *op)
+{
+    explain(py_state_of(array), code, op, usual_names, &array, 1, -1);
+    return NULL;
 }

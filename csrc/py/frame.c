@@ -11,6 +11,7 @@
 #define Py_BUILD_CORE
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
+#include <internal/pycore_pystate.h>
 #undef Py_BUILD_CORE
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -25,16 +26,19 @@ typedef struct _PyInterpreterFrame frame;
 static char own[MAX_OWN]; /* devtensor's directory with the separator; set once, at import */
 static size_t own_length;
 
-/* Files of the library itself. Its programs (digits) are users of it. */
-static bool
-is_own(PyObject *filename)
+static DT_NOINLINE bool
+is_below(PyObject *filename)
 {
-    if (own_length == 0 || !PyUnicode_IS_COMPACT_ASCII(filename) ||
-        (size_t)PyUnicode_GET_LENGTH(filename) <= own_length) {
-        return false;
-    }
     const char *text = (const char *)PyUnicode_1BYTE_DATA(filename);
     return memcmp(text, own, own_length) == 0 && strcmp(text + own_length, "digits.py") != 0;
+}
+
+/* Files of the library itself. Its programs (digits) are users of it. */
+static inline bool
+is_own(PyObject *filename)
+{
+    return own_length != 0 && (size_t)PyUnicode_GET_LENGTH(filename) > own_length &&
+           PyUnicode_IS_COMPACT_ASCII(filename) && is_below(filename);
 }
 
 #if PY_VERSION_HEX < 0x030c0000
@@ -48,11 +52,12 @@ is_own(PyObject *filename)
 static frame *
 current(void)
 {
-    PyThreadState *thread = PyThreadState_Get();
 #if PY_VERSION_HEX >= 0x030d0000
-    return thread->current_frame;
+    return PyThreadState_Get()->current_frame;
+#elif PY_VERSION_HEX >= 0x030c0000
+    return PyThreadState_Get()->cframe->current_frame;
 #else
-    return thread->cframe->current_frame;
+    return _PyThreadState_GET()->cframe->current_frame; /* a load, and no call */
 #endif
 }
 
@@ -76,19 +81,20 @@ caller(frame *f)
 #endif
 }
 
-/* The first frame from f on that is a user's, or NULL. */
-static PyObject *
-find_user_code(frame *f, int *instruction)
+/* code, which f runs, or that of the first frame from f on that is a user's. */
+static DT_NOINLINE PyObject *
+find_user_code(PyObject *code, frame *f, int *instruction)
 {
-    for (; f != NULL; f = caller(f)) {
-        PyObject *code = CODE(f);
-        if (PyCode_Check(code) && !is_own(((PyCodeObject *)code)->co_filename)) {
+    while ((f = caller(f)) != NULL) {
+        PyObject *found = CODE(f);
+        if (PyCode_Check(found) && !is_own(((PyCodeObject *)found)->co_filename)) {
             *instruction = INSTRUCTION(f);
-            return code;
+            Py_DECREF(code);
+            return found;
         }
-        Py_DECREF(code);
+        Py_DECREF(found);
     }
-    return NULL;
+    return code;
 }
 
 PyObject *
@@ -98,14 +104,10 @@ py_frame_user_code(int *instruction)
     if (f == NULL) {
         return NULL;
     }
-    PyObject *code = CODE(f), *found;
+    PyObject *code = CODE(f);
     *instruction = INSTRUCTION(f);
-    if (DT_UNLIKELY(!PyCode_Check(code) || is_own(((PyCodeObject *)code)->co_filename)) &&
-        (found = find_user_code(caller(f), instruction)) != NULL) {
-        Py_DECREF(code);
-        code = found;
-    }
-    return code;
+    bool ours = !PyCode_Check(code) || is_own(((PyCodeObject *)code)->co_filename);
+    return DT_UNLIKELY(ours) ? find_user_code(code, f, instruction) : code;
 }
 
 /* ---------------------------------------------------------------- variables */

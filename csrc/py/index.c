@@ -333,12 +333,32 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
     return rc;
 }
 
+/* ---------------------------------------------------------------- what Python calls */
+
+static PyObject *
+getitem(PyObject *self, PyObject *index)
+{
+    PyObject *result = subscript(self, index);
+    return result != NULL ? result : py_explain(self, "invalid-index", "getitem");
+}
+
+static int
+setitem(PyObject *self, PyObject *index, PyObject *value)
+{
+    if (ass_subscript(self, index, value) == 0) {
+        return 0;
+    }
+    (void)py_explain(self, "invalid-index", "setitem");
+    return -1;
+}
+
 static Py_ssize_t
 length(PyObject *self)
 {
     const dt_array *x = py_array_of(self);
     if (x->ndim == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of a 0-d DeviceArray");
+        (void)py_explain(self, "not-a-sequence", "len");
         return -1;
     }
     return (Py_ssize_t)x->shape[0];
@@ -350,7 +370,7 @@ item(PyObject *self, Py_ssize_t i)
     const dt_array *x = py_array_of(self);
     if (x->ndim == 0) {
         PyErr_SetString(PyExc_IndexError, "too many indices for array of dimension 0");
-        return NULL;
+        return py_explain(self, "invalid-index", "getitem");
     }
     dt_error err;
     if (i < 0 || i >= x->shape[0]) { /* how an iteration ends: no need for a full report */
@@ -368,7 +388,7 @@ iterate(PyObject *self)
 {
     if (py_array_of(self)->ndim == 0) {
         PyErr_SetString(PyExc_TypeError, "iteration over a 0-d DeviceArray");
-        return NULL;
+        return py_explain(self, "not-a-sequence", "iter");
     }
     return PySeqIter_New(self);
 }
@@ -383,6 +403,7 @@ contains(PyObject *self, PyObject *value)
     if (!py_is_array(equal)) {
         Py_DECREF(equal);
         PyErr_Format(PyExc_TypeError, "a DeviceArray holds numbers, not %s", Py_TYPE(value)->tp_name);
+        (void)py_explain(self, "invalid-argument", "contains");
         return -1;
     }
     dt_error err;
@@ -402,6 +423,6 @@ contains(PyObject *self, PyObject *value)
 }
 
 PyType_Slot py_index_slots[] = {
-    {Py_mp_subscript, subscript}, {Py_mp_ass_subscript, ass_subscript}, {Py_mp_length, length}, {Py_sq_length, length},
-    {Py_sq_item, item},           {Py_sq_contains, contains},           {Py_tp_iter, iterate},  {0, NULL},
+    {Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem}, {Py_mp_length, length}, {Py_sq_length, length},
+    {Py_sq_item, item},         {Py_sq_contains, contains},     {Py_tp_iter, iterate},  {0, NULL},
 };

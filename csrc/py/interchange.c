@@ -150,7 +150,8 @@ py_wrap_ndarray(py_state *state, const char *action, PyObject *object)
         return NULL;
     }
     if (!PyArray_Check(object)) {
-        return PyErr_Format(PyExc_TypeError, "%s(): expected np.ndarray (got %s)", action, Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s(): expected np.ndarray (got %s)", action, Py_TYPE(object)->tp_name);
+        return py_is_array(object) ? py_explain(object, "invalid-argument", action) : NULL;
     }
     PyArrayObject *array = (PyArrayObject *)object;
     if (is_masked(object)) {

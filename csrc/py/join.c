@@ -19,6 +19,7 @@ arrays_of(const py_args *a, PyObject *tuple, bool *large)
         if (!py_is_array(entry)) {
             PyErr_Format(PyExc_TypeError, "%s(): argument 'tensors' must hold DeviceArrays, but entry %zd is %s", a->op,
                          i, Py_TYPE(entry)->tp_name);
+            py_explain_args(a, 0);
             PyMem_Free(arrays);
             return NULL;
         }
@@ -81,7 +82,7 @@ size_of(const py_args *a, const dt_array *x, int64_t *dim, int64_t *size)
     int index;
     dt_error err;
     if (x->ndim == 0) {
-        py_refuse(a->state, DT_ESHAPE, "rank-mismatch", a->op, "%s expects at least a 1-dimensional tensor", a->op);
+        py_refuse_args(a, DT_ESHAPE, "rank-mismatch", "%s expects at least a 1-dimensional tensor", a->op);
         return -1;
     }
     if (dt_check_dim(a->op, *dim, x->ndim, &index, &err) != DT_OK) {
@@ -141,10 +142,11 @@ sections_of(const py_args *a, PyObject *sections, int64_t size)
         left -= sizes[i];
     }
     if (left != 0) {
-        py_refuse(a->state, DT_ESHAPE, "shape-mismatch", a->op,
-                  "split_with_sizes expects split_sizes have only non-negative entries that sum exactly to %lld, the "
-                  "size of dim",
-                  (long long)size);
+        py_refuse_args(
+            a, DT_ESHAPE, "shape-mismatch",
+            "split_with_sizes expects split_sizes have only non-negative entries that sum exactly to %lld, the "
+            "size of dim",
+            (long long)size);
         goto fail;
     }
     return sizes;
@@ -191,8 +193,8 @@ py_split(PY_PARAMS)
         return NULL;
     }
     if (step < 0 || (step == 0 && size > 0)) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "split",
-                         "split expects split_size to be positive, but got split_size=%lld", (long long)step);
+        return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
+                              "split expects split_size to be positive, but got split_size=%lld", (long long)step);
     }
     return equal_pieces(&a, x, dim, size, step);
 }
@@ -207,8 +209,8 @@ py_chunk(PY_PARAMS)
         return NULL;
     }
     if (chunks <= 0) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "chunk",
-                         "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+        return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
+                              "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
     }
     return equal_pieces(&a, x, dim, size, size == 0 ? 1 : (size - 1) / chunks + 1);
 }

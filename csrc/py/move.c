@@ -91,14 +91,14 @@ parse_first(const py_args *a, target *t)
             PyErr_Format(PyExc_TypeError, "to(): a device, a dtype or a DeviceArray is needed, not %s",
                          Py_TYPE(first)->tp_name);
         }
-        return -1;
+        return py_explain_args(a, -1);
     }
     if (a->nrest < 2 || PyBool_Check(a->rest[1])) {
         return 1;
     }
     if (a->rest[1] != Py_None) {
         t->has_dtype = true;
-        return py_dtype(a->state, a->rest[1], &t->dtype) < 0 ? -1 : 2;
+        return py_dtype(a->state, a->rest[1], &t->dtype) < 0 ? py_explain_args(a, -1) : 2;
     }
     return 2;
 }
@@ -168,7 +168,7 @@ py_cuda(PY_PARAMS)
         return NULL;
     }
     if (device.type != DT_CUDA) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-device", "cuda", "cuda(): Invalid device, must be cuda device");
+        return py_refuse_args(&a, DT_EVALUE, "invalid-device", "cuda(): Invalid device, must be cuda device");
     }
     return py_convert(self, "cuda", device, (dt_dtype)py_array_of(self)->dtype, non_blocking, false);
 }

@@ -80,6 +80,7 @@ fail_leaf(const nest *n, int depth, PyObject *object)
     if (py_is_array(object)) {
         PyErr_Format(PyExc_TypeError,
                      "%s(): a sequence of DeviceArrays is joined by devtensor.stack, or by devtensor.cat", n->action);
+        (void)py_explain(object, "invalid-argument", n->action);
     } else if (depth < n->ndim) {
         PyErr_Format(PyExc_ValueError, "%s(): expected sequence of length %lld at dim %d (got %s at %s)", n->action,
                      (long long)n->shape[depth], depth, Py_TYPE(object)->tp_name, place(n, depth, text));

@@ -195,8 +195,10 @@ nb_bool(PyObject *self)
 {
     int64_t n = dt_array_numel(py_array_of(self));
     if (n != 1) {
-        py_refuse(py_state_of(self), DT_EVALUE, "ambiguous-bool", "bool",
-                  "Boolean value of DeviceArray with %s is ambiguous", n == 0 ? "no values" : "more than one value");
+        dt_error err;
+        dt_fail(&err, DT_EVALUE, "ambiguous-bool", "bool", "Boolean value of DeviceArray with %s is ambiguous",
+                n == 0 ? "no values" : "more than one value");
+        py_raise(py_state_of(self), &err, &self, 1);
         return -1;
     }
     PyObject *item = py_item_object(py_state_of(self), "bool", self);
@@ -210,7 +212,7 @@ number_of(PyObject *self, const char *op, PyObject *(*convert)(PyObject *))
 {
     if (dt_array_numel(py_array_of(self)) != 1) {
         PyErr_Format(PyExc_ValueError, "only one element DeviceArrays can be converted to Python scalars (%s)", op);
-        return NULL;
+        return py_explain(self, "not-a-scalar", op);
     }
     PyObject *item = py_item_object(py_state_of(self), op, self);
     PyObject *number = item == NULL ? NULL : convert(item);
@@ -236,7 +238,7 @@ nb_index(PyObject *self)
     const dt_array *x = py_array_of(self);
     if (dt_array_numel(x) != 1 || dt_dtypes[x->dtype].category != DT_CATEGORY_INT) {
         PyErr_SetString(PyExc_TypeError, "only integer DeviceArrays of a single element can be converted to an index");
-        return NULL;
+        return py_explain(self, "not-a-scalar", "index");
     }
     return py_item_object(py_state_of(self), "index", self);
 }

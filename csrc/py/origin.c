@@ -132,6 +132,21 @@ shorten(py_step *chain)
     return result;
 }
 
+/* Makes parent, the step of x, that of step, where no chain grows too long by it. */
+static inline bool
+hang_on(py_step *step, py_step *parent, const dt_array *x)
+{
+    parent->device = dt_array_device(x);
+    parent->dtype = x->dtype;
+    if (parent->depth + 1 >= DEPTH) {
+        return false;
+    }
+    RETAIN(parent);
+    step->parent = parent;
+    step->depth = (uint8_t)(parent->depth + 1);
+    return true;
+}
+
 static void
 attach(py_array *result, py_array *operand)
 {
@@ -139,18 +154,11 @@ attach(py_array *result, py_array *operand)
     const dt_array *x = &operand->array;
     bool decides_all =
         x->dtype != result->array.dtype && !dt_device_equal(dt_array_device(x), dt_array_device(&result->array));
-    if (step == NULL || parent == NULL || step->parent != NULL || decides_all) {
+    if (step == NULL || parent == NULL || step->parent != NULL || decides_all || hang_on(step, parent, x)) {
         return;
     }
-    parent->device = dt_array_device(x);
-    parent->dtype = x->dtype;
-    if (parent->depth + 1 < DEPTH) {
-        RETAIN(parent);
-        step->parent = parent;
-    } else {
-        step->parent = shorten(parent);
-        step->elided = true;
-    }
+    step->parent = shorten(parent);
+    step->elided = true;
     step->depth = (uint8_t)(step->parent == NULL ? 0 : step->parent->depth + 1);
 }
 
@@ -177,15 +185,30 @@ source(uint8_t dtype, PyObject *const *operands, Py_ssize_t n)
     return first;
 }
 
+static DT_NOINLINE void
+link_slowly(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
+{
+    PyObject *operand = source(py_array_of(result)->dtype, operands, noperands);
+    if (operand != NULL && operand != result) {
+        attach((py_array *)result, (py_array *)operand);
+    }
+}
+
 void
 py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
 {
-    if (Py_REFCNT(result) == 1) { /* not written in place */
-        PyObject *operand = source(py_array_of(result)->dtype, operands, noperands);
-        if (operand != NULL && operand != result) {
-            attach((py_array *)result, (py_array *)operand);
+    if (Py_REFCNT(result) != 1) { /* written in place */
+        return;
+    }
+    /* the usual case once more, since every op passes here: the first operand is an array of the result's dtype */
+    PyObject *first = noperands > 0 ? operands[0] : NULL;
+    if (first != NULL && py_is_array(first) && py_array_of(first)->dtype == py_array_of(result)->dtype) {
+        py_step *step = ((py_array *)result)->step, *parent = ((py_array *)first)->step;
+        if (step == NULL || parent == NULL || step->parent != NULL || hang_on(step, parent, py_array_of(first))) {
+            return;
         }
     }
+    link_slowly(result, operands, noperands);
 }
 
 /* ---------------------------------------------------------------- for people */

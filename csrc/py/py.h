@@ -204,6 +204,16 @@ PyObject *py_fail_args(const py_args *a, PyObject *result, const dt_error *err);
 /* A refusal that no array explains. */
 PyObject *py_refuse(py_state *state, dt_status status, const char *code, const char *op, const char *format, ...)
     DT_PRINTF(5, 6);
+/* The same of the call a, which its arrays explain. */
+PyObject *py_refuse_args(const py_args *a, dt_status status, const char *code, const char *format, ...) DT_PRINTF(4, 5);
+/* exception, of whatever class, gets the attributes and notes of a mismatch: op, and the arrays among objects by their
+ * names; wrong (-1: none) is the one that should have been another. Nothing happens where there is no array. */
+void py_annotate(py_state *state, PyObject *exception, const char *code, const char *op, const char *const *names,
+                 PyObject *const *objects, Py_ssize_t n, Py_ssize_t wrong);
+/* The pending exception, gets the same in the call a, unless code of the caller's raised it. -1. */
+int py_explain_args(const py_args *a, int wrong);
+/* The same where one array was asked for something that it is not. NULL. */
+PyObject *py_explain(PyObject *array, const char *code, const char *op);
 /* HostAccessError: ndarray and array, the parameter called name, in one operator. */
 PyObject *py_refuse_numpy(py_state *state, const char *op, const char *name, PyObject *array, PyObject *ndarray);
 /* HostAccessError: the memory of array is not the host's. */
@@ -227,6 +237,14 @@ py_on_device(const dt_array *a)
     return a->storage->device.type != DT_CPU;
 }
 
+/* Whether this thread has it. */
+bool py_holds_gil(void);
+
+/* sent.c: what was sent without the GIL is written down, with this line. */
+void py_sent_init(void);
+void py_sent_flush(void);
+void py_sent_clear(void);
+
 /* status = call, without the GIL when release is true. */
 #define PY_CALL(release, status, call)                                                                                 \
     do {                                                                                                               \
@@ -234,6 +252,7 @@ py_on_device(const dt_array *a)
             PyThreadState *thread_ = PyEval_SaveThread();                                                              \
             (status) = (call);                                                                                         \
             PyEval_RestoreThread(thread_);                                                                             \
+            py_sent_flush();                                                                                           \
         } else {                                                                                                       \
             (status) = (call);                                                                                         \
         }                                                                                                              \
@@ -351,6 +370,7 @@ void py_backends_register(void);
     X(cuda)                                                                                                            \
     X(stream)                                                                                                          \
     X(kernel)                                                                                                          \
+    X(sent)                                                                                                            \
     X(transfers)
 
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];

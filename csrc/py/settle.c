@@ -1,9 +1,8 @@
 /* settle.c: waiting, without the GIL, for copies that a device still has to make in memory of the host. */
 #include "py.h"
 
-/* Gives the GIL up if this thread has it. */
-static void *
-enter(void)
+bool
+py_holds_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030d0000
     PyThreadState *thread = PyThreadState_GetUnchecked();
@@ -13,7 +12,14 @@ enter(void)
     thread = thread == PyGILState_GetThisThreadState() ? thread : NULL; /* else another thread's */
 #endif
 #endif
-    return thread != NULL ? PyEval_SaveThread() : NULL;
+    return thread != NULL;
+}
+
+/* Gives the GIL up if this thread has it. */
+static void *
+enter(void)
+{
+    return py_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 
 static void
@@ -21,6 +27,7 @@ leave(void *thread)
 {
     if (thread != NULL) {
         PyEval_RestoreThread(thread);
+        py_sent_flush();
     }
 }
 

@@ -98,8 +98,8 @@ py_t(PY_PARAMS)
         return NULL;
     }
     if (x->ndim > 2) {
-        return py_refuse(a.state, DT_ESHAPE, "rank-mismatch", "t",
-                         "t() expects a tensor with <= 2 dimensions, but input is %dD", x->ndim);
+        return py_refuse_args(&a, DT_ESHAPE, "rank-mismatch",
+                              "t() expects a tensor with <= 2 dimensions, but input is %dD", x->ndim);
     }
     const int64_t dims[] = {1, 0};
     RETURN_VIEW(dt_permute("t", x, x->ndim, x->ndim == 2 ? dims : dims + 1, out, &err));
@@ -129,8 +129,8 @@ py_movedim(PY_PARAMS)
         return NULL;
     }
     if (n != m || n < 0) {
-        return py_refuse(
-            a.state, DT_EVALUE, "invalid-argument", "movedim",
+        return py_refuse_args(
+            &a, DT_EVALUE, "invalid-argument",
             "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as "
             "destination (%d dims)",
             n < 0 ? 0 : n, m < 0 ? 0 : m);

@@ -121,8 +121,8 @@ py_gelu(PY_PARAMS)
         }
         is_tanh = PyUnicode_CompareWithASCIIString(a.v[1], "tanh") == 0;
         if (!is_tanh && PyUnicode_CompareWithASCIIString(a.v[1], "none") != 0) {
-            return py_refuse(a.state, DT_EVALUE, "invalid-argument", "gelu",
-                             "approximate argument must be either none or tanh.");
+            return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
+                                  "approximate argument must be either none or tanh.");
         }
     }
     PyObject *result = py_result(&a, 2);
@@ -216,8 +216,8 @@ call_clamp(bool in_place, PY_PARAMS)
         return NULL;
     }
     if (!low.given && !high.given) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "clamp",
-                         "clamp: At least one of 'min' or 'max' must not be None");
+        return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
+                              "clamp: At least one of 'min' or 'max' must not be None");
     }
     PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 3);
     if (result == NULL) {

@@ -17,15 +17,16 @@ def _wide(x: DeviceArray) -> DeviceArray:
     return x.to(_C.float32) if x.dtype in _HALVES else x
 
 
-def _dims(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
-    """dim, an int, some of them or None for all, counted from the front."""
+def _dims(op: str, dim: Any, ndim: int, input: DeviceArray | None = None) -> tuple[int, ...]:
+    """dim, an int, some of them or None for all, counted from the front. Errors speak of input."""
     if dim is None:
         return tuple(range(ndim))
     wanted = (dim,) if isinstance(dim, int) else tuple(dim)
     most = max(ndim, 1)
     for d in wanted:
         if not -most <= d < most:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})")
+            text = f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})"
+            raise _C._explained(op, ("input",), (input,), "dimension-out-of-range", IndexError(text))
     found = tuple(d % most for d in wanted)
     for d in found:
         if found.count(d) > 1:
@@ -63,7 +64,7 @@ def _variance(
     if unbiased is not None and correction is not None:
         raise TypeError(f"{op}() takes unbiased or correction, not both")
     lost = (1 if unbiased is None else int(unbiased)) if correction is None else correction
-    dims = _dims(op, _one_of(op, dim, axis, "dim"), input.ndim)
+    dims = _dims(op, _one_of(op, dim, axis, "dim"), input.ndim, input)
     keep = keepdim if keepdims is None else keepdims
     x = _wide(input)
     count = math.prod(x.shape[d] for d in dims) if x.ndim else 1
@@ -116,9 +117,9 @@ def logsumexp(input: DeviceArray, dim: Any, keepdim: bool = False, *, keepdims: 
     _C._check("logsumexp", ("input",), (input,))
     keep = keepdim if keepdims is None else keepdims
     if input.ndim == 0:
-        _dims("logsumexp", dim, 0)
+        _dims("logsumexp", dim, 0, input)
         return input.clone()
-    dims = _dims("logsumexp", dim, input.ndim)
+    dims = _dims("logsumexp", dim, input.ndim, input)
     x = _wide(input)
     if any(x.shape[d] == 0 for d in dims):
         return x.exp().sum(dims, keepdim=keep).log().to(input.dtype)
@@ -148,7 +149,7 @@ def norm(
     keep = keepdim if keepdims is None else keepdims
     order = 2.0 if p in ("fro", None) else float(p)
     x = _wide(input).abs()
-    dims = _dims("norm", _one_of("norm", dim, axis, "dim"), x.ndim)
+    dims = _dims("norm", _one_of("norm", dim, axis, "dim"), x.ndim, input)
     if x.ndim == 0:
         x, dims, keep = x.reshape(1), (0,), False
     if order == math.inf:
@@ -176,7 +177,7 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
     """
     wanted = (dims, *more) if isinstance(dims, int) else tuple(dims)
     result = input.clone()
-    for d in _dims("flip", wanted, input.ndim) if wanted else ():
+    for d in _dims("flip", wanted, input.ndim, input) if wanted else ():
         if result.ndim and result.shape[d] > 1:
             result = _C.cat([result.narrow(d, i, 1) for i in reversed(range(result.shape[d]))], d)
     return result

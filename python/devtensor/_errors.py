@@ -42,6 +42,9 @@ class Operand(NamedTuple):
     history: tuple[Step, ...] = ()
 
 
+Given = tuple[tuple[Any, ...], ...]  # (name, shape, dtype, device, steps, object) for each operand
+
+
 class _Explained(RuntimeError):
     """An error that knows its op and the arrays that met there."""
 
@@ -126,7 +129,7 @@ def _build(
     message: str,
     op: str | None,
     code: str | None,
-    operands: tuple[tuple[Any, ...], ...],
+    operands: Given,
     culprit: int,
     symbol: str | None,
     status: int,
@@ -152,3 +155,15 @@ def _build(
         _diagnosis.explain(error, operands, culprit, foreign)
     result: Exception = error
     return result
+
+
+def _annotate(error: Any, op: str, code: str, operands: Given, culprit: int) -> None:
+    """Gives an exception of another class what _build gives: attributes and notes."""
+    if getattr(error, "operands", ()) or getattr(error, "__notes__", ()):
+        return
+    from devtensor import _diagnosis
+
+    error.op, error.code = getattr(error, "op", None) or op, getattr(error, "code", None) or code
+    error.operands, error.fix = _diagnosis.operands_of(operands), None
+    error.culprit = error.operands[culprit] if culprit >= 0 else None
+    _diagnosis.explain(error, operands, culprit)

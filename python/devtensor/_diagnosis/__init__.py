@@ -15,7 +15,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._diagnosis import expressions, fixes, notes, origins, sources, variables
 from devtensor._diagnosis.devices import device_notes, fault_notes
-from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
 from devtensor._errors import Operand, Step
 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
@@ -77,10 +77,7 @@ def explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreig
 
 
 def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreign: Any) -> None:
-    facts = [
-        Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), held)
-        for name, shape, dtype, device, steps, held in given
-    ]
+    facts = [_fact(*one) for one in given]
     if foreign is not None and facts:
         facts, culprit = _with_numpy(facts[0], foreign, error.op)
     failure = Failure(error.op or "", error.code or "", str(error), facts, culprit)
@@ -90,6 +87,13 @@ def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, forei
         for fact in facts:  # nothing of the caller's stays behind
             fact.object = fact.node = fact.owner = None
         failure.frame = failure.site = failure.call = None
+
+
+def _fact(name: str, shape: tuple[int, ...], dtype: Any, device: Any, steps: Any, held: Any) -> Fact:
+    """An operand as the compiled part gives it; of what is no DeviceArray it gives nothing but the object."""
+    if dtype is None and is_ndarray(held):
+        shape, dtype, device = held.shape, held.dtype, _C.device("cpu")
+    return Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), held)
 
 
 def _with_numpy(ours: Fact, foreign: Any, op: str) -> tuple[list[Fact], int]:
@@ -146,10 +150,14 @@ def _caller(frame: FrameType | None) -> FrameType | None:
 
 def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.frame = frame = _caller(frame or sys._getframe())
-    failure.site = site = sources.locate(frame) if frame is not None else None
-    if frame is None or site is None:
+    if frame is None:
         return
-    failure.call = call = expressions.read(frame, site)
+    asked = sources.instruction(frame) if failure.op in expressions.IMPLICIT else "CALL"
+    implicit = "CALL" not in asked
+    failure.site = site = sources.locate(frame, expressions.ASKING if implicit else sources.EXPRESSIONS)
+    if site is None:
+        return
+    failure.call = call = expressions.read_implicit(site, asked) if implicit else expressions.read(frame, site)
     if call is None:
         return
     for fact in failure.facts:

@@ -48,6 +48,27 @@ CAUSES = {
     "empty-reduction": (
         "There is no largest or smallest of no elements. Test .numel() first, or reduce another dimension."
     ),
+    "index-out-of-range": (
+        "There is no such element: indices go from 0 to the size of the dimension less one, or from -1 backwards. The "
+        "size is that of the array at that moment, which the notes show with the line that made it."
+    ),
+    "dimension-out-of-range": (
+        "The array has fewer dimensions than dim asks for: they count from 0, or from -1 backwards. keepdim=True keeps "
+        "a dimension of size 1 where a reduction would remove it; unsqueeze adds one."
+    ),
+    "invalid-index": (
+        "An index has a type or a number of entries that indexing does not take. x[i, j] needs two dimensions at least."
+    ),
+    "invalid-argument": (
+        "A parameter was given something that the op does not take there; the table shows what, under the name that "
+        "the caller gave it. An array where a number is wanted needs .item(), which waits for a device."
+    ),
+    "ambiguous-bool": (
+        "An array of several elements is neither true nor false. (x > 0).all() or .any() says what is meant; between "
+        "arrays stand & and | in the place of `and` and `or`, and (a < x) & (x < b) in that of a < x < b."
+    ),
+    "not-a-scalar": "Only an array of one element becomes a Python number: reduce it first, with .mean() or .sum().",
+    "not-a-sequence": "An array of 0 dimensions has no length and no entries: .item() is its number.",
     "device-not-available": (
         "There is no such device here. `python -m devtensor` shows what was looked for and found; "
         "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from typing import Any
 
 from devtensor import _C
 from devtensor._advice import command
+from devtensor._diagnosis.sources import file_name
 
 
 def device_notes(error: Any) -> list[str]:
@@ -22,10 +24,19 @@ def device_notes(error: Any) -> list[str]:
 
 
 def fault_notes(error: Any) -> list[str]:
-    """What may have gone wrong on a device that is lost: what was sent to it last."""
-    index = re.search(r"cuda:(\d+)", str(error))
-    sent = _C._cuda_last_sent(int(index.group(1))) if index is not None else ""
-    return [f"sent to cuda:{index.group(1)} last, the latest first: {sent}"] if index is not None and sent else []
+    """What may have gone wrong on a device that is lost: what its streams were sent last, and the lines that did it."""
+    device = re.search(r"cuda:(\d+)", str(error))
+    if device is None:
+        return []
+    sent, found = _C._cuda_last_sent(int(device.group(1))), []
+    for stream, of_stream in itertools.groupby(sent, key=lambda one: one[0]):
+        name = f"the stream {stream}" if stream else "the default stream"
+        found.append(f"sent to {name} of {device.group()} last, the latest first:")
+        for (_, what, filename, line), same in itertools.groupby(of_stream):
+            times = len(list(same))
+            place = f"  {file_name(filename)}:{line}" if filename is not None else ""
+            found.append(f"  {what}{place}{f'  ({times} times)' if times > 1 else ''}")
+    return ["\n".join(found)] if found else []
 
 
 def _settings() -> list[str]:

@@ -19,7 +19,10 @@ from devtensor._diagnosis.variables import MISSING, module_tables, resolve
 
 _BUILTIN = types.BuiltinFunctionType
 _METHOD = types.MethodDescriptorType
-_CONVERSIONS = (float, int, bool, len)
+_CONVERSIONS = (float, int, bool, len, iter)
+
+IMPLICIT = ("bool", "iter")  # what Python asks of an array also where no call stands
+ASKING = (ast.expr, ast.If, ast.While, ast.Assert, ast.For)
 
 
 class Argument(NamedTuple):
@@ -79,6 +82,26 @@ def read(frame: FrameType, site: Site) -> Call | None:
     if isinstance(node, ast.Attribute):
         return _operator([node.value], False)
     return None
+
+
+def read_implicit(site: Site, instruction: str) -> Call | None:
+    """What an if, a while, a not or a for looks at; which part of an `and` it was cannot be told."""
+    node: Any = site.node
+    if "UNPACK" in instruction:
+        outer = site.path[-2] if len(site.path) > 1 else None
+        node = outer.value if isinstance(outer, ast.Assign) else None
+    elif "ITER" in instruction:
+        node = getattr(node, "generators", [node])[0]
+        node = node.iter if isinstance(node, ast.For | ast.comprehension) else node
+    elif "JUMP" in instruction or "BOOL" in instruction or "NOT" in instruction:
+        node = getattr(node, "test", node)
+        while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            node = node.operand
+        several = isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+        node = None if several or hasattr(node, "generators") else node
+    else:
+        node = None
+    return _operator([node], False) if isinstance(node, ast.expr) else None
 
 
 def _operator(sides: Sequence[ast.expr], writes: bool) -> Call:
@@ -178,7 +201,7 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
         exact = [argument for argument in call.arguments if argument.name == "other"]
     for argument in exact:
         held = resolve(frame, argument.node, site.owner)
-        if held is wanted or (argument.sure and (held is MISSING or wanted is None)):
+        if held is wanted or (argument.sure and (held is MISSING or wanted is None or _is_same_constant(held, wanted))):
             return argument.node
     if wanted is None:
         return None
@@ -191,6 +214,10 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
                 if not isinstance(part, ast.Starred) and resolve(frame, part, site.owner) is wanted:
                     return part
     return None
+
+
+def _is_same_constant(held: Any, wanted: Any) -> bool:
+    return type(held) is type(wanted) and type(held) in (str, int, float, bytes) and held == wanted
 
 
 def _match_entry(frame: FrameType, site: Site, call: Call, name: str, index: int, wanted: Any) -> ast.expr | None:

@@ -12,6 +12,11 @@ from devtensor._diagnosis.sources import Site
 from devtensor._errors import Step
 
 
+def is_ndarray(value: Any) -> bool:
+    """Whether this is NumPy's own array, and no subclass."""
+    return (type(value).__module__, type(value).__name__) == ("numpy", "ndarray")
+
+
 @dataclass
 class Fact:
     """One operand: what the error says of it, the object, and how the caller wrote it."""
@@ -25,6 +30,11 @@ class Fact:
     node: ast.expr | None = None
     expression: str | None = None
     owner: Owner | None = None
+
+    @property
+    def is_array(self) -> bool:
+        """False for what stands where an array should."""
+        return self.dtype is not None
 
     @property
     def dtype_name(self) -> str:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from devtensor._diagnosis import shapes, variables
-from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
 from devtensor._diagnosis.sources import Site
 from devtensor._diagnosis.variables import MISSING, attribute, entry, instance_dict, is_a, module_tables, resolve
 
@@ -33,7 +33,7 @@ def propose(failure: Failure) -> str | None:
     """The fix, or None."""
     if failure.site is None or failure.frame is None:
         return None
-    if failure.code == "numpy-operand":
+    if failure.code == "numpy-operand" or _is_numpy_argument(failure):
         return _from_numpy(failure)
     conversions = _conversions(failure)
     return _statement(failure, conversions) if conversions else None
@@ -279,21 +279,27 @@ def library_name(frame: FrameType) -> str | None:
     return next((name for name, value in variables.visible(frame) if value is wanted), None)
 
 
+def _is_numpy_argument(failure: Failure) -> bool:
+    """A NumPy array is the one argument that is wrong, where an array of devtensor is taken."""
+    held = failure.facts[failure.culprit].object if failure.culprit >= 0 else None
+    return failure.code == "invalid-argument" and is_ndarray(held) and " must be DeviceArray" in failure.message
+
+
 def _from_numpy(failure: Failure) -> str | None:
     frame, site = failure.frame, failure.site
     theirs = failure.facts[failure.culprit]
-    ours = next(fact for fact in failure.facts if fact is not theirs)
+    ours = next((fact for fact in failure.facts if fact is not theirs), None)
     if frame is None or site is None or theirs.node is None or theirs.name == "index" or theirs.expression is None:
         return None
     array, library = theirs.object, library_name(frame)
     usable = array.dtype.isnative and array.flags.aligned and all(stride >= 0 for stride in array.strides)
-    plain = (type(array).__module__, type(array).__name__) == ("numpy", "ndarray")
-    if not plain or library is None or array.dtype.name not in _CASTS or not usable:
+    if not is_ndarray(array) or library is None or array.dtype.name not in _CASTS or not usable:
         return None
     if not _shapes_pass(failure) or (failure.call is not None and failure.call.writes and _widens(failure)):
         return None
     text = f"{library}.from_numpy({theirs.expression})"
-    text += f'.to("{ours.device}")' if str(ours.device) != "cpu" else ""
-    if failure.op in _ONE_DTYPE and theirs.dtype_name != ours.dtype_name:
-        text += f".{_CASTS[ours.dtype_name]}()"
+    if ours is not None:
+        text += f'.to("{ours.device}")' if str(ours.device) != "cpu" else ""
+        if failure.op in _ONE_DTYPE and theirs.dtype_name != ours.dtype_name:
+            text += f".{_CASTS[ours.dtype_name]}()"
     return f"{theirs.expression} = {text}" if is_assignable(frame, site, theirs.node) else f"({text})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from devtensor._diagnosis import origins, shapes
+from devtensor._diagnosis.causes import CAUSES
 from devtensor._diagnosis.facts import Fact, Failure
 from devtensor._diagnosis.variables import instance_dict, module_tables, resolve
 
@@ -24,6 +25,8 @@ def _cut(text: str) -> str:
 
 
 def _row(fact: Fact, what: str) -> list[str]:
+    if not fact.is_array:
+        return [fact.name, _cut(fact.expression or ""), "", type(fact.object).__name__, "", ""]
     i = origins.deciding(fact.history, what)
     text = origins.describe(fact.history, i) if i >= 0 else ""
     shape = "(" + ", ".join(map(str, fact.shape)) + ("," if len(fact.shape) == 1 else "") + ")"
@@ -111,14 +114,13 @@ def notes(failure: Failure, fix: str | None) -> list[str]:
     found += remarks(failure)
     if fix is not None:
         found.append(f"Fix: {fix}")
-    found.append(f"See docs/errors.md#{failure.code}")
+    if failure.code in CAUSES:
+        found.append(f"See docs/errors.md#{failure.code}")
     return found
 
 
 def explanation(error: Any) -> str:
     """The long form of an error: message, notes, cause."""
-    from devtensor._diagnosis.causes import CAUSES
-
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
     cause = CAUSES.get(error.code or "")
     if cause:

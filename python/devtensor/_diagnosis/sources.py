@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import itertools
 import linecache
@@ -57,8 +58,13 @@ def position(code: CodeType, instruction: int) -> tuple[int, int, int, int] | No
     return found  # type: ignore[return-value]
 
 
-def locate(frame: FrameType) -> Site | None:
-    """The site of a frame; None where the source is missing or is not that of the code."""
+def instruction(frame: FrameType) -> str:
+    """The name of the running instruction."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+
+
+def locate(frame: FrameType, kinds: tuple[type[ast.AST], ...] = EXPRESSIONS) -> Site | None:
+    """The site of a frame; None where the source is missing, is not that of the code, or has none of kinds there."""
     code = frame.f_code
     where = position(code, frame.f_lasti)
     if where is None:
@@ -66,19 +72,27 @@ def locate(frame: FrameType) -> Site | None:
     lines = linecache.getlines(code.co_filename, frame.f_globals)
     if not 0 < where[1] <= len(lines):
         return None
-    key = (code.co_filename, code.co_qualname, where, hash(code.co_code))  # and not the code, which would be kept
+    key = (
+        code.co_filename,
+        code.co_qualname,
+        where,
+        kinds,
+        hash(code.co_code),
+    )  # and not the code, which would be kept
     known = _sites.get(key)
     if known is not None and known[0] is lines:
         return known[1]
-    site = _search(code, lines, where) if _is_current(code, lines, frame) else None
+    site = _search(code, lines, where, kinds) if _is_current(code, lines, frame) else None
     _remember(_sites, key, (lines, site))
     return site
 
 
-def _search(code: CodeType, lines: list[str], where: tuple[int, int, int, int]) -> Site | None:
+def _search(
+    code: CodeType, lines: list[str], where: tuple[int, int, int, int], kinds: tuple[type[ast.AST], ...]
+) -> Site | None:
     for first, last in _parts(code, lines, where):
         tree = _parse(code.co_filename, lines, first, last) if last - first <= _PART else None
-        path = _descend(tree, where) if tree is not None else None
+        path = _descend(tree, where, kinds) if tree is not None else None
         if path is not None:
             return Site(path[-1], tuple(path), lines)
     return None
@@ -202,13 +216,13 @@ def _parse(filename: str, lines: list[str], first: int, last: int) -> ast.AST | 
 # ---------------------------------------------------------------- the node of an instruction
 
 
-def _descend(tree: ast.AST, where: tuple[int, int, int, int]) -> list[ast.AST] | None:
+def _descend(tree: ast.AST, where: tuple[int, int, int, int], kinds: tuple[type[ast.AST], ...]) -> list[ast.AST] | None:
     """The nodes from the tree down to the one that the position is that of."""
     line, last, _, _ = where
     stack: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [tree])]
     while stack:
         node, path = stack.pop()
-        if isinstance(node, EXPRESSIONS) and _is_at(node, where):
+        if isinstance(node, kinds) and _is_at(node, where):
             return path
         for child in ast.iter_child_nodes(node):
             begin, end = getattr(child, "lineno", None), getattr(child, "end_lineno", None)

@@ -88,7 +88,8 @@ def _nll(
         counted = _C.where(target == ignore_index, 0, target)
         low, high = int(counted.amin()), int(counted.amax())
         if low < 0 or high >= max(classes, 1):
-            raise IndexError(f"Target {low if low < 0 else high} is out of bounds ({op}: {classes} classes).")
+            error = IndexError(f"Target {low if low < 0 else high} is out of bounds ({op}: {classes} classes).")
+            raise _C._explained(op, ("input", "target"), (logs, target), "index-out-of-range", error)
     shape = [1] * logs.ndim
     shape[dim] = classes
     chosen = target.unsqueeze(dim) == _C.arange(classes, device=logs.device).reshape(shape)

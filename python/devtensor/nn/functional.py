@@ -179,7 +179,8 @@ def batch_norm(
     if training:
         count = input.numel() // max(channels, 1)
         if count <= 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+            error = ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+            raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
         dims = [d for d in range(input.ndim) if d != 1]
         mean = x.mean(dims, keepdim=True)
         var = (x - mean).square().mean(dims, keepdim=True)
@@ -272,6 +273,7 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         num_classes = int(tensor.max()) + 1
     if not tensor.is_cuda and tensor.numel() and not 0 <= int(tensor.amin()) <= int(tensor.amax()) < num_classes:
-        raise IndexError(f"one_hot(): class values must be at least 0 and smaller than num_classes ({num_classes})")
+        error = IndexError(f"one_hot(): class values must be at least 0 and smaller than num_classes ({num_classes})")
+        raise _C._explained("one_hot", ("tensor",), (tensor,), "index-out-of-range", error)
     classes = _C.arange(num_classes, device=tensor.device)
     return (tensor.unsqueeze(-1) == classes).to(_C.int64)
