@@ -107,3 +107,31 @@ class Endless(data.IterableDataset[int]):
         while True:
             yield i
             i += 1
+
+
+class OnDevice(data.Dataset[dt.DeviceArray]):
+    """Samples that are on a device."""
+
+    def __init__(self, device: str, size: int) -> None:
+        self.device, self.size = device, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> dt.DeviceArray:
+        if not 0 <= index < self.size:
+            raise IndexError(index)
+        return dt.full((2,), float(index), device=self.device)
+
+
+def doubled(x: dt.DeviceArray) -> tuple[str, int, dt.DeviceArray]:
+    """Where x is, in which process, and its double."""
+    return str(x.device), os.getpid(), x * 2
+
+
+def busy_total(device: str, value: int) -> float:
+    """Some work on a device: 64 * 64 * 20 times the value."""
+    x, total = dt.full((64, 64), float(value), device=device), dt.zeros((), device=device)
+    for _ in range(20):
+        total += x.sum()
+    return float(total.item())

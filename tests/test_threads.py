@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +87,15 @@ def test_errors_in_threads(cuda: str) -> None:
     assert together(work) == [30] * THREADS
 
 
+def test_a_new_thread_begins_with_the_first_device_and_the_default_stream(cuda: str) -> None:
+    found: list[Any] = []
+    with dt.cuda.device(len(DEVICES) - 2), dt.cuda.stream(dt.cuda.Stream()):
+        thread = threading.Thread(target=lambda: found.extend([dt.cuda.current_device(), dt.cuda.current_stream(cuda)]))
+        thread.start()
+        thread.join(60)
+    assert found == [0, dt.cuda.default_stream(cuda)]
+
+
 def test_current_device_belongs_to_the_thread() -> None:
     count = len(DEVICES) - 1
 
@@ -105,6 +116,80 @@ def test_random_numbers_are_never_drawn_twice(device: str) -> None:
     assert len(set(drawn)) == len(drawn)
     dt.manual_seed(5)
     assert sorted(dt.randint(0, 2**62, (len(drawn),), device=device).tolist()) == sorted(drawn)
+
+
+def test_a_generator_for_each_thread(device: str) -> None:
+    def draw(i: int) -> list[float]:
+        generator = dt.Generator(device).manual_seed(i)
+        return [x for _ in range(10) for x in dt.rand(20, generator=generator, device=device).tolist()]
+
+    assert together(draw) == [draw(i) for i in range(THREADS)]
+
+
+def test_in_place_on_one_array_of_a_gpu(cuda: str) -> None:
+    """Each op is done whole before the next of the same stream, whoever sent it."""
+    x, one = dt.zeros(1000, device=cuda), dt.ones(1000, device=cuda)
+    together(lambda _: [x.add_(one) for _ in range(50)])
+    assert set(x.tolist()) == {50.0 * THREADS}
+
+
+def test_in_place_on_one_array_of_the_cpu() -> None:
+    """No promise of what is in it, but that nothing crashes and each element is one that somebody wrote."""
+    x = dt.zeros(100000)
+    together(lambda i: [x.fill_(float(i)) for _ in range(20)])
+    assert set(x.tolist()) <= {float(i) for i in range(THREADS)}
+
+
+WORK: dict[str, Callable[[], Any]] = {
+    "a product": lambda: dt.ones(1500, 1500) @ dt.ones(1500, 1500),
+    "a large array": lambda: dt.ones(20_000_000).exp(),
+    "a wait for a GPU": lambda: (dt.ones(400, 400, device="cuda") @ dt.ones(400, 400, device="cuda")).sum().item(),
+    "a copy": lambda: dt.ones(20_000_000).to("cuda"),
+}
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=list(WORK))
+def test_the_gil_is_given_up(work: Callable[[], Any]) -> None:
+    """Python never takes the GIL from a thread here, so that another one runs only where it is given up."""
+    before = sys.getswitchinterval()
+    started, done = threading.Event(), False
+
+    def run() -> None:
+        nonlocal done
+        started.set()
+        work()
+        done = True
+
+    found = []
+    sys.setswitchinterval(1000)
+    try:
+        for _ in range(5):  # a thread that the system does not let run in time proves nothing
+            started.clear()
+            done = False
+            thread = threading.Thread(target=run)
+            thread.start()
+            started.wait(60)
+            found.append(done)
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert not all(found)
+
+
+def test_asyncio(device: str) -> None:
+    """The loop goes on while an op runs in a thread."""
+
+    async def main() -> tuple[float, int]:
+        x = dt.ones(500, 500, device=device)
+        ticks = 0
+        work = asyncio.ensure_future(asyncio.to_thread(lambda: (x @ x).sum().item()))
+        while not work.done():
+            ticks += 1
+            await asyncio.sleep(0)
+        return await work, ticks
+
+    total, ticks = asyncio.run(main())
+    assert total == 500.0**3 and ticks > 0
 
 
 def test_in_place_on_parts_of_one_array(device: str) -> None:
