@@ -124,6 +124,29 @@ class OnDevice(data.Dataset[dt.DeviceArray]):
         return dt.full((2,), float(index), device=self.device)
 
 
+class Pictures(data.Dataset[tuple[dt.DeviceArray, int]]):
+    """Picture i is full of i."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size = count, size
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> tuple[dt.DeviceArray, int]:
+        return dt.full((3, self.size, self.size), float(index)), index
+
+
+class Threads(data.Dataset[int]):
+    """How many threads an op has here."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> int:
+        return dt.get_num_threads()
+
+
 def doubled(x: dt.DeviceArray) -> tuple[str, int, dt.DeviceArray]:
     """Where x is, in which process, and its double."""
     return str(x.device), os.getpid(), x * 2

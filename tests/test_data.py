@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -449,50 +448,7 @@ def test_no_process_is_left_behind(how: signal.Signals) -> None:
     assert not any(map(alive, workers))
 
 
-# ---------------------------------------------------------------- prefetch
-
-
-def test_prefetch(device: str) -> None:
-    x = dt.arange(20, dtype=dt.float32).reshape(10, 2)
-    loader = data.DataLoader(data.TensorDataset(x, dt.arange(10)), 3, pin_memory=True)
-    ahead = data.prefetch(loader, device)
-    assert len(ahead) == 4
-    for _ in range(2):
-        batches = list(ahead)
-        assert {str(part.device) for batch in batches for part in batch} == {device}
-        assert dt.cat([batch[0] * 2 for batch in batches]).tolist() == (x * 2).tolist()
-
-
-def test_prefetch_takes_batches_of_any_kind(cuda: str) -> None:
-    batches: list[Any] = [{"x": dt.ones(2), "name": "a", "both": (dt.zeros(1), [dt.ones(1)])}, dt.ones(3, device=cuda)]
-    first, second = data.prefetch(batches, cuda, depth=1)
-    assert str(first["x"].device) == str(first["both"][1][0].device) == cuda and first["name"] == "a"
-    assert second is batches[1]
-
-
-def test_prefetch_runs_ahead(device: str) -> None:
-    asked: list[int] = []
-
-    def batches() -> Iterator[dt.DeviceArray]:
-        for i in range(6):
-            asked.append(i)
-            yield dt.full((2,), i)
-
-    ahead = iter(data.prefetch(batches(), device, depth=2))
-    assert asked == []
-    assert next(ahead).tolist() == [0, 0] and asked == [0, 1, 2]
-    assert next(ahead).tolist() == [1, 1] and asked == [0, 1, 2, 3]
-    assert [batch.tolist()[0] for batch in ahead] == [2, 3, 4, 5]
-
-
-def test_prefetch_mistakes() -> None:
-    with pytest.raises(ValueError, match="depth must be at least 1"):
-        data.prefetch([], "cpu", depth=0)
-    with pytest.raises(RuntimeError):
-        data.prefetch([], "gpu")
-    with pytest.raises(dt.DeviceNotAvailableError):
-        list(data.prefetch([dt.ones(1)], "cuda:9"))
-    assert data.prefetch([], 1).device == "cuda:1"
+# ---------------------------------------------------------------- without CUDA, as PyTorch
 
 
 def test_without_cuda_batches_go_on_unpinned() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
-from devtensor.data import _worker
+from devtensor.data import _transport, _worker
 
 _PATIENCE = 2.0  # seconds that a worker has to end by itself
 
@@ -80,7 +80,7 @@ class Pool:
                 raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
             if pipe not in found and not pipe.poll():
                 raise EOFError
-            answer: tuple[int, int, str, Any] = pipe.recv()
+            answer: tuple[int, int, str, Any] = _transport.receive(pipe)
             return answer
         except (EOFError, OSError):
             self._fail(worker)

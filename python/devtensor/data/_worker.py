@@ -17,10 +17,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from devtensor import _C
+from devtensor.data._transport import Packed
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,7 @@ def run(pipe: Connection, task: Task) -> None:
     """The life of a worker. The terminal's Ctrl-C is the loader's to handle; without a loader it ends at once."""
     global _info
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _C.set_num_threads(1)  # the workers share the cores among them
     messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(pipe, os.getppid(), messages), daemon=True).start()
     fetcher: Fetcher | None = None
@@ -152,11 +153,11 @@ def run(pipe: Connection, task: Task) -> None:
         except Exception as error:
             answer = ("error", Failure.of(error, task.worker))
         try:
-            packed = ForkingPickler.dumps((epoch, number, *answer))
+            packed = Packed((epoch, number, *answer))
         except Exception as error:
-            packed = ForkingPickler.dumps((epoch, number, "error", Failure.of(error, task.worker)))
+            packed = Packed((epoch, number, "error", Failure.of(error, task.worker)))
         try:
-            pipe.send_bytes(packed)
+            packed.send(pipe)
         except OSError:
             return
 

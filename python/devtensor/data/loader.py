@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -165,8 +166,9 @@ class prefetch:
 
     depth batches are on their way while one is used; on a CUDA device they are copied on a stream of their own, beside
     the work on the device, best from page-locked memory (DataLoader(pin_memory=True)). len() is that of the loader.
+    Several threads may take batches from one iterator: each batch goes to one of them.
 
-    Raises DeviceNotAvailableError, OutOfMemoryError, and whatever the loader raises.
+    Raises DeviceNotAvailableError, OutOfMemoryError, and whatever the loader raises, after the batches before that.
     """
 
     def __init__(self, loader: Iterable[Any], device: Any, depth: int = 2) -> None:
@@ -181,13 +183,46 @@ class prefetch:
         return len(loader)
 
     def __iter__(self) -> Iterator[Any]:
-        make_stream = getattr(cuda, "Stream", None)
-        stream = make_stream(self.device) if make_stream and self.device.type == "cuda" else None
-        ready: list[tuple[Any, Any]] = []  # with the batch on the host, which a copy under way still reads
-        for batch in self.loader:
-            with cuda.stream(stream) if stream is not None else contextlib.nullcontext():  # type: ignore[attr-defined,unused-ignore]
-                ready.append((collating.move(batch, self.device), batch))
-            if len(ready) > self.depth:
-                yield ready.pop(0)[0]
-        while ready:
-            yield ready.pop(0)[0]
+        return _Ahead(self.loader, self.device, self.depth)
+
+
+class _Ahead:
+    """One iteration of prefetch."""
+
+    def __init__(self, loader: Iterable[Any], device: Any, depth: int) -> None:
+        self._batches: Iterator[Any] | None = None
+        self._loader = loader
+        self._device = device
+        self._depth = depth
+        self._stream = cuda.Stream(device) if device.type == "cuda" else None
+        self._ready: deque[tuple[Any, Any]] = deque()  # with what is copied from, as a copy under way reads it
+        self._ended = False
+        self._error: Exception | None = None
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        with self._lock:
+            while not self._ended and len(self._ready) <= self._depth:
+                self._fetch()
+            if self._ready:
+                return self._ready.popleft()[0]
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+            raise StopIteration
+
+    def _fetch(self) -> None:
+        """One more batch, or the end; what the loader raises is kept until its turn comes."""
+        try:
+            if self._batches is None:
+                self._batches = iter(self._loader)
+            batch = next(self._batches)
+            with cuda.stream(self._stream):
+                self._ready.append((collating.move(batch, self._device), batch))
+        except StopIteration:
+            self._ended, self._batches = True, None
+        except Exception as error:
+            self._ended, self._batches, self._error = True, None, error
