@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import machine, memory, networks, report, rows
+from . import data_rows, machine, memory, networks, nn_rows, report, rows
 
 OURS = "devtensor"
 CONTROL = "control"
@@ -221,7 +221,8 @@ def run(options, threads):
     set_threads(libs, threads)
     effort = Effort(options.quick)
     wanted = options.only.lower()
-    everything = [*rows.ROWS, *networks.ROWS, *rows.SIMULATED, *([] if options.quick else rows.LADDERS)]
+    everything = [*rows.ROWS, *nn_rows.ROWS, *data_rows.ROWS, *networks.ROWS, *rows.SIMULATED]
+    everything += [] if options.quick else rows.LADDERS
     chosen = [row for row in everything if wanted in f"{row.group} {row.name} {row.ladder}".lower()]
     imports = wanted in "import"
     peaks = [case for case in memory.CASES if wanted in f"memory {case.name}".lower()]

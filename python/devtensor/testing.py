@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtensor import _C, cuda
+from devtensor import _C, _transfers, cuda
 
 # Relative and absolute tolerance by dtype, PyTorch's; everything else is compared exactly.
 _TOLERANCES = {
@@ -13,6 +13,8 @@ _TOLERANCES = {
     _C.float32: (1.3e-6, 1e-5),
     _C.float64: (1e-7, 1e-7),
 }
+
+_SHOWN = 5  # elements that assert_close shows
 
 
 def simulate_cuda(devices: int = 1, memory: int | None = None) -> None:
@@ -66,14 +68,16 @@ def assert_close(
     check_dtype: bool = True,
     msg: str | None = None,
 ) -> None:
-    """Raise AssertionError unless shape, dtype, device and values agree.
+    """Raise AssertionError unless shape, dtype, device and values agree; the message has the worst elements.
 
     Each of the two may also be a NumPy array, a number or a list. Tolerances follow the dtype; both or none are given.
+    Allowed inside of forbid_transfers, as the values are compared on the cpu.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("rtol and atol are given together or not at all")
     a, b = _C.asarray(actual), _C.asarray(expected)
-    problem = _difference(a, b, rtol, atol, equal_nan, check_device, check_dtype)
+    with _transfers.allow_transfers():
+        problem = _difference(a, b, rtol, atol, equal_nan, check_device, check_dtype)
     if problem:
         raise AssertionError(f"{msg}\n{problem}" if msg else problem)
 
@@ -99,18 +103,34 @@ def _difference(
     wide = _C.float64 if a.dtype.is_floating_point or b.dtype.is_floating_point else _C.int64
     x, y = a.to("cpu", wide), b.to("cpu", wide)
     close = _C.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
-    wrong = close.numel() - int(close.sum())
-    if wrong == 0:
+    if bool(close.all()):
         return None
-    distance = (x - y).abs().flatten()
-    worst = int(distance.argmax())
+    wrong = close.numel() - int(close.sum())
+    allowed = f"up to {atol} + {rtol} * |expected| allowed" if rtol or atol else "none allowed"
+    lines = [f"Mismatched elements: {wrong} / {close.numel()} ({wrong / close.numel():.1%}); {allowed}"]
+    return "\n".join(lines + _worst(x, y, close, rtol, atol))
+
+
+def _worst(x: _C.DeviceArray, y: _C.DeviceArray, close: _C.DeviceArray, rtol: float, atol: float) -> list[str]:
+    """A table of the elements that are furthest off what is allowed; NaN and infinities before all others."""
+    excess = ((x - y).abs() - y.abs() * rtol - atol).double()
+    excess = _C.where(excess.isfinite(), excess, float("inf"))
+    excess = _C.where(close, -float("inf"), excess).flatten()
+    rows = [("index", "actual", "expected", "difference")]
+    while len(rows) <= _SHOWN and excess.max().item() > -float("inf"):
+        place = int(excess.argmax())
+        excess[place] = -float("inf")
+        actual, expected = x.flatten()[place].item(), y.flatten()[place].item()
+        texts = [f"{v:.9g}" if isinstance(v, float) else str(v) for v in (actual, expected)]
+        rows.append((str(_index(place, x.shape)), *texts, f"{abs(actual - expected):.3g}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(["", *map(str.ljust, row, widths)]).rstrip() for row in rows]
+
+
+def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index of an element by its place in row-major order."""
     index: list[int] = []
-    rest = worst
-    for size in reversed(a.shape):
-        index.insert(0, rest % size)
-        rest //= size
-    return (
-        f"Mismatched elements: {wrong} / {close.numel()} ({wrong / close.numel():.1%})\n"
-        f"Greatest absolute difference: {distance[worst].item()} at index {tuple(index)}: "
-        f"{x.flatten()[worst].item()} and {y.flatten()[worst].item()} (up to {atol} + {rtol} * |expected| allowed)"
-    )
+    for size in reversed(shape):
+        index.insert(0, place % size)
+        place //= size
+    return tuple(index)
