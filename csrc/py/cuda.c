@@ -1,7 +1,6 @@
-/* cuda.c: what python/devtensor/cuda.py and testing.py are made of. */
+/* cuda.c: devices, their loader and the simulated ones: what python/devtensor/cuda.py and testing.py are made of. */
 #include "../cpu/cpu.h"
 #include "../cuda/cuda.h"
-#include "../sim/sim.h"
 #include "py.h"
 
 /* The line of the user's code that is running; frames of this package are passed over. With or without the GIL. */
@@ -188,46 +187,6 @@ py__cuda_empty_cache(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
-static int
-put_count(PyObject *dict, const char *name, const cuda_host_count *count)
-{
-    PyObject *entry = Py_BuildValue("{s:K,s:K,s:K,s:K}", "current", (unsigned long long)count->current, "peak",
-                                    (unsigned long long)count->peak, "allocated", (unsigned long long)count->allocated,
-                                    "freed", (unsigned long long)count->freed);
-    int rc = entry == NULL ? -1 : PyDict_SetItemString(dict, name, entry);
-    Py_XDECREF(entry);
-    return rc;
-}
-
-static int
-put_time(PyObject *dict, const char *name, const cuda_host_time *time)
-{
-    PyObject *entry =
-        Py_BuildValue("{s:d,s:d,s:d,s:K,s:d}", "total", time->total, "max", time->max, "min", time->min, "count",
-                      (unsigned long long)time->count, "avg", time->count ? time->total / (double)time->count : 0.0);
-    int rc = entry == NULL ? -1 : PyDict_SetItemString(dict, name, entry);
-    Py_XDECREF(entry);
-    return rc;
-}
-
-static PyObject *
-py__cuda_host_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    cuda_host_stats stats;
-    cuda_host_memory(&stats);
-    PyObject *dict = PyDict_New();
-    if (dict != NULL && (put_count(dict, "allocations", &stats.allocations) < 0 ||
-                         put_count(dict, "allocated_bytes", &stats.allocated_bytes) < 0 ||
-                         put_count(dict, "active_requests", &stats.active_requests) < 0 ||
-                         put_count(dict, "active_bytes", &stats.active_bytes) < 0 ||
-                         put_time(dict, "host_alloc_time", &stats.alloc_time) < 0 ||
-                         put_time(dict, "host_free_time", &stats.free_time) < 0)) {
-        Py_CLEAR(dict);
-    }
-    return dict;
-}
-
 /* ---------------------------------------------------------------- the loader and the simulated GPU */
 
 static PyObject *
@@ -284,23 +243,6 @@ py__simulate_cuda(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
-/* ---------------------------------------------------------------- for tests */
-
-static PyObject *
-py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    PyObject *dict = PyDict_New();
-    for (int i = 0; dict != NULL && i < DT_NAPI; i++) {
-        PyObject *count = PyLong_FromLongLong(atomic_load(&cuda_api_calls[i]));
-        if (count == NULL || PyDict_SetItemString(dict, cuda_api_names[i], count) < 0) {
-            Py_CLEAR(dict);
-        }
-        Py_XDECREF(count);
-    }
-    return dict;
-}
-
 /* [what is wrong with each library, or None]: the driver, cuBLASLt, cuDNN, NVRTC. */
 static PyObject *
 py__cuda_probe(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -341,110 +283,9 @@ py__cuda_versions(PyObject *self, PyObject *Py_UNUSED(ignored))
                          cuda_api_version(DT_LIBRARY_NVRTC));
 }
 
-static PyObject *
-py__cuda_api_fail(PY_PARAMS)
-{
-    PY_PARSE("_cuda_api_fail", 3, 5, "symbol", "n", "status", "sticky", "late")
-    int64_t n = -1, status = 0;
-    bool sticky = false, late = false;
-    int symbol = -1;
-    if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
-        py_arg_bool(&a, 4, &late) < 0) {
-        return NULL;
-    }
-    if (a.v[0] != Py_None) {
-        const char *name = PyUnicode_AsUTF8(a.v[0]);
-        if (name == NULL) {
-            return NULL;
-        }
-        for (int i = 0; i < DT_NAPI; i++) {
-            symbol = strcmp(name, cuda_api_names[i]) == 0 ? i : symbol;
-        }
-        if (symbol < 0) {
-            return PyErr_Format(PyExc_ValueError, "_cuda_api_fail(): no symbol %s", name);
-        }
-    }
-    cuda_api_fail(symbol, n, (int)status, late ? CUDA_FAULT_LATE : sticky ? CUDA_FAULT_STICKY : CUDA_FAULT_ONCE);
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-py__kernel_images(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    cuda_kernels k;
-    cuda_kernels_info(&k);
-    return Py_BuildValue("{s:s,s:i,s:i,s:n,s:L,s:L,s:s,s:z}", "archs", k.archs, "images", k.nimages, "kernels",
-                         k.nkernels, "bytes", (Py_ssize_t)k.nbytes, "compiled", (long long)k.compiled, "read",
-                         (long long)k.read, "kept_in", k.kept_in, "not_kept", k.not_kept);
-}
-
-static PyObject *
-py__cuda_kernel_settings(PY_PARAMS)
-{
-    PY_PARSE("_cuda_kernel_settings", 0, 3, "index_limit", "skinny", "depthwise")
-    cuda_kernel_settings settings = {.index_limit = INT32_MAX, .skinny = true, .depthwise = true};
-    if (py_arg_int(&a, 0, &settings.index_limit) < 0 || py_arg_bool(&a, 1, &settings.skinny) < 0 ||
-        py_arg_bool(&a, 2, &settings.depthwise) < 0) {
-        return NULL;
-    }
-    cuda_settings = settings;
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-py__sim_lend(PY_PARAMS)
-{
-    PY_PARSE("_sim_lend", 1, 1, "lend")
-    bool lend = false;
-    if (py_arg_bool(&a, 0, &lend) < 0) {
-        return NULL;
-    }
-    cuda_lend_simulated(lend);
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-py__sim_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    return PyLong_FromLongLong(sim_guard_violations());
-}
-
-static PyObject *
-py__sim_ledger(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    int64_t n[6] = {0};
-    sim_ledger(&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "blocks", (long long)n[0], "bytes", (long long)n[1], "streams",
-                         (long long)n[2], "events", (long long)n[3], "modules", (long long)n[4], "descriptors",
-                         (long long)n[5]);
-}
-
-static PyObject *
-py__sim_set_compute_capability(PY_PARAMS)
-{
-    PY_PARSE("_sim_set_compute_capability", 2, 2, "major", "minor")
-    int64_t major = 0, minor = 0;
-    if (py_arg_int(&a, 0, &major) < 0 || py_arg_int(&a, 1, &minor) < 0) {
-        return NULL;
-    }
-    if (major < 0 || major > 99 || minor < 0 || minor > 9) {
-        return PyErr_Format(PyExc_ValueError, "_sim_set_compute_capability(): no such capability");
-    }
-    sim_set_compute_capability((int)major, (int)minor);
-    Py_RETURN_NONE;
-}
-
-#define GETTER(name, doc)                                                                                              \
-    {                                                                                                                  \
-#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
-    }
-
 PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_device_count, "", "Number of CUDA devices. Raises DeviceNotAvailableError where CUDA cannot be used."),
-    GETTER(_cuda_current_device, "The current CUDA device of this thread, an index."),
+    PY_GETTER(_cuda_current_device, "The current CUDA device of this thread, an index."),
     PY_OP(_cuda_index, "device", "The index of a CUDA device. Raises ValueError for the cpu."),
     PY_OP(_cuda_set_device, "device",
           "Chooses the current CUDA device of this thread. Raises DeviceNotAvailableError."),
@@ -452,32 +293,16 @@ PyMethodDef py_cuda_functions[] = {
     PY_OP(_cuda_synchronize, "device=None",
           "Waits for all work on a device. Raises CudaError for what went wrong in it."),
     PY_OP(_cuda_empty_cache, "", "Gives unused memory, of devices and page-locked, back to the driver."),
-    GETTER(_cuda_host_memory, "What is known about page-locked memory, a dict of dicts."),
-    GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
-    GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
+    PY_GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
+    PY_GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
     {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,
      "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python "
      "packages keep their libraries."},
     PY_OP(_simulate_cuda, "devices, memory=0",
           "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
-    GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
-    GETTER(_cuda_probe, "What is wrong with the driver, cuBLASLt, cuDNN and NVRTC, None for nothing, a list."),
+    PY_GETTER(_cuda_probe, "What is wrong with the driver, cuBLASLt, cuDNN and NVRTC, None for nothing, a list."),
     PY_OP(_cuda_hazard, "major", "Whether the cuBLAS in use may corrupt data on devices of this capability."),
-    GETTER(_cuda_versions, "The version of each library by its own count, 0 for one that is not loaded, a dict."),
-    PY_OP(
-        _cuda_api_fail, "symbol, n, status, sticky=False, late=False",
-        "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
-        "answers success, and what waits for it next answers status. n < 0 disarms."),
-    GETTER(_kernel_images,
-           "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
-    PY_OP(_cuda_kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
-          "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
-          "depthwise convolutions."),
-    PY_OP(_sim_lend, "lend",
-          "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
-    GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
-    GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
-    PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),
+    PY_GETTER(_cuda_versions, "The version of each library by its own count, 0 for one that is not loaded, a dict."),
     PY_END,
 };
 

@@ -1,7 +1,6 @@
 /* from_dlpack.c: arrays over the memory of other libraries, given by DLPack. */
-#include "../cuda/cuda.h"
+#include "device.h"
 #include "dlpack.h"
-#include "py.h"
 
 #define OP "from_dlpack"
 
@@ -208,15 +207,8 @@ import in;
 static PyObject *
 stream_for(const py_args *a, int index)
 {
-    const dt_backend *backend;
     cuda_device *device;
-    dt_error err;
-    dt_status status;
-    PY_CALL(true, status, dt_backend_for((dt_device){DT_CUDA, index}, &backend, &err));
-    if (status == DT_OK) {
-        PY_CALL(true, status, cuda_enter(index, &device, &err));
-    }
-    return status == DT_OK ? PyLong_FromVoidPtr(device->stream) : py_raise_args(a, &err);
+    return py_enter_device(a->state, index, &device) == DT_OK ? PyLong_FromVoidPtr(device->stream) : NULL;
 }
 
 /* Calls object.__dlpack__ with what stands in keywords; producers before 1.0 take no more than a stream. */

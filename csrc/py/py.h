@@ -141,6 +141,11 @@ int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssiz
     {                                                                                                                  \
 #name, PY_CAST(py_##name), METH_FASTCALL | METH_KEYWORDS, #name "(" signature ")\n--\n\n" doc                  \
     }
+/* One without arguments. */
+#define PY_GETTER(name, doc)                                                                                           \
+    {                                                                                                                  \
+#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
+    }
 #define PY_END                                                                                                         \
     {                                                                                                                  \
         NULL, NULL, 0, NULL                                                                                            \
@@ -368,6 +373,8 @@ void py_backends_register(void);
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
+    X(cuda_tests)                                                                                                      \
+    X(memory_stats)                                                                                                    \
     X(stream)                                                                                                          \
     X(kernel)                                                                                                          \
     X(sent)                                                                                                            \

@@ -1,6 +1,5 @@
-/* stream.c: devtensor.cuda.Stream and Event, which stream a thread uses, and what is known about a device's memory. */
-#include "../cuda/cuda.h"
-#include "py.h"
+/* stream.c: devtensor.cuda.Stream and Event, and which stream a thread uses. */
+#include "device.h"
 
 typedef struct {
     PyObject_HEAD cuda_queue *queue; /* NULL until it was got */
@@ -37,14 +36,26 @@ event_of(PyObject *self)
         return status_ == DT_OK ? (result) : py_raise(state, &err_, NULL, 0);                                          \
     } while (0)
 
-/* device: an int, a text or a device object; the current device when not given. */
-static dt_status
-open_device(PyObject *self, const char *op, PyObject *object, cuda_device **out)
+dt_status
+py_enter_device(py_state *state, int index, cuda_device **out)
 {
-    dt_device device = {DT_CUDA, dt_current_device()};
     const dt_backend *backend;
     dt_error err;
     dt_status status;
+    PY_CALL(true, status, dt_backend_for((dt_device){DT_CUDA, index}, &backend, &err));
+    if (status == DT_OK) {
+        PY_CALL(true, status, cuda_enter(index, out, &err));
+    }
+    if (status != DT_OK) {
+        py_raise(state, &err, NULL, 0);
+    }
+    return status;
+}
+
+dt_status
+py_open_device(PyObject *self, const char *op, PyObject *object, cuda_device **out)
+{
+    dt_device device = {DT_CUDA, dt_current_device()};
     if (py_given(object) && py_device(py_state_of(self), object, &device) < 0) {
         return DT_EVALUE;
     }
@@ -52,14 +63,7 @@ open_device(PyObject *self, const char *op, PyObject *object, cuda_device **out)
         PyErr_Format(PyExc_ValueError, "%s(): Expected a cuda device, but got: cpu", op);
         return DT_EVALUE;
     }
-    PY_CALL(true, status, dt_backend_for(device, &backend, &err));
-    if (status == DT_OK) {
-        PY_CALL(true, status, cuda_enter(device.index, out, &err));
-    }
-    if (status != DT_OK) {
-        py_raise(py_state_of(self), &err, NULL, 0);
-    }
-    return status;
+    return py_enter_device(py_state_of(self), device.index, out);
 }
 
 /* A new object for queue. */
@@ -80,7 +84,7 @@ arg_queue(const py_args *a, PyObject *self, int i)
 {
     cuda_device *device;
     if (!py_given(a->v[i])) {
-        return open_device(self, a->op, NULL, &device) == DT_OK ? cuda_current(device) : NULL;
+        return py_open_device(self, a->op, NULL, &device) == DT_OK ? cuda_current(device) : NULL;
     }
     if (Py_TYPE(a->v[i]) != a->state->stream_type) {
         py_arg_wrong(a, i, "a Stream");
@@ -113,7 +117,7 @@ stream_construct(PyTypeObject *type, PyObject *args, PyObject *keywords)
         return NULL;
     }
     stream_object *self = (stream_object *)type->tp_alloc(type, 0);
-    if (self == NULL || open_device((PyObject *)self, "Stream", object, &device) != DT_OK) {
+    if (self == NULL || py_open_device((PyObject *)self, "Stream", object, &device) != DT_OK) {
         Py_XDECREF(self);
         return NULL;
     }
@@ -449,7 +453,7 @@ py__cuda_current_stream(PY_PARAMS)
 {
     PY_PARSE("current_stream", 0, 1, "device")
     cuda_device *device;
-    return open_device(self, a.op, a.v[0], &device) == DT_OK
+    return py_open_device(self, a.op, a.v[0], &device) == DT_OK
                ? stream_new_object(a.state->stream_type, cuda_current(device))
                : NULL;
 }
@@ -459,7 +463,7 @@ py__cuda_default_stream(PY_PARAMS)
 {
     PY_PARSE("default_stream", 0, 1, "device")
     cuda_device *device;
-    return open_device(self, a.op, a.v[0], &device) == DT_OK
+    return py_open_device(self, a.op, a.v[0], &device) == DT_OK
                ? stream_new_object(a.state->stream_type, device->queues[0])
                : NULL;
 }
@@ -475,80 +479,10 @@ py__cuda_set_stream(PY_PARAMS)
     FINISH(a.state, cuda_set_current(queue_of(a.v[0]), &err_), Py_NewRef(Py_None));
 }
 
-static PyObject *
-py__cuda_memory_stats(PY_PARAMS)
-{
-    PY_PARSE("memory_stats", 0, 1, "device")
-    cuda_device *device;
-    cuda_memory m;
-    if (open_device(self, a.op, a.v[0], &device) != DT_OK) {
-        return NULL;
-    }
-    cuda_memory_read(device, &m);
-    const struct {
-        const char *name;
-        long long value;
-    } stats[] = {
-        {"requested_bytes.all.current", (long long)m.requested},
-        {"requested_bytes.all.peak", (long long)m.requested_peak},
-        {"allocated_bytes.all.current", (long long)m.allocated},
-        {"allocated_bytes.all.peak", (long long)m.allocated_peak},
-        {"active_bytes.all.current", (long long)m.allocated},
-        {"active_bytes.all.peak", (long long)m.allocated_peak},
-        {"reserved_bytes.all.current", (long long)m.reserved},
-        {"reserved_bytes.all.peak", (long long)m.reserved_peak},
-        {"inactive_bytes.all.current", (long long)(m.reserved - m.allocated)},
-        {"allocation.all.current", (long long)m.in_use},
-        {"allocation.all.allocated", (long long)m.allocations},
-        {"allocation.all.freed", (long long)(m.allocations - m.in_use)},
-        {"num_alloc_retries", (long long)m.retries},
-        {"num_ooms", (long long)m.failures},
-        {"num_device_alloc", (long long)m.driver_allocations},
-        {"num_device_free", (long long)m.driver_frees},
-        {"num_cache_hits", (long long)m.hits},
-    };
-    PyObject *dict = PyDict_New();
-    for (size_t i = 0; dict != NULL && i < Py_ARRAY_LENGTH(stats); i++) {
-        PyObject *number = PyLong_FromLongLong(stats[i].value);
-        if (number == NULL || PyDict_SetItemString(dict, stats[i].name, number) < 0) {
-            Py_CLEAR(dict);
-        }
-        Py_XDECREF(number);
-    }
-    return dict;
-}
-
-static PyObject *
-py__cuda_reset_peak(PY_PARAMS)
-{
-    PY_PARSE("reset_peak_memory_stats", 0, 1, "device")
-    cuda_device *device;
-    if (open_device(self, a.op, a.v[0], &device) != DT_OK) {
-        return NULL;
-    }
-    cuda_memory_reset_peak(device);
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-py__cuda_set_memory_fraction(PY_PARAMS)
-{
-    PY_PARSE("set_per_process_memory_fraction", 1, 2, "fraction", "device")
-    cuda_device *device;
-    double fraction = 0;
-    if (py_arg_float(&a, 0, &fraction) < 0 || open_device(self, a.op, a.v[1], &device) != DT_OK) {
-        return NULL;
-    }
-    FINISH(a.state, cuda_memory_limit(device, fraction, &err_), Py_NewRef(Py_None));
-}
-
 PyMethodDef py_stream_functions[] = {
     PY_OP(_cuda_current_stream, "device=None", "The stream that this thread sends its work for a device to."),
     PY_OP(_cuda_default_stream, "device=None", "The stream of a device that is there from the start."),
     PY_OP(_cuda_set_stream, "stream", "Where this thread sends its work for the stream's device from now on."),
-    PY_OP(_cuda_memory_stats, "device=None", "Bytes, and what the allocator has done, a dict."),
-    PY_OP(_cuda_reset_peak, "device=None", "Starts the counts of the most memory held anew."),
-    PY_OP(_cuda_set_memory_fraction, "fraction, device=None", "The part of a device's memory that may be taken."),
     PY_END,
 };
 
