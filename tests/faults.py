@@ -157,6 +157,13 @@ def events() -> Any:
     return y + x
 
 
+def own_kernel(x: dt.DeviceArray) -> Any:
+    """A user's kernel with more shared memory than usual."""
+    y = dt.zeros_like(x)
+    dt.cuda.RawKernel(sweep.KERNEL, "twice")[1, 64, 100_000](x, y)
+    return y
+
+
 def empties(x: dt.DeviceArray) -> None:
     unused = x + 1, pinned()
     del unused
@@ -241,6 +248,7 @@ def programs() -> dict[str, Prepare]:
         "matmul into": lambda: in_place(values(5, 5), values(5, 5) + 1, call=lambda t, x: dt.matmul(x, x, out=t)),
         "add into": lambda: in_place(values(5), values(5), call=lambda t, x: dt.add(x, 1, out=t)),
         "steady state": lambda: steady(),
+        "a kernel": lambda: inputs_of(values(64), call=own_kernel),
     }
     if hasattr(dt.cuda, "Stream"):
         found["streams and events"] = lambda: inputs_of(values(3), call=lambda x: events())

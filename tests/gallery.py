@@ -157,6 +157,32 @@ x.view(6)  # here
 """,
         ),
     ],
+    "kernel-argument": [
+        (
+            "A number that does not fit its C type",
+            """
+import devtensor as dt
+
+source = 'extern "C" __global__ void fill(unsigned char *x, unsigned char v, int n) { x[threadIdx.x] = v; }'
+fill = dt.cuda.RawKernel(source, "fill")
+x = dt.empty(8, dtype=dt.uint8, device="cuda")
+fill[1, 8](x, 300, 8)  # here
+""",
+        ),
+    ],
+    "not-contiguous": [
+        (
+            "A transposed array for a kernel",
+            """
+import devtensor as dt
+
+source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
+twice = dt.cuda.RawKernel(source, "twice")
+x = dt.ones(3, 2, device="cuda").T
+twice(1, 6, (x,))  # here
+""",
+        ),
+    ],
     "read-only": [
         (
             "Memory that NumPy does not let be written",

@@ -68,8 +68,23 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "x[mask] = row": lambda x: written(x, x[:, 0] > 2, x[0]),
     "x[index] = overlapping": lambda x: overlapping(x.clone()),
     "cross_entropy": lambda x: dt.cross_entropy(x, dt.zeros(3, dtype=dt.int64, device=x.device)),
+    "a kernel": lambda x: own_kernel(x),
+    "a kernel refused": lambda x: own_kernel(x.cpu()),
 }
 SAMPLE = 40
+
+
+KERNEL = 'extern "C" __global__ void twice(const float *x, float *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'
+
+
+def own_kernel(x: dt.DeviceArray) -> Any:
+    """y = 2 x by a kernel of a user's; on the cpu what it says."""
+    kernel, y = dt.cuda.RawKernel(KERNEL, "twice"), dt.zeros_like(x)
+    try:
+        kernel[1, x.numel()](x, y)
+    except dt.DeviceMismatchError as error:
+        return str(error)
+    return y
 
 
 class Lender:

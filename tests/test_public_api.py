@@ -38,9 +38,9 @@ ATTRIBUTES = "shape dtype device ndim nbytes itemsize strides T mT is_cuda origi
 CUDA = """is_available device_count current_device set_device device get_device_name get_device_properties
 get_device_capability synchronize empty_cache memory_allocated max_memory_allocated memory_reserved
 reset_peak_memory_stats mem_get_info is_simulated memory_stats host_memory_stats max_memory_reserved
-set_per_process_memory_fraction Stream Event stream current_stream default_stream set_stream""".split()
+set_per_process_memory_fraction Stream Event stream current_stream default_stream set_stream RawKernel""".split()
 ERRORS = """DeviceMismatchError DTypeMismatchError ShapeMismatchError DeviceNotAvailableError HostAccessError
-OutOfMemoryError CudaError""".split()
+OutOfMemoryError CudaError KernelArgumentError KernelCompileError""".split()
 OTHERS = "device dtype Generator DeviceArray set_num_threads get_num_threads".split()
 
 FUNCTIONS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *FUNCTIONS_ONLY, *CREATION]

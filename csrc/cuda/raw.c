@@ -33,7 +33,7 @@ struct cuda_raw {
     dt_param params[DT_KERNEL_PARAMS];
     char *name, *source;
     char **headers, **header_names, **options, **texts; /* of parameters: name, declaration, ... */
-    int nheaders, noptions, ntexts;
+    int nheaders, nnames, noptions, ntexts;             /* copied so far */
     bool kept;
     unsigned number;
     _Atomic(use *) uses;
@@ -108,7 +108,7 @@ copy_all(cuda_raw *raw, const dt_kernel *kernel, const char *source, int nheader
          const char *const *header_names, int noptions, const char *const *options)
 {
     const char *texts[2 * DT_KERNEL_PARAMS];
-    int ntexts = 2 * kernel->nparams, nnames = 0;
+    int ntexts = 2 * kernel->nparams;
     for (int i = 0; i < kernel->nparams; i++) {
         texts[2 * i] = kernel->params[i].name;
         texts[2 * i + 1] = kernel->params[i].declaration;
@@ -116,10 +116,10 @@ copy_all(cuda_raw *raw, const dt_kernel *kernel, const char *source, int nheader
     raw->name = copy_text(kernel->name);
     raw->source = copy_text(source);
     raw->headers = copy_texts(headers, nheaders, &raw->nheaders);
-    raw->header_names = copy_texts(header_names, nheaders, &nnames);
+    raw->header_names = copy_texts(header_names, nheaders, &raw->nnames);
     raw->options = copy_texts(options, noptions, &raw->noptions);
     raw->texts = copy_texts(texts, ntexts, &raw->ntexts);
-    bool all = raw->name && raw->source && raw->nheaders == nheaders && nnames == nheaders &&
+    bool all = raw->name && raw->source && raw->nheaders == nheaders && raw->nnames == nheaders &&
                raw->noptions == noptions && raw->ntexts == ntexts && raw->headers && raw->header_names &&
                raw->options && raw->texts;
     for (int i = 0; all && i < kernel->nparams; i++) {
@@ -210,7 +210,7 @@ cuda_raw_release(cuda_raw *raw)
         dt_free(u);
     }
     free_texts(raw->headers, raw->nheaders);
-    free_texts(raw->header_names, raw->nheaders);
+    free_texts(raw->header_names, raw->nnames);
     free_texts(raw->options, raw->noptions);
     free_texts(raw->texts, raw->ntexts);
     dt_free(raw->name);

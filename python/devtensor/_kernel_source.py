@@ -51,6 +51,7 @@ _ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _PAIRS = {"half2": "half", "__half2": "half", "__nv_bfloat162": "nv_bfloat16", "nv_bfloat162": "nv_bfloat16"}
 _VECTOR = re.compile(r"(u?char|u?short|u?int|u?long|u?longlong|float|double)([1-4])\Z")
 _WORDS = {"signed", "unsigned", "char", "short", "int", "long"}
+_ENDS = (";", "{", "}", "__global__")  # of a declaration
 _RESTRICT = {"__restrict__", "__restrict", "restrict"}
 _TOKEN = re.compile(r"[A-Za-z_]\w*|[0-9][\w.]*|::|.", re.DOTALL)
 # A line of the preprocessor goes on where it ends in a backslash.
@@ -113,7 +114,7 @@ def kernels(source: str) -> list[Kernel]:
 def _read_kernel(words: list[str], start: int, i: int, inside: bool) -> Kernel | None:
     """The kernel whose __global__ stands at i."""
     k = i + 1
-    while k < len(words) and words[k] not in ("(", ";", "{", "}"):
+    while k < len(words) and words[k] not in ("(", *_ENDS):
         k += 1
         if k < len(words) and words[k - 1] == "__launch_bounds__" and words[k] == "(":
             k = _closing(words, k) + 1
@@ -126,14 +127,14 @@ def _read_kernel(words: list[str], start: int, i: int, inside: bool) -> Kernel |
 
 
 def _closing(words: Sequence[str], i: int) -> int:
-    """Where the parenthesis that opens at i closes; the number of words if it does not."""
+    """Where the parenthesis that opens at i closes; the number of words if it does not in this declaration."""
     depth = 0
-    while i < len(words):
+    while i < len(words) and words[i] not in _ENDS:
         depth += {"(": 1, ")": -1}.get(words[i], 0)
         if depth == 0:
             return i
         i += 1
-    return i
+    return len(words)
 
 
 def parameters(source: str, name: str) -> tuple[Param, ...]:

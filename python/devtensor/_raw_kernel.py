@@ -246,7 +246,7 @@ def _compile_error(kernel: RawKernel, index: int, log: str) -> KernelCompileErro
         error.add_note(note)
         if "could not open source file" in log and "cuda_" in log:
             error.add_note("CUDA's headers come with `pip install 'devtensor[cuda13]'`, or a CUDA 13 toolkit")
-        error.add_note("See docs/errors.md#kernel-compile")
+        error.add_note("See docs/raw-kernel.md#what-is-refused")
     return error
 
 

@@ -31,7 +31,11 @@ conform_nvrtc(void)
     OK("nvrtcGetCUBINSize of nothing compiled", api.nvrtcGetCUBINSize(good, &size));
     IS("what is not compiled has no size", size, 0);
     IS("an option that is none", api.nvrtcCompileProgram(good, 1, nonsense), INVALID_OPTION);
+    IS("a name asked of no program", api.nvrtcAddNameExpression(NULL, "k"), INVALID_PROGRAM);
+    IS("a name that is NULL", api.nvrtcAddNameExpression(good, NULL), INVALID_INPUT);
     OK("nvrtcCompileProgram", api.nvrtcCompileProgram(good, 1, options));
+    IS("a name asked too late", api.nvrtcAddNameExpression(good, "k"),
+       NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION);
     OK("nvrtcGetCUBINSize", api.nvrtcGetCUBINSize(good, &size));
     HOLDS("a cubin has a size", size > 1);
     char *cubin = calloc(1, size + 1);

@@ -126,7 +126,7 @@ conform_modules(void)
     HOLDS("a refused cuModuleLoadData leaves its answer", module == NULL);
     nvrtcProgram program = NULL;
     size_t size = 0;
-    int major = 0, minor = 0;
+    int major = 0, minor = 0, value = 0;
     char arch[40], *cubin = NULL;
     const char *const options[] = {arch};
     (void)api.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
@@ -141,6 +141,13 @@ conform_modules(void)
     OK("cuModuleLoadData", api.cuModuleLoadData(&module, cubin));
     OK("cuModuleGetFunction", api.cuModuleGetFunction(&function, module, "k_conform_fill"));
     HOLDS("the function is there", function != NULL);
+    OK("the most threads of a block",
+       api.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
+    HOLDS("a block has threads", value >= 64 && value <= 1024);
+    OK("room for more shared memory",
+       api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000));
+    OK("that room", api.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
+    IS("that room is kept", value, 60000);
     IS("cuModuleGetFunction of no kernel", api.cuModuleGetFunction(&function, module, "k_nothing"),
        CUDA_ERROR_NOT_FOUND);
     IS("cuModuleGetFunction of NULL", api.cuModuleGetFunction(&function, module, NULL), CUDA_ERROR_INVALID_VALUE);
