@@ -26,11 +26,12 @@ cut_tiles(conv_rows *job)
     const struct cpu_conv *conv = &job->conv;
     int64_t numbers = DEPTHWISE_TILE / (job->dtype == DT_FLOAT64 ? 8 : 4);
     int64_t reach[2] = {(conv->kernel[0] - 1) * conv->dilation[0], (conv->kernel[1] - 1) * conv->dilation[1]};
-    conv_tiles t = {.columns = CPU_MIN(conv->result[1], TILE_COLUMNS), .phased = conv->stride[1] > 1};
+    conv_tiles t = {.columns = CPU_MIN(conv->result[1], TILE_COLUMNS)};
     int64_t group = t.columns <= LANES ? 1 : t.columns <= 2 * LANES ? 2 : 4; /* vectors that are made at once */
     t.pitch = CPU_CEIL_DIV(t.columns, group * LANES) * group * LANES + reach[1] / conv->stride[1];
     t.pitch = CPU_CEIL_DIV(t.pitch, LANES) * LANES;
-    if (conv->stride[1] > numbers || t.pitch > numbers / conv->stride[1] || reach[0] > numbers) {
+    if (conv->kernel[0] * conv->kernel[1] > DEPTHWISE_TAPS || conv->stride[1] > numbers ||
+        t.pitch > numbers / conv->stride[1] || reach[0] > numbers) {
         return false;
     }
     int64_t held = numbers / (t.pitch * conv->stride[1]);
@@ -42,6 +43,7 @@ cut_tiles(conv_rows *job)
     t.rows = CPU_CEIL_DIV(conv->result[0], t.down);
     t.across = CPU_CEIL_DIV(conv->result[1], t.columns);
     t.in_rows = (t.rows - 1) * conv->stride[0] + reach[0] + 1;
+    t.whole = t.down * t.across == 1;
     job->tiles = t;
     return true;
 }
