@@ -75,8 +75,7 @@ DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int span, 
     for (int64_t r = window->rows[0]; r < window->rows[1]; r++) {
         const T *from = x + r * conv->dilation[0] * conv->x_row + first * along + channel;
         const C *place = weight + (r * conv->kernel[1] + first) * line + channel;
-        UNROLL for (int s = 0; s < span; s++, from += along, place += line)
-        {
+        for (int s = 0; s < span; s++, from += along, place += line) {
             memcpy(&w, place, sizeof(w));
             UNROLL for (int j = 0; j < pixels; j++)
             {
@@ -205,8 +204,7 @@ DT_CAT(tile_rows, ENUM)(const conv_rows *job, int taps, int vectors, const C *ti
         {
             sums[j] = (DT_CAT(vec, ENUM)){0} + bias;
         }
-        UNROLL for (int t = 0; t < taps; t++)
-        {
+        for (int t = 0; t < taps; t++) {
             UNROLL for (int j = 0; j < vectors; j++)
             {
                 memcpy(&x, tile + offsets[t] + j * LANES, sizeof(x));
@@ -262,7 +260,7 @@ DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
     int64_t offsets[DEPTHWISE_TAPS];
-    _Alignas(64) C tile[TILE_NUMBERS];
+    _Alignas(64) C tile[TILE_NUMBERS + LANES]; /* copy_line may write a vector too far */
     if (tiles->whole) {
         memset(tile, 0, (size_t)(tiles->in_rows * conv->stride[1] * tiles->pitch) * sizeof(C));
     }
