@@ -6,6 +6,8 @@
 
 #define FEW_PATCHES 64 /* of an image: better rows than columns, which come in larger panels */
 #define FEW_OUTPUTS 8
+#define FEW_CHANNELS 7
+#define PADDED_BYTES ((int64_t)8 << 20)
 #define LARGE_WORK ((int64_t)1 << 21) /* multiplications */
 
 static struct cpu_conv
@@ -147,6 +149,118 @@ run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
     return (dt_status)atomic_load(&job.status);
 }
 
+/* ---------------------------------------------------------------- few channels */
+
+/* Images with their padding, channels innermost, so that the numbers of one row of a weight lie side by side: with few
+ * channels they are the product's channels. */
+typedef struct {
+    const dt_array *x;
+    const dt_conv2d_params *params;
+    char *to;
+    int64_t itemsize, height, width;
+} padded_job;
+
+#define COPY_NUMBERS(type)                                                                                             \
+    for (int64_t j = begin; j < end; j++) {                                                                            \
+        ((type *)(void *)to)[j * channels] = ((const type *)(const void *)from)[(j - begin) * x->strides[3]];          \
+    }
+
+/* Rows [begin, end) of all images. */
+static void
+pad_rows(void *ctx, int64_t first, int64_t last)
+{
+    const padded_job *job = ctx;
+    const dt_array *x = job->x;
+    int64_t channels = x->shape[1], pad = job->params->pad_before[1];
+    int64_t begin = pad, end = CPU_MIN(pad + x->shape[3], job->width);
+    for (int64_t item = first; item < last; item++) {
+        int64_t image = item / job->height, row = item % job->height - job->params->pad_before[0];
+        char *line = job->to + item * job->width * channels * job->itemsize;
+        memset(line, 0, (size_t)(job->width * channels * job->itemsize));
+        for (int64_t c = 0; c < channels && row >= 0 && row < x->shape[2]; c++) {
+            char *to = line + c * job->itemsize;
+            const char *from = (const char *)dt_array_data(x) +
+                               (image * x->strides[0] + c * x->strides[1] + row * x->strides[2]) * job->itemsize;
+            if (job->itemsize == 2) {
+                COPY_NUMBERS(uint16_t)
+            } else if (job->itemsize == 4) {
+                COPY_NUMBERS(uint32_t)
+            } else {
+                COPY_NUMBERS(uint64_t)
+            }
+        }
+    }
+}
+
+static bool
+has_few_channels(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params)
+{
+    return params->groups == 1 && x->shape[1] > 0 && x->shape[1] <= FEW_CHANNELS && weight->shape[3] > 1 &&
+           params->dilation[1] == 1 && weight->shape[0] >= FEW_OUTPUTS;
+}
+
+static dt_status
+run_few_channels(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
+                 dt_array *out, dt_error *err)
+{
+    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype), channels = x->shape[1];
+    const int64_t *ws = weight->shape;
+    int64_t outputs = ws[0], taps = channels * ws[2] * ws[3];
+    padded_job image = {
+        .params = params,
+        .itemsize = itemsize,
+        .height = (out->shape[2] - 1) * params->stride[0] + (ws[2] - 1) * params->dilation[0] + 1,
+        .width = (out->shape[3] - 1) * params->stride[1] + ws[3],
+    };
+    int64_t size = image.height * image.width * channels, some = CPU_MAX(PADDED_BYTES / (size * itemsize), 1);
+    some = CPU_MIN(some, x->shape[0]);
+    size_t nbytes = (size_t)((some * size + outputs * taps) * itemsize);
+    char *buffer = dt_large_new(nbytes);
+    if (buffer == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    dt_storage images = {.data = buffer}, weights = {.data = buffer + some * size * itemsize};
+    const dt_conv2d_params none = {.pad_before = {0, 0}};
+    dt_status rc = DT_OK;
+    for (int64_t k = 0; k < outputs; k++) {
+        dt_array one = *weight;
+        one.offset += k * weight->strides[0] * itemsize;
+        one.shape[0] = 1;
+        pad_rows(&(padded_job){&one, &none, (char *)weights.data + k * taps * itemsize, itemsize, ws[2], ws[3]}, 0,
+                 ws[2]);
+    }
+    dt_array rows = {
+        .storage = &weights,
+        .dtype = weight->dtype,
+        .ndim = 4,
+        .shape = {outputs, channels * ws[3], ws[2], 1},
+        .strides = {taps, 1, channels * ws[3], 1},
+    };
+    dt_conv2d_params inner = *params;
+    inner.pad_before[0] = inner.pad_before[1] = 0;
+    for (int64_t i = 0; i < x->shape[0] && rc == DT_OK; i += some) {
+        dt_array part = *x, to = *out;
+        part.offset += i * x->strides[0] * itemsize;
+        part.shape[0] = to.shape[0] = CPU_MIN(some, x->shape[0] - i);
+        to.offset += i * out->strides[0] * itemsize;
+        image.x = &part;
+        image.to = buffer;
+        cpu_parallel(part.shape[0] * image.height, CPU_CEIL_DIV(CPU_GRAIN, image.width * channels), pad_rows, &image);
+        dt_array padded = {
+            .storage = &images,
+            .dtype = x->dtype,
+            .ndim = 4,
+            .shape = {part.shape[0], channels * ws[3], image.height, image.width},
+            .strides = {size, 1, image.width * channels, channels},
+        };
+        rc = run_groups(&padded, &rows, bias, &inner, &to, err);
+    }
+    dt_large_free(buffer);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- the slot */
+
 static dt_status
 run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
               dt_array *out, dt_error *err)
@@ -176,6 +290,9 @@ cpu_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
 {
     if (weight->shape[1] == 1 && weight->shape[0] / params->groups < 4) {
         return run_depthwise(x, weight, bias, params, out, err);
+    }
+    if (has_few_channels(x, weight, params)) {
+        return run_few_channels(x, weight, bias, params, out, err);
     }
     return run_groups(x, weight, bias, params, out, err);
 }

@@ -80,9 +80,9 @@ typedef struct conv_rows {
     cpu_row activation;
 } conv_rows;
 
-/* Rows and columns [0, 1) of a weight that lie in the image. */
+/* Rows and columns [0, 1) of a weight that lie in the image; offset: of the weight's corner, which may not. */
 typedef struct {
-    int64_t rows[2], columns[2];
+    int64_t rows[2], columns[2], offset;
 } conv_window;
 
 /* Of `kernel` places, `dilation` apart from `first` on, those in [0, size). */

@@ -56,7 +56,8 @@ static inline DT_CAT(vec, ENUM) DT_CAT(part, ENUM)(const T *from, int64_t count)
 }
 
 /* `count` channels (a vector, or what is left) of `pixels` results in a row, over rows and columns of the weight that
- * meet the image for all of them, span columns; x, out: of the first; weight: packed, channels side by side. */
+ * meet the image for all of them, span columns; x: the image, out: of the first; weight: packed, channels side by side.
+ */
 __attribute__((always_inline)) static inline void
 DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int span, int pixels, int64_t channel,
                      int64_t count, const T *x, const C *weight, T *out)
@@ -73,7 +74,7 @@ DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int span, 
     }
     const int64_t line = job->padded_outputs, along = conv->dilation[1] * conv->x_column, first = window->columns[0];
     for (int64_t r = window->rows[0]; r < window->rows[1]; r++) {
-        const T *from = x + r * conv->dilation[0] * conv->x_row + first * along + channel;
+        const T *from = x + (window->offset + r * conv->dilation[0] * conv->x_row + first * along + channel);
         const C *place = weight + (r * conv->kernel[1] + first) * line + channel;
         for (int s = 0; s < span; s++, from += along, place += line) {
             memcpy(&w, place, sizeof(w));
@@ -107,10 +108,11 @@ DT_CAT(all_channels, ENUM)(const conv_rows *job, const conv_window *window, int6
             DT_CAT(pixels, ENUM)(job, window, span, 1, channel, LANES, x, job->packed, out);
         }
     }
+    conv_window one = *window;
     for (int64_t j = 0; channel < job->outputs && j < pixels; j++) {
         DT_CAT(pixels, ENUM)
-        (job, window, span, 1, channel, job->outputs - channel, x + j * job->conv.stride[1] * job->conv.x_column,
-         job->packed, out + j * job->out_column);
+        (job, &one, span, 1, channel, job->outputs - channel, x, job->packed, out + j * job->out_column);
+        one.offset += job->conv.stride[1] * job->conv.x_column;
     }
 }
 
@@ -121,7 +123,7 @@ DT_CAT(depthwise_rows, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
     const struct cpu_conv *conv = &job->conv;
     for (int64_t item = begin; item < end; item++) {
         int64_t image = item / conv->result[0], p = item % conv->result[0], row = p * conv->stride[0] - conv->pad[0];
-        const T *x = (const T *)job->x + image * conv->x_image + row * conv->x_row;
+        const T *x = (const T *)job->x + image * conv->x_image;
         T *out = (T *)job->out + image * job->out_image + p * job->out_row;
         conv_window window;
         conv_meet(row, conv->height, conv->kernel[0], conv->dilation[0], window.rows);
@@ -131,7 +133,8 @@ DT_CAT(depthwise_rows, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
             bool inside = column >= 0 && last < conv->width && q + MOST_PIXELS <= conv->result[1];
             pixels = inside ? MOST_PIXELS : 1;
             conv_meet(column, conv->width, conv->kernel[1], conv->dilation[1], window.columns);
-            DT_CAT(all_channels, ENUM)(job, &window, pixels, x + column * conv->x_column, out + q * job->out_column);
+            window.offset = row * conv->x_row + column * conv->x_column;
+            DT_CAT(all_channels, ENUM)(job, &window, pixels, x, out + q * job->out_column);
         }
     }
 }
@@ -162,7 +165,6 @@ DT_CAT(fill_tile, ENUM)(const conv_rows *job, const T *plane, int64_t row, int64
     const conv_tiles *tiles = &job->tiles;
     const int64_t step = conv->stride[1] * conv->x_column;
     for (int64_t i = 0; i < tiles->in_rows; i++) {
-        const T *x = plane + (row + i) * conv->x_row;
         bool there = row + i >= 0 && row + i < conv->height;
         for (int64_t phase = 0; phase < conv->stride[1]; phase++) {
             C *line = tile + (i * conv->stride[1] + phase) * tiles->pitch;
@@ -174,16 +176,16 @@ DT_CAT(fill_tile, ENUM)(const conv_rows *job, const T *plane, int64_t row, int64
                 memset(line, 0, (size_t)begin * sizeof(C));
                 memset(line + end, 0, (size_t)(tiles->pitch - end) * sizeof(C));
             }
-            const T *from = x + first * conv->x_column;
+            const T *from = plane + (begin < end ? (row + i) * conv->x_row + first * conv->x_column + begin * step : 0);
             if (step == 1) {
-                DT_CAT(copy_line, ENUM)(line + begin, from + begin, end - begin);
+                DT_CAT(copy_line, ENUM)(line + begin, from, end - begin);
             } else if (step == 2) {
-                for (int64_t j = begin; j < end; j++) {
-                    line[j] = LOAD(from[2 * j]);
+                for (int64_t j = 0; j < end - begin; j++) {
+                    line[begin + j] = LOAD(from[2 * j]);
                 }
             } else {
-                for (int64_t j = begin; j < end; j++) {
-                    line[j] = LOAD(from[j * step]);
+                for (int64_t j = 0; j < end - begin; j++) {
+                    line[begin + j] = LOAD(from[j * step]);
                 }
             }
         }
@@ -296,8 +298,7 @@ DT_CAT(depthwise_each, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
         int64_t plane = item / conv->result[1] / conv->result[0], k = plane % job->outputs,
                 image = plane / job->outputs;
         int64_t row = p * conv->stride[0] - conv->pad[0], column = q * conv->stride[1] - conv->pad[1];
-        const T *x = (const T *)job->x + image * conv->x_image + k / job->multiplier * conv->x_channel +
-                     row * conv->x_row + column * conv->x_column;
+        const T *x = (const T *)job->x + image * conv->x_image + k / job->multiplier * conv->x_channel;
         const T *weight = (const T *)job->weight + k * conv->weight_output;
         C sum = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
         conv_window window;
@@ -305,7 +306,8 @@ DT_CAT(depthwise_each, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
         conv_meet(column, conv->width, conv->kernel[1], conv->dilation[1], window.columns);
         for (int64_t r = window.rows[0]; r < window.rows[1]; r++) {
             for (int64_t s = window.columns[0]; s < window.columns[1]; s++) {
-                sum += LOAD(x[r * conv->dilation[0] * conv->x_row + s * conv->dilation[1] * conv->x_column]) *
+                sum += LOAD(x[(row + r * conv->dilation[0]) * conv->x_row +
+                              (column + s * conv->dilation[1]) * conv->x_column]) *
                        LOAD(weight[r * conv->weight_row + s * conv->weight_column]);
             }
         }
