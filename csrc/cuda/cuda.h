@@ -380,17 +380,6 @@ void cuda_temporary_clear(cuda_temporary *t);
 dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary *t, const dt_array **contiguous,
                           dt_error *err) DT_MUST_CHECK;
 
-/* ---------------------------------------------------------------- foreign.c: shared with other libraries */
-
-/* Before the address of a is given away: consumer's work (NULL: nobody's) runs behind ours on it from now on. */
-dt_status cuda_lend(const dt_array *a, CUstream consumer, dt_error *err) DT_MUST_CHECK;
-/* A storage over nbytes of memory of device index that another library owns. Our work runs behind what producer (NULL:
- * nobody) was sent; release(owner, address) is called at the end, once our work on it is over. */
-dt_status cuda_borrow(int index, CUdeviceptr address, size_t nbytes, unsigned flags, CUstream producer, void *owner,
-                      void (*release)(void *owner, void *data), dt_storage **out, dt_error *err) DT_MUST_CHECK;
-/* *index, an existing device, becomes that of an address, if it is one of a device. */
-dt_status cuda_find_address(CUdeviceptr address, int *index, dt_error *err) DT_MUST_CHECK;
-
 /* ---------------------------------------------------------------- pinned.c */
 
 /* PyTorch's names: what is there now, the most there was, and all that came and went. */
@@ -587,39 +576,7 @@ size_t cuda_conv2d_key_size(void);
 dt_status cuda_epilogue(const dt_array *bias, int dim, dt_activation activation, dt_array *out,
                         dt_error *err) DT_MUST_CHECK;
 
-/* conv_tune.c: whether new plans of convolutions are timed; what was found, as rows of 64-bit words of which the first
- * CUDA_TUNED_KEY are the key. */
-bool cuda_tuning(void);
-void cuda_set_tuning(bool tune);
-size_t cuda_tuned_width(void);
-/* Rows to be freed by dt_free. */
-dt_status cuda_tuned_export(int device, int64_t **rows, size_t *nrows, dt_error *err) DT_MUST_CHECK;
-/* False: the row cannot be one of ours. */
-dt_status cuda_tuned_import(int device, const int64_t *row, dt_error *err) DT_MUST_CHECK;
-
-/* conv2d.c: the most bytes of scratch memory that a convolution may want, where there is a choice. */
-int64_t cuda_workspace_limit(void);
-void cuda_set_workspace_limit(int64_t nbytes);
-
-/* conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
-typedef struct {
-    int64_t engine, workspace, out[4];
-    uint32_t notes, behaviors;
-    int candidate;
-    bool bias, activation; /* in the same graph */
-    bool unloadable;       /* an engine before it could not be loaded without the device */
-} cuda_conv_description;
-dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_t x[4],
-                             const int64_t weight[4], bool has_bias, const dt_conv2d_params *params, bool channels_last,
-                             cuda_conv_description *out, dt_error *err) DT_MUST_CHECK;
-
-/* matmul.c: the most rows, columns or elements of an operand that one call of a library is given; a test lowers it
- * (0: back to 2**31 - 1). */
-int64_t cuda_size_limit(void);
-void cuda_set_size_limit(int64_t limit);
-
-/* ---------------------------------------------------------------- the slots: declared here, put together in backend.c
- */
+/* ---------------------------------------------------------------- the slots: put together in backend.c */
 
 extern const dt_backend cuda_backend;
 

@@ -1,6 +1,6 @@
 /* foreign.c: memory and streams shared with other libraries of the process. What they do there is not in our books
  * (order.c): streams meet when memory changes hands, and the end of shared memory waits for the device. */
-#include "cuda.h"
+#include "foreign.h"
 
 static dt_status
 follow_event(cuda_device *device, CUevent event, CUstream before, CUstream after, dt_error *err)

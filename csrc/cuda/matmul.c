@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lt_plan.h"
+#include "plans.h"
 
 /* A matrix in memory: rows (or columns, when transposed) of unit stride, ld apart. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* cuda_interface.c: the CUDA array interface, version 3, both ways. */
-#include "../cuda/cuda.h"
+#include "../cuda/foreign.h"
 #include "py.h"
 
 #define ATTRIBUTE "__cuda_array_interface__"

@@ -1,4 +1,5 @@
 /* from_dlpack.c: arrays over the memory of other libraries, given by DLPack. */
+#include "../cuda/foreign.h"
 #include "device.h"
 #include "dlpack.h"
 

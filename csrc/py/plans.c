@@ -1,5 +1,5 @@
 /* plans.c: cuBLASLt's and cuDNN's versions and settings, and what was found by tuning; for python/devtensor/cuda.py. */
-#include "../cuda/cuda.h"
+#include "../cuda/plans.h"
 #include "../sim/sim.h"
 #include "py.h"
 
