@@ -71,4 +71,61 @@ try:
 except RuntimeError as error:
     assert error.fix
 """,
+    "momentum": """
+import devtensor.nn.functional as F
+x, y = dt.randn(16, 3, device="cuda"), dt.randn(16, 1, device="cuda")
+w = dt.zeros(3, 1, device="cuda")
+velocity = dt.zeros_like(w)
+for _ in range(3):
+    error = x @ w - y
+    velocity.mul_(0.9).add_(x.T @ error / 16)
+    w -= 0.1 * velocity
+assert F.mse_loss(x @ w, y).item() >= 0
+""",
+    "recurrent": """
+from devtensor import nn
+class Cell(nn.Module):
+    def __init__(self, n, m):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(n, m), nn.Linear(m, m)
+    def forward(self, x, h=None):
+        h = dt.zeros(x.shape[0], self.outer.in_features, device=x.device) if h is None else h
+        return dt.tanh(self.inner(x) + self.outer(h))
+cell, h = Cell(3, 4).to("cuda"), None
+for x in dt.randn(5, 2, 3, device="cuda"):
+    h = cell(x, h)
+""",
+    "evaluation": """
+from devtensor import nn
+from devtensor.data import DataLoader, TensorDataset
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to("cuda").eval()
+right = 0
+for x, y in DataLoader(TensorDataset(dt.randn(12, 4), dt.arange(12) % 3), batch_size=5):
+    right += (model(x.to("cuda")).argmax(dim=1).cpu() == y).sum().item()
+assert 0 <= right <= 12
+""",
+    "errors as control flow": """
+rows = dt.ones(3, 2)
+count = 0
+while True:
+    try:
+        rows[count]
+    except IndexError:
+        break
+    count += 1
+try:
+    iter(dt.ones(()))
+except TypeError:
+    pass
+assert count == 3 and len(list(rows)) == 3
+""",
+    "averaged weights": """
+from devtensor import nn
+model = nn.Linear(3, 2).to("cuda")
+average = {name: p.data.clone() for name, p in model.named_parameters()}
+for _ in range(2):
+    for name, p in model.named_parameters():
+        average[name].mul_(0.9).add_(p.data * 0.1)
+model.load_state_dict(average)
+""",
 }

@@ -29,7 +29,7 @@ def names() -> dict[str, Any]:
     return {
         "__name__": "__main__", "dt": dt, "np": np, "Box": Box, "GPU": GPU,
         "x": dt.ones((2, 3)), "y": dt.ones((2, 3)), "g": dt.ones((2, 3), device=GPU),
-        "m": dt.ones((3, 2)), "n": dt.ones((3, 2), device=GPU),
+        "F": dt.nn.functional, "m": dt.ones((3, 2)), "n": dt.ones((3, 2), device=GPU),
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -98,10 +99,10 @@ FORMS: list[tuple[str, str, tuple[str | None, ...]]] = [
     ("list with a star", "xs = [x, y]\ndt.cat([*xs, g])", ("xs[0]", "xs[1]", "g")),
     ("list made in place", "dt.cat([a for a in (x, g)])", (None, None)),
     ("operator module", "import operator\noperator.add(x, g)", ("x", "g")),
-    ("builtin sum", "sum([x, g])", (None, None)),
+    ("builtin sum", "sum([x, g])", (None, "g")),
     ("builtin pow", "pow(x, g)", ("x", "g")),
     ("map", "list(map(dt.add, [x], [g]))", (None, None)),
-    ("reduce", "import functools\nfunctools.reduce(dt.add, [x, g])", (None, None)),
+    ("reduce", "import functools\nfunctools.reduce(dt.add, [x, g])", ("x", "g")),
     ("partial", "import functools\nf = functools.partial(dt.add, x)\nf(g)", (None, "g")),
     ("partial without arguments", "import functools\nf = functools.partial(dt.add)\nf(x, g)", ("x", "g")),
     ("out", "dt.add(x, y, out=g)", ("x", "y", "g")),
@@ -218,3 +219,59 @@ def test_frames_of_devtensor_are_skipped() -> None:
     error = snippets.run("helper(x, g)", space)
     assert [operand.expression for operand in error.operands] == ["x", "g"]
     assert error.fix == f'x = x.to("{snippets.GPU}")'
+
+
+IMPLICIT = [
+    ("if x: pass", "x"), ("if x > 0: pass", "x > 0"), ("if not x: pass", "x"), ("while x: pass", "x"),
+    ("assert x", "x"),
+    ("b = 1 if x else 2", "x"), ("a = x and y", None), ("0 < x < 1", None), ("bool(x)", "x"), ("any([x])", "x"),
+    ("x in [y]", None), ("[x] == [y]", None), ("if [x] == [y]: pass", None), ("sorted([x, y])", None),
+    ("max(x, y)", None),
+    ("(lambda v: 1 if v else 2)(x)", "v"), ("for part in s: pass", "s"), ("[v for v in s]", "s"), ("q, w = s", "s"),
+    ("list(s)", "s"), ("print(*s)", None), ("len(s)", "s"), ("float(x)", "x"), ("x[9]", "x"), ("x[0, 0, 0] = 1", "x"),
+    ("x.sum(dim=7)", "x"), ("x.logsumexp(7)", "x"), ("range(x)", "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expression"), IMPLICIT)
+def test_what_python_asks_of_an_array(text: str, expression: str | None) -> None:
+    error = snippets.run(text, snippets.names() | {"s": dt.ones(())})
+    assert type(error) in (RuntimeError, TypeError, ValueError, IndexError, dt.ShapeMismatchError) or error.code
+    assert [operand.expression for operand in error.operands] == [expression]
+    assert error.operands[0].origin.lineno > 0
+
+
+def test_what_the_caller_raises_is_left_alone() -> None:
+    text = """
+    class Odd:
+        def __index__(self):
+            raise TypeError("mine")
+    x[Odd()]
+    """
+    error = snippets.run(text)
+    assert str(error) == "mine"
+    assert not hasattr(error, "__notes__")
+
+
+def test_what_stands_where_an_array_should() -> None:
+    error = snippets.run("rows = [x]\ndt.linear(rows, weight=y)")
+    assert type(error) is TypeError
+    assert (error.op, error.code, error.culprit.expression) == ("linear", "invalid-argument", "rows")
+    assert [(o.name, o.expression, o.shape) for o in error.operands] == [("input", "rows", ()), ("weight", "y", (2, 3))]
+    assert error.__notes__[0].splitlines()[0].split() == ["input", "rows", "list", "<-", "the", "odd", "one"]
+
+
+def test_warnings_of_the_users_come_once(recwarn: pytest.WarningsRecorder) -> None:
+    """To explain an error changes no filter of warnings, which would make all of them appear once more."""
+    text = """
+    import warnings
+    for i in range(3):
+        warnings.warn("once")
+        try:
+            x + g
+        except RuntimeError:
+            pass
+    """
+    warnings.simplefilter("default")
+    assert snippets.run(text) is None
+    assert [str(one.message) for one in recwarn] == ["once"]

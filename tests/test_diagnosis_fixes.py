@@ -146,6 +146,19 @@ FIXES: list[tuple[str, str, str | None]] = [
     ("read-only", "a = np.ones(3); a.flags.writeable = False; r = dt.from_numpy(a)\nr += 1  # here", "r = r.clone()"),
     ("overlapping", "e = dt.ones(1).expand(4)\ne += 1  # here", "e = e.clone()"),
     ("view", "v = dt.ones((2, 3)).T\nv.view(6)  # here", "v = v.contiguous()"),
+    # composed of others
+    ("classes", "t = dt.tensor([0, 2])\nF.cross_entropy(g, t)  # here", f"t = t{TO}"),
+    ("classes that do not fit", "t = dt.tensor([0, 2, 1])\nF.cross_entropy(g, t)  # here", None),
+    ("weights of classes", "t, w = dt.tensor([0, 2]), dt.ones(3).to(GPU)\nF.cross_entropy(x, t, weight=w)  # here",
+     "w = w.to(\"cpu\")"),
+    ("embedding", "t = dt.tensor([0, 1])\nF.embedding(t, g)  # here", f"t = t{TO}"),
+    ("batch norm", "v = dt.ones((4, 3))\nF.batch_norm(v, None, None, g[0], training=True)  # here", f"v = v{TO}"),
+    ("conv1d", "v = dt.ones((1, 2, 8)); w = dt.ones((4, 2, 3), device=GPU)\nF.conv1d(v, w)  # here", f"v = v{TO}"),
+    ("index_select", "t = dt.tensor([0, 1])\ng.index_select(0, t)  # here", f"t = t{TO}"),
+    ("masked_fill", "t = x > 0\ng.masked_fill(t, 0.0)  # here", f"t = t{TO}"),
+    # given to C
+    ("sum", "rows = [g, x]\nsum(rows)  # here", f"rows[1] = rows[1]{TO}"),
+    ("reduce", "import functools, operator\nfunctools.reduce(operator.add, [g, x])  # here", f"x = x{TO}"),
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import pytest
 import snippets
 from scripts import FAULTY, Script
 from scripts_correct import CORRECT
+from scripts_projects import PROJECTS
 
 pytestmark = pytest.mark.skipif(os.environ.get("DEVTENSOR_TEST_DEVICES") == "real", reason="names cuda:0 and cuda:1")
 
@@ -55,7 +56,7 @@ def place(sources: dict[str, str], mark: str) -> tuple[str, int]:
     raise AssertionError(mark)
 
 
-@pytest.mark.parametrize("script", FAULTY, ids=lambda script: script.name)
+@pytest.mark.parametrize("script", [*FAULTY, *PROJECTS], ids=lambda script: script.name)
 def test_mistakes(script: Script, tmp_path: Path) -> None:
     sources = files(script.text)
     error = execute(sources, tmp_path / "faulty")
@@ -85,4 +86,5 @@ def test_correct_programs_are_left_alone(name: str, tmp_path: Path) -> None:
 def test_there_are_enough() -> None:
     assert len(FAULTY) >= 40
     assert len(CORRECT) >= 15
-    assert sum(script.fixed for script in FAULTY) >= 0.9 * len(FAULTY)
+    assert len(PROJECTS) >= 15
+    assert sum(script.fixed for script in [*FAULTY, *PROJECTS]) >= 0.9 * (len(FAULTY) + len(PROJECTS))

@@ -189,6 +189,7 @@ PARAMETERS = {
     "_check_rank.high": "int",
     "_check_shape.shape": "Sequence[int]",
     "_explained.code": "str",
+    "_origin_cost.operand": "DeviceArray | None",
     "_explained.error": "Exception",
     "_check_conv1d.groups": "int",
     "padded": "int",

@@ -11,7 +11,9 @@
 #define Py_BUILD_CORE
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
+#if PY_VERSION_HEX < 0x030c0000
 #include <internal/pycore_pystate.h>
+#endif
 #undef Py_BUILD_CORE
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -24,12 +26,20 @@ typedef struct _PyInterpreterFrame frame;
 
 #define MAX_OWN 1024
 static char own[MAX_OWN]; /* devtensor's directory with the separator; set once, at import */
-static size_t own_length;
+static size_t own_length; /* 0: not known */
+
+/* The end of the first own_length characters, which differs for nearly every file that is not ours. */
+static inline uint64_t
+tail(const char *text)
+{
+    uint64_t bytes;
+    memcpy(&bytes, text + own_length - sizeof(bytes), sizeof(bytes));
+    return bytes;
+}
 
 static DT_NOINLINE bool
-is_below(PyObject *filename)
+is_below(const char *text)
 {
-    const char *text = (const char *)PyUnicode_1BYTE_DATA(filename);
     return memcmp(text, own, own_length) == 0 && strcmp(text + own_length, "digits.py") != 0;
 }
 
@@ -37,8 +47,12 @@ is_below(PyObject *filename)
 static inline bool
 is_own(PyObject *filename)
 {
-    return own_length != 0 && (size_t)PyUnicode_GET_LENGTH(filename) > own_length &&
-           PyUnicode_IS_COMPACT_ASCII(filename) && is_below(filename);
+    if (own_length == 0 || (size_t)PyUnicode_GET_LENGTH(filename) <= own_length ||
+        !PyUnicode_IS_COMPACT_ASCII(filename)) {
+        return false;
+    }
+    const char *text = (const char *)PyUnicode_1BYTE_DATA(filename);
+    return tail(text) == tail(own) && is_below(text);
 }
 
 #if PY_VERSION_HEX < 0x030c0000
@@ -165,7 +179,7 @@ py__set_own_directory(PY_PARAMS)
         return PyErr_Format(PyExc_TypeError, "_set_own_directory(): a path is needed");
     }
     own_length = 0;
-    if ((size_t)length < sizeof(own)) {
+    if ((size_t)length < sizeof(own) && (size_t)length >= sizeof(uint64_t)) {
         memcpy(own, text, (size_t)length);
         own_length = (size_t)length;
     }

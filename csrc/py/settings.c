@@ -209,24 +209,34 @@ py__cpu_limit_cache(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
-/* Seconds for n records of an origin, as every new array makes one. */
+/* Seconds for n records of an origin, as every new array makes one; with operand also of where that came from. */
 static PyObject *
 py__origin_cost(PY_PARAMS)
 {
-    PY_PARSE("_origin_cost", 1, 1, "n")
+    PY_PARSE("_origin_cost", 1, 2, "n", "operand")
     int64_t n = 0;
-    if (py_arg_int(&a, 0, &n) < 0) {
+    const dt_array *x = NULL;
+    if (py_arg_int(&a, 0, &n) < 0 || py_arg_optional_array(&a, 1, &x) < 0) {
         return NULL;
+    }
+    py_array *result = (py_array *)py_array_new(a.type, "measure");
+    if (result == NULL) {
+        return NULL;
+    }
+    if (x != NULL) {
+        dt_array_copy_handle(x, &result->array);
     }
     struct timespec start, end;
     timespec_get(&start, TIME_UTC);
     for (int64_t i = 0; i < n; i++) {
-        py_step *step = py_step_new("measure");
-        if (step != NULL) {
-            py_step_release(step);
+        py_step_release(result->step);
+        result->step = py_step_new("measure");
+        if (x != NULL) {
+            py_step_link((PyObject *)result, &a.v[1], 1);
         }
     }
     timespec_get(&end, TIME_UTC);
+    Py_DECREF(result);
     return PyFloat_FromDouble((double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
 }
 
@@ -264,7 +274,7 @@ PyMethodDef py_settings_functions[] = {
     PY_OP(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
     PY_OP(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
     PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
-    PY_OP(_origin_cost, "n", "Seconds for n records of where an array was made."),
+    PY_OP(_origin_cost, "n, operand=None", "Seconds for n records of where an array was made, and from what operand."),
     PY_END,
 };
 

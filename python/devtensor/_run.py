@@ -64,7 +64,7 @@ def run(argv: list[str]) -> int:
                 print(f"\n{end_report(totals)}", file=sys.stderr)
         lacking = missing_names(options.script) if options.as_torch else []
         if lacking:
-            print(f"\ndevtensor has no {', '.join(f'{name} (line {line})' for name, line in lacking)}", file=sys.stderr)
+            print(f"\ndevtensor has no {', '.join(f'{name} ({place})' for name, place in lacking)}", file=sys.stderr)
     return 0
 
 
@@ -106,19 +106,43 @@ def _find(name: str) -> types.ModuleType | None:
 # ---------------------------------------------------------------- what a script asks for
 
 
-def missing_names(path: str) -> list[tuple[str, int]]:
-    """The names of PyTorch in a script that devtensor lacks, each with the line where it stands first."""
+def missing_names(path: str) -> list[tuple[str, str]]:
+    """The names of PyTorch that devtensor lacks, in a script and in the files beside it that it imports.
+
+    Each comes with the place where it stands first: "line 3", "model.py:12".
+    """
+    first: dict[str, str] = {}
+    files = [path]
+    for file in files:  # grows
+        tree = _tree(file)
+        files += [beside for beside in _imported(tree, os.path.dirname(path)) if beside not in files]
+        for line, name in sorted((line, name) for name, line in _used(tree)):
+            lacking = _lacking(name)
+            if lacking is not None:
+                first.setdefault(lacking, f"line {line}" if file == path else f"{os.path.basename(file)}:{line}")
+    return list(first.items())
+
+
+def _tree(path: str) -> ast.AST:
     try:
         with open(path, "rb") as file:
-            tree = ast.parse(file.read())
+            return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
-        return []
-    first: dict[str, int] = {}
-    for name, line in _used(tree):
-        lacking = _lacking(name)
-        if lacking is not None:
-            first[lacking] = min(line, first.get(lacking, line))
-    return sorted(first.items(), key=lambda entry: entry[1])
+        return ast.Module([], [])
+
+
+def _imported(tree: ast.AST, folder: str) -> Iterator[str]:
+    """The files of a folder, and of packages in it, that are imported by their full names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            base = os.path.join(folder, *name.split("."))
+            yield from (file for file in (f"{base}.py", os.path.join(base, "__init__.py")) if os.path.isfile(file))
 
 
 def _used(tree: ast.AST) -> Iterator[tuple[str, int]]:

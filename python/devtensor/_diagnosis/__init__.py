@@ -157,7 +157,7 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.site = site = sources.locate(frame, expressions.ASKING if implicit else sources.EXPRESSIONS)
     if site is None:
         return
-    failure.call = call = expressions.read_implicit(site, asked) if implicit else expressions.read(frame, site)
+    failure.call = call = expressions.read_implicit(frame, site, asked) if implicit else expressions.read(frame, site)
     if call is None:
         return
     for fact in failure.facts:

@@ -19,6 +19,7 @@ from devtensor._diagnosis.variables import MISSING, module_tables, resolve
 
 _BUILTIN = types.BuiltinFunctionType
 _METHOD = types.MethodDescriptorType
+_ARRAYS = (_C.DeviceArray, _C._Parameter, _C._Buffer)
 _CONVERSIONS = (float, int, bool, len, iter)
 
 IMPLICIT = ("bool", "iter")  # what Python asks of an array also where no call stands
@@ -46,9 +47,13 @@ class Call(NamedTuple):
 def parameters(name: str, method: bool) -> tuple[str, ...]:
     """The positional names of an op, the keyword ones after them; of a method, the array itself is the first."""
     function = getattr(_C.DeviceArray if method else _C, name, None)
-    text = getattr(function, "__text_signature__", None) or ""
-    names = [part.split("=")[0].strip() for part in text.strip("()").split(",")]
-    names = [part for part in names if part.isidentifier() or part.startswith("$")]
+    if isinstance(function, types.FunctionType):  # composed of others
+        code = function.__code__
+        names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    else:
+        text = getattr(function, "__text_signature__", None) or ""
+        names = [part.split("=")[0].strip() for part in text.strip("()").split(",")]
+        names = [part for part in names if part.isidentifier() or part.startswith("$")]
     return ("input", *names[1:]) if method else tuple(names)
 
 
@@ -84,7 +89,7 @@ def read(frame: FrameType, site: Site) -> Call | None:
     return None
 
 
-def read_implicit(site: Site, instruction: str) -> Call | None:
+def read_implicit(frame: FrameType, site: Site, instruction: str) -> Call | None:
     """What an if, a while, a not or a for looks at; which part of an `and` it was cannot be told."""
     node: Any = site.node
     if "UNPACK" in instruction:
@@ -99,6 +104,9 @@ def read_implicit(site: Site, instruction: str) -> Call | None:
             node = node.operand
         several = isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
         node = None if several or hasattr(node, "generators") else node
+    elif "COMPARE" in instruction and isinstance(node, ast.Compare):  # it may ask its own result, as an if does
+        sides = [resolve(frame, side, site.owner) for side in (node.left, *node.comparators)]
+        node = node if len(sides) == 2 and any(type(side) in _ARRAYS for side in sides) else None
     else:
         node = None
     return _operator([node], False) if isinstance(node, ast.expr) else None
@@ -213,7 +221,22 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
             for part in argument.node.elts:
                 if not isinstance(part, ast.Starred) and resolve(frame, part, site.owner) is wanted:
                     return part
+    if not exact:  # what a sum or a map is over
+        for argument in call.arguments:
+            entry = _entry_that_is(frame, site, argument.node, wanted)
+            if entry is not None:
+                return entry
     return None
+
+
+def _entry_that_is(frame: FrameType, site: Site, node: ast.expr, wanted: Any) -> ast.expr | None:
+    if isinstance(node, ast.Tuple | ast.List):
+        return next((part for part in _entries(frame, site, node) if resolve(frame, part, site.owner) is wanted), None)
+    held = resolve(frame, node, site.owner)
+    if type(held) not in (tuple, list):
+        return None
+    place = next((i for i, one in enumerate(held[:64]) if one is wanted), None)
+    return None if place is None else synthetic(f"{ast.unparse(node)}[{place}]")
 
 
 def _is_same_constant(held: Any, wanted: Any) -> bool:

@@ -10,6 +10,8 @@ Reading = tuple[str, str]  # (operand, what to append to it)
 
 PRODUCTS = {"matmul", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm"}
 _FREE = {"outer", "embedding", "gather", "index_select", "take", "take_along_dim"}  # any shapes, the rank aside
+_CLASSES = {"cross_entropy", "nll_loss"}
+_CHANNELS = {"batch_norm", "group_norm"}
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -44,14 +46,32 @@ def passes(op: str, shapes: dict[str, Shape], groups: int | None = None) -> bool
         return _product_passes(op, inputs)
     if op == "conv2d":
         return _conv_passes(inputs, groups)
+    if op == "conv1d":
+        return _conv_passes({name: _with_height(name, shape) for name, shape in inputs.items()}, groups)
+    if op == "index_select":
+        return len(inputs["index"]) < 2
     if op in _FREE:
         return True
+    if op in _CLASSES or op in _CHANNELS:
+        return _rows_pass(op, inputs)
+    if op == "embedding":
+        return len(inputs["weight"]) == 2
     if op in ("cat", "stack") or any("[" in name for name in inputs):
         return None
     total: Shape | None = ()
     for shape in inputs.values():
         total = broadcast(total, shape) if total is not None else None
     return total is not None
+
+
+def _rows_pass(op: str, shapes: dict[str, Shape]) -> bool:
+    """A loss over classes: one target a row, a weight for each class. A norm: one entry of the others a channel."""
+    rows = shapes["input"]
+    count = rows[:1] if op in _CLASSES and len(rows) == 1 else rows[1:2]
+    others = {name: shape for name, shape in shapes.items() if name != "input"}
+    target = others.pop("target", None)
+    fits = target is None or target in (rows[:-1] if len(rows) == 1 else rows[:1] + rows[2:], rows)
+    return fits and len(count) == 1 and all(shape == count for shape in others.values())
 
 
 def _product_passes(op: str, shapes: dict[str, Shape]) -> bool | None:
@@ -85,6 +105,11 @@ def _conv_passes(shapes: dict[str, Shape], groups: int | None) -> bool | None:
     if (bias is not None and bias != w[:1]) or x[-3] % w[1] or (groups is not None and x[-3] != groups * w[1]):
         return False
     return None if x[-2] < w[2] or x[-1] < w[3] else True
+
+
+def _with_height(name: str, shape: Shape) -> Shape:
+    """What conv2d takes for the operand of a conv1d."""
+    return shape if name == "bias" else (*shape[:-1], 1, *shape[-1:])
 
 
 # ---------------------------------------------------------------- readings

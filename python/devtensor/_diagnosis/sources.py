@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dis
 import functools
 import itertools
 import linecache
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -127,8 +129,7 @@ def _is_current(code: CodeType, lines: list[str], frame: FrameType) -> bool:
 
 def _compiles_to(code: CodeType, text: str) -> bool:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _ignored():
             stack = [compile(text, code.co_filename, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
         return False
@@ -193,6 +194,29 @@ def _end_of_block(lines: list[str], first: int, at_least: int) -> int:
     return last
 
 
+# Escapes that no string has, and numbers that run into a word: what a parser warns of.
+_ODD = re.compile(
+    r"""\\(?:[\\\n\r'"abfnrtvxNuU0-3]|[4-7](?![0-7]{2})|(.))|\b[0-9]\w*(if|or|and|in|is|else|for|not)\b"""
+)
+
+
+def _no_warnings(text: str) -> contextlib.AbstractContextManager[Any]:
+    """Without the warnings of the parser, which were given when the user's code was compiled.
+
+    Only where there are some, since to change the filters makes all of the user's own warnings appear once more.
+    """
+    if not any(found[1] or found[2] for found in _ODD.finditer(text)):
+        return contextlib.nullcontext()
+    return _ignored()
+
+
+@contextlib.contextmanager
+def _ignored() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _parse(filename: str, lines: list[str], first: int, last: int) -> ast.AST | None:
     text = "".join(lines[first - 1 : last])
     key = (filename, first, hash(text))
@@ -203,8 +227,7 @@ def _parse(filename: str, lines: list[str], first: int, last: int) -> ast.AST | 
         text, shift = "if 1:\n" + text, shift - 1
     tree: ast.AST | None
     try:
-        with warnings.catch_warnings():  # what there is to warn of was said when the user's code was compiled
-            warnings.simplefilter("ignore")
+        with _no_warnings(text):
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
