@@ -68,6 +68,18 @@ dt.softmax(pixels, dim=1)  # here
 """,
         ),
     ],
+    "dtype-of-index": [
+        (
+            "Places that were computed as floats",
+            """
+import devtensor as dt
+
+table = dt.rand(10, 4, device="cuda")
+middle = dt.ones(3, device="cuda") * 10 / 2
+row = table[middle]  # here
+""",
+        ),
+    ],
     "shape-mismatch": [
         (
             "A weight that is the wrong way round",

@@ -64,6 +64,8 @@ VECTORS = {
     "k_uniform_float32": "w",
     "k_depthwise_float32": "rw",
     "k_skinny_bfloat16": "r",
+    "k_gather_wide_int64": "rw",
+    "k_nonzero_bool": "r",
 }
 ACCESS = re.compile(r"\b(ld|st)\.global\S*\.(?:v4\.[a-z]32|v2\.[a-z]64)\b")
 

@@ -11,7 +11,7 @@ dt_check_indices(const char *op, const dt_operand *in, int n, int which, bool ma
     if (dtype == DT_INT64 || dtype == DT_INT32 || (masks && dtype == DT_BOOL)) {
         return DT_OK;
     }
-    dt_sentence_begin(err, DT_EDTYPE, "index-dtype", op, in, n);
+    dt_sentence_begin(err, DT_EDTYPE, "dtype-of-index", op, in, n);
     dt_sentence_add(err, "tensors used as indices must be %s tensors",
                     masks ? "int32, int64 or bool" : "int32 or int64");
     dt_sentence_culprit(err, &in[which]);
@@ -25,7 +25,7 @@ dt_check_mask(const char *op, const dt_operand *in, int n, int which, dt_error *
     if (in[which].array->dtype == DT_BOOL) {
         return DT_OK;
     }
-    dt_sentence_begin(err, DT_EDTYPE, "index-dtype", op, in, n);
+    dt_sentence_begin(err, DT_EDTYPE, "dtype-of-index", op, in, n);
     dt_sentence_add(err, "%s: expected a bool tensor for mask", op);
     dt_sentence_culprit(err, &in[which]);
     dt_sentence_operands(err, DT_SHOW_DTYPE);

@@ -463,7 +463,7 @@ typedef struct {
     uint64_t place; /* of the call, for the front; 0: not known */
     int n;
     bool wraps;                    /* negative indices count from the end */
-    bool distinct;                 /* no element is meant twice */
+    bool any_order;                /* of writes: no element is meant twice, or by equal values */
     int first, ndim;               /* the dimensions along which indices change */
     dt_array array[DT_MAX_NDIM];   /* borrowed: int32 or int64, of the shape that is gone over */
     int64_t size[DT_MAX_NDIM];     /* an index is below it */

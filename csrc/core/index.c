@@ -192,7 +192,7 @@ selection_open(selection *s, const char *op, const dt_array *x, int n, const dt_
     s->by.op = op;
     s->by.place = current_place;
     s->by.wraps = wraps;
-    s->by.distinct = n == 1 && is_mask(&selectors[0]);
+    s->by.any_order = n == 1 && is_mask(&selectors[0]);
     s->by.n = n;
     for (int k = 0; k < n; k++) {
         DT_TRY(prepare_array(s, k, x, &selectors[k], written, err));
@@ -423,6 +423,17 @@ spread_value(const dt_array *value, int ndim, const int64_t *shape, dt_array *ou
     return lead >= 0;
 }
 
+/* Whether an array does not change along n dimensions. */
+static bool
+is_same_along(const dt_array *a, int first, int n)
+{
+    bool same = true;
+    for (int d = first; d < first + n; d++) {
+        same = same && (a->strides[d] == 0 || a->shape[d] == 1);
+    }
+    return same;
+}
+
 /* value has the dtype of x and memory of its own, or is an immediate. */
 static dt_status
 write_selected(const char *op, const operands *o, const dt_array *x, int n, const dt_selector *selectors,
@@ -435,6 +446,7 @@ write_selected(const char *op, const operands *o, const dt_array *x, int n, cons
         rc = dt_fail_value(op, o->in, o->n, s.x.ndim, s.x.shape, err);
     }
     if (rc == DT_OK) {
+        s.by.any_order = s.by.any_order || is_same_along(&wide, s.by.first, s.by.ndim);
         rc = dt_settle(x, DT_WRITE, err);
     }
     if (rc == DT_OK && dt_array_numel(&s.x) > 0) {

@@ -34,9 +34,10 @@ dt_status dt_masked_select(const dt_array *input, const dt_array *mask, dt_array
 /* What this thread's selections from now on are asked for by: dt_index.place, and dt_error.place when one fails. */
 void dt_index_set_place(uint64_t place);
 
-/* The places of the True elements of mask, in order, as a vector: for each the sum of its coordinates times weights; or
- * with weights NULL a row of its coordinates. Waits for the device to know how many there are. */
-dt_status dt_true_places(const char *op, const dt_array *mask, const int64_t *weights, dt_array *out,
+/* The places of the True elements of mask, in order, as a vector: for each the sum of its coordinates times weights
+ * (which are used up); or with weights NULL a row of its coordinates. Waits for the device to know how many there
+ * are. */
+dt_status dt_true_places(const char *op, const dt_array *mask, int64_t weights[DT_MAX_NDIM], dt_array *out,
                          dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -30,8 +30,30 @@ count_true(const char *op, const dt_array *mask, dt_array *before, int64_t *coun
     return DT_OK;
 }
 
+/* Dimensions over which the weights go on evenly become one. */
+static void
+merge_dims(dt_array *mask, int64_t weights[DT_MAX_NDIM])
+{
+    int n = 0;
+    for (int d = 0; d < mask->ndim; d++) {
+        int64_t size = mask->shape[d], weight = weights[d];
+        if (size == 1) {
+            continue;
+        }
+        if (n > 0 && weights[n - 1] == weight * size) {
+            mask->shape[n - 1] *= size;
+            weights[n - 1] = weight;
+        } else {
+            mask->shape[n] = size;
+            weights[n++] = weight;
+        }
+    }
+    mask->ndim = (uint8_t)n;
+    dt_array_set_contiguous(mask);
+}
+
 dt_status
-dt_true_places(const char *op, const dt_array *mask, const int64_t *weights, dt_array *out, dt_error *err)
+dt_true_places(const char *op, const dt_array *mask, int64_t weights[DT_MAX_NDIM], dt_array *out, dt_error *err)
 {
     dt_array flat, before = DT_ARRAY_EMPTY, places = DT_ARRAY_EMPTY;
     int64_t shape[2] = {0, mask->ndim};
@@ -39,6 +61,9 @@ dt_true_places(const char *op, const dt_array *mask, const int64_t *weights, dt_
     DT_TRY(dt_settle(mask, DT_READ, err));
     DT_TRY(dt_contiguous(mask, &flat, err));
     dt_status rc = DT_OK;
+    if (weights != NULL) {
+        merge_dims(&flat, weights);
+    }
     if (dt_array_numel(mask) > 0) {
         rc = count_true(op, &flat, &before, &shape[0], err);
     }

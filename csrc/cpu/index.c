@@ -284,17 +284,6 @@ scatter_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Whether the order of writes to one place cannot be seen. */
-static bool
-any_order(const dt_array *value, const dt_index *index)
-{
-    bool same = true;
-    for (int d = index->first; d < index->first + index->ndim; d++) {
-        same = same && (value->strides[d] == 0 || value->shape[d] == 1);
-    }
-    return same || index->distinct;
-}
-
 dt_status
 cpu_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error *err)
 {
@@ -320,7 +309,7 @@ cpu_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error 
         rows_init(&job.rows, x, value, index->first + index->ndim);
         int64_t row = job.rows.walk.numel, items = before * job.positions;
         int64_t grain = row >= CPU_GRAIN ? items : CPU_CEIL_DIV(CPU_GRAIN, row);
-        if (any_order(value, index)) {
+        if (index->any_order) {
             cpu_parallel(items, grain, scatter_part, &job);
         } else { /* the last of equal places must come last */
             scatter_part(&job, 0, items);

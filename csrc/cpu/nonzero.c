@@ -43,42 +43,49 @@ cpu_count_true(const dt_array *mask, dt_array *before, dt_error *err)
     return DT_OK;
 }
 
-/* The coordinates of element i, or the sum of them times the weights. */
-static void
-write_place(const true_job *job, int64_t i, int64_t *out)
+/* From row on, the places among n elements of one run along the last dimension, the first of which is element i;
+ * returns the next row. Writes no row from `last` on. */
+static int64_t
+find_run(const true_job *job, int64_t i, int64_t n, int64_t row, int64_t last)
 {
-    int64_t sum = 0;
-    for (int d = job->mask->ndim - 1; d >= 0; d--) {
-        int64_t at = i % job->mask->shape[d];
-        i /= job->mask->shape[d];
-        if (job->weights == NULL) {
-            out[d] = at;
-        } else {
-            sum += at * job->weights[d];
+    const dt_array *mask = job->mask;
+    const int64_t *weights = job->weights;
+    const unsigned char *bytes = job->bytes + i;
+    int columns = mask->ndim, d = columns - 1;
+    int64_t at[DT_MAX_NDIM], *out = dt_array_data(job->out), sum = 0, step = 0;
+    for (; d >= 0; d--) {
+        at[d] = i % mask->shape[d];
+        i /= mask->shape[d];
+        sum += weights != NULL ? at[d] * weights[d] : 0;
+    }
+    if (weights != NULL) {
+        step = columns > 0 ? weights[columns - 1] : 0;
+        for (int64_t j = 0; j < n && row < last; j++) { /* no branch on the element */
+            out[row] = sum + j * step;
+            row += bytes[j] != 0;
+        }
+        return row;
+    }
+    for (int64_t j = 0, first = at[columns - 1]; j < n && row < last; j++) {
+        if (bytes[j] != 0) {
+            at[columns - 1] = first + j;
+            memcpy(out + row++ * columns, at, (size_t)columns * sizeof(*at));
         }
     }
-    if (job->weights != NULL) {
-        *out = sum;
-    }
+    return row;
 }
 
 static void
 find_part(void *ctx, int64_t begin, int64_t end)
 {
     const true_job *job = ctx;
-    int64_t columns = job->weights == NULL ? job->mask->ndim : 1;
-    int64_t *out = dt_array_data(job->out);
-    bool flat = job->mask->ndim == 1;
-    int64_t weight = flat && job->weights != NULL ? job->weights[0] : 1;
+    int ndim = job->mask->ndim;
+    int64_t length = ndim > 0 ? job->mask->shape[ndim - 1] : 1;
     for (int64_t chunk = begin; chunk < end; chunk++) {
         int64_t stop = chunk_end(job, chunk), row = job->before[chunk], last = job->before[chunk + 1];
-        for (int64_t i = chunk * DT_TRUE_CHUNK; i < stop && row < last; i++) {
-            if (flat) { /* no branch on the element */
-                out[row] = i * weight;
-                row += job->bytes[i] != 0;
-            } else if (job->bytes[i] != 0) {
-                write_place(job, i, out + row++ * columns);
-            }
+        for (int64_t i = chunk * DT_TRUE_CHUNK, n; i < stop && row < last; i += n) {
+            n = CPU_MIN(stop - i, length - i % length);
+            row = find_run(job, i, n, row, last);
         }
     }
 }

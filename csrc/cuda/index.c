@@ -1,7 +1,6 @@
 /* index.c: gather, scatter, and the places of the True elements of a mask. */
 #include <string.h>
 
-#include "../core/check.h"
 #include "cuda.h"
 
 /* ---------------------------------------------------------------- describing a selection to a kernel */
@@ -145,17 +144,6 @@ cuda_gather(const dt_array *x, const dt_index *index, dt_array *out, dt_error *e
 
 /* ---------------------------------------------------------------- scatter */
 
-/* Whether the order of writes to one place cannot be seen. */
-static bool
-any_order(const dt_array *value, const dt_index *index)
-{
-    bool same = true;
-    for (int d = index->first; d < index->first + index->ndim; d++) {
-        same = same && (value->strides[d] == 0 || value->shape[d] == 1);
-    }
-    return same || index->distinct;
-}
-
 static dt_status
 vector_init(cuda_temporary *t, cuda_device *d, int64_t n, dt_error *err)
 {
@@ -255,7 +243,7 @@ cuda_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error
     dt_index last;
     cuda_temporary kept;
     DT_TRY(cuda_enter(x->storage->device.index, &d, err));
-    if (any_order(value, index)) {
+    if (index->any_order) {
         return scatter_by(d, value, index, false, x, err);
     }
     layout_init(&l, x, value, index, 0, x->ndim);

@@ -74,15 +74,25 @@ cuda_late_begin(cuda_device *device, const dt_index *index, k_selection *by, dt_
     return DT_OK;
 }
 
-/* The entry of the earliest launch that went wrong, or -1. */
-static int
-earliest(const k_reports *reports)
+/* The earliest launch that went wrong: its entry, and the first of its arrays with a wrong index. */
+typedef struct {
+    uint64_t launch;
+    int entry, selector;
+} finding;
+
+/* Takes all reports. */
+static finding
+take_earliest(k_reports *reports)
 {
-    int found = -1;
+    finding found = {0, 0, 0};
+    reports->any = 0;
     for (int i = 0; i < K_REPORTS; i++) {
-        uint64_t number = reports->entry[i].launch;
-        if (number != 0 && (found < 0 || number < reports->entry[found].launch)) {
-            found = i;
+        for (int k = 0; k < DT_MAX_NDIM; k++) {
+            uint64_t launch = reports->entry[i].launch[k];
+            if (launch != 0 && (found.launch == 0 || launch < found.launch)) {
+                found = (finding){launch, i, k};
+            }
+            reports->entry[i].launch[k] = 0;
         }
     }
     return found;
@@ -98,18 +108,14 @@ cuda_late_check(cuda_device *device, dt_error *err)
     dt_status rc = DT_OK;
     dt_device where = {DT_CUDA, device->index};
     pthread_mutex_lock(&device->lock);
-    late->reports->any = 0;
-    int at = earliest(late->reports);
-    if (at >= 0) {
-        const launch_note *note = &late->notes[at];
-        int64_t selector = late->reports->entry[at].selector, index = late->reports->entry[at].index;
-        bool known = note->number == late->reports->entry[at].launch && selector >= 0 && selector < DT_MAX_NDIM;
-        rc = known ? dt_fail_index_late(note->op, index, note->dimension[selector], note->size[selector], where,
-                                        note->place, err)
-                   : dt_fail_index_late(NULL, index, 0, -1, where, 0, err);
-        for (int i = 0; i < K_REPORTS; i++) {
-            late->reports->entry[i].launch = 0;
-        }
+    finding found = take_earliest(late->reports);
+    if (found.launch != 0) {
+        const launch_note *note = &late->notes[found.entry];
+        int k = found.selector;
+        int64_t index = late->reports->entry[found.entry].index[k];
+        rc = note->number == found.launch
+                 ? dt_fail_index_late(note->op, index, note->dimension[k], note->size[k], where, note->place, err)
+                 : dt_fail_index_late(NULL, index, 0, -1, where, 0, err);
     }
     pthread_mutex_unlock(&device->lock);
     return rc;

@@ -172,9 +172,8 @@ typedef struct {
 typedef struct {
     uint64_t any;
     struct {
-        uint64_t launch;
-        int64_t index;
-        int64_t selector;
+        uint64_t launch[DT_MAX_NDIM]; /* by selector; 0: nothing wrong */
+        int64_t index[DT_MAX_NDIM];
     } entry[K_REPORTS]; /* of launch n: n % K_REPORTS */
 } k_reports;
 

@@ -8,9 +8,8 @@ k_report(const k_selection *by, int64_t index, int selector)
 {
     k_reports *reports = DT_GLOBAL(k_reports, by->reports, sizeof(k_reports));
     const int entry = (int)(by->launch % K_REPORTS);
-    reports->entry[entry].index = index;
-    reports->entry[entry].selector = selector;
-    reports->entry[entry].launch = by->launch;
+    reports->entry[entry].index[selector] = index;
+    reports->entry[entry].launch[selector] = by->launch;
     reports->any = 1;
 }
 
@@ -71,6 +70,8 @@ typedef struct {
     DT_ALIGNAS(16) uint64_t v[2];
 } k_wide;
 
+#undef DT_ROOM
+#define DT_ROOM , 3
 #define T uint8_t
 #define NAME uint8
 #include "../kernels/each_gather.h"
@@ -100,6 +101,9 @@ typedef struct {
 #include "../kernels/each_gather.h"
 #undef T
 #undef NAME
+
+#undef DT_ROOM
+#define DT_ROOM
 
 DT_DEVICE uint64_t
 k_hash(int64_t place, uint64_t mask)

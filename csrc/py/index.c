@@ -120,7 +120,11 @@ make_flag(const char *op, const dt_array *x, const dt_array *flag, bool value, d
     }
     const dt_scalar scalar = dt_scalar_bool(value);
     DT_TRY(dt_empty(dt_array_device(x), DT_BOOL, 1, &one, out, err));
-    return dt_fill(op, out, &scalar, err);
+    dt_status rc = dt_fill(op, out, &scalar, err);
+    if (rc != DT_OK) {
+        dt_array_clear(out);
+    }
+    return rc;
 }
 
 /* Adds an array to the selectors, at dimension *dim of the view, which becomes next. */

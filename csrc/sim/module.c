@@ -111,15 +111,16 @@ sim_cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
 void *
 sim_global(uint64_t address, uint64_t nbytes)
 {
-    void *memory = (void *)(uintptr_t)address;
-    if (sim_is_pinned(memory, nbytes)) {
+    void *memory, *host = (void *)(uintptr_t)address;
+    fault = sim_resolve(launched_on, address, nbytes, &memory);
+    if (fault == CUDA_SUCCESS) {
         return memory;
     }
-    fault = sim_resolve(launched_on, address, nbytes, &memory);
-    if (fault != CUDA_SUCCESS) {
+    if (!sim_is_pinned(host, nbytes)) {
         longjmp(escape, 1);
     }
-    return memory;
+    fault = CUDA_SUCCESS;
+    return host;
 }
 
 /* A kernel holds nothing, so that a bad address can end it on the spot. */

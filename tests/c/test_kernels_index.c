@@ -130,7 +130,7 @@ test_gather(void)
         memset(&reports, 0, sizeof(reports));
         run_all("k_gather_int32", &a, put ? x : y, (size_t)(put ? rows : n) * 12, "gather");
         check(memcmp(want, put ? x : y, (size_t)(put ? rows : n) * 12) == 0, "values of gather");
-        check(reports.any == 1 && reports.entry[5].launch == 5 && reports.entry[5].index == rows + 3, "report");
+        check(reports.any == 1 && reports.entry[5].launch[0] == 5 && reports.entry[5].index[0] == rows + 3, "report");
         free(index);
         free(x);
         free(y);

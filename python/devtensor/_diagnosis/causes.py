@@ -17,6 +17,10 @@ CAUSES = {
         "The op does not exist for this dtype, on any device. Products, convolutions and most functions of analysis "
         "take floats: cast with .float()."
     ),
+    "dtype-of-index": (
+        "Places are counted by int64 or int32, and chosen by masks of bool. .long() makes integers of floats that are "
+        "whole; a comparison such as x > 0 makes a mask."
+    ),
     "shape-mismatch": (
         "The sizes do not go together. linear takes weight as (out, in); conv2d takes images as (N, C, H, W) and "
         "weight as (K, C / groups, R, S); elementwise ops align shapes at the last dimension, where sizes are equal or "

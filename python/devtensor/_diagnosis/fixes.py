@@ -59,6 +59,8 @@ def _conversions(failure: Failure) -> list[Conversion]:
         return _to_float(failure)
     if culprit is None:
         return []
+    if failure.code == "dtype-of-index":
+        return _to_index(failure, culprit)
     if failure.code == "host-access":
         return [(culprit, ".cpu()")]
     if failure.code in ("read-only", "overlapping-write"):
@@ -162,6 +164,13 @@ def _to_float(failure: Failure) -> list[Conversion]:
     floats = {fact.dtype_name for fact in failure.facts} - set(_CATEGORY)
     dtype = floats.pop() if len(floats) == 1 else "float32"
     return [(fact, f".{_CASTS[dtype]}()") for fact in failure.facts if fact.dtype_name in _CATEGORY]
+
+
+def _to_index(failure: Failure, culprit: Fact) -> list[Conversion]:
+    """uint8 may be meant as a mask or as places."""
+    if "bool tensor for mask" in failure.message:
+        return [(culprit, ".bool()")]
+    return [(culprit, ".long()")] if culprit.dtype_name not in ("uint8", "bool") else []
 
 
 def _reshaped(failure: Failure) -> list[Conversion]:
