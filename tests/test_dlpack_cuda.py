@@ -115,6 +115,25 @@ def test_device_memory_of_others(dtype: str, layout: str, cuda: str) -> None:
     assert dt._C.counters()["synchronizations"] > waits
 
 
+def test_a_producer_that_was_told_no_stream(cuda: str) -> None:
+    """Of a capsule it is not known who made it: our work comes after the legacy default stream's."""
+    x = dt.ones(3, device=cuda)
+    place = {"device": (2, int(cuda[-1])), "flags": 0}
+    for source, waits in (
+        (Producer(x.data_ptr(), (3,), **place).capsule(), 1),
+        (Producer(x.data_ptr(), (3,), **place), 0),
+    ):
+        before = counted("cuStreamWaitEvent")
+        y = dt.from_dlpack(source)
+        assert counted("cuStreamWaitEvent") == before + waits
+        assert y.tolist() == [1, 1, 1]
+
+
+def test_a_copy_to_the_host_may_name_a_stream(cuda: str) -> None:
+    seen = Capsule(dt.ones(3, device=cuda).__dlpack__(stream=1, dl_device=(1, 0), max_version=LATEST))
+    assert (seen.tensor.device_type, seen.managed.flags) == (1, COPIED)
+
+
 def test_device_memory_of_others_and_streams(cuda: str, streams: list[dt.cuda.Stream]) -> None:
     x = dt.zeros(1000, device=cuda)
     dt.cuda.synchronize(cuda)

@@ -24,6 +24,23 @@ follow(cuda_device *device, CUstream before, CUstream after, dt_error *err)
     return rc;
 }
 
+/* Memory may end in a thread of another library, which counts on its current context. */
+static bool
+visit(const cuda_device *device, CUcontext *before)
+{
+    cuda_device *same;
+    dt_error ignored;
+    *before = NULL;
+    (void)cu.cuCtxGetCurrent(before);
+    return cuda_enter(device->index, &same, &ignored) == DT_OK;
+}
+
+static void
+leave(CUcontext before)
+{
+    (void)cu.cuCtxSetCurrent(before);
+}
+
 /* ---------------------------------------------------------------- ours, given to others */
 
 dt_status
@@ -38,6 +55,17 @@ cuda_lend(const dt_array *a, CUstream consumer, dt_error *err)
     return consumer == NULL ? DT_OK : follow(d, cuda_stream(d), consumer, err);
 }
 
+void
+cuda_wait_for_others(cuda_device *device)
+{
+    CUcontext before;
+    dt_error ignored;
+    if (visit(device, &before)) {
+        (void)!cuda_wait_all(device, &ignored);
+    }
+    leave(before);
+}
+
 /* ---------------------------------------------------------------- theirs, used by us */
 
 typedef struct {
@@ -46,26 +74,29 @@ typedef struct {
     void (*release)(void *owner, void *data);
 } loan;
 
-/* Our work on it is over before its owner has it back. What cannot be asked is over. */
 static void
-wait_for_work(const dt_storage *storage)
+wait_for_usage(cuda_device *d, const cuda_usage *usage)
 {
-    cuda_device *d = cuda_find(storage->device.index);
-    cuda_device *same;
-    const cuda_usage *usage = storage->private;
-    dt_error ignored;
-    if (d == NULL || storage->nbytes == 0 || cuda_enter(d->index, &same, &ignored) != DT_OK) {
-        return;
-    }
-    if (usage == NULL) {
-        (void)!cuda_queue_synchronize(d->queues[0], &ignored);
-        return;
-    }
-    (void)!cuda_queue_synchronize(d->queues[usage->written.queue], &ignored);
-    for (unsigned i = 0; i < usage->nread; i++) {
+    dt_error ignored; /* what cannot be asked is over */
+    (void)!cuda_queue_synchronize(d->queues[usage != NULL ? usage->written.queue : 0], &ignored);
+    for (unsigned i = 0; usage != NULL && i < usage->nread; i++) {
         if (usage->read[i].queue != usage->written.queue) {
             (void)!cuda_queue_synchronize(d->queues[usage->read[i].queue], &ignored);
         }
+    }
+}
+
+/* Our work on it is over before its owner has it back. */
+static void
+wait_for_work(const dt_storage *storage)
+{
+    CUcontext before;
+    cuda_device *d = cuda_find(storage->device.index);
+    if (d != NULL && storage->nbytes > 0) {
+        if (visit(d, &before)) {
+            wait_for_usage(d, storage->private);
+        }
+        leave(before);
     }
 }
 

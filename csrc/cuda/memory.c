@@ -37,23 +37,12 @@ cuda_alloc(dt_storage *storage, dt_error *err)
     return DT_OK;
 }
 
-/* Another library that had the address may still use the memory, on a stream that we know nothing of. */
-static void
-wait_for_others(const cuda_device *device)
-{
-    cuda_device *d;
-    dt_error ignored;
-    if (cuda_enter(device->index, &d, &ignored) == DT_OK) {
-        (void)!cuda_wait_all(d, &ignored);
-    }
-}
-
 void
 cuda_free(dt_storage *storage)
 {
     cuda_device *d = cuda_find(storage->device.index);
     if (d != NULL && DT_UNLIKELY(atomic_load_explicit(&storage->exported, memory_order_relaxed))) {
-        wait_for_others(d);
+        cuda_wait_for_others(d);
     }
     if (d != NULL) {
         cuda_release_used(d, (CUdeviceptr)(uintptr_t)storage->data, storage->nbytes, storage->private);

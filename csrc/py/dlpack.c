@@ -79,13 +79,13 @@ parse_device(const py_args *a, int i, dt_device *device)
 
 /* None is the legacy default stream, -1 nobody; 1 and 2 are the driver's own names of the two default streams. */
 static int
-parse_stream(const py_args *a, int i, dt_device device, CUstream *consumer)
+parse_stream(const py_args *a, int i, bool on_cuda, CUstream *consumer)
 {
-    int64_t stream = device.type == DT_CUDA ? 1 : -1;
+    int64_t stream = on_cuda ? 1 : -1;
     if (py_given(a->v[i]) && py_int(a->op, a->spec->names[i], a->v[i], &stream) < 0) {
         return -1;
     }
-    if (device.type != DT_CUDA && stream != -1) {
+    if (!on_cuda && stream != -1) {
         PyErr_Format(PyExc_ValueError, "__dlpack__(): stream must be None for an array on the cpu, got %lld",
                      (long long)stream);
         return -1;
@@ -109,7 +109,8 @@ parse_request(const py_args *a, request *r)
     bool copy = false;
     r->device = own;
     if (parse_version(a, 2, &r->versioned) < 0 || parse_device(a, 3, &r->device) < 0 ||
-        parse_stream(a, 1, r->device, &r->consumer) < 0 || (py_given(a->v[4]) && py_arg_bool(a, 4, &copy) < 0)) {
+        parse_stream(a, 1, own.type == DT_CUDA || r->device.type == DT_CUDA, &r->consumer) < 0 ||
+        (py_given(a->v[4]) && py_arg_bool(a, 4, &copy) < 0)) {
         return -1;
     }
     r->must_not_copy = py_given(a->v[4]) && !copy;

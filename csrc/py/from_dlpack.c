@@ -168,8 +168,9 @@ read_tensor(const py_args *a, const dlpack_tensor *t, dt_array *x, size_t *nbyte
 
 /* ---------------------------------------------------------------- the import */
 
+/* told: the producer knows which stream is ours. Else its work is taken to be before the legacy default stream's. */
 static PyObject *
-wrap_capsule(const py_args *a, PyObject *capsule, bool *copied)
+wrap_capsule(const py_args *a, PyObject *capsule, bool told, bool *copied)
 {
 import in;
     dt_array x = DT_ARRAY_EMPTY;
@@ -192,8 +193,8 @@ import in;
         status = dt_storage_wrap(device, data, nbytes, flags, in.managed, in.release, &storage, &err);
     } else {
         PY_CALL(true, status,
-                cuda_borrow(device.index, (CUdeviceptr)(uintptr_t)data, nbytes, flags, NULL, in.managed, in.release,
-                            &storage, &err));
+                cuda_borrow(device.index, (CUdeviceptr)(uintptr_t)data, nbytes, flags, told ? NULL : CU_STREAM_LEGACY,
+                            in.managed, in.release, &storage, &err));
     }
     if (status == DT_OK) {
         (void)PyCapsule_SetName(capsule, in.versioned ? DLPACK_VERSIONED_USED : DLPACK_OLD_USED);
@@ -245,7 +246,7 @@ add_keyword(PyObject *keywords, const char *name, PyObject *value)
 
 /* copy: 1, 0, or -1 for None. */
 static PyObject *
-ask_producer(const py_args *a, PyObject *object, const dt_device *device, int copy)
+ask_producer(const py_args *a, PyObject *object, const dt_device *device, int copy, bool *told)
 {
     PyObject *method = py_attribute(object, "__dlpack_device__");
     PyObject *pair = method == NULL ? NULL : PyObject_CallNoArgs(method);
@@ -266,7 +267,7 @@ ask_producer(const py_args *a, PyObject *object, const dt_device *device, int co
     if (ready && to_host) {
         ready = add_keyword(keywords, "dl_device", Py_BuildValue("(ii)", DLPACK_CPU, 0)) == 0;
     } else if (ready && type == DLPACK_CUDA) {
-        ready = add_keyword(keywords, "stream", stream_for(a, index)) == 0;
+        ready = *told = add_keyword(keywords, "stream", stream_for(a, index)) == 0;
     }
     if (ready && copy == 0) {
         ready = add_keyword(keywords, "copy", Py_NewRef(Py_False)) == 0;
@@ -281,13 +282,14 @@ ask_producer(const py_args *a, PyObject *object, const dt_device *device, int co
 PyObject *
 py_import_dlpack(const py_args *a, PyObject *object, const dt_device *device, int copy)
 {
-    bool copied = false;
+    bool copied = false, told = false;
     PyObject *array;
     if (py_is_array(object)) {
         array = py_array_handle(object, OP);
     } else {
-        PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_producer(a, object, device, copy);
-        array = capsule == NULL ? NULL : wrap_capsule(a, capsule, &copied);
+        PyObject *capsule =
+            PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_producer(a, object, device, copy, &told);
+        array = capsule == NULL ? NULL : wrap_capsule(a, capsule, told, &copied);
         Py_XDECREF(capsule);
     }
     if (array == NULL) {
