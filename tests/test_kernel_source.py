@@ -75,10 +75,10 @@ def test_a_const_pointer_may_be_written() -> None:
 
 
 SOURCES = {
-    "a comment with parentheses": "// __global__ void k(int)\n/* __global__ void k(double) */ " + declared("float *x /* ) */"),
+    "a comment": "// __global__ void k(int)\n/* __global__ void k(double) */ " + declared("float *x /* ) */"),
     "a text": 'const char *t = "__global__ void k(int n) { \\" }";\n' + declared("float *x"),
     "a macro before": "#define K(x) __global__ void k(int y, \\\n int z)\n" + declared("float *x"),
-    "several kernels": declared("int a").replace(" k(", " j(") + declared("float *x") + declared("int b").replace(" k(", " l("),
+    "several": declared("int a").replace("k(", "j(") + declared("float *x") + declared("int b").replace("k(", "l("),
     "a block": 'extern "C" {\n__device__ int f(int a) { return a; }\n__global__ void k(float *x) { }\n}',
     "a declaration before": declared("float *y").replace("{ }", ";") + declared("float *x"),
     "launch bounds": 'extern "C" __global__ void __launch_bounds__(256, (1 + 2)) k(float *x) { }',
@@ -154,11 +154,12 @@ def test_limits() -> None:
 
 
 HOSTILE = [
-    "(" * 50_000, "{" * 50_000, '"' * 50_000, "/*" * 50_000, "R\"x(" * 20_000, "__global__ " * 20_000,
+    "(" * 50_000, "{" * 50_000, '"' * 50_000, "/*" * 50_000, 'R"x(' * 20_000, "__global__ " * 20_000, "'\\" * 30_000,
     "__global__ void k(" * 10_000, 'extern "C" __global__ void k(' + "float *x, " * 20_000,
-    'extern "C" __global__ void k(' + "a<" * 20_000 + ")", "typedef " + " " * 50_000 + "x", "#define a " + " " * 50_000 + "(",
-    "#define a a\n" + declared("a a"), "#define a b b\n#define b a a\n" + declared("a *x"), "\\\n" * 30_000, "__launch_bounds__(" * 9_000,
-    'extern "C" __global__ void __launch_bounds__(' * 5_000, "'\\" * 30_000, "using x = " * 20_000, declared("int " * 30_000),
+    'extern "C" __global__ void k(' + "a<" * 20_000 + ")", "typedef " + " " * 50_000 + "x",
+    "#define a " + " " * 50_000 + "(", "#define a a\n" + declared("a a"), "\\\n" * 30_000,
+    "#define a b b\n#define b a a\n" + declared("a *x"), "__launch_bounds__(" * 9_000, "using x = " * 20_000,
+    'extern "C" __global__ void __launch_bounds__(' * 5_000, declared("int " * 30_000),
 ]  # fmt: skip
 
 

@@ -48,8 +48,7 @@ typedef struct sim_program {
     char kernel[SIM_KERNEL_NAME];
     uint32_t param_bytes, shared_bytes;
     size_t refs;
-    size_t nbytes;
-    unsigned char executable[];
+    int executable; /* a file in memory */
 } sim_program;
 
 /* Starts the executable once and asks it what its kernel is. CUDA_ERROR_INVALID_IMAGE: it does not run here. */

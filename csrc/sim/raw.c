@@ -21,23 +21,29 @@ run_process(const sim_program *program, int arena, sim_launch *l, int *status)
 {
     char path[40], name[] = "kernel";
     char *const argv[] = {name, NULL}, *const environment[] = {NULL};
-    int file = sim_memory_file(l, sizeof(*l)), small = sim_memory_file(program->executable, program->nbytes);
-    int executable = small >= 0 ? fcntl(small, F_DUPFD_CLOEXEC, 32) : -1; /* out of the way of those below */
-    bool ran = false;
-    if (file >= 0 && executable >= 0) {
-        const int fds[] = {-1, -1, -1, arena, file};
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", executable);
-        *status = sim_process_run(path, argv, environment, fds, 5);
-        ran = *status != -1 && pread(file, l, sizeof(*l), 0) == (ssize_t)sizeof(*l);
-        l->text[sizeof(l->text) - 1] = '\0';
+    int file = sim_memory_file(l, sizeof(*l));
+    if (file < 0) {
+        return false;
     }
-    int opened[] = {file, small, executable};
-    for (int i = 0; i < 3; i++) {
-        if (opened[i] >= 0) {
-            close(opened[i]);
-        }
-    }
+    const int fds[] = {-1, -1, -1, arena, file};
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", program->executable);
+    *status = sim_process_run(path, argv, environment, fds, 5);
+    bool ran = *status != -1 && pread(file, l, sizeof(*l), 0) == (ssize_t)sizeof(*l);
+    l->text[sizeof(l->text) - 1] = '\0';
+    close(file);
     return ran;
+}
+
+/* Its number is out of the way of those that the process knows. */
+static int
+open_executable(const void *data, size_t nbytes)
+{
+    int small = sim_memory_file(data, nbytes);
+    int file = small >= 0 ? fcntl(small, F_DUPFD_CLOEXEC, 32) : -1;
+    if (small >= 0) {
+        close(small);
+    }
+    return file;
 }
 
 CUresult
@@ -45,21 +51,20 @@ sim_program_new(const char *kernel, const void *executable, size_t nbytes, sim_p
 {
     int status;
     sim_launch *l = dt_calloc(1, sizeof(*l));
-    sim_program *program = l != NULL ? dt_malloc(sizeof(*program) + nbytes) : NULL;
+    sim_program *program = l != NULL ? dt_malloc(sizeof(*program)) : NULL;
     if (program == NULL) {
         dt_free(l);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *program = (sim_program){.refs = 1, .nbytes = nbytes};
+    *program = (sim_program){.refs = 1, .executable = open_executable(executable, nbytes)};
     snprintf(program->kernel, sizeof(program->kernel), "%s", kernel);
-    memcpy(program->executable, executable, nbytes);
     l->version = SIM_LAUNCH_VERSION;
     bool fits = run_process(program, -1, l, &status) && l->state == SIM_LAUNCH_OVER;
     program->param_bytes = l->param_bytes;
     program->shared_bytes = l->static_shared_bytes;
     dt_free(l);
     if (!fits) {
-        dt_free(program);
+        sim_program_release(program);
         return CUDA_ERROR_INVALID_IMAGE;
     }
     *out = program;
@@ -70,6 +75,9 @@ void
 sim_program_release(sim_program *program)
 {
     if (program != NULL && --program->refs == 0) {
+        if (program->executable >= 0) {
+            close(program->executable);
+        }
         dt_free(program);
     }
 }

@@ -62,10 +62,10 @@ _LINES = re.compile(
 )
 
 
-def refuse(op: str | None, message: str) -> KernelArgumentError:
+def refuse(message: str) -> KernelArgumentError:
     """The error that a kernel cannot be made or called like that."""
     error = KernelArgumentError(message)
-    error.op, error.code = op, "kernel-argument"
+    error.op, error.code = "RawKernel", "kernel-argument"
     return error
 
 
@@ -143,14 +143,12 @@ def parameters(source: str, name: str) -> tuple[Param, ...]:
     mine = [kernel for kernel in found if kernel.name == name]
     if not mine:
         names = ", ".join(dict.fromkeys(kernel.name for kernel in found)) or "none"
-        raise refuse(name, f"there is no kernel {name} in the source; its __global__ functions: {names}")
+        raise refuse(f"there is no kernel {name} in the source; its __global__ functions: {names}")
     if not any(kernel.is_c for kernel in mine):
-        raise refuse(name, f'{name} must be declared extern "C", or its name in the machine code is another one')
+        raise refuse(f'{name} must be declared extern "C", or its name in the machine code is another one')
     lists = {tuple(_without_names(kernel.parameters)) for kernel in mine}
     if len(lists) > 1:
-        raise refuse(
-            name, f"there are {len(mine)} kernels {name} with different parameters in the source; give params="
-        )
+        raise refuse(f"there are {len(mine)} kernels {name} with different parameters in the source; give params=")
     return parse(name, mine[-1].parameters, aliases(source))
 
 
@@ -202,7 +200,7 @@ def parse(name: str, words: Sequence[str], known: dict[str, list[str]]) -> tuple
         return ()
     found = tuple(_parameter(name, i, part, known) for i, part in enumerate(parts))
     if len({param.name for param in found}) < len(found):
-        raise refuse(name, f"two parameters of {name} have one name")
+        raise refuse(f"two parameters of {name} have one name")
     return found
 
 
@@ -219,7 +217,7 @@ def _parameter(name: str, i: int, part: list[str], known: dict[str, list[str]]) 
     text = _written(part)
     words = list(part)
     if "=" in words:
-        raise refuse(name, f"parameter {i + 1} of {name}, {text}: a kernel's parameters have no defaults")
+        raise refuse(f"parameter {i + 1} of {name}, {text}: a kernel's parameters have no defaults")
     brackets = 0
     while words and words[-1] == "]" and "[" in words:
         words = words[: len(words) - 1 - words[::-1].index("[")]
@@ -249,7 +247,6 @@ def _parameter(name: str, i: int, part: list[str], known: dict[str, list[str]]) 
 
 def _unreadable(name: str, i: int, text: str) -> KernelArgumentError:
     return refuse(
-        name,
         f"parameter {i + 1} of {name}, {text or 'nothing'}, cannot be read: pointers to numbers and numbers can "
         f"(docs/raw-kernel.md); params= gives the list in such types",
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
-from devtensor._errors import KernelArgumentError, KernelCompileError
+from devtensor._errors import KernelCompileError
 from devtensor._kernel_source import explicit, parameters, refuse
 
 # What NVRTC takes, without the architecture, which is that of the device.
@@ -102,7 +102,7 @@ class RawKernel:
         if isinstance(options, str):
             raise TypeError("RawKernel(): options must be a sequence of str, not one")
         if "\0" in source or not name.isidentifier() or not name.isascii() or len(name) > 63:
-            raise refuse(None, f"RawKernel(): {name!r} is no name of a kernel" if "\0" not in source
+            raise refuse(f"RawKernel(): {name!r} is no name of a kernel" if "\0" not in source
                          else "RawKernel(): the source has a zero byte")  # fmt: skip
         own = tuple(map(_wanted_option, options))
         self._source = source
@@ -187,7 +187,7 @@ class RawKernel:
     def __getitem__(self, configuration: tuple[Any, ...]) -> _Configured:
         """kernel[grid, block], kernel[grid, block, shared_mem] or kernel[grid, block, shared_mem, stream]."""
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
-            raise KernelArgumentError(f"{self._name}[grid, block, shared_mem=0, stream=None] takes two to four values")
+            raise refuse(f"{self._name}[grid, block, shared_mem=0, stream=None] takes two to four values")
         return _Configured(self, *configuration)
 
     def __repr__(self) -> str:
@@ -238,7 +238,7 @@ def _compile_error(kernel: RawKernel, index: int, log: str) -> KernelCompileErro
         )
         note = log.strip()
     error = KernelCompileError(message)
-    error.op, error.code, error.symbol, error.status = kernel.name, "kernel-compile", "nvrtcCompileProgram", 6
+    error.op, error.code, error.symbol, error.status = "RawKernel", "kernel-compile", "nvrtcCompileProgram", 6
     error.device, error.log, error.lineno = _C.device("cuda", index), log, lineno
     from devtensor._diagnosis import get_error_detail
 

@@ -44,16 +44,17 @@ CAUSES = {
         "block and read results after it, or name the place with allow=. Nothing had moved when this was raised."
     ),
     "kernel-argument": (
-        "A kernel of yours was called with what its declaration does not take: another number of arguments, a number where "
-        "an array is due, one that does not fit its C type, or a launch that the device cannot make. Nothing was sent."
+        "A kernel of yours was called with what its declaration does not take: another number of arguments, a number "
+        "where an array is due, one that does not fit its C type, or a launch that the device cannot make. Nothing was "
+        "sent."
     ),
     "kernel-compile": (
         "The compiler refuses the source of a kernel. error.log is all that it said; docs/raw-kernel.md lists what a "
         "simulated GPU can run."
     ),
     "not-contiguous": (
-        "A kernel is given the address of an array and nothing about its strides, so the elements must lie one after the "
-        "other. .contiguous() makes such a copy; a kernel that writes must be given the copy itself."
+        "A kernel is given the address of an array and nothing about its strides, so the elements must lie one after "
+        "the other. .contiguous() makes such a copy; a kernel that writes must be given the copy itself."
     ),
     "read-only": "The array shares memory that may not be written. .clone() makes a copy that can.",
     "overlapping-write": (
