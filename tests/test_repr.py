@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -76,10 +77,16 @@ def test_extreme_values() -> None:
 
 
 def test_html(device: str) -> None:
-    html = dt.array([1.0, 2.0], device=device)._repr_html_()
-    assert device in html
-    assert len(html) < 2000
-    assert "<script" not in html
+    """Values, shape, dtype, device, and the line that made it."""
+    x = dt.array([1.0, 2.0], device=device)
+    line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+    place = "" if device == "cpu" else f", device=&#x27;{device}&#x27;"
+    html = x._repr_html_()
+    begin = f"<pre>array([1., 2.]{place})</pre><small>(2,) float32 on {device}, created by array at "
+    assert html.startswith(begin) and html.endswith(f"test_repr.py:{line}</small>")
+    assert "result of mul at " in (x * 2)._repr_html_()
+    moved = x.cpu().to(device, copy=True)._repr_html_()
+    assert device == "cpu" or f"moved by .to(&quot;{device}&quot;) at " in moved
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "float16"])

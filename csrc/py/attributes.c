@@ -138,18 +138,22 @@ py___format__(PyObject *self, PyObject *spec)
     return py_explain(self, "not-a-scalar", "format");
 }
 
-/* Notebooks: the values, and a line about them. */
+/* Notebooks: the values, and a line about them with the origin. */
 NO_ARGUMENTS(_repr_html_)
 {
     const dt_array *x = py_array_of(self);
+    py_state *state = py_state_of(self);
     char device[DT_DEVICE_TEXT];
-    PyObject *values = py_repr(self), *shape = values == NULL ? NULL : py_shape_tuple(x->ndim, x->shape), *html = NULL;
-    if (shape != NULL) {
-        html = PyUnicode_FromFormat("<pre>%U</pre><small>%R %s on %s</small>", values, shape, dt_dtypes[x->dtype].name,
-                                    dt_device_text(dt_array_device(x), device));
+    PyObject *html = NULL, *values = py_repr(self), *shape = py_shape_tuple(x->ndim, x->shape);
+    PyObject *steps = py_step_list(state, self), *module = PyImport_ImportModule("devtensor._diagnosis.origins");
+    if (values != NULL && shape != NULL && steps != NULL && module != NULL) {
+        html = PyObject_CallMethod(module, "html", "OOssO", values, shape, dt_dtypes[x->dtype].name,
+                                   dt_device_text(dt_array_device(x), device), steps);
     }
     Py_XDECREF(values);
     Py_XDECREF(shape);
+    Py_XDECREF(steps);
+    Py_XDECREF(module);
     return html;
 }
 

@@ -121,8 +121,8 @@ def _worst(x: _C.DeviceArray, y: _C.DeviceArray, close: _C.DeviceArray, rtol: fl
         place = int(excess.argmax())
         excess[place] = -float("inf")
         actual, expected = x.flatten()[place].item(), y.flatten()[place].item()
-        texts = [f"{v:.9g}" if isinstance(v, float) else str(v) for v in (actual, expected)]
-        rows.append((str(_index(place, x.shape)), *texts, f"{abs(actual - expected):.3g}"))
+        a, b = (f"{v:.9g}" if isinstance(v, float) else str(v) for v in (actual, expected))
+        rows.append((str(_index(place, x.shape)), a, b, f"{abs(actual - expected):.3g}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(["", *map(str.ljust, row, widths)]).rstrip() for row in rows]
 

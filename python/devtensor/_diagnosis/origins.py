@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 from devtensor._diagnosis.sources import file_name
@@ -81,3 +82,10 @@ def chain(history: Sequence[Step], what: str) -> str:
 
 def dtype_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
+
+
+def html(values: str, shape: tuple[int, ...], dtype: str, device: str, steps: Sequence[tuple[Any, ...]]) -> str:
+    """An array in a notebook: its values, and below them what and where it is and what made it."""
+    made = describe([Step(*step) for step in steps], 0) if steps else ""
+    about = f"{shape} {dtype} on {device}" + (f", {made}" if made else "")
+    return f"<pre>{escape(values)}</pre><small>{escape(about)}</small>"

@@ -10,6 +10,7 @@ import itertools
 import linecache
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -270,10 +271,21 @@ def file_name(filename: str) -> str:
     """A file as messages show it: relative when it is below the working directory; a notebook cell by its number."""
     if filename.startswith("<ipython-input-"):
         return f"cell In[{filename.split('-')[2]}]"
+    if "ipykernel_" in filename and (cell := _cell(filename)):
+        return cell
     try:
         return _relative(filename, os.getcwd())
     except (ValueError, OSError):
         return filename
+
+
+def _cell(filename: str) -> str | None:
+    """ "cell In[3]" for the file that a Jupyter kernel makes of a cell."""
+    try:
+        kind, name = sys.modules["IPython"].get_ipython().compile.format_code_name(filename)
+    except Exception:  # no such kernel, or another version of it
+        return None
+    return f"{kind.lower()} {name}"
 
 
 @functools.lru_cache(64)
