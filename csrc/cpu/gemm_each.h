@@ -3,8 +3,9 @@
 
 #define PACK_LINE 64 /* converted at a time */
 #define DOT_BLOCK 1024
-#define DOT_CHAINS 4
-#define VECTOR_BLOCK 1024
+#define DOT_ROWS 4
+#define COLUMNS_AT_ONCE 8
+#define VECTOR_BLOCK 4096
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(C)))
 
 typedef C DT_CAT(vec, ENUM) __attribute__((vector_size(VECTOR_BYTES)));
@@ -103,54 +104,109 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
     }
 }
 
-/* A row of a times the one column of b: lanes within blocks, blocks in double. */
+/* Rows of a times the one column of b: lanes within blocks, blocks in double. A row's sum does not depend on `rows`. */
+__attribute__((always_inline)) static inline void
+DT_CAT(dot, ENUM)(int rows, const T *a, int64_t a_row, const T *b, int64_t k, C *out)
+{
+    double totals[DOT_ROWS] = {0};
+    for (int64_t p = 0; p < k; p += DOT_BLOCK) {
+        int64_t m = CPU_MIN(DOT_BLOCK, k - p), i = 0;
+        const T *pa = a + p, *pb = b + p;
+        DT_CAT(vec, ENUM) even[DOT_ROWS] = {0}, odd[DOT_ROWS] = {0};
+        for (; i + 2 * LANES <= m; i += 2 * LANES) {
+            const DT_CAT(vec, ENUM) x = DT_CAT(load, ENUM)(pb + i), y = DT_CAT(load, ENUM)(pb + i + LANES);
+            UNROLL for (int j = 0; j < rows; j++)
+            {
+                even[j] = DT_CAT(fma, ENUM)(DT_CAT(load, ENUM)(pa + j * a_row + i), x, even[j]);
+                odd[j] = DT_CAT(fma, ENUM)(DT_CAT(load, ENUM)(pa + j * a_row + i + LANES), y, odd[j]);
+            }
+        }
+        for (int j = 0; j < rows; j++) {
+            C sum = 0;
+            for (int64_t l = i; l < m; l++) {
+                sum += LOAD(pa[j * a_row + l]) * LOAD(pb[l]);
+            }
+            even[j] += odd[j];
+            for (int l = 0; l < LANES; l++) {
+                sum += even[j][l];
+            }
+            totals[j] += (double)sum;
+        }
+    }
+    for (int j = 0; j < rows; j++) {
+        out[j] = (C)totals[j];
+    }
+}
+
 static C
-DT_CAT(dot, ENUM)(const T *a, int64_t a_stride, const T *b, int64_t b_stride, int64_t k)
+DT_CAT(strided_dot, ENUM)(const T *a, int64_t a_stride, const T *b, int64_t b_stride, int64_t k)
 {
     double total = 0;
     for (int64_t p = 0; p < k; p += DOT_BLOCK) {
-        int64_t m = CPU_MIN(DOT_BLOCK, k - p), i = 0;
-        const T *pa = a + p * a_stride, *pb = b + p * b_stride;
-        DT_CAT(vec, ENUM) chains[DOT_CHAINS] = {0};
         C sum = 0;
-        for (; a_stride == 1 && b_stride == 1 && i + DOT_CHAINS * LANES <= m; i += DOT_CHAINS * LANES) {
-            UNROLL for (int64_t j = 0; j < DOT_CHAINS; j++)
-            {
-                chains[j] += DT_CAT(load, ENUM)(pa + i + j * LANES) * DT_CAT(load, ENUM)(pb + i + j * LANES);
-            }
-        }
-        for (; i < m; i++) {
-            sum += LOAD(pa[i * a_stride]) * LOAD(pb[i * b_stride]);
-        }
-        chains[0] = (chains[0] + chains[1]) + (chains[2] + chains[3]);
-        for (int l = 0; l < LANES; l++) {
-            sum += chains[0][l];
+        for (int64_t i = p; i < CPU_MIN(p + DOT_BLOCK, k); i++) {
+            sum += LOAD(a[i * a_stride]) * LOAD(b[i * b_stride]);
         }
         total += (double)sum;
     }
     return (C)total;
 }
 
-/* Neighbouring rows side by side, two of a's columns at a time. */
+static void
+DT_CAT(dots, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums)
+{
+    bool plain = (g->a_column == 1 && g->b_row == 1) || g->k == 1;
+    int64_t i = 0;
+    for (; plain && i + DOT_ROWS <= rows; i += DOT_ROWS) {
+        DT_CAT(dot, ENUM)(DOT_ROWS, a + i * g->a_row, g->a_row, g->b, g->k, sums + i);
+    }
+    for (; i < rows; i++) {
+        if (plain) {
+            DT_CAT(dot, ENUM)(1, a + i * g->a_row, g->a_row, g->b, g->k, sums + i);
+        } else {
+            sums[i] = DT_CAT(strided_dot, ENUM)(a + i * g->a_row, g->a_column, g->b, g->b_row, g->k);
+        }
+    }
+}
+
+/* Neighbouring rows side by side, some of a's columns at a time. */
+__attribute__((always_inline)) static inline void
+DT_CAT(add_columns, ENUM)(int columns, const cpu_gemm_args *g, const T *a, int64_t p, int64_t rows, C *sums)
+{
+    const T *b = g->b;
+    C x[COLUMNS_AT_ONCE];
+    DT_CAT(vec, ENUM) splat[COLUMNS_AT_ONCE], v;
+    int64_t i = 0;
+    for (int j = 0; j < columns; j++) {
+        x[j] = LOAD(b[(p + j) * g->b_row]);
+        splat[j] = (DT_CAT(vec, ENUM)){0} + x[j];
+    }
+    a += p * g->a_column;
+    for (; i + LANES <= rows; i += LANES) {
+        memcpy(&v, sums + i, sizeof(v));
+        UNROLL for (int j = 0; j < columns; j++)
+        {
+            v += DT_CAT(load, ENUM)(a + j * g->a_column + i) * splat[j];
+        }
+        memcpy(sums + i, &v, sizeof(v));
+    }
+    for (; i < rows; i++) {
+        for (int j = 0; j < columns; j++) {
+            sums[i] += LOAD(a[j * g->a_column + i]) * x[j];
+        }
+    }
+}
+
 static void
 DT_CAT(columns, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums)
 {
-    const T *b = g->b;
     int64_t p = 0;
     memset(sums, 0, (size_t)rows * sizeof(C));
-    for (; p + 2 <= g->k; p += 2) {
-        const T *first = a + p * g->a_column, *second = first + g->a_column;
-        const C x = LOAD(b[p * g->b_row]), y = LOAD(b[(p + 1) * g->b_row]);
-        for (int64_t j = 0; j < rows; j++) {
-            sums[j] = (sums[j] + LOAD(first[j]) * x) + LOAD(second[j]) * y;
-        }
+    for (; p + COLUMNS_AT_ONCE <= g->k; p += COLUMNS_AT_ONCE) {
+        DT_CAT(add_columns, ENUM)(COLUMNS_AT_ONCE, g, a, p, rows, sums);
     }
     for (; p < g->k; p++) {
-        const T *column = a + p * g->a_column;
-        const C x = LOAD(b[p * g->b_row]);
-        for (int64_t j = 0; j < rows; j++) {
-            sums[j] += LOAD(column[j]) * x;
-        }
+        DT_CAT(add_columns, ENUM)(1, g, a, p, rows, sums);
     }
 }
 
@@ -165,9 +221,7 @@ DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
         if (neighbours) {
             DT_CAT(columns, ENUM)(g, a + i, rows, sums);
         } else {
-            for (int64_t j = 0; j < rows; j++) {
-                sums[j] = DT_CAT(dot, ENUM)(a + (i + j) * g->a_row, g->a_column, g->b, g->b_row, g->k);
-            }
+            DT_CAT(dots, ENUM)(g, a + i * g->a_row, rows, sums);
         }
         for (int64_t j = 0; j < rows; j += GEMM_MAX_COLUMNS) {
             DT_CAT(store, ENUM)(g, sums + j, 1, i + j, CPU_MIN(GEMM_MAX_COLUMNS, rows - j), 0, 1);
@@ -176,7 +230,8 @@ DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
 }
 #undef PACK_LINE
 #undef DOT_BLOCK
-#undef DOT_CHAINS
+#undef DOT_ROWS
+#undef COLUMNS_AT_ONCE
 #undef VECTOR_BLOCK
 #undef LANES
 #endif
