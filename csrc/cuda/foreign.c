@@ -112,6 +112,20 @@ end_loan(void *owner, void *data)
     dt_free(l);
 }
 
+/* status: CUDA_SUCCESS for an address of another device or of the host, CUDA_ERROR_INVALID_VALUE for one of nobody. */
+static dt_status
+fail_address(const cuda_device *d, CUdeviceptr address, CUresult status, dt_error *err)
+{
+    bool known = status == CUDA_SUCCESS;
+    dt_fail(err, known ? DT_EVALUE : DT_ECUDA, known ? "invalid-argument" : "cuda-error", NULL,
+            "0x%llx is no address in the memory of cuda:%d (%s)%s", (unsigned long long)address, d->index, d->name,
+            known ? "" : "; cuPointerGetAttribute: CUDA_ERROR_INVALID_VALUE (1)");
+    err->symbol = cuda_api_names[DT_API_cuPointerGetAttribute];
+    err->library_status = status;
+    err->device = (dt_device){DT_CUDA, d->index};
+    return err->status;
+}
+
 static dt_status
 check_address(cuda_device *d, CUdeviceptr address, dt_error *err)
 {
@@ -120,14 +134,10 @@ check_address(cuda_device *d, CUdeviceptr address, dt_error *err)
     if (status == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE) {
         status = cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
     }
-    if (status != CUDA_SUCCESS && status != CUDA_ERROR_INVALID_VALUE) {
-        return cuda_fail(d, DT_API_cuPointerGetAttribute, status, err);
+    if (status == CUDA_ERROR_INVALID_VALUE || (status == CUDA_SUCCESS && ordinal != d->index)) {
+        return fail_address(d, address, status, err);
     }
-    if (ordinal != d->index) {
-        return dt_fail(err, DT_EVALUE, "invalid-argument", NULL, "0x%llx is no address in the memory of cuda:%d (%s)",
-                       (unsigned long long)address, d->index, d->name);
-    }
-    return DT_OK;
+    return cuda_check(d, DT_API_cuPointerGetAttribute, status, err);
 }
 
 dt_status
