@@ -1,5 +1,6 @@
 /* image.c: what cuModuleLoadData takes: a fat binary of nvcc or PTX, which stand for every kernel, since the machine
- * code in them is not looked at; and the cubin of the simulated NVRTC, which names the kernels that it stands for. */
+ * code in them is not looked at; and the cubin of the simulated NVRTC, which names the kernels that it stands for, or
+ * carries the executable of a user's. */
 #include "host.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* module.c: modules, functions and launches. The kernels are those of csrc/kernels, built for the host; an image says
- * which of them are in the module. */
+/* module.c: modules, functions and launches. The kernels are those of csrc/kernels, built for the host, of which an
+ * image says which are in the module; or one of a user's, which raw.c launches. */
 #include "host.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
-/* nvrtc.c: a compiler that compiles nothing. The kernels are in the process already; what comes out says which of them
- * was asked for, for which architecture, and from which program. */
+/* nvrtc.c: a compiler that compiles nothing of ours. Our kernels are in the process already; what comes out says which
+ * of them was asked for, for which architecture, and from which program. For a user's it carries an executable: host.h.
+ */
 #include "host.h"
 
 #include <stdlib.h>
