@@ -101,9 +101,10 @@ class RawKernel:
                 raise TypeError(f"RawKernel(): {what} must be str, not {type(value).__name__}")
         if isinstance(options, str):
             raise TypeError("RawKernel(): options must be a sequence of str, not one")
-        if "\0" in source or not name.isidentifier() or not name.isascii() or len(name) > 63:
-            raise refuse(f"RawKernel(): {name!r} is no name of a kernel" if "\0" not in source
-                         else "RawKernel(): the source has a zero byte")  # fmt: skip
+        if "\0" in source:
+            raise refuse("RawKernel(): the source has a zero byte")
+        if not (name.isidentifier() and name.isascii() and len(name) < 64):
+            raise refuse(f"RawKernel(): {name!r} is no name of a kernel")
         own = tuple(map(_wanted_option, options))
         self._source = source
         self._name = name
