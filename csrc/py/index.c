@@ -268,7 +268,7 @@ subscript(PyObject *self, PyObject *index)
             result = get_selected(self, &s);
         } else if ((result = py_array_new(Py_TYPE(self), "getitem")) != NULL) {
             *py_array_of(result) = s.view;
-            s.view = DT_ARRAY_EMPTY;
+            s.view.storage = NULL;
             py_step_link(result, &self, 1);
         }
     }

@@ -118,10 +118,10 @@ def _operator(sides: Sequence[ast.expr], writes: bool) -> Call:
 
 
 def _subscript(site: Site, node: ast.Subscript) -> Call:
-    arguments = [Argument("input", node.value, True)]
+    alone = not isinstance(node.slice, ast.Tuple)
+    arguments = [Argument("input", node.value, True), Argument("index", node.slice, alone)]
     if isinstance(node.slice, ast.Tuple):
         arguments += [Argument("index", part, False) for part in node.slice.elts]
-    arguments.append(Argument("index", node.slice, True))
     if isinstance(node.ctx, ast.Load):
         return Call(arguments, None, None, False)
     for outer in reversed(site.path):
