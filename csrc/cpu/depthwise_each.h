@@ -164,20 +164,23 @@ DT_CAT(fill_tile, ENUM)(const conv_rows *job, const T *plane, int64_t row, int64
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
     const int64_t step = conv->stride[1] * conv->x_column;
-    for (int64_t i = 0; i < tiles->in_rows; i++) {
-        bool there = row + i >= 0 && row + i < conv->height;
-        for (int64_t phase = 0; phase < conv->stride[1]; phase++) {
+    for (int64_t phase = 0; phase < conv->stride[1]; phase++) {
+        int64_t first = column + phase, begin = first < 0 ? CPU_CEIL_DIV(-first, conv->stride[1]) : 0;
+        int64_t end = first >= conv->width ? 0 : (conv->width - 1 - first) / conv->stride[1] + 1;
+        end = CPU_MIN(end, tiles->pitch);
+        begin = CPU_MIN(begin, end);
+        for (int64_t i = 0; i < tiles->in_rows; i++) {
             C *line = tile + (i * conv->stride[1] + phase) * tiles->pitch;
-            int64_t first = column + phase, begin = first < 0 ? CPU_CEIL_DIV(-first, conv->stride[1]) : 0;
-            int64_t end = first >= conv->width ? 0 : (conv->width - 1 - first) / conv->stride[1] + 1;
-            end = there ? CPU_MIN(end, tiles->pitch) : 0;
-            begin = CPU_MIN(begin, end);
+            bool there = row + i >= 0 && row + i < conv->height && begin < end;
             if (!tiles->whole) {
-                memset(line, 0, (size_t)begin * sizeof(C));
+                memset(line, 0, (size_t)(there ? begin : tiles->pitch) * sizeof(C));
                 memset(line + end, 0, (size_t)(tiles->pitch - end) * sizeof(C));
             }
-            const T *from = plane + (begin < end ? (row + i) * conv->x_row + first * conv->x_column + begin * step : 0);
-            if (step == 1) {
+            if (!there) {
+                continue;
+            }
+            const T *from = plane + ((row + i) * conv->x_row + first * conv->x_column + begin * step);
+            if (step == 1 && begin + LANES <= tiles->pitch) {
                 DT_CAT(copy_line, ENUM)(line + begin, from, end - begin);
             } else if (step == 2) {
                 for (int64_t j = 0; j < end - begin; j++) {
@@ -262,7 +265,7 @@ DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
     int64_t offsets[DEPTHWISE_TAPS];
-    _Alignas(64) C tile[TILE_NUMBERS + LANES]; /* copy_line may write a vector too far */
+    _Alignas(64) C tile[TILE_NUMBERS];
     if (tiles->whole) {
         memset(tile, 0, (size_t)(tiles->in_rows * conv->stride[1] * tiles->pitch) * sizeof(C));
     }
