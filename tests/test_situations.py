@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import situations
-from situations import HERE, SITUATIONS, Situation
+from situations import SITUATIONS, Situation
 from support import ONE, REAL
 
 import devtensor as dt
@@ -13,7 +13,7 @@ KINDS = {"cpu": "off", "gpu": "auto"} if REAL else {"cpu": "off", "gpu": "sim:1"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("situation", HERE, ids=lambda s: s.name[:-3])
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.name[:-3])
 def test_situation(situation: Situation, kind: str) -> None:
     said = situations.output(situation, KINDS[kind])
     wanted = situation.cpu if kind == "cpu" else situation.gpu
@@ -30,7 +30,7 @@ def test_situation(situation: Situation, kind: str) -> None:
 @pytest.mark.skipif(REAL or ONE, reason="the page shows two simulated GPUs")
 def test_page() -> None:
     """Each message of the table is what the script says, and the page is up to date."""
-    for situation in HERE:
+    for situation in SITUATIONS:
         text = situation.message
         assert text in situations.output(situation, "sim:2"), situation.name
     assert (situations.FOLDER.parents[1] / "docs" / "situations.md").read_text() == situations.page()
