@@ -199,11 +199,11 @@ dt_f64_to_i64(double d)
     return d < -9223372036854775808.0 ? INT64_MIN : (int64_t)d;
 }
 
-/* low and high: the range of the target, exact in a double for targets of up to 32 bits */
-DT_INLINE int64_t
+/* low and high: the range of the target, of up to 32 bits */
+DT_INLINE int32_t
 dt_f64_to_range(double d, double low, double high)
 {
-    return d != d ? 0 : (int64_t)(d < low ? low : d > high ? high : d);
+    return d != d ? 0 : (int32_t)(d < low ? low : d > high ? high : d);
 }
 
 /* ---------------------------------------------------------------- the cast rule: dt_cast_SOURCE_TARGET */

@@ -1,53 +1,17 @@
 /* copy.c: copies between any two host arrays of one shape, cast by the rule of scalar.h, and fill. */
-#include "cpu.h"
-
-#undef bool /* stdbool's macro would get into the pasted names */
-#define DT_EACH "../cpu/copy_each.h"
-#include "../core/each_dtype.h"
-static const cpu_row *const casts[DT_NDTYPES] = {
-#define DT_DTYPE(NAME, name, ...) [DT_##NAME] = casts_##name,
-#include "../core/dtypes.def"
-#undef DT_DTYPE
-};
-#define bool _Bool
-
-/* Bits of one size, whatever they mean. */
-#define MOVE_ROW(bits)                                                                                                 \
-    typedef uint##bits##_t __attribute__((may_alias)) word##bits;                                                      \
-    static void move_##bits(char *const *data, const int64_t *strides, int64_t n, const void *ctx)                     \
-    {                                                                                                                  \
-        word##bits *out = (word##bits *)data[0];                                                                       \
-        const word##bits *in = (const word##bits *)data[1];                                                            \
-        const int64_t so = strides[0], si = strides[1];                                                                \
-        (void)ctx;                                                                                                     \
-        if (so == 1 && si == 1) {                                                                                      \
-            memmove(out, in, (size_t)n * sizeof(*out));                                                                \
-        } else if (so == 1 && si == 0) {                                                                               \
-            const word##bits value = *in;                                                                              \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                out[i] = value;                                                                                        \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                out[i * so] = in[i * si];                                                                              \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-MOVE_ROW(8)
-MOVE_ROW(16)
-MOVE_ROW(32)
-MOVE_ROW(64)
-
-static cpu_row
-move_row(size_t itemsize)
-{
-    return itemsize == 1 ? move_8 : itemsize == 2 ? move_16 : itemsize == 4 ? move_32 : move_64;
-}
+#include "loops.h"
 
 cpu_row
 cpu_cast_row(dt_dtype from, dt_dtype to)
 {
-    return from == to ? move_row(dt_itemsize(to)) : casts[from][to];
+    const cpu_loops *loops = cpu_loops_here();
+    if (from == DT_FLOAT16 && to == DT_FLOAT32 && loops->load_f16 != NULL) {
+        return loops->load_f16;
+    }
+    if (from == DT_FLOAT32 && to == DT_FLOAT16 && loops->store_f16 != NULL) {
+        return loops->store_f16;
+    }
+    return from == to ? loops->move[cpu_size_index(dt_itemsize(to))] : loops->casts[from][to];
 }
 
 /* ---------------------------------------------------------------- copies of whole memory */
@@ -82,8 +46,38 @@ typedef struct {
     char *to, *from;
     int across; /* the dimension in which the source is contiguous; the target is in the last */
     int64_t tiles[2], to_size, from_size;
-    cpu_row cast, move;
+    cpu_row cast;
+    void (*turn)(const char *from, int64_t from_line, char *to, int64_t to_line);
+    cpu_row move;
 } transpose_job;
+
+/* A square of 16 bytes by 16 / itemsize lines is turned by exchanging every second element of lines, half the square
+ * apart, until all have moved. Strides of lines in bytes. */
+#define TURN(bits, count, steps, low, high)                                                                            \
+    typedef uint##bits##_t turn_##bits##_v __attribute__((vector_size(16), may_alias));                                \
+    static void turn_##bits(const char *from, int64_t from_line, char *to, int64_t to_line)                            \
+    {                                                                                                                  \
+        turn_##bits##_v a[count], b[count];                                                                            \
+        for (int i = 0; i < count; i++) {                                                                              \
+            memcpy(&a[i], from + i * from_line, 16);                                                                   \
+        }                                                                                                              \
+        for (int step = 0; step < steps; step++) {                                                                     \
+            for (int i = 0; i < count / 2; i++) {                                                                      \
+                b[2 * i] = __builtin_shufflevector(a[i], a[i + count / 2], low);                                       \
+                b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + count / 2], high);                                  \
+            }                                                                                                          \
+            memcpy(a, b, sizeof(a));                                                                                   \
+        }                                                                                                              \
+        for (int i = 0; i < count; i++) {                                                                              \
+            memcpy(to + i * to_line, &a[i], 16);                                                                       \
+        }                                                                                                              \
+    }
+#define LIST(...) __VA_ARGS__
+TURN(8, 16, 4, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+     LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
+TURN(16, 8, 3, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
+TURN(32, 4, 2, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
+TURN(64, 2, 1, LIST(0, 2), LIST(1, 3))
 
 /* Reads along the source into a tile of the target's dtype, then writes along the target: neither jumps in memory. */
 static void
@@ -91,14 +85,25 @@ transpose_tile(const transpose_job *job, char *to, char *from, int64_t rows, int
 {
     const dt_walk *walk = job->walk;
     int last = walk->ndim - 1;
-    uint64_t tile[TILE * TILE];
+    const int64_t size = job->to_size, square = 16 / size, line = TILE * size;
+    const int64_t to_line = walk->strides[0][job->across] * size;
+    _Alignas(16) char tile[TILE * TILE * sizeof(uint64_t)];
     for (int64_t i = 0; i < columns; i++) {
-        char *data[2] = {(char *)tile + i * TILE * job->to_size, from + i * walk->strides[1][last] * job->from_size};
+        char *data[2] = {tile + i * line, from + i * walk->strides[1][last] * job->from_size};
         job->cast(data, (const int64_t[]){1, 1}, rows, NULL);
     }
+    const int64_t whole_rows = rows - rows % square, whole_columns = columns - columns % square;
+    for (int64_t i = 0; i < whole_rows; i += square) {
+        for (int64_t j = 0; j < whole_columns; j += square) {
+            job->turn(tile + j * line + i * size, line, to + i * to_line + j * size, to_line);
+        }
+    }
     for (int64_t i = 0; i < rows; i++) {
-        char *data[2] = {to + i * walk->strides[0][job->across] * job->to_size, (char *)tile + i * job->to_size};
-        job->move(data, (const int64_t[]){1, TILE}, columns, NULL);
+        int64_t done = i < whole_rows ? whole_columns : 0;
+        char *data[2] = {to + i * to_line + done * size, tile + done * line + i * size};
+        if (done < columns) {
+            job->move(data, (const int64_t[]){1, TILE}, columns - done, NULL);
+        }
     }
 }
 
@@ -162,6 +167,7 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         cpu_walk(&walk, arrays, cpu_cast_row(from, to), NULL);
         return DT_OK;
     }
+    static void (*const turns[])(const char *, int64_t, char *, int64_t) = {turn_8, turn_16, turn_32, turn_64};
     transpose_job job = {
         .walk = &walk,
         .to = dt_array_data(dst),
@@ -171,7 +177,8 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         .to_size = (int64_t)dt_itemsize(to),
         .from_size = (int64_t)dt_itemsize(from),
         .cast = cpu_cast_row(from, to),
-        .move = move_row(dt_itemsize(to)),
+        .turn = turns[cpu_size_index(dt_itemsize(to))],
+        .move = cpu_loops_here()->move[cpu_size_index(dt_itemsize(to))],
     };
     int64_t outer = walk.numel / (walk.shape[across] * walk.shape[walk.ndim - 1]);
     cpu_parallel(outer * job.tiles[0] * job.tiles[1], CPU_GRAIN / (TILE * TILE), transpose_part, &job);

@@ -1,5 +1,11 @@
-/* elementwise_each.h: the rows of elementwise.def for one dtype. Included by each_dtype.h. */
+/* elementwise_each.h: the rows of elementwise.def for one dtype. Included by each_dtype.h. The functions of <math.h>
+ * for float32 are those of functions.h where that has them. */
 #if !DT_CAT(IS_HALF, ENUM)
+
+#if DT_CAT(IS_F32, ENUM)
+#undef M
+#define M(fn) cpu_##fn##f
+#endif
 
 #if IS_FLOAT
 #define HAS_ARITH 1
@@ -121,7 +127,7 @@ DT_CAT(lerp, ENUM)(char *const *data, const int64_t *strides, int64_t n, const v
 }
 #endif
 
-static const op_rows DT_CAT(op_rows, ENUM) = {
+static const cpu_ops DT_CAT(ops, ENUM) = {
 #define DT_UNARY(name, kind, ...) DT_CAT(IF, HAS_##kind)(.unary[DT_UNARY_##name] = DT_CAT(unary_##name, ENUM), )
 #define DT_BINARY(name, kind, ...) DT_CAT(IF, HAS_##kind)(.binary[DT_BINARY_##name] = DT_CAT(binary_##name, ENUM), )
 #include "../core/elementwise.def"

@@ -3,34 +3,12 @@
  * Outputs are made in blocks, each by one thread: one output at a time where the reduced elements are close together,
  * BLOCK neighbours at a time where the kept ones are. A block's reduced elements are halved down to leaves and combined
  * like a tree, so that sums of float64 lose little; few long blocks are cut in chunks that threads share. */
-#include "cpu.h"
+#include "loops.h"
 
-#define LANES 8
-#define BLOCK 256
-#define LEAF_ALONE 1024 /* reduced elements of a leaf */
+#define BLOCK 512
+#define LEAF_ALONE 2048 /* reduced elements of a leaf */
 #define LEAF_BLOCK 128
 #define CHUNK 65536 /* elements */
-
-typedef struct {
-    void (*init)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart, int64_t position);
-    void (*step)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t count, int64_t along,
-                 int64_t position);
-    void (*combine)(void *accs, int64_t *at, const void *others, const int64_t *others_at, int64_t width);
-    void (*finish)(const void *accs, const int64_t *at, int64_t width, int64_t size, void *results);
-    dt_dtype result;
-} reduce_kernel;
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtype-limits"
-#define DT_EACH "../cpu/reduce_each.h"
-#include "../core/each_dtype.h"
-#pragma GCC diagnostic pop
-
-static const reduce_kernel *const kernels[DT_NDTYPES] = {
-#define DT_DTYPE(NAME, name, ...) [DT_##NAME] = reduce_kernels_##NAME,
-#include "../core/dtypes.def"
-#undef DT_DTYPE
-};
 
 /* ---------------------------------------------------------------- the order of going over x */
 
@@ -75,7 +53,7 @@ take_dims(const dt_array *x, int first, int end, bool any_order)
 }
 
 typedef struct {
-    const reduce_kernel *kernel;
+    const cpu_reduction *kernel;
     const char *x;
     char *out;
     int64_t itemsize, out_itemsize;
@@ -179,7 +157,7 @@ dt_status
 cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nreduce, dt_array *out, dt_error *err)
 {
     (void)params;
-    const reduce_kernel *kernel = &kernels[x->dtype][op];
+    const cpu_reduction *kernel = &cpu_loops_here()->reductions[x->dtype][op];
     reduce_job job = {
         .kernel = kernel,
         .x = dt_array_data(x),

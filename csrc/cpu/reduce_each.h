@@ -21,25 +21,32 @@
         A *all = accs;                                                                                                 \
         (void)at;                                                                                                      \
         (void)position;                                                                                                \
-        for (int64_t i = 0; width > 1 && i < count; i++) {                                                             \
+        int64_t i = 0;                                                                                                 \
+        for (; width > 1 && apart == 1 && i + 4 <= count; i += 4) { /* four at once: less to load and store */         \
+            const T *r0 = px + i * along, *r1 = r0 + along, *r2 = r1 + along, *r3 = r2 + along;                        \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                A acc = all[j], x = READ(r0[j]);                                                                       \
+                acc = (A)(VALUE);                                                                                      \
+                x = READ(r1[j]);                                                                                       \
+                acc = (A)(VALUE);                                                                                      \
+                x = READ(r2[j]);                                                                                       \
+                acc = (A)(VALUE);                                                                                      \
+                x = READ(r3[j]);                                                                                       \
+                all[j] = (A)(VALUE);                                                                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; width > 1 && i < count; i++) {                                                                          \
             const T *row = px + i * along;                                                                             \
-            if (apart == 1) {                                                                                          \
-                for (int64_t j = 0; j < width; j++) {                                                                  \
-                    const A acc = all[j], x = READ(row[j]);                                                            \
-                    all[j] = (A)(VALUE);                                                                               \
-                }                                                                                                      \
-            } else {                                                                                                   \
-                for (int64_t j = 0; j < width; j++) {                                                                  \
-                    const A acc = all[j], x = READ(row[j * apart]);                                                    \
-                    all[j] = (A)(VALUE);                                                                               \
-                }                                                                                                      \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                const A acc = all[j], x = READ(row[j * apart]);                                                        \
+                all[j] = (A)(VALUE);                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
         if (width > 1) {                                                                                               \
             return;                                                                                                    \
         }                                                                                                              \
         A lanes[LANES];                                                                                                \
-        int64_t i = 0;                                                                                                 \
         for (int l = 0; l < LANES; l++) {                                                                              \
             const A first = all[0];                                                                                    \
             (void)first;                                                                                               \
@@ -55,10 +62,10 @@
             const A acc = lanes[i % LANES], x = READ(px[i * along]);                                                   \
             lanes[i % LANES] = (A)(VALUE);                                                                             \
         }                                                                                                              \
-        DT_CAT(combine_##name, ENUM)(all, NULL, &lanes[0], NULL, 1);                                                   \
-        for (int l = 1; l < LANES; l++) {                                                                              \
-            DT_CAT(combine_##name, ENUM)(all, NULL, &lanes[l], NULL, 1);                                               \
+        for (int half = LANES / 2; half > 0; half /= 2) {                                                              \
+            DT_CAT(combine_##name, ENUM)(lanes, NULL, lanes + half, NULL, half);                                       \
         }                                                                                                              \
+        DT_CAT(combine_##name, ENUM)(all, NULL, lanes, NULL, 1);                                                       \
     }                                                                                                                  \
     FINISH_PART(name, A, R, FINISH, PUT)
 
@@ -88,7 +95,11 @@
     }
 
 /* Comparisons that remember the position: at[j] of accs[j]. */
-#define ARG_PARTS(name, BETTER)                                                                                        \
+#define ARG_PARTS(name, STEP)                                                                                          \
+    static inline int DT_CAT(better_##name, ENUM)(C x, C acc)                                                          \
+    {                                                                                                                  \
+        return STEP;                                                                                                   \
+    }                                                                                                                  \
     static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
                                           int64_t position)                                                            \
     {                                                                                                                  \
@@ -104,9 +115,37 @@
         C *all = accs;                                                                                                 \
         if (width == 1) {                                                                                              \
             C acc = all[0];                                                                                            \
-            for (int64_t i = 0; i < count; i++) {                                                                      \
+            int64_t i = 0;                                                                                             \
+            for (; along == 1 && i + ARG_BLOCK <= count; i += ARG_BLOCK) { /* the best of a block, then where it is */ \
+                C lanes[LANES];                                                                                        \
+                for (int l = 0; l < LANES; l++) {                                                                      \
+                    lanes[l] = LOAD(px[i + l]);                                                                        \
+                }                                                                                                      \
+                for (int64_t j = i + LANES; j < i + ARG_BLOCK; j += LANES) {                                           \
+                    for (int l = 0; l < LANES; l++) {                                                                  \
+                        const C x = LOAD(px[j + l]), old = lanes[l];                                                   \
+                        lanes[l] = DT_CAT(better_##name, ENUM)(x, old) ? x : old;                                      \
+                    }                                                                                                  \
+                }                                                                                                      \
+                for (int half = LANES / 2; half > 0; half /= 2) {                                                      \
+                    for (int l = 0; l < half; l++) {                                                                   \
+                        const C x = lanes[l + half], old = lanes[l];                                                   \
+                        lanes[l] = DT_CAT(better_##name, ENUM)(x, old) ? x : old;                                      \
+                    }                                                                                                  \
+                }                                                                                                      \
+                const C best = lanes[0];                                                                               \
+                if (DT_CAT(better_##name, ENUM)(best, acc)) {                                                          \
+                    int64_t j = i;                                                                                     \
+                    while (LOAD(px[j]) != best && (best == best || LOAD(px[j]) == LOAD(px[j]))) {                      \
+                        j++;                                                                                           \
+                    }                                                                                                  \
+                    acc = best;                                                                                        \
+                    at[0] = position + j;                                                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (; i < count; i++) {                                                                                   \
                 const C x = LOAD(px[i * along]);                                                                       \
-                if (BETTER) {                                                                                          \
+                if (DT_CAT(better_##name, ENUM)(x, acc)) {                                                             \
                     acc = x;                                                                                           \
                     at[0] = position + i;                                                                              \
                 }                                                                                                      \
@@ -115,9 +154,10 @@
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                                          \
+            CPU_INDEPENDENT                                                                                            \
             for (int64_t j = 0; j < width; j++) {                                                                      \
                 const C acc = all[j], x = LOAD(px[i * along + j * apart]);                                             \
-                const int better = (BETTER);                                                                           \
+                const int better = DT_CAT(better_##name, ENUM)(x, acc);                                                \
                 all[j] = better ? x : acc;                                                                             \
                 at[j] = better ? position + i : at[j];                                                                 \
             }                                                                                                          \
@@ -128,7 +168,7 @@
     {                                                                                                                  \
         for (int64_t j = 0; j < width; j++) {                                                                          \
             const C acc = ((C *)accs)[j], x = ((const C *)others)[j];                                                  \
-            if (BETTER) {                                                                                              \
+            if (DT_CAT(better_##name, ENUM)(x, acc)) {                                                                 \
                 ((C *)accs)[j] = x;                                                                                    \
                 at[j] = others_at[j];                                                                                  \
             }                                                                                                          \
@@ -149,9 +189,9 @@
     COMBINE_PART(name, uint8_t, step)                                                                                  \
     REDUCE_PARTS(name, uint8_t, uint8_t, IS_NONZERO, identity, step, finish, SAME_AS)
 #define REDUCE_SAME(name, identity, step, finish)                                                                      \
-    COMBINE_PART(name, C, E(step, (step) || x != x) ? x : acc)                                                         \
-    REDUCE_PARTS(name, C, T, LOAD, first, E(step, (step) || x != x) ? x : acc, finish, STORE)
-#define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, E(step, (step) || (x != x && acc == acc)))
+    COMBINE_PART(name, C, E(step, ((step) | (x != x))) ? x : acc)                                                        \
+    REDUCE_PARTS(name, C, T, LOAD, first, E(step, ((step) | (x != x))) ? x : acc, finish, STORE)
+#define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, E(step, (step) | ((x != x) & (acc == acc))))
 #define REDUCE_SUM(...)
 #define REDUCE_FLOAT(...)
 #define DT_REDUCE(name, kind, identity, step, finish, doc) REDUCE_##kind(name, identity, step, finish)
@@ -191,7 +231,7 @@
 #pragma pop_macro("C")
 #pragma pop_macro("U")
 
-static const reduce_kernel DT_CAT(reduce_kernels, ENUM)[DT_NREDUCE] = {
+static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
 #define ENTRY(name, result)                                                                                            \
     [DT_REDUCE_##name] = {DT_CAT(init_##name, ENUM), DT_CAT(step_##name, ENUM), DT_CAT(combine_##name, ENUM),          \
                           DT_CAT(finish_##name, ENUM), result},

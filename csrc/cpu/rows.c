@@ -1,7 +1,17 @@
-/* rows.c: goes over strided arrays row by row, on all threads. */
+/* rows.c: goes over strided arrays row by row, on all threads. Large new results go around the caches: a row leaves a
+ * block of its output in a buffer, which is stored with hints that nobody will read it soon. The caches then need not
+ * read the lines first that are about to be overwritten. */
 #include "cpu.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #define MAX_ARRAYS 4
+#define STREAM_FROM ((int64_t)8 << 20) /* bytes of output: below, it may stay in the cache for its reader */
+#define STREAM_ROW 2048                /* bytes */
+#define LINE 64
+#define STREAM_BUFFER 4096
 
 typedef struct {
     const dt_walk *walk;
@@ -10,6 +20,7 @@ typedef struct {
     int64_t inner[MAX_ARRAYS];                /* elements */
     cpu_row row;
     const void *ctx;
+    int64_t out_size; /* of an element; 0: the output is not streamed */
 } walk_job;
 
 static void
@@ -18,6 +29,71 @@ move(char **data, const walk_job *job, int dim, int64_t steps)
     for (int j = 0; j < job->walk->narrays; j++) {
         data[j] += steps * job->strides[j][dim];
     }
+}
+
+#if defined(__SSE2__)
+/* nbytes, a multiple of LINE, to an aligned address */
+static void
+store_around_caches(char *to, const char *from, int64_t nbytes)
+{
+    for (int64_t i = 0; i < nbytes; i += LINE) {
+        for (int64_t j = i; j < i + LINE; j += 16) {
+            _mm_stream_si128((__m128i *)(void *)(to + j), _mm_load_si128((const __m128i *)(const void *)(from + j)));
+        }
+    }
+}
+
+static void
+stream_row(const walk_job *job, char *const *data, int64_t n)
+{
+    _Alignas(LINE) char buffer[STREAM_BUFFER];
+    char *now[MAX_ARRAYS];
+    const int64_t size = job->out_size;
+    memcpy(now, data, sizeof(now));
+    while (n > 0) {
+        int64_t apart = -(intptr_t)now[0] & (LINE - 1), m = apart ? apart / size : CPU_MIN(n, STREAM_BUFFER / size);
+        if (apart || m * size < LINE) {
+            m = CPU_MIN(n, CPU_MAX(m, 1));
+            job->row(now, job->inner, m, job->ctx);
+        } else {
+            m -= m % (LINE / size);
+            char *to = now[0];
+            now[0] = buffer;
+            job->row(now, job->inner, m, job->ctx);
+            now[0] = to;
+            store_around_caches(to, buffer, m * size);
+        }
+        for (int j = 0; j < job->walk->narrays; j++) {
+            now[j] += m * job->strides[j][job->walk->ndim - 1];
+        }
+        n -= m;
+    }
+}
+#endif
+
+static inline void
+run_row(const walk_job *job, char *const *data, int64_t n)
+{
+#if defined(__SSE2__)
+    if (job->out_size > 0 && n * job->out_size >= STREAM_ROW) {
+        stream_row(job, data, n);
+        return;
+    }
+#endif
+    job->row(data, job->inner, n, job->ctx);
+}
+
+/* Stores that went around the caches come before what this thread says next. */
+static inline void
+end_part(const walk_job *job)
+{
+#if defined(__SSE2__)
+    if (job->out_size > 0) {
+        _mm_sfence();
+    }
+#else
+    (void)job;
+#endif
 }
 
 static void
@@ -36,9 +112,10 @@ walk_part(void *ctx, int64_t begin, int64_t end)
     }
     for (;;) {
         int64_t n = CPU_MIN(shape[last] - index[last], end - begin);
-        job->row(data, job->inner, n, job->ctx);
+        run_row(job, data, n);
         begin += n;
         if (begin == end) {
+            end_part(job);
             return;
         }
         move(data, job, last, -index[last]);
@@ -51,6 +128,18 @@ walk_part(void *ctx, int64_t begin, int64_t end)
         index[d]++;
         move(data, job, d, 1);
     }
+}
+
+/* Whether the first array is large, written element after element, and none that is read. */
+static bool
+is_streamed(const dt_walk *walk, const dt_array *const *arrays, int64_t itemsize)
+{
+    const char *out = dt_array_data(arrays[0]);
+    bool streamed = walk->numel * itemsize >= STREAM_FROM && walk->ndim > 0 && walk->strides[0][walk->ndim - 1] == 1;
+    for (int j = 1; j < walk->narrays && streamed; j++) {
+        streamed = dt_array_data(arrays[j]) != out;
+    }
+    return streamed && (uintptr_t)out % (uintptr_t)itemsize == 0;
 }
 
 void
@@ -69,6 +158,8 @@ cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const 
             job.strides[j][d] = walk->strides[j][d] * itemsize;
         }
     }
+    int64_t out_size = (int64_t)dt_itemsize((dt_dtype)arrays[0]->dtype);
+    job.out_size = is_streamed(walk, arrays, out_size) ? out_size : 0;
     if (walk->ndim == 0) {
         row(job.data, job.inner, 1, ctx);
     } else if (walk->numel > 0) {

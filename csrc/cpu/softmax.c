@@ -1,87 +1,195 @@
 /* softmax.c: softmax and its logarithm over the last dimension: the largest element is subtracted first, the sum is
- * accumulated in double. A row goes through three passes of blocks; short rows keep their exponentials. */
-#include "cpu.h"
+ * accumulated in double. Rows go block by block, exponentials that have a place to stay are kept. Rows whose elements
+ * lie far apart but whose neighbours do not are done together, line by line. */
+#include "loops.h"
 
 #define BLOCK 1024
+#define WIDTH 64 /* rows together */
 
 typedef struct {
     const dt_array *x, *out;
-    bool log;
+    bool log, direct_in, direct_out; /* direct: in place in memory, without a cast or a stride */
+    dt_dtype compute;
+    const cpu_softmax_parts *parts;
     cpu_row load, store;
+    int64_t itemsize, size, n, sx, so; /* size: of a computed number */
+    int across;                        /* the dimension of neighbouring rows */
 } softmax_job;
 
-#define SOFTMAX_ROW(C, suffix)                                                                                         \
-    static void softmax_row_##suffix(const softmax_job *job, char *from, char *to)                                     \
-    {                                                                                                                  \
-        int last = job->x->ndim - 1;                                                                                   \
-        int64_t n = job->x->shape[last], sx = job->x->strides[last], so = job->out->strides[last];                     \
-        int64_t bx = sx * (int64_t)dt_itemsize((dt_dtype)job->x->dtype);                                               \
-        int64_t bo = so * (int64_t)dt_itemsize((dt_dtype)job->out->dtype);                                             \
-        const int64_t in_strides[2] = {1, sx}, out_strides[2] = {so, 1};                                               \
-        C block[BLOCK], exps[BLOCK], largest = -(C)INFINITY;                                                           \
-        double sum = 0;                                                                                                \
-        for (int64_t i = 0; i < n; i += BLOCK) {                                                                       \
-            int64_t m = CPU_MIN(BLOCK, n - i);                                                                         \
-            job->load((char *[]){(char *)block, from + i * bx}, in_strides, m, NULL);                                  \
-            for (int64_t j = 0; j < m; j++) {                                                                          \
-                largest = block[j] > largest ? block[j] : largest;                                                     \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i += BLOCK) {                                                                       \
-            int64_t m = CPU_MIN(BLOCK, n - i);                                                                         \
-            if (n > BLOCK) {                                                                                           \
-                job->load((char *[]){(char *)block, from + i * bx}, in_strides, m, NULL);                              \
-            }                                                                                                          \
-            for (int64_t j = 0; j < m; j++) {                                                                          \
-                exps[j] = EXP_##suffix(block[j] - largest);                                                            \
-                sum += (double)exps[j];                                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
-        const C log_sum = (C)log(sum);                                                                                 \
-        for (int64_t i = 0; i < n; i += BLOCK) {                                                                       \
-            int64_t m = CPU_MIN(BLOCK, n - i);                                                                         \
-            if (n > BLOCK) {                                                                                           \
-                job->load((char *[]){(char *)block, from + i * bx}, in_strides, m, NULL);                              \
-            }                                                                                                          \
-            for (int64_t j = 0; j < m; j++) {                                                                          \
-                if (job->log) {                                                                                        \
-                    block[j] = block[j] - largest - log_sum;                                                           \
-                } else {                                                                                               \
-                    block[j] = (n > BLOCK ? EXP_##suffix(block[j] - largest) : exps[j]) / (C)sum;                      \
-                }                                                                                                      \
-            }                                                                                                          \
-            job->store((char *[]){to + i * bo, (char *)block}, out_strides, m, NULL);                                  \
-        }                                                                                                              \
+/* ---------------------------------------------------------------- row by row */
+
+/* n numbers from x, in the buffer unless they can stay where they are */
+static const char *
+loaded(const softmax_job *job, char *from, int64_t n, char *buffer)
+{
+    if (job->direct_in) {
+        return from;
     }
-#define EXP_float expf
-#define EXP_double exp
-SOFTMAX_ROW(float, float)
-SOFTMAX_ROW(double, double)
+    job->load((char *[]){buffer, from}, (const int64_t[]){1, job->sx}, n, NULL);
+    return buffer;
+}
 
 static void
-softmax_part(void *ctx, int64_t begin, int64_t end)
+softmax_row(const softmax_job *job, char *from, char *to)
+{
+    double buffer[BLOCK], results[BLOCK]; /* room for either type */
+    const cpu_softmax_parts *parts = job->parts;
+    const int64_t n = job->n, bx = job->sx * job->itemsize, bo = job->so * job->itemsize;
+    const bool keeps = n <= BLOCK || job->direct_out;
+    double largest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = CPU_MIN(BLOCK, n - i);
+        largest = parts->largest(loaded(job, from + i * bx, m, (char *)buffer), m, largest);
+    }
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = CPU_MIN(BLOCK, n - i);
+        const char *x = n > BLOCK        ? loaded(job, from + i * bx, m, (char *)buffer)
+                        : job->direct_in ? from
+                                         : (char *)buffer;
+        sum += parts->exp(x, job->direct_out && !job->log ? to + i * bo : (char *)results, m, largest);
+    }
+    const double log_sum = log(sum);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = CPU_MIN(BLOCK, n - i);
+        char *result = job->direct_out ? to + i * bo : (char *)results;
+        if (job->log) {
+            const char *x = n > BLOCK        ? loaded(job, from + i * bx, m, (char *)buffer)
+                            : job->direct_in ? from
+                                             : (char *)buffer;
+            parts->log(x, result, m, largest, log_sum);
+        } else {
+            if (!keeps) {
+                (void)parts->exp(loaded(job, from + i * bx, m, (char *)buffer), results, m, largest);
+            }
+            parts->scale(result, result, m, sum);
+        }
+        if (!job->direct_out) {
+            job->store((char *[]){to + i * bo, result}, (const int64_t[]){job->so, 1}, m, NULL);
+        }
+    }
+}
+
+static void
+rows_part(void *ctx, int64_t begin, int64_t end)
 {
     const softmax_job *job = ctx;
     const dt_array *x = job->x, *out = job->out;
-    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
     for (int64_t i = begin; i < end; i++) {
-        char *from = (char *)dt_array_data(x) + cpu_offset(x->ndim - 1, x->shape, x->strides, i) * itemsize;
-        char *to = (char *)dt_array_data(out) + cpu_offset(out->ndim - 1, out->shape, out->strides, i) * itemsize;
-        if (x->dtype == DT_FLOAT64) {
-            softmax_row_double(job, from, to);
-        } else {
-            softmax_row_float(job, from, to);
+        softmax_row(job, (char *)dt_array_data(x) + cpu_offset(x->ndim - 1, x->shape, x->strides, i) * job->itemsize,
+                    (char *)dt_array_data(out) +
+                        cpu_offset(out->ndim - 1, out->shape, out->strides, i) * job->itemsize);
+    }
+}
+
+/* ---------------------------------------------------------------- neighbouring rows, line by line */
+
+static void
+softmax_lines(const softmax_job *job, char *from, char *to, int64_t width)
+{
+    double buffer[WIDTH], results[WIDTH], largest[WIDTH], sums[WIDTH] = {0};
+    const cpu_softmax_parts *parts = job->parts;
+    const int64_t bx = job->sx * job->itemsize, bo = job->so * job->itemsize;
+    const int64_t lines[2] = {1, 1};
+    for (int64_t j = 0; j < width; j++) {
+        const double lowest = -INFINITY;
+        const float lowest_float = -INFINITY;
+        memcpy((char *)largest + j * job->size, job->size == 8 ? (const void *)&lowest : (const void *)&lowest_float,
+               (size_t)job->size);
+    }
+    for (int pass = 0; pass < 3; pass++) {
+        for (int64_t i = 0; i < job->n; i++) {
+            char *x = from + i * bx, *out = to + i * bo, *result = job->direct_out ? out : (char *)results;
+            if (!job->direct_in) {
+                job->load((char *[]){(char *)buffer, x}, lines, width, NULL);
+                x = (char *)buffer;
+            }
+            if (pass == 0) {
+                parts->line_largest(x, largest, width);
+            } else if (pass == 1) {
+                parts->line_exp(x, largest, job->log ? (char *)results : result, sums, width);
+            } else if (job->log) {
+                parts->line_log(x, largest, result, sums, width);
+            } else {
+                double ignored[WIDTH] = {0};
+                if (!job->direct_out) {
+                    parts->line_exp(x, largest, result, ignored, width);
+                }
+                parts->line_scale(result, result, sums, width);
+            }
+            if (pass == 2 && !job->direct_out) {
+                job->store((char *[]){out, result}, lines, width, NULL);
+            }
+        }
+        for (int64_t j = 0; pass == 1 && job->log && j < width; j++) {
+            sums[j] = log(sums[j]);
         }
     }
+}
+
+/* items: blocks of WIDTH rows along `across`, for each place in the other dimensions */
+static void
+lines_part(void *ctx, int64_t begin, int64_t end)
+{
+    const softmax_job *job = ctx;
+    const dt_array *x = job->x, *out = job->out;
+    int64_t blocks = CPU_CEIL_DIV(x->shape[job->across], WIDTH);
+    for (int64_t item = begin; item < end; item++) {
+        int64_t first = item % blocks * WIDTH, rest = item / blocks;
+        int64_t in_offset = first, out_offset = first;
+        for (int d = x->ndim - 2; d >= 0; d--) {
+            if (d != job->across) {
+                in_offset += rest % x->shape[d] * x->strides[d];
+                out_offset += rest % x->shape[d] * out->strides[d];
+                rest /= x->shape[d];
+            }
+        }
+        softmax_lines(job, (char *)dt_array_data(x) + in_offset * job->itemsize,
+                      (char *)dt_array_data(out) + out_offset * job->itemsize,
+                      CPU_MIN(WIDTH, x->shape[job->across] - first));
+    }
+}
+
+/* The dimension in which rows are neighbours in both arrays, or -1. */
+static int
+find_across(const dt_array *x, const dt_array *out)
+{
+    for (int d = x->ndim - 2; d >= 0; d--) {
+        if (x->strides[d] == 1 && out->strides[d] == 1 && x->shape[d] >= 8) {
+            return d;
+        }
+    }
+    return -1;
 }
 
 dt_status
 cpu_softmax(const dt_array *x, bool log, dt_array *out, dt_error *err)
 {
     (void)err;
+    int last = x->ndim - 1;
     dt_dtype dtype = (dt_dtype)x->dtype, compute = dtype == DT_FLOAT64 ? DT_FLOAT64 : DT_FLOAT32;
-    softmax_job job = {x, out, log, cpu_cast_row(dtype, compute), cpu_cast_row(compute, dtype)};
-    int64_t n = x->shape[x->ndim - 1];
-    cpu_parallel(dt_array_numel(x) / n, CPU_CEIL_DIV(CPU_GRAIN / 8, n), softmax_part, &job);
+    softmax_job job = {
+        .x = x,
+        .out = out,
+        .log = log,
+        .parts = cpu_loops_here()->softmax[compute == DT_FLOAT64],
+        .load = cpu_cast_row(dtype, compute),
+        .store = cpu_cast_row(compute, dtype),
+        .itemsize = (int64_t)dt_itemsize(dtype),
+        .size = (int64_t)dt_itemsize(compute),
+        .n = x->shape[last],
+        .sx = x->strides[last],
+        .so = out->strides[last],
+    };
+    int64_t rows = dt_array_numel(x) / job.n, grain = CPU_CEIL_DIV(CPU_GRAIN / 8, job.n);
+    job.across = job.n > 1 && job.sx != 1 ? find_across(x, out) : -1;
+    if (job.across >= 0) {
+        int64_t neighbours = x->shape[job.across];
+        job.direct_in = job.direct_out = dtype == compute;
+        cpu_parallel(rows / neighbours * CPU_CEIL_DIV(neighbours, WIDTH), CPU_CEIL_DIV(grain, WIDTH), lines_part, &job);
+        return DT_OK;
+    }
+    job.direct_in = dtype == compute && (job.sx == 1 || job.n == 1);
+    job.direct_out = dtype == compute && (job.so == 1 || job.n == 1);
+    cpu_parallel(rows, grain, rows_part, &job);
     return DT_OK;
 }

@@ -1,0 +1,70 @@
+/* elementwise_set.h: the ops of elementwise.def. The half types go through the rows of float32 (elementwise.c). */
+#define IS_HALF_FLOAT16 1
+#define IS_HALF_BFLOAT16 1
+#define IS_F32_FLOAT32 1
+/* what an integer expression becomes; bool keeps its lowest bit (elementwise_each.h) */
+#define RESULT_ARITH(v) (v)
+#define RESULT_FLOAT(v) (v)
+#define RESULT_ROUND(v) (v)
+#define RESULT_TEST(v) (v)
+#define RESULT_FTEST(v) (v)
+#define RESULT_COMPARE(v) (v)
+
+#define DT_EACH "../cpu/elementwise_each.h"
+#include "../core/each_dtype.h"
+#undef DT_EACH
+
+#define ops_FLOAT16 ops_FLOAT32
+#define ops_BFLOAT16 ops_FLOAT32
+static const cpu_ops *const ops[DT_NDTYPES] = {
+#define DT_DTYPE(NAME, name, ...) [DT_##NAME] = &ops_##NAME,
+#include "../core/dtypes.def"
+#undef DT_DTYPE
+};
+
+/* where: bits of one size, whatever they mean */
+#define WHERE_ROW(bits)                                                                                                \
+    typedef uint##bits##_t __attribute__((may_alias)) word##bits;                                                      \
+    static void where_##bits(char *const *data, const int64_t *strides, int64_t n, const void *ctx)                    \
+    {                                                                                                                  \
+        word##bits *out = (word##bits *)data[0];                                                                       \
+        const uint8_t *condition = (const uint8_t *)data[1];                                                           \
+        const word##bits *a = (const word##bits *)data[2], *b = (const word##bits *)data[3];                           \
+        const int64_t so = strides[0], sc = strides[1], sa = strides[2], sb = strides[3];                              \
+        (void)ctx;                                                                                                     \
+        if (so == 1 && sc == 1 && (sa == 1 || sa == 0) && (sb == 1 || sb == 0)) {                                      \
+            const word##bits a0 = *a, b0 = *b;                                                                         \
+            if (sa == 1 && sb == 1) {                                                                                  \
+                CPU_INDEPENDENT                                                                                        \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    const word##bits va = a[i], vb = b[i];                                                             \
+                    out[i] = condition[i] ? va : vb;                                                                   \
+                }                                                                                                      \
+            } else if (sa == 1) {                                                                                      \
+                CPU_INDEPENDENT                                                                                        \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    const word##bits va = a[i];                                                                        \
+                    out[i] = condition[i] ? va : b0;                                                                   \
+                }                                                                                                      \
+            } else if (sb == 1) {                                                                                      \
+                CPU_INDEPENDENT                                                                                        \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    const word##bits vb = b[i];                                                                        \
+                    out[i] = condition[i] ? a0 : vb;                                                                   \
+                }                                                                                                      \
+            } else {                                                                                                   \
+                CPU_INDEPENDENT                                                                                        \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    out[i] = condition[i] ? a0 : b0;                                                                   \
+                }                                                                                                      \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i * so] = condition[i * sc] ? a[i * sa] : b[i * sb];                                                   \
+        }                                                                                                              \
+    }
+WHERE_ROW(8)
+WHERE_ROW(16)
+WHERE_ROW(32)
+WHERE_ROW(64)

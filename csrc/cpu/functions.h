@@ -1,0 +1,143 @@
+/* functions.h: exp, log, tanh and the like of float32, without branches, so that loops over them become vectors.
+ *
+ * All but exp compute in double and round to float once: their error is 0.51 units in the last place at most. They are
+ * made of +, -, * and /, rounded one at a time, so that every instruction set gives the same bits. Polynomials are
+ * minimax fits. tools/measure_ulp.c looks at every float there is. */
+#ifndef DT_CPU_FUNCTIONS_H
+#define DT_CPU_FUNCTIONS_H
+
+#include <math.h>
+
+#include "../core/scalar.h"
+
+#define CPU_CLAMP(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
+#define CPU_LN2 0x1.62e42fefa39efp-1
+
+/* exp(x) = scale * (1 + rest) for |x| < 700: scale is a power of 2, rest as exact near 0 as it is elsewhere. */
+static inline double
+cpu_exp_parts(double x, double *scale)
+{
+    const double shift = 0x1.8p52;
+    double shifted = x * 0x1.71547652b82fep+0 + shift, n = shifted - shift, r = x - n * CPU_LN2;
+    *scale = dt_bits_f64((dt_f64_bits(shifted) + 1023) << 52);
+    double q = 0x1.6d748659b30aap-10 + r * 0x1.a1a1c429aafc5p-13;
+    q = 0x1.5554add48178ep-5 + r * (0x1.11108f4b9e67cp-7 + r * q);
+    q = 0x1.00000027dcf71p-1 + r * (0x1.5555558944247p-3 + r * q);
+    return r + r * r * q;
+}
+
+/* In float alone, since sigmoid, silu and softmax wait for it: 1.01 units in the last place. 2 ** n is multiplied in
+ * two steps, so that subnormals are rounded once. */
+static inline float
+cpu_expf(float x)
+{
+    const float shift = 0x1.8p23f, y = CPU_CLAMP(x, -104.0f, 89.0f);
+    float shifted = y * 0x1.715476p+0f + shift, n = shifted - shift;
+    float r = y - n * 0x1.63p-1f - n * -0x1.bd0106p-13f;
+    int32_t k = (int32_t)(dt_f32_bits(shifted) - 0x4b400000u), half = k >> 1;
+    float q = 0x1.6d7486p-10f + r * 0x1.a1a1c4p-13f;
+    q = 0x1.5554aep-5f + r * (0x1.110890p-7f + r * q);
+    q = 0x1.000000p-1f + r * (0x1.555556p-3f + r * q);
+    float value = 1 + (r + r * r * q);
+    return value * dt_bits_f32((uint32_t)(half + 127) << 23) * dt_bits_f32((uint32_t)(k - half + 127) << 23);
+}
+
+static inline float
+cpu_expm1f(float x)
+{
+    double scale, rest = cpu_exp_parts((double)CPU_CLAMP(x, -200.0f, 200.0f), &scale);
+    return copysignf((float)(scale * rest + (scale - 1)), x);
+}
+
+static inline float
+cpu_tanhf(float x)
+{
+    double scale, rest = cpu_exp_parts(2 * (double)CPU_CLAMP(x, -20.0f, 20.0f), &scale);
+    double minus_one = scale * rest + (scale - 1);
+    return copysignf((float)(minus_one / (minus_one + 2)), x);
+}
+
+/* Of a normal positive number: x = 2 ** n * m with m between sqrt(1/2) and sqrt(2), log m by its series of (m - 1) /
+ * (m + 1). */
+static inline double
+cpu_log_normal(double x)
+{
+    const uint64_t one = UINT64_C(0x3ff0000000000000), root = UINT64_C(0x3fe6a09e667f3bcd); /* 1, sqrt(1/2) */
+    uint64_t bits = dt_f64_bits(x), exponent = (bits - root + one) >> 52;                   /* n + 1023 */
+    double m = dt_bits_f64(bits + one - (exponent << 52));
+    double n = dt_bits_f64(exponent | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023);
+    double s = (m - 1) / (m + 1), z = s * s;
+    double t = 0x1.2438f01110c0cp-2 + z * 0x1.e2f3374d4557fp-3;
+    t = 0x1.555554fde6d32p-1 + z * (0x1.999a7a18f0f5fp-2 + z * t);
+    return n * CPU_LN2 + (2 * s + s * z * t);
+}
+
+/* What the logarithm of x is, given the one of a normal number. */
+static inline float
+cpu_log_ends(float x, float log)
+{
+    log = x < INFINITY ? log : x;
+    return x > 0 ? log : x == 0 ? -INFINITY : NAN;
+}
+
+static inline float
+cpu_logf(float x)
+{
+    return cpu_log_ends(x, (float)cpu_log_normal((double)x));
+}
+
+static inline float
+cpu_log2f(float x)
+{
+    return cpu_log_ends(x, (float)(cpu_log_normal((double)x) * 0x1.71547652b82fep+0));
+}
+
+static inline float
+cpu_log10f(float x)
+{
+    return cpu_log_ends(x, (float)(cpu_log_normal((double)x) * 0x1.bcb7b1526e50ep-2));
+}
+
+static inline float
+cpu_log1pf(float x)
+{
+    double d = (double)x, near = d - d * d * (0.5 - d * (1.0 / 3)), far = cpu_log_normal(1 + d);
+    float log = (float)(fabs(d) < 0x1p-17 ? near : far);
+    log = x < INFINITY ? log : x;
+    return x > -1 ? log : x == -1 ? -INFINITY : NAN;
+}
+
+/* Up to 1 a polynomial of x, from there 1 - exp of one. */
+static inline float
+cpu_erff(float x)
+{
+    double d = (double)fabsf(CPU_CLAMP(x, -4.0f, 4.0f)), z = d * d, scale;
+    double p = -0x1.d25dacc9e3f29p-17 + z * 0x1.1b8da3e589537p-20;
+    p = -0x1.bfdf5d4339833p-11 + z * (0x1.f56c0d0f23f0dp-14 + z * p);
+    p = -0x1.b82cb8f6b28fep-6 + z * (0x1.56586d20a0ee1p-8 + z * p);
+    p = -0x1.812746adb28d9p-2 + z * (0x1.ce2f2097772b0p-4 + z * p);
+    p = d * (0x1.20dd750428b23p+0 + z * p);
+    double q = -0x1.a9b77c3f95bbbp-17 + d * 0x1.acb83e38e851ep-21;
+    q = 0x1.8d00172a299e9p-14 + d * (0x1.1507bef8af3a5p-14 + d * q);
+    q = 0x1.860373bdbbe34p-6 + d * (-0x1.b5fe52f980a14p-9 + d * q);
+    q = -0x1.44b8ae67a2eb0p-1 + d * (-0x1.b5f7a72610bebp-4 + d * q);
+    q = 0x1.02f03d8539cd9p-13 + d * (-0x1.2112d45220681p+0 + d * q);
+    double rest = cpu_exp_parts(q, &scale);
+    return copysignf((float)(d < 1 ? p : 1 - (scale + scale * rest)), x);
+}
+
+/* as the host's library has them */
+#define cpu_fabsf fabsf
+#define cpu_sqrtf sqrtf
+#define cpu_floorf floorf
+#define cpu_ceilf ceilf
+#define cpu_rintf rintf
+#define cpu_truncf truncf
+#define cpu_sinf sinf
+#define cpu_cosf cosf
+#define cpu_tanf tanf
+#define cpu_powf powf
+#define cpu_dt_floordivf dt_floordivf
+#define cpu_dt_floormodf dt_floormodf
+
+#endif

@@ -1,0 +1,76 @@
+/* loops.h: the inner loops of the host backend, built once for each instruction set (loops_set.h). All of them give the
+ * same bits: no fused multiply-add, and sums in lanes whose number does not depend on the set. */
+#ifndef DT_CPU_LOOPS_H
+#define DT_CPU_LOOPS_H
+
+#include "cpu.h"
+
+/* Of elementwise.def, for one dtype. */
+typedef struct {
+    cpu_row unary[DT_NUNARY], binary[DT_NBINARY], lerp;
+} cpu_ops;
+
+/* Of reductions.def, for one op and dtype: width accumulators side by side, and for those that answer with a position,
+ * where each stands. */
+typedef struct {
+    void (*init)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart, int64_t position);
+    /* count more elements for each, `along` apart, the first at `position`; accumulators read `apart` from each other
+     */
+    void (*step)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t count, int64_t along,
+                 int64_t position);
+    void (*combine)(void *accs, int64_t *at, const void *others, const int64_t *others_at, int64_t width);
+    void (*finish)(const void *accs, const int64_t *at, int64_t width, int64_t size, void *results);
+    dt_dtype result;
+} cpu_reduction;
+
+/* The parts of softmax in float32 or float64: of n neighbours of one row, and of a line across `width` rows. */
+typedef struct {
+    double (*largest)(const void *x, int64_t n, double start);
+    double (*exp)(const void *x, void *exps, int64_t n, double largest); /* the sum of exp(x - largest) */
+    void (*scale)(const void *exps, void *out, int64_t n, double sum);
+    void (*log)(const void *x, void *out, int64_t n, double largest, double log_sum);
+    void (*line_largest)(const void *x, void *largest, int64_t width);
+    void (*line_exp)(const void *x, const void *largest, void *exps, double *sums, int64_t width);
+    void (*line_scale)(const void *exps, void *out, const double *sums, int64_t width);
+    void (*line_log)(const void *x, const void *largest, void *out, const double *log_sums, int64_t width);
+} cpu_softmax_parts;
+
+/* The lines of a pool, in float, or double for float64: acc[i] and x[i * stride] become the larger one (NaN first), or
+ * their sum. */
+typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
+
+typedef struct {
+    const char *name;
+    const cpu_ops *const *ops; /* by dtype; NULL for the half types */
+    cpu_row where[4], move[4]; /* for elements of 1, 2, 4, 8 bytes */
+    const cpu_row *const *casts;
+    cpu_row load_f16, store_f16; /* between float16 and float32 where there are instructions for it, or NULL */
+    const cpu_reduction *const *reductions;
+    const cpu_softmax_parts *softmax[2];        /* float32, float64 */
+    cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
+} cpu_loops;
+
+extern const cpu_loops cpu_loops_generic;
+#if defined(__x86_64__)
+extern const cpu_loops cpu_loops_avx2, cpu_loops_avx512;
+#endif
+
+extern _Atomic(const cpu_loops *) cpu_chosen_loops;
+const cpu_loops *cpu_choose_loops(void);
+
+/* Those that this processor runs best, or that DEVTENSOR_CPU names. */
+static inline const cpu_loops *
+cpu_loops_here(void)
+{
+    const cpu_loops *chosen = atomic_load_explicit(&cpu_chosen_loops, memory_order_acquire);
+    return DT_UNLIKELY(chosen == NULL) ? cpu_choose_loops() : chosen;
+}
+
+/* 0, 1, 2, 3 for 1, 2, 4, 8 bytes */
+static inline int
+cpu_size_index(size_t itemsize)
+{
+    return itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize == 4 ? 2 : 3;
+}
+
+#endif

@@ -1,0 +1,6 @@
+/* loops_generic.c: the loops with what the compiler takes for granted. */
+#include "loops.h"
+
+#define SET generic
+#define HAS_F16C 0
+#include "loops_set.h"

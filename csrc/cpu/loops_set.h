@@ -1,0 +1,32 @@
+/* loops_set.h: every loop, for the instruction set SET. */
+#include "functions.h"
+
+#define IF_0(...)
+#define IF_1(...) __VA_ARGS__
+#define TEXT_(name) #name
+#define TEXT(name) TEXT_(name)
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 for the unsigned */
+#include "elementwise_set.h"
+#include "copy_set.h"
+#include "reduce_set.h"
+#pragma GCC diagnostic pop
+#include "pool2d_set.h"
+#include "softmax_set.h"
+
+const cpu_loops DT_CAT(cpu_loops, SET) = {
+    .name = TEXT(SET),
+    .ops = ops,
+    .where = {where_8, where_16, where_32, where_64},
+    .move = {move_8, move_16, move_32, move_64},
+    .casts = casts,
+#if HAS_F16C
+    .load_f16 = load_f16,
+    .store_f16 = store_f16,
+#endif
+    .reductions = reductions,
+    .softmax = {&softmax_f32, &softmax_f64},
+    .pool_largest = {POOL_LINES(largest)},
+    .pool_sum = {POOL_LINES(sum)},
+};

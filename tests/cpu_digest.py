@@ -1,0 +1,130 @@
+"""What every loop of the host backend answers, as one digest for each op: the same for every instruction set.
+
+Run as a script with DEVTENSOR_CPU naming the set. Operands and results end at the last byte of a page that nobody may
+touch the next of, at every length from 0 to 70, and start at odd places before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import mmap
+import sys
+
+import numpy as np
+
+import devtensor as dt
+
+PAGE = mmap.PAGESIZE
+LENGTHS = (*range(71), 300, 1500)
+NUMPY = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Guarded:
+    """Memory whose last byte is followed by a page that must not be touched."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.size = (nbytes + PAGE - 1) // PAGE * PAGE + PAGE
+        self.map = mmap.mmap(-1, self.size)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        if libc.mprotect(ctypes.c_void_p(start + self.size - PAGE), PAGE, 0):
+            raise OSError(ctypes.get_errno())
+
+    def last(self, n: int, dtype: str, back: int = 0) -> np.ndarray:
+        """n elements that end `back` elements before the guard."""
+        itemsize = np.dtype(dtype).itemsize
+        return np.frombuffer(self.map, dtype, n, self.size - PAGE - (n + back) * itemsize)
+
+
+def values(n: int, dtype: str, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.integers(0, 2, n).astype(bool)
+    if dtype.startswith(("int", "uint")):
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, n, dtype, endpoint=True)
+    found = (rng.standard_normal(n) * 10 ** rng.uniform(-3, 2, n)).astype(dtype)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 65504, 1e-7, -6e-8], dtype)
+    at = rng.integers(0, max(n, 1), n // 4)
+    found[at] = special[rng.integers(0, len(special), n // 4)]
+    return found
+
+
+def unary(name: str):
+    return lambda a, b: getattr(dt, name)(a)
+
+
+def binary(name: str):
+    return lambda a, b: getattr(dt, name)(a, b)
+
+
+def rows(a: dt.DeviceArray) -> dt.DeviceArray:
+    """The same elements in rows of seven."""
+    return a[: a.numel() // 7 * 7].reshape(-1, 7)
+
+
+EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
+EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
+SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "erf", "silu", "softplus", "elu", "gelu")
+BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "floor_divide")
+BINARY += ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all")
+
+OPS = {name: unary(name) for name in (*EXACT, *SMOOTH)}
+OPS |= {name: binary(name) for name in BINARY}
+OPS |= {name: unary(name) for name in REDUCTIONS}
+OPS |= {f"{name} of rows": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=1) for name in REDUCTIONS}
+OPS |= {f"{name} of columns": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=0) for name in REDUCTIONS}
+OPS |= {f"to {name}": lambda a, b, name=name: a.to(getattr(dt, name)) for name in (*NUMPY, "bfloat16")}
+OPS |= {
+    "add a number": lambda a, b: a + 3,
+    "subtract from a number": lambda a, b: 3 - a,
+    "every second": lambda a, b: a[::2] + b[::2],
+    "backwards": lambda a, b: dt.where(a[::2] > b[::2], a[::2], 0),
+    "where": lambda a, b: dt.where(a > b, a, b),
+    "where a number": lambda a, b: dt.where(a > b, a, 1),
+    "lerp": lambda a, b: dt.lerp(a, b, 0.25),
+    "transposed": lambda a, b: rows(a).T.contiguous(),
+    "softmax": lambda a, b: dt.softmax(a, 0),
+    "softmax of columns": lambda a, b: dt.softmax(rows(a).T, 0),
+    "log_softmax": lambda a, b: dt.log_softmax(rows(a), 1),
+    "max_pool2d": lambda a, b: dt.max_pool2d(rows(a)[None], 3, 2, 1),
+    "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),
+    "pooled channels": lambda a, b: dt.avg_pool2d(dt.stack([rows(a)] * 9, 2).permute(2, 0, 1)[None], 2),
+}
+
+
+def bytes_of(x: dt.DeviceArray) -> bytes:
+    """The elements; whatever NaN is counts as NaN."""
+    x = x.contiguous()
+    if x.dtype in (dt.float16, dt.bfloat16, dt.float32, dt.float64):
+        x = dt.where(dt.isnan(x), float("nan"), x)
+    return ctypes.string_at(x.data_ptr(), x.nbytes) if x.nbytes else b""
+
+
+def digests(dtype: str) -> dict[str, str]:
+    """Op to digest, for one dtype; ops that refuse the dtype or the length say so in the digest."""
+    stored = "float32" if dtype == "bfloat16" else dtype
+    memory = [Guarded(max(LENGTHS) * 8 + 64) for _ in range(2)]
+    found = {name: hashlib.sha256() for name in OPS}
+    for n in LENGTHS:
+        for back in (0, 1, 3) if n < 20 else (0,):
+            operands = []
+            for i, block in enumerate(memory):
+                view = block.last(n, stored, back)
+                view[:] = values(n, stored, 2 * n + i)
+                x = dt.from_numpy(view)
+                operands.append(x.to(dt.bfloat16) if dtype == "bfloat16" else x)
+            for name, op in OPS.items():
+                try:
+                    found[name].update(bytes_of(op(*operands)))
+                except (RuntimeError, IndexError) as error:
+                    found[name].update(type(error).__name__.encode())
+    return {name: digest.hexdigest() for name, digest in found.items()}
+
+
+if __name__ == "__main__":
+    json.dump({dtype: digests(dtype) for dtype in sys.argv[1:]}, sys.stdout)

@@ -1,0 +1,180 @@
+"""The loops of the host backend: the same bits from every instruction set and number of threads, stated accuracy, and
+no memory beyond what is promised."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cpu_digest
+import numpy as np
+import pytest
+
+import devtensor as dt
+
+SETS = ("avx512", "avx2", "generic")
+FLAGS = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}, "avx2": {"avx2", "f16c"}, "generic": set()}
+DTYPES = (*cpu_digest.NUMPY, "bfloat16")
+
+
+@functools.cache
+def here() -> list[str]:
+    """The sets that this machine can run."""
+    try:
+        words = set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        words = set()
+    return [name for name in SETS if words >= FLAGS[name]]
+
+
+def run(source: list[str], **environment: str) -> str:
+    full = [sys.executable, *source]
+    done = subprocess.run(full, capture_output=True, text=True, env=os.environ | environment, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@functools.cache
+def digests(name: str) -> dict[str, dict[str, str]]:
+    return json.loads(run([cpu_digest.__file__, *DTYPES], DEVTENSOR_CPU=name))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_gives_the_same_bits(name: str) -> None:
+    """Each length from 0 to 70, at the end of a page; that the values are right is test_ops' business."""
+    if name not in here():
+        pytest.skip(f"this processor has no {name}")
+    want, found = digests("generic"), digests(name)
+    assert set(found) == set(DTYPES)
+    for dtype in DTYPES:
+        assert len(found[dtype]) == len(cpu_digest.OPS)
+        assert {op for op in cpu_digest.OPS if found[dtype][op] != want[dtype][op]} == set()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_case_table_with_every_set(name: str) -> None:
+    if name not in here():
+        pytest.skip(f"this processor has no {name}")
+    if name == here()[0]:
+        pytest.skip("test_ops runs with it")
+    files = [str(Path(__file__).parent / "test_ops.py")]
+    only = "cpu and (test_function or test_out)"
+    run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", only, *files], DEVTENSOR_CPU=name)
+
+
+# ---------------------------------------------------------------- accuracy
+
+FUNCTIONS = {
+    "exp": (np.exp, 1.01),
+    "expm1": (np.expm1, 0.51),
+    "log": (np.log, 0.51),
+    "log2": (np.log2, 0.51),
+    "log10": (np.log10, 0.51),
+    "log1p": (np.log1p, 0.51),
+    "tanh": (np.tanh, 0.51),
+    "erf": (np.vectorize(math.erf, otypes=["float64"]), 0.51),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_in_units_in_the_last_place(name: str) -> None:
+    """A sample; tools/measure_ulp.c looks at every float32."""
+    exact, allowed = FUNCTIONS[name]
+    bits = np.arange(0, 1 << 32, 1 << 16, dtype=np.uint32) + np.uint32(0x5A5A)
+    x = np.concatenate([bits.view("float32"), np.linspace(-3, 3, 20001, dtype="float32")])
+    with np.errstate(all="ignore"):
+        want = exact(x.astype("float64"))
+        nearest = want.astype("float32")
+    got = getattr(dt, name)(dt.from_numpy(x)).numpy()
+    finite = np.isfinite(nearest)
+    assert np.array_equal(np.isnan(got), np.isnan(nearest))
+    assert np.array_equal(got[np.isinf(nearest)], nearest[np.isinf(nearest)])
+    assert np.array_equal(np.signbit(got[finite]), np.signbit(nearest[finite]))
+    error = np.abs(got[finite].astype("float64") - want[finite]) / np.spacing(np.abs(nearest[finite])).astype("float64")
+    assert error.max() <= allowed
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.T,
+    "every third": lambda x: x[:, ::3],
+    "middle": lambda x: x[:, 5:-7],
+}
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_lose_little(dtype: str, layout: str, dim: int | None) -> None:
+    """Sums of float32 are accumulated in float64 and rounded once, sums of float64 like a tree: the error is some
+    log2(n) roundings of the sum of magnitudes, where adding one after another allows n of them."""
+    x = np.random.default_rng(0).uniform(0.5, 1.5, (1500, 1100)).astype(dtype)
+    x[::2] *= -1
+    view = LAYOUTS[layout](x)
+    got = LAYOUTS[layout](dt.from_numpy(x)).sum(dim=dim)
+    exact = np.sum(view.astype("longdouble"), axis=dim)
+    magnitude = np.sum(np.abs(view).astype("longdouble"), axis=dim)
+    n = view.size // max(exact.size, 1)
+    roundings = (math.log2(n) + 70) * 2.0**-53
+    allowed = magnitude * roundings + (np.abs(exact) * 2.0**-24 if dtype == "float32" else 0)
+    assert (np.abs(got.numpy().astype("longdouble") - exact) <= allowed).all()
+
+
+SCRIPT = """
+import ctypes, hashlib, sys
+import devtensor as dt
+dt.manual_seed(0)
+x = dt.randn(1200, 1100)
+h = hashlib.sha256()
+for y in (x.sum(), x.sum(dim=0), x.sum(dim=1), x.T.sum(dim=0), x[:, ::3].mean(), dt.softmax(x, 0), dt.softmax(x, 1),
+          dt.argmax(x), dt.tanh(x), x.to(dt.float16), x.T.contiguous(), x * 2 + x.T[0, 0], x.prod(dim=1),
+          dt.max_pool2d(x[None], 3, 2), dt.avg_pool2d(x[None], 2)):
+    h.update(ctypes.string_at(y.data_ptr(), y.nbytes))
+print(h.hexdigest())
+"""
+
+
+def test_bits_do_not_depend_on_the_number_of_threads() -> None:
+    threads = [f"import devtensor as dt; dt.set_num_threads({n})\n" for n in (1, 2, 3, 7)]
+    assert len({run(["-c", start + SCRIPT]) for start in threads}) == 1
+
+
+# ---------------------------------------------------------------- large results
+
+LARGE = 5 << 20  # elements: results of this size go around the caches
+
+
+@pytest.mark.parametrize("start", [0, 1, 3, 15])
+def test_large_results_are_complete(start: int) -> None:
+    """Also where the result begins and ends within a line of the cache."""
+    rng = np.random.default_rng(start)
+    a, b = rng.standard_normal(LARGE, "float32"), rng.standard_normal(LARGE)
+    x, y = dt.from_numpy(a)[start:-5], dt.from_numpy(b)[start:-5]
+    out = dt.full((LARGE + 9,), 7.0)
+    dt.add(x, 1.0, out=out[start : start + len(x)])
+    got = out.numpy()
+    assert np.array_equal(got[start : start + len(x)], a[start:-5] + np.float32(1))
+    assert (got[:start] == 7).all() and (got[start + len(x) :] == 7).all()
+    assert np.array_equal(y.to(dt.float32).numpy(), b[start:-5].astype("float32"))
+    assert np.array_equal((x > 0).numpy(), a[start:-5] > 0)
+    rows = dt.from_numpy(a)[: 1000 * 5003].reshape(1000, 5003)
+    assert np.array_equal((rows[:, 1:] * 2).numpy(), rows.numpy()[:, 1:] * 2)
+
+
+def test_casts_need_no_memory_but_their_result() -> None:
+    script = """
+import resource, devtensor as dt
+x = dt.zeros(1 << 25, dtype=dt.float64)
+dt.zeros(1000, dtype=dt.float64).to(dt.float32)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+y = x.to(dt.float32)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, y.nbytes)
+"""
+    grown, nbytes = map(int, run(["-c", script]).split())
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert grown * unit <= nbytes + (32 << 20)
