@@ -3,6 +3,7 @@
  * Each thread counts for itself, since a shared counter would cost more than the arithmetic of a small op, and keeps a
  * few blocks of the size that every op needs. */
 #include "devtensor.h"
+#include "sized.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,10 +16,18 @@ typedef struct spare {
     struct spare *next;
 } spare;
 
+/* Blocks between the two sizes that the library gives away in steps of a quarter of the power of two below. */
+#define MIN_SIZED_BITS 6
+#define MAX_SIZED_BITS 17 /* DT_LARGE_BLOCK */
+#define NSIZES (4 * (MAX_SIZED_BITS - MIN_SIZED_BITS) + 1)
+#define MAX_SPARE_SIZED 4 /* of each size */
+
 typedef struct heap {
     atomic_int_fast64_t calls, live; /* written by the owner alone, so never by a locked instruction */
     spare *spares;
     int nspares;
+    spare *sized[NSIZES];
+    uint8_t nsized[NSIZES];
     bool known;
     struct heap *next;
 } heap;
@@ -66,6 +75,14 @@ heap_leave(void *p)
         spare *first = own->spares;
         own->spares = first->next;
         free(first);
+    }
+    for (int i = 0; i < NSIZES; i++) {
+        while (own->sized[i] != NULL) {
+            spare *first = own->sized[i];
+            own->sized[i] = first->next;
+            free(first);
+        }
+        own->nsized[i] = 0;
     }
     own->calls = own->live = 0;
     own->nspares = 0;
@@ -237,6 +254,56 @@ dt_block_free(void *p)
         bump(&mine.live, -1);
         return;
     }
+#endif
+    dt_free(p);
+}
+
+/* Which size of blocks serves nbytes, more than 64 and below DT_LARGE_BLOCK, and how large it is. */
+static inline int
+size_of_block(size_t nbytes, size_t *size)
+{
+    int power = 63 - __builtin_clzll((unsigned long long)(nbytes - 1)); /* 2 ** power < nbytes <= 2 ** (power + 1) */
+    int quarter = (int)((nbytes - 1) >> (power - 2)) & 3;
+    *size = (((size_t)(5 + quarter) << (power - 2)) + 63) & ~(size_t)63;
+    return 4 * (power - MIN_SIZED_BITS) + quarter;
+}
+
+void *
+dt_sized_new(size_t nbytes)
+{
+    if (!request()) {
+        return NULL;
+    }
+    size_t size;
+    int i = size_of_block(nbytes, &size);
+    spare *first = mine.sized[i];
+    if (first == NULL) {
+        return counted(aligned_alloc(64, size));
+    }
+    mine.sized[i] = first->next;
+    mine.nsized[i]--;
+    return counted(first);
+}
+
+void
+dt_sized_free(void *p, size_t nbytes)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+    if (DT_UNLIKELY(!mine.known)) {
+        heap_join();
+    }
+    size_t size;
+    int i = size_of_block(nbytes, &size);
+    if (p != NULL && mine.known && mine.nsized[i] < MAX_SPARE_SIZED) {
+        spare *block = p;
+        block->next = mine.sized[i];
+        mine.sized[i] = block;
+        mine.nsized[i]++;
+        bump(&mine.live, -1);
+        return;
+    }
+#else
+    (void)nbytes;
 #endif
     dt_free(p);
 }

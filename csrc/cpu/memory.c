@@ -1,6 +1,7 @@
 /* memory.c: the backend's table, its blocks of memory, and the one device there is. */
 #include <unistd.h>
 
+#include "../core/sized.h"
 #include "cpu.h"
 
 const dt_backend cpu_backend = {
@@ -25,15 +26,22 @@ cpu_alloc(dt_storage *storage, dt_error *err)
     if (storage->nbytes == 0) {
         return DT_OK;
     }
-    storage->data =
-        storage->nbytes >= DT_LARGE_BLOCK ? dt_large_new(storage->nbytes) : dt_malloc_aligned(storage->nbytes);
+    storage->data = storage->nbytes >= DT_LARGE_BLOCK ? dt_large_new(storage->nbytes)
+                    : storage->nbytes > 64            ? dt_sized_new(storage->nbytes)
+                                                      : dt_malloc_aligned(storage->nbytes);
     return storage->data != NULL ? DT_OK : dt_fail_nomem(err, storage->nbytes);
 }
 
 void
 cpu_free(dt_storage *storage)
 {
-    (storage->nbytes >= DT_LARGE_BLOCK ? dt_large_free : dt_free)(storage->data);
+    if (storage->nbytes >= DT_LARGE_BLOCK) {
+        dt_large_free(storage->data);
+    } else if (storage->nbytes > 64) {
+        dt_sized_free(storage->data, storage->nbytes);
+    } else {
+        dt_free(storage->data);
+    }
 }
 
 dt_status
