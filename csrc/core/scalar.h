@@ -148,7 +148,8 @@ dt_f32_to_bf16(float f)
 DT_INLINE float
 dt_f64_to_f32(double d)
 {
-    return d != d ? dt_bits_f32(0x7fc00000u) : (float)d;
+    float f = (float)d; /* compared as a float, which takes half the room in a vector */
+    return f != f ? dt_bits_f32(0x7fc00000u) : f;
 }
 
 DT_INLINE double
