@@ -189,7 +189,7 @@
     COMBINE_PART(name, uint8_t, step)                                                                                  \
     REDUCE_PARTS(name, uint8_t, uint8_t, IS_NONZERO, identity, step, finish, SAME_AS)
 #define REDUCE_SAME(name, identity, step, finish)                                                                      \
-    COMBINE_PART(name, C, E(step, ((step) | (x != x))) ? x : acc)                                                        \
+    COMBINE_PART(name, C, E(step, ((step) | (x != x))) ? x : acc)                                                      \
     REDUCE_PARTS(name, C, T, LOAD, first, E(step, ((step) | (x != x))) ? x : acc, finish, STORE)
 #define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, E(step, (step) | ((x != x) & (acc == acc))))
 #define REDUCE_SUM(...)
