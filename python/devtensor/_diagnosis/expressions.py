@@ -209,23 +209,19 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
         exact = [argument for argument in call.arguments if argument.name == "other"]
     for argument in exact:
         held = resolve(frame, argument.node, site.owner)
-        if held is wanted or (argument.sure and (held is MISSING or wanted is None or _is_same_constant(held, wanted))):
+        told = wanted is None or _is_same_constant(held, wanted)
+        told = told or (held is MISSING and not isinstance(argument.node, ast.Tuple))  # no tuple is an array
+        if held is wanted or (argument.sure and told):
             return argument.node
     if wanted is None:
         return None
     for argument in call.arguments:
         if argument not in exact and resolve(frame, argument.node, site.owner) is wanted:
             return argument.node
-    for argument in call.arguments:
-        if isinstance(argument.node, ast.Tuple | ast.List):  # kernel(grid, block, (x, y))
-            for part in argument.node.elts:
-                if not isinstance(part, ast.Starred) and resolve(frame, part, site.owner) is wanted:
-                    return part
-    if not exact:  # what a sum or a map is over
-        for argument in call.arguments:
-            entry = _entry_that_is(frame, site, argument.node, wanted)
-            if entry is not None:
-                return entry
+    for argument in call.arguments:  # what a sum is over, or kernel(grid, block, (x, y))
+        entry = _entry_that_is(frame, site, argument.node, wanted)
+        if entry is not None:
+            return entry
     return None
 
 

@@ -48,14 +48,10 @@ def passes(op: str, shapes: dict[str, Shape], groups: int | None = None) -> bool
         return _conv_passes(inputs, groups)
     if op == "conv1d":
         return _conv_passes({name: _with_height(name, shape) for name, shape in inputs.items()}, groups)
-    if op == "index_select":
-        return len(inputs["index"]) < 2
     if op in _FREE:
         return True
     if op in _CLASSES or op in _CHANNELS:
         return _rows_pass(op, inputs)
-    if op == "embedding":
-        return len(inputs["weight"]) == 2
     if op in ("cat", "stack") or any("[" in name for name in inputs):
         return None
     total: Shape | None = ()
