@@ -88,7 +88,15 @@ class BuildExt(build_ext):
         if up_to_date(target, depfile):
             return str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        level = ["-O2"] if source.suffix == ".cu" else []  # kernels are for GPUs; many, and slow to compile at -O3
+        level = []
+        if source.suffix == ".cu" or source.stem.startswith("loops_"):  # so many that -O3 makes them large, not faster
+            level = [
+                "-O2",
+                "-ftree-vectorize",
+                "-fvect-cost-model=dynamic",
+                "-fpeel-loops",
+                "-Wno-ignored-optimization-argument",
+            ]
         full = [*command, *level, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
         result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if result.stderr:
