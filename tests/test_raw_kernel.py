@@ -474,7 +474,7 @@ for attempt in range(2):
         dt.cuda.synchronize()
         print("fine")
     except dt.CudaError as error:
-        print(error.status, error, *error.__notes__)
+        print(error.status, error, *" ".join(error.__notes__).splitlines())
 try:
     dt.zeros(3, device="cuda")
 except dt.CudaError as error:
@@ -499,7 +499,7 @@ def test_faults(what: str) -> None:
     assert done.returncode == 0, done.stderr
     first, second, third, host = done.stdout.splitlines()
     assert code in first and words in first, done.stdout
-    assert "sent to cuda:0 last, the latest first: faulty" in first
+    assert "sent to the default stream of cuda:0 last, the latest first:   faulty  <string>:" in first
     assert "cannot be used any more" in second
     assert words in third
     assert host == "[2.0, 2.0]"

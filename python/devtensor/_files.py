@@ -111,7 +111,7 @@ def _write(file: BinaryIO, header: bytes, order: list[str], arrays: Mapping[str,
 
 
 def _bytes(x: DeviceArray) -> bytes:
-    data: bytes = x.data.__reduce__()[1][2]
+    data: bytes = x.data.contiguous().__reduce__()[1][2]  # row-major, as the format wants it
     return data
 
 
