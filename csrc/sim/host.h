@@ -2,6 +2,7 @@
 #ifndef DT_SIM_HOST_H
 #define DT_SIM_HOST_H
 
+#include "host_image.h"
 #include "launch.h"
 #include "sim.h"
 
@@ -22,10 +23,6 @@ void sim_text_print(sim_text *text, const char *format, ...) DT_PRINTF(2, 3);
 bool sim_source_prepare(const char *source, const char *name, const char *kernel, sim_text *out, sim_text *log);
 
 /* ---------------------------------------------------------------- host.c */
-
-/* Text of tools/kernel_image.py: launch.h and host/, and a hash of it; not there in programs without kernels. */
-extern const char sim_host_source[] __attribute__((weak, visibility("hidden")));
-extern const char sim_host_hash[] __attribute__((weak, visibility("hidden")));
 
 /* An executable with that kernel, by dt_free. NVRTC's codes; log says what went wrong. */
 nvrtcResult sim_host_compile(const char *source, const char *name, const char *kernel, int arch, int noptions,

@@ -74,7 +74,7 @@ CUresult
 sim_cuStreamDestroy_v2(CUstream handle)
 {
     sim_stream *stream;
-    CUresult status = find_any(handle, &stream);
+    CUresult status = handle == NULL ? CUDA_ERROR_INVALID_HANDLE : find_any(handle, &stream);
     if (status != CUDA_SUCCESS) {
         return status;
     }
