@@ -84,6 +84,8 @@ conform_before_init(void)
     BEFORE(cuModuleLoadData, &module, name);
     BEFORE(cuModuleUnload, NULL);
     BEFORE(cuModuleGetFunction, &function, NULL, name);
+    BEFORE(cuFuncSetAttribute, NULL, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0);
+    BEFORE(cuPointerGetAttribute, &n, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p);
     BEFORE(cuLaunchKernel, NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     HOLDS("a refusal clears sizes and addresses", nbytes == 0 && p == 0 && host == NULL);
     HOLDS("a refused stream is no NULL", stream == (CUstream)(intptr_t)-1);
