@@ -32,9 +32,6 @@ SANITIZE = ["-fsanitize=address,undefined", "-fsanitize=float-cast-overflow", "-
 SANITIZE += ["-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
 COVERAGE = ["--coverage", "-O0", "-g", "-fprofile-update=atomic"]
 
-# For files of so many functions that -O3 makes them large, not faster.
-SMALL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fpeel-loops", "-Wno-ignored-optimization-argument"]
-
 
 def switch(name):
     value = os.environ.get(name, "0")
@@ -91,8 +88,9 @@ class BuildExt(build_ext):
         if up_to_date(target, depfile):
             return str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        many = source.suffix == ".cu" or source.stem.startswith("loops_")
-        level = SMALL if many and {"-O0", "-O1"}.isdisjoint(command) else []
+        level = []
+        if source.suffix == ".cu" and {"-O0", "-O1"}.isdisjoint(command):
+            level = ["-O2"]  # kernels are for GPUs; many, and slow to compile at -O3
         full = [*command, *level, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
         result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if result.stderr:
