@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import snippets  # noqa: E402
+import written_page  # noqa: E402
 from gallery import EXAMPLES  # noqa: E402
 
 from devtensor._diagnosis.causes import CAUSES  # noqa: E402
@@ -52,17 +53,5 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def main() -> int:
-    text = page()
-    if sys.argv[1:] == ["--check"]:
-        if TARGET.read_text() == text:
-            print("docs/errors.md is up to date")
-            return 0
-        print("docs/errors.md is out of date: run tools/error_gallery.py", file=sys.stderr)
-        return 1
-    TARGET.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(written_page.main(TARGET, page()))

@@ -14,36 +14,35 @@
         }                                                                                                              \
     } while (0)
 
+/* input, dim, index; the work is of the size of the result, which is by_index or by the input */
 static PyObject *
-py_index_select(PY_PARAMS)
+select_along(const py_args *a, dt_status (*select)(const dt_array *, int64_t, const dt_array *, dt_array *, dt_error *),
+             bool by_index)
 {
-    PY_PARSE("index_select", 3, 3, "input", "dim", "index")
     int64_t dim = 0;
-    const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 2);
-    PyObject *result = index == NULL || py_arg_int(&a, 1, &dim) < 0 ? NULL : py_array_new(a.type, a.op);
+    const dt_array *x = py_arg_array(a, 0), *index = x == NULL ? NULL : py_arg_array(a, 2);
+    PyObject *result = index == NULL || py_arg_int(a, 1, &dim) < 0 ? NULL : py_array_new(a->type, a->op);
     if (result == NULL) {
         return NULL;
     }
     dt_error err;
     dt_status status;
-    SELECT(&a, x, false, x, status, dt_index_select(x, dim, index, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    SELECT(a, x, false, by_index ? index : x, status, select(x, dim, index, py_array_of(result), &err));
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py_index_select(PY_PARAMS)
+{
+    PY_PARSE("index_select", 3, 3, "input", "dim", "index")
+    return select_along(&a, dt_index_select, false);
 }
 
 static PyObject *
 py_gather(PY_PARAMS)
 {
     PY_PARSE("gather", 3, 3, "input", "dim", "index")
-    int64_t dim = 0;
-    const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 2);
-    PyObject *result = index == NULL || py_arg_int(&a, 1, &dim) < 0 ? NULL : py_array_new(a.type, a.op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    SELECT(&a, x, false, index, status, dt_gather(x, dim, index, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    return select_along(&a, dt_gather, true);
 }
 
 static PyObject *
