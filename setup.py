@@ -5,6 +5,7 @@ DEVTENSOR_CUDA_ARCH   compute capabilities to embed machine code for, such as "8
 DEVTENSOR_WERROR=1    all warnings, as errors
 DEVTENSOR_SANITIZE=1  AddressSanitizer and UndefinedBehaviorSanitizer
 DEVTENSOR_COVERAGE=1  gcov
+CC, CFLAGS            the compiler, and flags that come after all others
 """
 
 import hashlib
@@ -51,7 +52,7 @@ def flags():
     if switch("DEVTENSOR_COVERAGE"):
         compile_args += COVERAGE
         link_args += ["--coverage"]
-    return compile_args, link_args
+    return compile_args + shlex.split(os.environ.get("CFLAGS", "")), link_args
 
 
 class BuildExt(build_ext):

@@ -1,6 +1,6 @@
 """Compiles every kernel for every common architecture, and reads what comes out.
 
-    python tools/check_kernels.py [--write TABLE.md]
+    python tools/check_kernels.py [--arch 75 90 ...] [--write TABLE.md]
 
 With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx), and of
 kernels that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; and that
@@ -141,7 +141,7 @@ def check_planted(compiler):
         raise SystemExit("the planted spill was not found: this check is blind")
 
 
-def check_unit(compiler, unit):
+def check_unit(compiler, unit, archs):
     """{arch: usage} of one unit, the number of its casts, and what is wrong."""
     ptx = compiler.ptx(unit)
     names = set(entries(ptx.read_text()))
@@ -149,53 +149,54 @@ def check_unit(compiler, unit):
     wrong += narrow_kernels(ptx.read_text())
     if not names:
         return unit, {}, ncasts, wrong
-    made = {arch: cubin(compiler, arch, ptx) for arch in ARCHS}
+    made = {arch: cubin(compiler, arch, ptx) for arch in archs}
     for arch, (_, used) in made.items():
         if set(used) != names:
             wrong.append(f"{unit.stem}: sm_{arch} has {len(used)} of {len(names)} kernels")
         wrong += [f"{name}: spills on sm_{arch}" for name, (_, _, spilled) in used.items() if spilled]
-    first, second = (code(made[arch][0]) for arch in SAME_CODE)
-    wrong += [f"{unit.stem}: {name} differs on sm_89" for name in first if first[name] != second.get(name)]
+    if all(arch in made for arch in SAME_CODE):
+        first, second = (code(made[arch][0]) for arch in SAME_CODE)
+        wrong += [f"{unit.stem}: {name} differs on sm_89" for name in first if first[name] != second.get(name)]
     for path, _ in made.values():
         path.unlink()
     return unit, {arch: used for arch, (_, used) in made.items()}, ncasts, wrong
 
 
-def table(results):
+def table(results, archs):
     """Markdown: what each file's kernels use, worst over the dtypes, by architecture."""
     families = defaultdict(lambda: defaultdict(dict))
-    for unit, used, _, _ in results:
-        for arch, kernels in used.items():
+    for unit, by_arch, _, _ in results:
+        for arch, kernels in by_arch.items():
             families[unit.source.stem][arch].update(kernels)
-    out = ["| family | kernels | " + " | ".join(f"sm_{a}" for a in ARCHS) + " | stack | spilled |\n"]
-    out.append("|---|---|" + "---|" * len(ARCHS) + "---|---|\n")
-    for family, archs in sorted(families.items()):
-        every = [u for kernels in archs.values() for u in kernels.values()]
-        registers = " | ".join(str(max(u[0] for u in archs[a].values())) for a in ARCHS)
+    out = ["| family | kernels | " + " | ".join(f"sm_{a}" for a in archs) + " | stack | spilled |\n"]
+    out.append("|---|---|" + "---|" * len(archs) + "---|---|\n")
+    for family, used in sorted(families.items()):
+        every = [u for kernels in used.values() for u in kernels.values()]
+        registers = " | ".join(str(max(u[0] for u in used[a].values())) for a in archs)
         stack, spilled = max(u[1] for u in every), sum(u[2] for u in every)
-        out.append(f"| {family} | {len(archs[ARCHS[0]])} | {registers} | {stack} | {spilled} |\n")
+        out.append(f"| {family} | {len(used[archs[0]])} | {registers} | {stack} | {spilled} |\n")
     return "".join(out)
 
 
-def check_nvcc(folder, pool):
+def check_nvcc(folder, pool, archs):
     """Markdown and what is wrong."""
     nvcc, tried = kernel_image.find_nvcc()
     if nvcc is None:
         raise SystemExit("nvcc was not found; tried " + ", ".join(map(str, tried)))
-    compiler = kernel_image.Compiler(nvcc, Path(folder), ARCHS)
+    compiler = kernel_image.Compiler(nvcc, Path(folder), archs)
     check_planted(compiler)
-    results = list(pool.map(lambda unit: check_unit(compiler, unit), kernel_image.units()))
+    results = list(pool.map(lambda unit: check_unit(compiler, unit, archs), kernel_image.units()))
     wrong = [line for result in results for line in result[3]]
     ncasts = sum(result[2] for result in results)
-    nkernels = sum(len(result[1].get(ARCHS[0], {})) for result in results)
-    print(f"nvcc: {nkernels} kernels for sm_{' sm_'.join(ARCHS)}, {ncasts} casts read", flush=True)
+    nkernels = sum(len(result[1].get(archs[0], {})) for result in results)
+    print(f"nvcc: {nkernels} kernels for sm_{' sm_'.join(archs)}, {ncasts} casts read", flush=True)
     if not ncasts:
         wrong.append("there is no cast among the kernels")
-    every = {name for result in results for name in result[1].get(ARCHS[0], {})}
+    every = {name for result in results for name in result[1].get(archs[0], {})}
     wrong += [f"{name}: is not there, so its vectors were not read" for name in sorted(set(VECTORS) - every)]
     head = f"Registers a thread (the most of a family), bytes of stack and bytes spilled; {nkernels} kernels.\n\n"
     release = re.search(r"release .*", compiler.version)
-    return f"{head}nvcc {release.group() if release else ''}\n\n{table(results)}", wrong
+    return f"{head}nvcc {release.group() if release else ''}\n\n{table(results, archs)}", wrong
 
 
 # ---------------------------------------------------------------- NVRTC
@@ -261,9 +262,12 @@ def check_nvrtc(nvrtc, pool, arch):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", type=Path, help="file for the table of registers, stack and spills")
+    parser.add_argument(
+        "--arch", nargs="+", default=ARCHS, help=f"compute capabilities; {' '.join(ARCHS)} unless given"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        text, wrong = check_nvcc(folder, pool)
+        text, wrong = check_nvcc(folder, pool, arguments.arch)
         print(text)
         nvrtc = find_nvrtc()
         if nvrtc is None:
