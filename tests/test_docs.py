@@ -68,7 +68,7 @@ def test_what_is_wrong_is_found(kind: str, tmp_path: Path) -> None:
     assert len(doc_blocks.problems(tmp_path / "page.md")) == wrong
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "examples" / "README.md"], ids=lambda p: str(p.relative_to(ROOT)))
 def test_links(page: Path) -> None:
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)]+)\)", prose):
