@@ -1,6 +1,7 @@
-"""Whole networks, written once for devtensor and PyTorch: each function takes the library's `nn`."""
+"""Whole networks, written once for devtensor and PyTorch: each builder takes the library's `nn`."""
 
 import functools
+from pathlib import Path
 
 import numpy as np
 
@@ -20,83 +21,23 @@ def digits_cnn(nn):
     )
 
 
-def resnet18(nn):
-    """He et al. 2015, table 1, for inference."""
+def of_example(file, name):
+    """The class `name` of a file in examples/, for either library: its text is PyTorch's but for the imports."""
+    text = (Path(__file__).parent.parent / "examples" / file).read_text()
 
-    class Block(nn.Module):
-        def __init__(self, before, after, stride):
-            super().__init__()
-            self.conv1 = nn.Conv2d(before, after, 3, stride, 1, bias=False)
-            self.bn1 = nn.BatchNorm2d(after)
-            self.conv2 = nn.Conv2d(after, after, 3, 1, 1, bias=False)
-            self.bn2 = nn.BatchNorm2d(after)
-            self.relu = nn.ReLU()
-            self.downsample = None
-            if before != after:
-                self.downsample = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+    def build(nn):
+        namespace = {"__name__": file}
+        exec(text.replace("devtensor", nn.__name__.partition(".")[0]), namespace)
+        return namespace[name]()
 
-        def forward(self, x):
-            short = x if self.downsample is None else self.downsample(x)
-            x = self.relu(self.bn1(self.conv1(x)))
-            return self.relu(self.bn2(self.conv2(x)) + short)
-
-    layers = [
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]
-    before = 64
-    for after, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        layers += [Block(before, after, stride), Block(after, after, 1)]
-        before = after
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    return build
 
 
-def mobilenet_v2(nn):
-    """Sandler et al. 2018, table 2, for inference."""
-
-    def unit(before, after, kernel=1, stride=1, groups=1):
-        return [
-            nn.Conv2d(before, after, kernel, stride, kernel // 2, groups=groups, bias=False),
-            nn.BatchNorm2d(after),
-            nn.ReLU6(),
-        ]
-
-    class Inverted(nn.Module):
-        def __init__(self, before, after, stride, expansion):
-            super().__init__()
-            inside = before * expansion
-            wide = unit(before, inside) if expansion != 1 else []
-            self.conv = nn.Sequential(
-                *wide,
-                *unit(inside, inside, 3, stride, inside),
-                nn.Conv2d(inside, after, 1, bias=False),
-                nn.BatchNorm2d(after),
-            )
-            self.short = stride == 1 and before == after
-
-        def forward(self, x):
-            return x + self.conv(x) if self.short else self.conv(x)
-
-    layers, before = unit(3, 32, 3, 2), 32
-    for expansion, after, count, stride in (
-        (1, 16, 1, 1),
-        (6, 24, 2, 2),
-        (6, 32, 3, 2),
-        (6, 64, 4, 2),
-        (6, 96, 3, 1),
-        (6, 160, 3, 2),
-        (6, 320, 1, 1),
-    ):
-        for i in range(count):
-            layers.append(Inverted(before, after, stride if i == 0 else 1, expansion))
-            before = after
-    layers += unit(320, 1280)
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
-
-
-BUILDERS = {"digits CNN": digits_cnn, "ResNet-18": resnet18, "MobileNetV2": mobilenet_v2}
+BUILDERS = {
+    "digits CNN": digits_cnn,
+    "ResNet-18": of_example("resnet18.py", "ResNet18"),
+    "MobileNetV2": of_example("mobilenet_v2.py", "MobileNetV2"),
+}
 
 
 def instance(lib, network):

@@ -11,8 +11,6 @@ for each number that it reads.
 
 from __future__ import annotations
 
-from resnet18 import main
-
 import devtensor as dt
 from devtensor import nn
 
@@ -75,4 +73,6 @@ class MobileNetV2(nn.Module):
 
 
 if __name__ == "__main__":
+    from resnet18 import main
+
     main(MobileNetV2, __doc__)

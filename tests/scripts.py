@@ -526,4 +526,19 @@ images = dt.rand(2, 8, 8, 3)  # origin
 kernel = dt.randn(4, 3, 3, 3)
 maps = dt.conv2d(images, kernel)  # here
 """),
+    Script("a photograph as it was read", "picture", """
+import numpy as np
+photo = np.zeros((8, 9, 3), dtype=np.uint8)
+picture = dt.from_numpy(photo).permute(2, 0, 1)[None]  # origin
+edges = dt.conv2d(picture, dt.ones(1, 3, 3, 3))  # here
+"""),
+    Script("a mask in a convolution", "alive", """
+alive = dt.rand(1, 1, 8, 8) > 0.5  # origin
+neighbours = dt.conv2d(alive, dt.ones(1, 1, 3, 3), padding=1)  # here
+"""),
+    Script("the mean of a mask", "right", """
+labels = dt.arange(4)
+right = dt.eye(4).argmax(1) == labels  # origin
+accuracy = right.mean()  # here
+"""),
 ]  # fmt: skip

@@ -434,8 +434,8 @@ def test_loading_is_strict_unless_told() -> None:
         net.load_state_dict(state)
     lines = str(caught.value).splitlines()
     assert lines[0] == "Error(s) in loading state_dict for Net:"
-    assert lines[1] == '\tUnexpected key(s) in state_dict: "more".'
-    assert lines[2] == '\tMissing key(s) in state_dict: "head.bias".'
+    assert lines[1] == '\tMissing key(s) in state_dict: "head.bias".'
+    assert lines[2] == '\tUnexpected key(s) in state_dict: "more".'
     assert 'the parameter named "layer.0.conv1.weight"' in lines[3]
     assert lines[4] == (
         "\tsize mismatch for head.weight: copying a param with shape (5, 3) (devtensor.float64) from the state_dict, "

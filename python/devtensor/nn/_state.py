@@ -19,10 +19,10 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
     missing = [key for key in places if key not in state]
     unexpected = [key for key in state if key not in places]
     problems = []
-    if strict and unexpected:
-        problems.append(f"Unexpected key(s) in state_dict: {_quoted(unexpected)}.")
     if strict and missing:
         problems.append(f"Missing key(s) in state_dict: {_quoted(missing)}.")
+    if strict and unexpected:
+        problems.append(f"Unexpected key(s) in state_dict: {_quoted(unexpected)}.")
     for key, place in places.items():
         if key in state:
             problem = _difference(key, place, state[key])
