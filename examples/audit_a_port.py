@@ -88,13 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     photo = image.imread(options.photo or cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))[::2, ::2]
     pixels = photo.reshape(-1, 3)
 
+    place = f"{device} ({dt.cuda.get_device_name(device)})" if device.type == "cuda" else "the cpu"
     reference = with_numpy(pixels, options.colours, options.steps)
     for port in (first_port, second_port):
         with dt.record_transfers() as log:
             start = time.perf_counter()
             centres = port(pixels, options.colours, options.steps, device).cpu().numpy()
             seconds = time.perf_counter() - start
-        print(f"{port.__name__} on {device}: {seconds:.3f} s, within {abs(centres - reference).max():.1e} of NumPy's")
+        print(f"{port.__name__} on {place}: {seconds:.3f} s, within {abs(centres - reference).max():.1e} of NumPy's")
         print(f"{log}\n")
     draw(photo, centres, options.out)
     print(f"{options.out} written")

@@ -4,7 +4,7 @@
     python examples/game_of_life.py --device cpu --size 96 --steps 300 --out life.png
 
 A name that ends in .gif becomes an animation, another one a sheet of nine moments. The whole game stays on the device:
-the report of transfers at the end has one line, for the pictures.
+the report of transfers at the end has the pictures and the number of the living, and nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MobileNetV2: depthwise convolutions and ReLU6, with torchvision's keys; a tenth of ResNet-18's multiply-adds.
+"""MobileNetV2: depthwise convolutions and ReLU6, with torchvision's keys; a sixth of ResNet-18's multiply-adds.
 
     python examples/mobilenet_v2.py                      # random weights; on the GPU where there is one
     python examples/mobilenet_v2.py --device cpu --half --batch 1 8

@@ -123,7 +123,7 @@ def main(network: type[nn.Module], text: str | None, arguments: Sequence[str] | 
     parser.add_argument("--device", default="auto", help="cpu, cuda, or auto: the GPU where there is one")
     parser.add_argument("--half", action="store_true", help="weights and images in float16")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 32], help="how many images at a time")
-    parser.add_argument("--repeats", type=int, default=10, help="calls to be timed; the median counts")
+    parser.add_argument("--repeats", type=int, default=5, help="calls to be timed; the median counts")
     parser.add_argument("--size", type=int, default=224, help="height and width of the images")
     parser.add_argument("--weights", metavar="FILE", help="a safetensors file; random weights without one")
     parser.add_argument("--save", metavar="FILE", help="where to write the weights")
@@ -142,7 +142,8 @@ def main(network: type[nn.Module], text: str | None, arguments: Sequence[str] | 
     images = dt.randn(max(options.batch), 3, options.size, options.size).to(next(model.parameters()))
 
     scores = model(images[:1])  # the first call also chooses algorithms, and compiles for a GPU
-    print(f"{network.__name__} on {device}, {scores.dtype}, images {tuple(images.shape[1:])}\n")
+    place = f"{device} ({dt.cuda.get_device_name(device)})" if device.type == "cuda" else "the cpu"
+    print(f"{network.__name__} on {place}, {scores.dtype}, images {tuple(images.shape[1:])}\n")
     print_layers(model, images[:1])
     print(f"\nmost likely class of the first image: {scores.argmax(1).item()} of {scores.shape[1]}")
     for batch in options.batch:
