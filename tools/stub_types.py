@@ -264,6 +264,7 @@ RESULTS = {
     "_frame_variable": "Any",
     "_cpu_cache": "dict[str, int]",
     "_cpu_limit_cache": "None",
+    "_cpu_limit_packed": "None",
     "_cpu_trim_cache": "None",
     "_origin_cost": "float",
     "_watch_transfers": "int",

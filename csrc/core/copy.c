@@ -18,23 +18,22 @@ copy_slot(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         DT_TRY(dt_settle(src, DT_READ, err));
         DT_TRY(dt_settle(dst, DT_WRITE, err));
     }
-    return worker->backend->copy(src, dst, non_blocking, err);
+    dt_status rc = worker->backend->copy(src, dst, non_blocking, err);
+    dt_written(dst); /* the host's memory, written by another backend */
+    return rc;
 }
 
 /* A new array like x on device, of dtype, with x's values. */
 static dt_status
 copy_new(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, dt_array *out, dt_error *err)
 {
-    dt_array copy;
     bool arrives_later = non_blocking && device.type == DT_CPU && dt_array_device(x).type != DT_CPU;
-    DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, &copy, err) : dt_empty_like(x, device, dtype, &copy, err));
-    dt_status rc = copy_slot(x, &copy, non_blocking, err);
+    DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, out, err) : dt_empty_like(x, device, dtype, out, err));
+    dt_status rc = copy_slot(x, out, non_blocking, err);
     if (rc != DT_OK) {
-        dt_array_clear(&copy);
-        return rc;
+        dt_array_clear(out);
     }
-    *out = copy;
-    return DT_OK;
+    return rc;
 }
 
 dt_status

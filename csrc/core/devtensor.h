@@ -209,7 +209,8 @@ typedef struct dt_storage {
     dt_device device;
     unsigned flags;
     atomic_uint pending;  /* 0 but for page-locked memory */
-    atomic_bool exported; /* another library has had the address, and asks nobody before it reads or writes */
+    atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
+    atomic_bool kept;     /* something made from the bytes may be kept: kept.h */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
@@ -228,6 +229,8 @@ dt_status dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err
 /* What is called around such a wait: the result of enter is handed to leave. */
 void dt_set_wait_hooks(void *(*enter)(void), void (*leave)(void *));
 void dt_storage_release(dt_storage *storage);
+/* Forgets what was made from the bytes. See dt_written. */
+void dt_storage_forget(dt_storage *storage);
 
 static inline dt_storage *
 dt_storage_retain(dt_storage *storage)
@@ -299,6 +302,15 @@ dt_settle(const dt_array *x, dt_access access, dt_error *err)
         return dt_storage_settle(x->storage, access, err);
     }
     return DT_OK;
+}
+
+/* After the bytes of x have changed. The host's slots, and copies to the host, end with it. */
+static inline void
+dt_written(const dt_array *x)
+{
+    if (x != NULL && DT_UNLIKELY(atomic_load_explicit(&x->storage->kept, memory_order_relaxed))) {
+        dt_storage_forget(x->storage);
+    }
 }
 
 bool dt_array_is_contiguous(const dt_array *a);

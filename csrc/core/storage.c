@@ -32,6 +32,7 @@ storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_stor
     s->flags = 0;
     atomic_init(&s->pending, 0);
     atomic_init(&s->exported, false);
+    atomic_init(&s->kept, false);
     s->nbytes = nbytes;
     s->data = NULL;
     s->owner = NULL;
@@ -136,6 +137,9 @@ dt_storage_release(dt_storage *storage)
     if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
         return;
+    }
+    if (DT_UNLIKELY(atomic_load_explicit(&storage->kept, memory_order_relaxed))) {
+        dt_storage_forget(storage);
     }
     if (storage->release_owner != NULL) {
         storage->release_owner(storage->owner, storage->data);

@@ -29,6 +29,7 @@ geometry(const dt_array *x, const dt_array *weight, const dt_array *out, const d
         .weight_row = weight->strides[2],
         .weight_column = weight->strides[3],
         .weight_channel = weight->strides[1],
+        .weight = params->groups == 1 ? weight->storage : NULL,
     };
 }
 
@@ -219,7 +220,8 @@ run_few_channels(const dt_array *x, const dt_array *weight, const dt_array *bias
     if (buffer == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    dt_storage images = {.data = buffer}, weights = {.data = buffer + some * size * itemsize};
+    dt_storage images = {.data = buffer};
+    dt_storage weights = {.data = buffer + some * size * itemsize, .flags = DT_STORAGE_FOREIGN};
     const dt_conv2d_params none = {.pad_before = {0, 0}};
     dt_status rc = DT_OK;
     for (int64_t k = 0; k < outputs; k++) {

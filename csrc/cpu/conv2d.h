@@ -12,6 +12,7 @@ struct cpu_conv {
     int64_t height, width, kernel[2], result[2], stride[2], pad[2], dilation[2];
     int64_t x_image, x_row, x_column, x_channel;
     int64_t weight_output, weight_row, weight_column, weight_channel;
+    dt_storage *weight; /* whose panels may be kept, or NULL */
 };
 
 /* Patches side by side in one row of the result; row, column, offset: the corner of the first, maybe in the padding. */

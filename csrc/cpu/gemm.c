@@ -6,9 +6,8 @@
  * scratch of their own. A sum runs over k in an order of its own, whatever the threads. */
 #include <unistd.h>
 
-#include "conv2d.h"
+#include "gemm_plan.h"
 
-#define DEPTH 256
 #define CONV_TAPS 64               /* in a stretch */
 #define SMALL_SCRATCH 16384        /* bytes */
 #define IN_PLACE_COLUMNS 128       /* of c: a is read too seldom to be packed */
@@ -22,160 +21,6 @@
 #define THREAD_WORK ((int64_t)1 << 18) /* multiplications worth a thread */
 #define PACK_WORK 16                   /* of them to one number packed */
 
-static const char zeros[DEPTH * sizeof(double)];
-
-typedef enum { PACKED, NEIGHBOURS, ANYWHERE } a_mode;
-
-/* How a product is cut; the same for all threads. */
-typedef struct {
-    const cpu_gemm_args *g;
-    const gemm_dtype *parts;
-    const gemm_kernel *kernel;
-    int64_t itemsize, size;                 /* of an array's number, of an accumulator */
-    int64_t taps, some_taps, some_channels; /* all, and of a stretch */
-    int64_t panels_a, panels_b;
-    int64_t grid_rows, grid_columns;
-    int64_t block_a, block_b, super_a; /* panels */
-    a_mode a_mode;
-    bool b_in_place, c_holds_sums;
-    bool finished; /* a sum is the result as it is */
-    bool places;   /* of a weight that has all taps of a channel side by side */
-    size_t size_a, size_b, size_sums, size_places;
-    char *scratch;
-} plan;
-
-/* One thread's: a stretch of k, a block of a's panels, and where the panels of b are. */
-typedef struct {
-    const plan *plan;
-    char *a, *b, *sums;
-    int32_t *places;
-    int64_t tap, taps, channel, channels, depth;
-    bool first, last;
-    int64_t begin_a, end_a, begin_b, end_b, sums_a; /* panels */
-} share;
-
-/* Panels of a differ by one row at most. */
-static int64_t
-row_of(const plan *p, int64_t panel)
-{
-    int64_t size = p->g->m / p->panels_a, larger = p->g->m % p->panels_a;
-    return panel * size + CPU_MIN(panel, larger);
-}
-
-/* ---------------------------------------------------------------- packing */
-
-static void
-clear_lane(char *to, int64_t size, int64_t width, int64_t depth)
-{
-    for (int64_t p = 0; p < depth; p++) {
-        memset(to + p * width * size, 0, (size_t)size);
-    }
-}
-
-static void
-pack_patches(const share *s, const char *x, char *to, int64_t patch, int64_t count, int64_t width)
-{
-    const plan *p = s->plan;
-    const struct cpu_conv *conv = p->g->conv;
-    int64_t size = p->size;
-    x += s->channel * conv->x_channel * p->itemsize;
-    for (int64_t lane = 0; lane < count;) {
-        conv_run run = conv_next_run(conv, conv->first + patch + lane, count - lane);
-        for (int64_t t = 0; t < s->taps; t++) {
-            int64_t tap = s->tap + t;
-            conv_span in = conv_clip(conv, &run, tap / conv->kernel[1], tap % conv->kernel[1]);
-            char *panel = to + (t * s->channels * width + lane) * size;
-            for (int64_t j = 0; j < run.count; j = j + 1 == in.begin ? in.end : j + 1) {
-                if (j < in.begin || j >= in.end) {
-                    clear_lane(panel + j * size, size, width, s->channels);
-                }
-            }
-            if (in.begin < in.end) {
-                p->parts->pack(panel + in.begin * size, x + in.offset * p->itemsize, conv->stride[1] * conv->x_column,
-                               conv->x_channel, in.end - in.begin, s->channels, width, NULL);
-            }
-        }
-        lane += run.count;
-    }
-}
-
-static void
-pack_weight(const share *s, const char *weight, char *to, int64_t output, int64_t count, int64_t width)
-{
-    const plan *p = s->plan;
-    const struct cpu_conv *conv = p->g->conv;
-    weight += (output * conv->weight_output + s->channel * conv->weight_channel) * p->itemsize;
-    if (p->places) {
-        p->parts->pack(to, weight, conv->weight_output, 1, count, s->depth, width, s->places);
-        return;
-    }
-    for (int64_t t = 0; t < s->taps; t++) {
-        int64_t tap = s->tap + t, row = tap / conv->kernel[1], column = tap % conv->kernel[1];
-        p->parts->pack(to + t * s->channels * width * p->size,
-                       weight + (row * conv->weight_row + column * conv->weight_column) * p->itemsize,
-                       conv->weight_output, conv->weight_channel, count, s->channels, width, NULL);
-    }
-}
-
-static void
-pack_a(const share *s, char *to, int64_t row, int64_t rows)
-{
-    const plan *p = s->plan;
-    const cpu_gemm_args *g = p->g;
-    if (g->conv != NULL) {
-        (g->conv->patches_are_rows ? pack_patches : pack_weight)(s, g->a, to, row, rows, rows);
-    } else {
-        const char *from = (const char *)g->a + (row * g->a_row + s->channel * g->a_column) * p->itemsize;
-        p->parts->pack(to, from, g->a_row, g->a_column, rows, s->depth, rows, NULL);
-    }
-}
-
-static void
-pack_b(const share *s, char *to, int64_t column, int64_t columns)
-{
-    const plan *p = s->plan;
-    const cpu_gemm_args *g = p->g;
-    int64_t width = p->kernel->columns;
-    if (columns < width) {
-        memset(to, 0, (size_t)(width * s->depth * p->size));
-    }
-    if (g->conv != NULL) {
-        (g->conv->patches_are_rows ? pack_weight : pack_patches)(s, g->b, to, column, columns, width);
-    } else {
-        const char *from = (const char *)g->b + (column * g->b_column + s->channel * g->b_row) * p->itemsize;
-        p->parts->pack(to, from, g->b_column, g->b_row, columns, s->depth, width, NULL);
-    }
-}
-
-/* The addresses of a panel's rows, for each tap. */
-static void
-find_rows(const share *s, const void **to, int64_t row, int64_t rows)
-{
-    const plan *p = s->plan;
-    const cpu_gemm_args *g = p->g;
-    const struct cpu_conv *conv = g->conv;
-    if (conv == NULL) {
-        for (int64_t i = 0; i < rows; i++) {
-            to[i] = (const char *)g->a + ((row + i) * g->a_row + s->channel) * p->itemsize;
-        }
-        return;
-    }
-    const char *x = (const char *)g->a + s->channel * p->itemsize;
-    int64_t apart = conv->stride[1] * conv->x_column;
-    for (int64_t lane = 0; lane < rows;) {
-        conv_run run = conv_next_run(conv, conv->first + row + lane, rows - lane);
-        for (int64_t t = 0; t < s->taps; t++) {
-            int64_t tap = s->tap + t;
-            conv_span in = conv_clip(conv, &run, tap / conv->kernel[1], tap % conv->kernel[1]);
-            for (int64_t j = 0; j < run.count; j++) {
-                to[t * rows + lane + j] =
-                    j < in.begin || j >= in.end ? zeros : x + (in.offset + (j - in.begin) * apart) * p->itemsize;
-            }
-        }
-        lane += run.count;
-    }
-}
-
 /* ---------------------------------------------------------------- the blocks */
 
 /* One panel of b, and which columns of c it makes. */
@@ -185,9 +30,9 @@ typedef struct {
 } panel;
 
 static panel
-find_panel(const share *s, int64_t index, bool fresh, bool kept)
+find_panel(const gemm_share *s, int64_t index, bool fresh, bool kept)
 {
-    const plan *p = s->plan;
+    const gemm_plan *p = s->plan;
     const cpu_gemm_args *g = p->g;
     int64_t width = p->kernel->columns;
     panel found = {.index = index, .column = index * width, .columns = CPU_MIN(width, g->n - index * width)};
@@ -196,9 +41,14 @@ find_panel(const share *s, int64_t index, bool fresh, bool kept)
         found.b_step = g->b_row;
         return found;
     }
+    if (p->kept_b != NULL) {
+        found.b = p->kept_b + gemm_stretch_start(s, p->panels_b * width) + index * width * s->depth * p->size;
+        found.b_step = width;
+        return found;
+    }
     char *b = s->b + (kept ? index - s->begin_b : 0) * width * s->depth * p->size;
     if (fresh) {
-        pack_b(s, b, found.column, found.columns);
+        gemm_pack_b(s, b, found.column, found.columns);
     }
     found.b = b;
     found.b_step = width;
@@ -207,24 +57,24 @@ find_panel(const share *s, int64_t index, bool fresh, bool kept)
 
 /* The register block of the i-th panel of a with a panel of b; a: where its block of panels starts. */
 static void
-run_block(const share *s, const panel *b, int64_t i, int64_t block)
+run_block(const gemm_share *s, const panel *b, int64_t i, int64_t block)
 {
-    const plan *p = s->plan;
+    const gemm_plan *p = s->plan;
     const gemm_kernel *kernel = p->kernel;
     const cpu_gemm_args *g = p->g;
     _Alignas(64) char own[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
-    int64_t width = kernel->columns, row = row_of(p, i), rows = row_of(p, i + 1) - row,
-            skipped = row - row_of(p, block);
+    int64_t width = kernel->columns, row = gemm_row_of(p, i), rows = gemm_row_of(p, i + 1) - row,
+            skipped = row - gemm_row_of(p, block);
     gemm_block run = {.depth = s->depth, .segments = 1, .b = b->b, .b_step = b->b_step};
-    if (p->a_mode == ANYWHERE) {
+    if (p->a_mode == GEMM_ANYWHERE) {
         run.rows = (const void *const *)(const void *)s->a + skipped * s->taps;
         run.segments = s->taps;
         run.depth = s->channels;
-    } else if (p->a_mode == NEIGHBOURS) {
+    } else if (p->a_mode == GEMM_NEIGHBOURS) {
         run.a = (const char *)g->a + (row + s->channel * g->a_column) * p->itemsize;
         run.a_step = g->a_column;
     } else {
-        run.a = s->a + skipped * s->depth * p->size;
+        run.a = s->panels + skipped * s->depth * p->size;
         run.a_step = rows;
     }
     char *c = (char *)g->c + (row * g->c_row + b->column * g->c_column) * p->itemsize;
@@ -241,25 +91,27 @@ run_block(const share *s, const panel *b, int64_t i, int64_t block)
     run.from_row = place_row;
     run.to = finish ? tile : place;
     run.to_row = finish ? width : place_row;
-    (p->a_mode == ANYWHERE ? kernel->anywhere : kernel->packed)[rows - 1](&run);
+    (p->a_mode == GEMM_ANYWHERE ? kernel->anywhere : kernel->packed)[rows - 1](&run);
     if (finish) {
         p->parts->store(g, tile, width, row, rows, b->column, b->columns);
     }
 }
 
 static void
-run_stretch(share *s)
+run_stretch(gemm_share *s)
 {
-    const plan *p = s->plan;
+    const gemm_plan *p = s->plan;
     bool kept = s->end_a - s->begin_a > p->block_a;
     for (int64_t begin = s->begin_a; begin < s->end_a; begin += p->block_a) {
-        int64_t end = CPU_MIN(begin + p->block_a, s->end_a), first = row_of(p, begin);
-        for (int64_t i = begin; i < end && p->a_mode != NEIGHBOURS; i++) {
-            int64_t row = row_of(p, i), rows = row_of(p, i + 1) - row;
-            if (p->a_mode == ANYWHERE) {
-                find_rows(s, (const void **)(void *)s->a + (row - first) * s->taps, row, rows);
+        int64_t end = CPU_MIN(begin + p->block_a, s->end_a), first = gemm_row_of(p, begin);
+        bool ready = p->a_mode == GEMM_NEIGHBOURS || p->kept_a != NULL;
+        s->panels = p->kept_a ? p->kept_a + gemm_stretch_start(s, p->g->m) + first * s->depth * p->size : s->a;
+        for (int64_t i = begin; i < end && !ready; i++) {
+            int64_t row = gemm_row_of(p, i), rows = gemm_row_of(p, i + 1) - row;
+            if (p->a_mode == GEMM_ANYWHERE) {
+                gemm_find_rows(s, (const void **)(void *)s->a + (row - first) * s->taps, row, rows);
             } else {
-                pack_a(s, s->a + (row - first) * s->depth * p->size, row, rows);
+                gemm_pack_a(s, s->a + (row - first) * s->depth * p->size, row, rows);
             }
         }
         for (int64_t j = s->begin_b; j < s->end_b; j++) {
@@ -271,37 +123,14 @@ run_stretch(share *s)
     }
 }
 
-/* All of k, once for k = 0 too, which gives beta * c + bias. */
-static void
-run_stretches(share *s)
-{
-    const plan *p = s->plan;
-    int64_t channels = p->g->k;
-    s->channel = 0;
-    do {
-        s->channels = CPU_MIN(p->some_channels, channels - s->channel);
-        for (s->tap = 0; s->tap < p->taps; s->tap += s->taps) {
-            s->taps = CPU_MIN(p->some_taps, p->taps - s->tap);
-            s->depth = s->taps * s->channels;
-            s->first = s->channel == 0 && s->tap == 0;
-            s->last = s->channel + s->channels == channels && s->tap + s->taps == p->taps;
-            for (int32_t i = 0; p->places && i < s->depth; i++) {
-                s->places[i] = i % (int32_t)s->taps * (int32_t)s->channels + i / (int32_t)s->taps;
-            }
-            run_stretch(s);
-        }
-        s->channel += s->channels;
-    } while (s->channel < channels);
-}
-
 /* One rectangle of the grid. */
 static void
 run_share(void *ctx, int64_t begin, int64_t end)
 {
-    const plan *p = ctx;
+    const gemm_plan *p = ctx;
     for (int64_t item = begin; item < end; item++) {
         char *scratch = p->scratch + (size_t)item * (p->size_a + p->size_b + p->size_sums + p->size_places);
-        share s = {
+        gemm_share s = {
             .plan = p,
             .a = scratch,
             .b = scratch + p->size_a,
@@ -315,7 +144,10 @@ run_share(void *ctx, int64_t begin, int64_t end)
             for (s.begin_a = p->panels_a * i / p->grid_rows; s.begin_a < end_a; s.begin_a = s.end_a) {
                 s.end_a = CPU_MIN(s.begin_a + p->super_a, end_a);
                 s.sums_a = s.begin_a;
-                run_stretches(&s);
+                gemm_first_stretch(&s);
+                do {
+                    run_stretch(&s);
+                } while (gemm_next_stretch(&s));
             }
         }
     }
@@ -341,7 +173,7 @@ second_cache(void)
 
 /* The grid whose largest rectangle is least work. */
 static void
-choose_grid(plan *p, int64_t threads)
+choose_grid(gemm_plan *p, int64_t threads)
 {
     int64_t least = INT64_MAX;
     for (int64_t rows = 1; rows <= threads; rows++) {
@@ -362,28 +194,28 @@ choose_grid(plan *p, int64_t threads)
 }
 
 static void
-choose_a_mode(plan *p, bool plain)
+choose_a_mode(gemm_plan *p, bool plain)
 {
     const cpu_gemm_args *g = p->g;
     if (!plain) {
-        p->a_mode = PACKED;
+        p->a_mode = GEMM_PACKED;
     } else if (g->conv != NULL) {
-        p->a_mode =
-            g->conv->patches_are_rows && g->conv->x_channel == 1 && g->k >= IN_PLACE_CHANNELS ? ANYWHERE : PACKED;
+        p->a_mode = g->conv->patches_are_rows && g->conv->x_channel == 1 && g->k >= IN_PLACE_CHANNELS ? GEMM_ANYWHERE
+                                                                                                      : GEMM_PACKED;
     } else if (g->n / p->grid_columns > IN_PLACE_COLUMNS) {
-        p->a_mode = PACKED;
+        p->a_mode = GEMM_PACKED;
     } else {
-        p->a_mode = g->a_column == 1 ? ANYWHERE : g->a_row == 1 ? NEIGHBOURS : PACKED;
+        p->a_mode = g->a_column == 1 ? GEMM_ANYWHERE : g->a_row == 1 ? GEMM_NEIGHBOURS : GEMM_PACKED;
     }
 }
 
 static void
-choose_stretch(plan *p)
+choose_stretch(gemm_plan *p)
 {
     const struct cpu_conv *conv = p->g->conv;
     p->taps = conv != NULL ? conv->kernel[0] * conv->kernel[1] : 1;
     p->some_taps = CPU_MIN(p->taps, CONV_TAPS);
-    int64_t channels = CPU_MAX(DEPTH / p->some_taps, IN_PLACE_CHANNELS);
+    int64_t channels = CPU_MAX(GEMM_DEPTH / p->some_taps, IN_PLACE_CHANNELS);
     p->some_channels = CPU_MIN(channels, CPU_MAX(p->g->k, 1));
     if (conv != NULL) {
         p->places = p->taps > 1 && p->some_taps == p->taps && conv->weight_channel == p->taps &&
@@ -394,7 +226,7 @@ choose_stretch(plan *p)
 #define ROUND_64(n) (((size_t)(n) + 63) & ~(size_t)63)
 
 static void
-choose_sizes(plan *p)
+choose_sizes(gemm_plan *p)
 {
     const gemm_kernel *kernel = p->kernel;
     int64_t depth = p->some_taps * p->some_channels, shares = p->grid_rows * p->grid_columns;
@@ -416,9 +248,9 @@ choose_sizes(plan *p)
     p->block_a = CPU_CEIL_DIV(p->super_a, CPU_CEIL_DIV(p->super_a, p->block_a));
     p->block_b = CPU_CEIL_DIV(share_b, CPU_CEIL_DIV(share_b, p->block_b));
     int64_t rows = p->block_a * kernel->rows;
-    p->size_a = ROUND_64(p->a_mode == PACKED     ? rows * depth * p->size
-                         : p->a_mode == ANYWHERE ? rows * p->some_taps * (int64_t)sizeof(void *)
-                                                 : 0);
+    p->size_a = ROUND_64(p->a_mode == GEMM_PACKED     ? rows * depth * p->size
+                         : p->a_mode == GEMM_ANYWHERE ? rows * p->some_taps * (int64_t)sizeof(void *)
+                                                      : 0);
     p->size_b = ROUND_64((p->super_a > p->block_a && !p->b_in_place ? p->block_b : 1) * panel_b);
     p->size_sums = ROUND_64((sums ? p->block_b : ragged) * p->super_a * kernel->rows * kernel->columns * p->size);
     p->size_places = p->places ? ROUND_64(depth * (int64_t)sizeof(int32_t)) : 0;
@@ -429,7 +261,7 @@ run_blocks(const cpu_gemm_args *g, dt_error *err)
 {
     const gemm_dtype *parts = cpu_gemm_parts(g->dtype);
     bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64;
-    plan p = {
+    gemm_plan p = {
         .g = g,
         .parts = parts,
         .kernel = parts->kernel,
@@ -439,6 +271,8 @@ run_blocks(const cpu_gemm_args *g, dt_error *err)
         .panels_b = CPU_CEIL_DIV(g->n, parts->kernel->columns),
         .b_in_place = plain && g->conv == NULL && g->b_column == 1 && g->m <= IN_PLACE_ROWS,
         .c_holds_sums = plain && g->beta == 0 && (g->c_column == 1 || g->n == 1),
+        .panel_rows = g->m / CPU_CEIL_DIV(g->m, parts->kernel->rows),
+        .larger_panels = g->m % CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .finished = g->alpha == 1 && g->bias == NULL && g->activation == NULL,
     };
     choose_stretch(&p);
@@ -453,7 +287,9 @@ run_blocks(const cpu_gemm_args *g, dt_error *err)
     if (p.scratch == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
+    dt_kept *kept = gemm_keep_weight(&p);
     cpu_parallel(shares, 1, run_share, &p);
+    dt_kept_release(kept);
     if (p.scratch != small) {
         dt_large_free(p.scratch);
     }

@@ -15,19 +15,49 @@ DT_CAT(PACK, few)(S *to, const S *from, int64_t count)
     }
 }
 
+/* Lines of `vectors` vectors, the last of which ends with the line and may lie over the one before. */
+__attribute__((always_inline)) static inline void
+DT_CAT(PACK, lines)(int vectors, S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
+                    const int32_t *places)
+{
+    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
+    const int64_t last = count - LENGTH;
+    for (int64_t p = 0; p < depth; p++, in += along) {
+        S *line = to + (places ? places[p] : p) * width;
+        __builtin_prefetch(in + 2 * width); /* the panel after the next: its lines are far apart */
+        UNROLL for (int i = 0; i < vectors; i++)
+        {
+            const int64_t at = i < vectors - 1 ? i * LENGTH : last;
+            *(U *)(line + at) = *(const U *)(in + at);
+        }
+    }
+}
+
 static void
 DT_CAT(PACK, neighbours)(S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
                          const int32_t *places)
 {
-    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
-    for (int64_t p = 0; p < depth; p++, in += along) {
-        S *line = to + (places ? places[p] : p) * width;
-        int64_t i = 0;
-        __builtin_prefetch(in + 2 * width); /* the panel after the next: its lines are far apart */
-        for (; i + LENGTH <= count; i += LENGTH) {
-            *(U *)(line + i) = *(const U *)(in + i);
+    const int64_t vectors = count < LENGTH ? 0 : CPU_CEIL_DIV(count, LENGTH);
+    switch (vectors) {
+    case 1:
+        DT_CAT(PACK, lines)(1, to, in, along, count, depth, width, places);
+        break;
+    case 2:
+        DT_CAT(PACK, lines)(2, to, in, along, count, depth, width, places);
+        break;
+    case 4:
+        DT_CAT(PACK, lines)(4, to, in, along, count, depth, width, places);
+        break;
+    case 0:
+        for (int64_t p = 0; p < depth; p++) {
+            DT_CAT(PACK, few)(to + (places ? places[p] : p) * width, in + p * along, count);
         }
-        DT_CAT(PACK, few)(line + i, in + i, count - i);
+        break;
+    default:
+        for (int64_t i = 0; i < vectors; i++) {
+            int64_t at = CPU_MIN(i * LENGTH, count - LENGTH);
+            DT_CAT(PACK, lines)(1, to + at, in + at, along, LENGTH, depth, width, places);
+        }
     }
 }
 

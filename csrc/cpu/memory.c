@@ -1,12 +1,31 @@
 /* memory.c: the backend's table, its blocks of memory, and the one device there is. */
 #include <unistd.h>
 
+#include "../core/kept.h"
 #include "../core/sized.h"
 #include "cpu.h"
+
+/* Every op says what it has written, so that no slot has to think of it. */
+#define WRITTEN(x) dt_written(_Generic((x), dt_array * : (x), default : NULL))
+#define ALL_WRITTEN(...) ALL_WRITTEN_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define ALL_WRITTEN_OF(a, b, c, d, e, f, g, h, ...)                                                                    \
+    (WRITTEN(a), WRITTEN(b), WRITTEN(c), WRITTEN(d), WRITTEN(e), WRITTEN(f), WRITTEN(g), WRITTEN(h))
+
+#define DT_SLOT(ret, name, args)
+#define DT_OP(name, args, names)                                                                                       \
+    static dt_status op_##name args                                                                                    \
+    {                                                                                                                  \
+        dt_status rc = cpu_##name names;                                                                               \
+        ALL_WRITTEN names;                                                                                             \
+        return rc;                                                                                                     \
+    }
+#include "../core/slots.def"
+#undef DT_SLOT
 
 const dt_backend cpu_backend = {
     .name = "cpu",
 #define DT_SLOT(ret, name, args) .name = cpu_##name,
+#define DT_OP(name, args, names) .name = op_##name,
 #include "../core/slots.def"
 #undef DT_SLOT
 };
@@ -92,6 +111,7 @@ dt_status
 cpu_empty_cache(dt_error *err)
 {
     (void)err;
+    dt_kept_clear();
     dt_large_trim(0);
     return DT_OK;
 }

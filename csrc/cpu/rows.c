@@ -146,6 +146,14 @@ void
 cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const void *ctx)
 {
     walk_job job; /* not zeroed: most of it is room for dimensions */
+    if (walk->ndim <= 1 && walk->numel < CPU_GRAIN) {
+        for (int j = 0; j < walk->narrays; j++) {
+            job.data[j] = dt_array_data(arrays[j]);
+            job.inner[j] = walk->ndim > 0 ? walk->strides[j][0] : 0;
+        }
+        row(job.data, job.inner, walk->numel, ctx);
+        return;
+    }
     job.walk = walk;
     job.row = row;
     job.ctx = ctx;
@@ -160,9 +168,7 @@ cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const 
     }
     int64_t out_size = (int64_t)dt_itemsize((dt_dtype)arrays[0]->dtype);
     job.out_size = is_streamed(walk, arrays, out_size) ? out_size : 0;
-    if (walk->ndim == 0) {
-        row(job.data, job.inner, 1, ctx);
-    } else if (walk->numel > 0) {
+    if (walk->numel > 0) {
         cpu_parallel(walk->numel, CPU_GRAIN, walk_part, &job);
     }
 }

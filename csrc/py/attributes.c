@@ -24,7 +24,8 @@ NO_ARGUMENTS(element_size)
 NO_ARGUMENTS(data_ptr)
 {
     const dt_array *x = py_array_of(self);
-    if (py_settle(self, DT_WRITE) < 0) {
+    bool ours = py_on_device(x) || (x->storage->flags & DT_STORAGE_PINNED); /* device and streams keep their books */
+    if ((ours ? py_settle(self, DT_WRITE) : py_hand_out(self)) < 0) {
         return NULL;
     }
     return dt_array_numel(x) == 0 ? PyLong_FromLong(0) : PyLong_FromVoidPtr(dt_array_data(x));

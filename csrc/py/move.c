@@ -143,9 +143,26 @@ parse_to(const py_args *a, target *t, bool *non_blocking, bool *copy)
                                                                                                                 : 0;
 }
 
+static bool
+is_cpu(PyObject *object)
+{
+    return PyUnicode_Check(object) && PyUnicode_IS_COMPACT_ASCII(object) && PyUnicode_GET_LENGTH(object) == 3 &&
+           memcmp(PyUnicode_1BYTE_DATA(object), "cpu", 3) == 0;
+}
+
 static PyObject *
 py_to(PY_PARAMS)
 {
+    if (nargs == 1 && kwnames == NULL && py_is_array(self)) { /* the everyday calls, with nothing to match to names */
+        if (Py_TYPE(args[0]) == py_state_of(self)->dtype_type) {
+            dt_dtype dtype;
+            py_find_dtype(py_state_of(self), args[0], &dtype);
+            return py_convert(self, "to", dt_array_device(py_array_of(self)), dtype, false, false);
+        }
+        if (is_cpu(args[0])) {
+            return py_convert(self, "to", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
+        }
+    }
     PY_PARSE_REST("to", 1, 2, 1, "input", "", "device", "dtype", "non_blocking", "copy")
     const dt_array *x = py_array_of(self);
     target t = {dt_array_device(x), (dt_dtype)x->dtype, false, false};

@@ -1,4 +1,5 @@
 /* settings.c: what holds for the whole process: defaults, threads, counters. */
+#include "../core/kept.h"
 #include "../cpu/cpu.h"
 #include "py.h"
 
@@ -177,8 +178,10 @@ py__cpu_cache(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
     dt_large_info info = dt_large_read();
-    return Py_BuildValue("{s:n,s:n,s:L,s:L}", "kept", (Py_ssize_t)info.kept, "limit", (Py_ssize_t)info.limit,
-                         "requests", (long long)info.requests, "reused", (long long)info.reused);
+    dt_kept_info packed = dt_kept_read();
+    return Py_BuildValue("{s:n,s:n,s:L,s:L,s:n,s:n}", "kept", (Py_ssize_t)info.kept, "limit", (Py_ssize_t)info.limit,
+                         "requests", (long long)info.requests, "reused", (long long)info.reused, "packed",
+                         (Py_ssize_t)packed.kept, "packed_limit", (Py_ssize_t)packed.limit);
 }
 
 static PyObject *
@@ -189,7 +192,23 @@ py__cpu_trim_cache(PY_PARAMS)
     if (py_arg_int(&a, 0, &keep) < 0) {
         return NULL;
     }
+    dt_kept_clear();
     dt_large_trim(keep > 0 ? (size_t)keep : 0);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+call_limit(const py_args *a, void (*set)(size_t))
+{
+    int64_t limit = 0;
+    if (py_arg_int(a, 0, &limit) < 0) {
+        return NULL;
+    }
+    if (limit < 0) {
+        return py_refuse(a->state, DT_EVALUE, "invalid-argument", a->op,
+                         "%s expects a number of bytes that is not negative", a->op);
+    }
+    set((size_t)limit);
     Py_RETURN_NONE;
 }
 
@@ -197,16 +216,14 @@ static PyObject *
 py__cpu_limit_cache(PY_PARAMS)
 {
     PY_PARSE("set_cache_limit", 1, 1, "nbytes")
-    int64_t limit = 0;
-    if (py_arg_int(&a, 0, &limit) < 0) {
-        return NULL;
-    }
-    if (limit < 0) {
-        return py_refuse(a.state, DT_EVALUE, "invalid-argument", "set_cache_limit",
-                         "set_cache_limit expects a number of bytes that is not negative");
-    }
-    dt_large_set_limit((size_t)limit);
-    Py_RETURN_NONE;
+    return call_limit(&a, dt_large_set_limit);
+}
+
+static PyObject *
+py__cpu_limit_packed(PY_PARAMS)
+{
+    PY_PARSE("set_packed_limit", 1, 1, "nbytes")
+    return call_limit(&a, dt_kept_set_limit);
 }
 
 /* Seconds for n records of an origin, as every new array makes one; with operand also of where that came from. */
@@ -270,9 +287,10 @@ PyMethodDef py_settings_functions[] = {
     GETTER(_live_blocks, "Host blocks alive."),
     GETTER(_cpu_cache,
            "Large host blocks kept for reuse: bytes kept and the most to keep, requests and how many of them "
-           "were served from what was kept."),
+           "were served from what was kept; bytes of packed weights and the most of them."),
     PY_OP(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
     PY_OP(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
+    PY_OP(_cpu_limit_packed, "nbytes", "Sets how many bytes of packed weights are kept; 0: none."),
     PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
     PY_OP(_origin_cost, "n, operand=None", "Seconds for n records of where an array was made, and from what operand."),
     PY_END,

@@ -1,4 +1,5 @@
-"""Memory of the cpu: large blocks that arrays gave back are kept warm for the next ones."""
+"""Memory of the cpu: large blocks that arrays gave back are kept warm for the next ones, and weights of convolutions
+are packed once for as long as nothing writes them."""
 
 from __future__ import annotations
 
@@ -6,18 +7,23 @@ from devtensor import _C
 
 
 def memory_stats() -> dict[str, int]:
-    """Bytes kept (`kept_bytes`, at most `limit_bytes`); `requests` for a large block, and how many were `reused`."""
+    """Bytes kept (`kept_bytes`, at most `limit_bytes`); `requests` for a large block, and how many were `reused`.
+
+    `packed_bytes`: of packed weights, at most `packed_limit_bytes`.
+    """
     cache = _C._cpu_cache()
     return {
         "kept_bytes": cache["kept"],
         "limit_bytes": cache["limit"],
         "requests": cache["requests"],
         "reused": cache["reused"],
+        "packed_bytes": cache["packed"],
+        "packed_limit_bytes": cache["packed_limit"],
     }
 
 
 def empty_cache() -> None:
-    """Give all kept blocks back to the system."""
+    """Give all kept blocks, packed weights included, back to the system."""
     _C._cpu_trim_cache()
 
 
@@ -27,3 +33,14 @@ def set_cache_limit(nbytes: int) -> None:
     Raises RuntimeError for a negative number.
     """
     _C._cpu_limit_cache(nbytes)
+
+
+def set_packed_limit(nbytes: int) -> None:
+    """Keep at most `nbytes` bytes of packed weights; 0 keeps none. At first `DEVTENSOR_PACKED_LIMIT`, or 64 MiB.
+
+    A weight is packed for keeping when a convolution meets it again and nothing was written to its memory since. Memory
+    that other libraries have the address of (`numpy()`, `data_ptr()`, DLPack, the buffer protocol) is never kept so.
+
+    Raises RuntimeError for a negative number.
+    """
+    _C._cpu_limit_packed(nbytes)

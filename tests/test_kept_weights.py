@@ -1,0 +1,341 @@
+"""Weights packed once: whatever writes to their memory, the next convolution sees it; and what is kept stays within its
+bounds."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devtensor as dt
+
+SHAPE = (32, 16, 3, 3)
+NUMBERS = 32 * 16 * 3 * 3
+SIMULATED = dt.cuda.is_available() and dt.cuda.get_device_properties(0).is_simulated
+
+
+def kept() -> int:
+    return dt.cpu.memory_stats()["packed_bytes"]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    limit = dt.cpu.memory_stats()["packed_limit_bytes"]
+    dt.cpu.empty_cache()
+    assert kept() == 0
+    yield
+    dt.cpu.set_packed_limit(limit)
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype("float32")
+
+
+def array(*shape: int, seed: int = 0) -> dt.DeviceArray:
+    return dt.tensor(numbers(*shape, seed=seed))  # a copy, in memory of our own
+
+
+X = array(1, 16, 9, 9, seed=1)
+
+
+def conv(w: dt.DeviceArray, x: dt.DeviceArray = X) -> bytes:
+    return dt.conv2d(x, w, padding=1).numpy().tobytes()
+
+
+def matrix(w: dt.DeviceArray) -> dt.DeviceArray:
+    return w.view(64, 72)
+
+
+OTHER = array(*SHAPE, seed=2)
+MASK = OTHER > 0.5
+
+# In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
+NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "requires_grad_"}
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_"), (OTHER,)),
+    **dict.fromkeys(
+        ("eq_", "ge_", "gt_", "le_", "lt_", "ne_", "logical_and_", "logical_or_", "logical_xor_"), (OTHER,)
+    ),
+    "clamp_": (0.9, 1.1),
+    "copy_": (OTHER,),
+    "fill_": (0.75,),
+    "hardtanh_": (0.0, 0.5),
+    "lerp_": (OTHER, 0.5),
+    "masked_fill_": (MASK, 4.0),
+}
+# What has no out=, or one that no weight can be.
+PRODUCTS: dict[str, tuple[tuple[int, ...], ...]] = {
+    "addmm": ((64, 72), (64, 5), (5, 72)),
+    "baddbmm": ((1, 64, 72), (1, 64, 5), (1, 5, 72)),
+    "bmm": ((1, 64, 5), (1, 5, 72)),
+    "conv2d": ((1, 5, 8, 9), (64, 5, 1, 1)),
+    "dot": ((5,), (5,)),
+    "linear": ((64, 5), (72, 5)),
+    "matmul": ((64, 5), (5, 72)),
+    "mm": ((64, 5), (5, 72)),
+    "mv": ((64, 5), (5,)),
+    "outer": ((64,), (72,)),
+}
+TERNARY = {"clamp": (OTHER, 0.9, 1.1), "lerp": (OTHER, 2 * OTHER, 0.25), "where": (MASK, OTHER, 2 * OTHER)}
+OUT_VIEWS: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
+    "baddbmm": lambda w: w.view(1, 64, 72),
+    "bmm": lambda w: w.view(1, 64, 72),
+    "conv2d": lambda w: w.view(1, 64, 8, 9),
+    "dot": lambda w: w[1, 2, 0, 0],
+    "mv": lambda w: matrix(w)[:, 3],
+}
+
+
+def in_place(name: str) -> Callable[[dt.DeviceArray], Any]:
+    return lambda w: getattr(w, name)(*ARGUMENTS.get(name, ()))
+
+
+def into(name: str) -> Callable[[dt.DeviceArray], Any]:
+    function = getattr(dt, name)
+
+    def write(w: dt.DeviceArray) -> None:
+        if name in PRODUCTS:
+            operands = [array(*shape, seed=3) for shape in PRODUCTS[name]]
+            function(*operands, out=OUT_VIEWS.get(name, matrix)(w))
+            return
+        if name in TERNARY:
+            function(*TERNARY[name], out=w)
+            return
+        required = [p for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
+        function(*(OTHER, array(*SHAPE, seed=4))[: len(required)], out=w)
+
+    return write
+
+
+def with_out() -> list[str]:
+    found = []
+    for name, function in vars(dt._C).items():
+        if "out=" in (getattr(function, "__text_signature__", None) or "") and hasattr(dt, name):
+            found.append(name)
+    return found
+
+
+BOOL_RESULTS = {"isfinite", "isinf", "isnan", "eq", "ge", "gt", "le", "lt", "ne"}
+BOOL_RESULTS |= {"logical_and", "logical_not", "logical_or", "logical_xor"}
+INTEGERS = {"bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"}
+
+
+def through_numpy(w: dt.DeviceArray) -> None:
+    w.numpy()[3, 2] = 4
+
+
+def through_dlpack(w: dt.DeviceArray) -> None:
+    np.from_dlpack(w)[3, 2] = 4
+
+
+def through_buffer(w: dt.DeviceArray) -> None:
+    np.asarray(memoryview(w))[3, 2] = 4
+
+
+def through_address(w: dt.DeviceArray) -> None:
+    (ctypes.c_float * NUMBERS).from_address(w.data_ptr())[1234] = 4
+
+
+def by_index(w: dt.DeviceArray) -> None:
+    w[dt.tensor([1, 5])] = 4
+
+
+def by_mask(w: dt.DeviceArray) -> None:
+    w[MASK] = array(int(MASK.sum().item()), seed=5)
+
+
+def by_masked_number(w: dt.DeviceArray) -> None:
+    w[MASK] = 4
+
+
+def by_slice(w: dt.DeviceArray) -> None:
+    w[3:9, ::2] = OTHER[3:9, ::2]
+
+
+def one_number(w: dt.DeviceArray) -> None:
+    w[3, 2, 1, 0] = 4
+
+
+def by_alias(w: dt.DeviceArray) -> None:
+    w.permute(3, 2, 1, 0).view(3, 3, 16, 32).add_(1)
+
+
+def by_operator(w: dt.DeviceArray) -> None:
+    w[5] *= 2
+
+
+def by_cast(w: dt.DeviceArray) -> None:
+    w.copy_(OTHER.to(dt.float64))
+
+
+def from_device(w: dt.DeviceArray) -> None:
+    w.copy_(OTHER.to("cuda"))
+
+
+def by_initializer(w: dt.DeviceArray) -> None:
+    dt.nn.init.kaiming_uniform_(w)
+
+
+def overlapping(w: dt.DeviceArray) -> None:
+    w[1:] += w[:-1]
+
+
+WRITES: dict[str, Callable[[dt.DeviceArray], Any]] = {
+    **{f.__name__: f for f in (by_index, by_mask, by_masked_number, by_slice, one_number, by_alias, by_operator)},
+    **{f.__name__: f for f in (by_cast, by_initializer, overlapping)},
+    **{f.__name__: f for f in (through_numpy, through_dlpack, through_buffer, through_address)},
+    **{
+        name: in_place(name)
+        for name in dir(dt.DeviceArray)
+        if name.endswith("_") and not name.startswith("_") and name not in NOT_OF_FLOATS
+    },
+    **{f"{name}(out=)": into(name) for name in with_out() if name not in BOOL_RESULTS | INTEGERS},
+}
+if SIMULATED:
+    WRITES["from_device"] = from_device
+
+
+def test_every_write_is_seen() -> None:
+    for name, write in WRITES.items():
+        w = array(*SHAPE)
+        before = [conv(w), conv(w), conv(w)]
+        assert before[0] == before[1] == before[2]
+        assert kept() == 4 * NUMBERS, name
+        old = w.clone()
+        write(w)
+        assert not bool((w == old).all()), f"{name} wrote nothing"
+        assert conv(w) == conv(w.clone()), name
+        assert [conv(w), conv(w)] == 2 * [conv(w.clone())], name
+        del w, old
+        assert kept() == 0, name
+
+
+@pytest.mark.parametrize("share", (through_numpy, through_dlpack, through_buffer, through_address))
+def test_memory_that_others_can_write_is_never_kept(share: Callable[[dt.DeviceArray], None]) -> None:
+    w = array(*SHAPE)
+    share(w)
+    for _ in range(4):
+        conv(w)
+    assert kept() == 0
+
+
+def test_memory_of_numpy_is_never_kept() -> None:
+    memory = numbers(*SHAPE)
+    w = dt.from_numpy(memory)
+    for value in range(4):
+        memory[2, 3] = value
+        assert conv(w) == conv(dt.tensor(memory))
+    assert kept() == 0
+
+
+def test_a_weight_that_changes_each_time_is_not_kept() -> None:
+    w = array(*SHAPE)
+    for _ in range(4):
+        conv(w)
+        w.mul_(0.5)
+    assert kept() == 0
+
+
+def test_views_layouts_and_dtypes_are_told_apart() -> None:
+    whole = array(2, *SHAPE)
+    views = [whole[0], whole[1], whole[0].permute(0, 1, 3, 2), whole[0].flip(0) if hasattr(whole, "flip") else whole[1]]
+    for _ in range(3):
+        for w in views:
+            for x in (X, X.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), X[:, :, :5]):
+                assert conv(w, x) == conv(w.clone(), x)
+    for dtype in (dt.float16, dt.bfloat16, dt.float64):
+        w, x = array(*SHAPE).to(dtype), X.to(dtype)
+        results = [dt.conv2d(x, w, padding=1).to(dt.float64).numpy().tobytes() for _ in range(4)]
+        assert len(set(results)) == 1
+
+
+def test_many_taps_and_channels_give_the_same_bits() -> None:
+    for shape in ((24, 300, 1, 1), (24, 9, 9, 9), (20, 40, 3, 5)):
+        w, x = array(*shape), array(1, shape[1], 12, 12)
+        assert len({conv(w, x) for _ in range(4)}) == 1
+        assert kept() > 0
+        del w
+
+
+def test_the_limit_holds_and_0_turns_it_off() -> None:
+    dt.cpu.set_packed_limit(5 * NUMBERS)
+    weights = [array(*SHAPE, seed=s) for s in range(4)]
+    for _ in range(3):
+        for w in weights:
+            conv(w)
+            assert kept() <= 5 * NUMBERS
+    assert kept() == 4 * NUMBERS
+    dt.cpu.set_packed_limit(0)
+    assert kept() == 0
+    for w in 3 * weights:
+        conv(w)
+    assert kept() == 0
+    with pytest.raises(RuntimeError, match="not negative"):
+        dt.cpu.set_packed_limit(-1)
+
+
+def test_the_environment_sets_the_limit() -> None:
+    source = "import devtensor as dt; print(dt.cpu.memory_stats()['packed_limit_bytes'])"
+    env = {**os.environ, "DEVTENSOR_PACKED_LIMIT": "1234", "PYTHONPATH": str(Path(dt.__file__).parents[1])}
+    ran = subprocess.run([sys.executable, "-c", source], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout == "1234\n"
+
+
+def test_a_place_in_the_table_is_found_for_new_weights() -> None:
+    old = [array(256, 16, 1, 1) for _ in range(600)]  # more than the table has places
+    for w in 2 * old:
+        conv(w)
+    w = array(*SHAPE)
+    for _ in range(1100):
+        conv(w, X[:, :, :1, :1])
+    assert conv(w) == conv(w.clone())
+    assert kept() <= dt.cpu.memory_stats()["packed_limit_bytes"]
+    del old, w
+    gc.collect()
+    assert kept() == 0
+
+
+def test_without_memory_for_it_the_weight_is_packed_for_the_call() -> None:
+    w = array(*SHAPE)
+    expected = conv(w)
+    for n in range(12):
+        dt._C._fail_allocations(n)
+        try:
+            dt.conv2d(X, w, padding=1)
+        except MemoryError:
+            pass
+        finally:
+            dt._C._fail_allocations(-1)
+        assert conv(w) == expected
+        dt.cpu.empty_cache()
+
+
+def test_threads_that_ask_and_one_that_writes() -> None:
+    w, x = array(*SHAPE), array(1, 16, 7, 7)
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            conv(w, x)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for value in range(200):
+        w.fill_(float(value))
+        expected = w.clone()
+        assert conv(w, x) == conv(expected, x)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert conv(w, x) == conv(w.clone(), x)
