@@ -55,45 +55,51 @@ find_panel(const gemm_share *s, int64_t index, bool fresh, bool kept)
     return found;
 }
 
-/* The register block of the i-th panel of a with a panel of b; a: where its block of panels starts. */
+/* The register blocks of a's panels [begin, end) with a panel of b. */
 static void
-run_block(const gemm_share *s, const panel *b, int64_t i, int64_t block)
+run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
 {
     const gemm_plan *p = s->plan;
     const gemm_kernel *kernel = p->kernel;
     const cpu_gemm_args *g = p->g;
     _Alignas(64) char own[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
-    int64_t width = kernel->columns, row = gemm_row_of(p, i), rows = gemm_row_of(p, i + 1) - row,
-            skipped = row - gemm_row_of(p, block);
-    gemm_block run = {.depth = s->depth, .segments = 1, .b = b->b, .b_step = b->b_step};
-    if (p->a_mode == GEMM_ANYWHERE) {
-        run.rows = (const void *const *)(const void *)s->a + skipped * s->taps;
-        run.segments = s->taps;
-        run.depth = s->channels;
-    } else if (p->a_mode == GEMM_NEIGHBOURS) {
-        run.a = (const char *)g->a + (row + s->channel * g->a_column) * p->itemsize;
-        run.a_step = g->a_column;
-    } else {
-        run.a = s->panels + skipped * s->depth * p->size;
-        run.a_step = rows;
-    }
-    char *c = (char *)g->c + (row * g->c_row + b->column * g->c_column) * p->itemsize;
-    bool in_c = p->c_holds_sums && b->columns == width;
-    char *tile = own;
+    const int64_t width = kernel->columns, first = gemm_row_of(p, begin), step = s->depth * p->size;
+    const bool in_c = p->c_holds_sums && b->columns == width, finish = s->last && (!p->finished || !in_c);
+    const gemm_run *runs = p->a_mode == GEMM_ANYWHERE ? kernel->anywhere : kernel->packed;
+    gemm_block run = {
+        .depth = p->a_mode == GEMM_ANYWHERE ? s->channels : s->depth,
+        .segments = p->a_mode == GEMM_ANYWHERE ? s->taps : 1,
+        .b = b->b,
+        .b_step = b->b_step,
+        .a_step = g->a_column,
+        .from_row = in_c ? g->c_row : width,
+        .to_row = in_c && !finish ? g->c_row : width,
+    };
+    char *tile = own, *c = (char *)g->c + (first * g->c_row + b->column * g->c_column) * p->itemsize;
+    int64_t tile_step = 0;
     if (s->sums != NULL && !in_c) {
         int64_t slot = p->c_holds_sums ? 0 : b->index - s->begin_b; /* what c cannot hold of the last panel */
-        tile = s->sums + (slot * p->super_a + i - s->sums_a) * kernel->rows * width * p->size;
+        tile_step = kernel->rows * width * p->size;
+        tile = s->sums + (slot * p->super_a + begin - s->sums_a) * tile_step;
     }
-    char *place = in_c ? c : tile;
-    int64_t place_row = in_c ? g->c_row : width;
-    bool finish = s->last && (!p->finished || !in_c);
-    run.from = s->first ? NULL : place;
-    run.from_row = place_row;
-    run.to = finish ? tile : place;
-    run.to_row = finish ? width : place_row;
-    (p->a_mode == GEMM_ANYWHERE ? kernel->anywhere : kernel->packed)[rows - 1](&run);
-    if (finish) {
-        p->parts->store(g, tile, width, row, rows, b->column, b->columns);
+    for (int64_t i = begin, row = first, rows; i < end; i++, row += rows, tile += tile_step) {
+        rows = p->panel_rows + (i < p->larger_panels);
+        if (p->a_mode == GEMM_ANYWHERE) {
+            run.rows = (const void *const *)(const void *)s->a + (row - first) * s->taps;
+        } else if (p->a_mode == GEMM_NEIGHBOURS) {
+            run.a = (const char *)g->a + (row + s->channel * g->a_column) * p->itemsize;
+        } else {
+            run.a = s->panels + (row - first) * step;
+            run.a_step = rows;
+        }
+        char *place = in_c ? c : tile;
+        run.from = s->first ? NULL : place;
+        run.to = finish ? tile : place;
+        runs[rows - 1](&run);
+        if (finish) {
+            p->parts->store(g, tile, width, row, rows, b->column, b->columns);
+        }
+        c += rows * g->c_row * p->itemsize;
     }
 }
 
@@ -116,9 +122,7 @@ run_stretch(gemm_share *s)
         }
         for (int64_t j = s->begin_b; j < s->end_b; j++) {
             panel b = find_panel(s, j, begin == s->begin_a, kept);
-            for (int64_t i = begin; i < end; i++) {
-                run_block(s, &b, i, begin);
-            }
+            run_blocks(s, &b, begin, end);
         }
     }
 }
@@ -257,7 +261,7 @@ choose_sizes(gemm_plan *p)
 }
 
 static dt_status
-run_blocks(const cpu_gemm_args *g, dt_error *err)
+run_plan(const cpu_gemm_args *g, dt_error *err)
 {
     const gemm_dtype *parts = cpu_gemm_parts(g->dtype);
     bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64;
@@ -328,7 +332,7 @@ dt_status
 cpu_gemm(const cpu_gemm_args *g, dt_error *err)
 {
     if (g->conv != NULL) {
-        return run_blocks(g, err);
+        return run_plan(g, err);
     }
     if (g->m == 1 || g->n == 1) {
         cpu_gemm_args v = g->n == 1 ? *g : transposed(g);
@@ -337,7 +341,7 @@ cpu_gemm(const cpu_gemm_args *g, dt_error *err)
     }
     if (g->c_column != 1 && g->c_row == 1) { /* rows of c are best where they lie in memory */
         cpu_gemm_args t = transposed(g);
-        return run_blocks(&t, err);
+        return run_plan(&t, err);
     }
-    return run_blocks(g, err);
+    return run_plan(g, err);
 }

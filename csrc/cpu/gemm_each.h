@@ -89,7 +89,13 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
     const C *in = tile;
     T *c = (T *)g->c + row * g->c_row + column * g->c_column;
     const T *bias = g->bias ? (const T *)g->bias + row * g->bias_row + column * g->bias_column : NULL;
-    if (g->c_column != 1 && g->c_row == 1) {
+    if (g->c_column != 1 && g->alpha == 1 && g->beta == 0 && bias == NULL && g->activation == NULL) {
+        for (int64_t j = 0; j < columns; j++) {
+            for (int64_t i = 0; i < rows; i++) {
+                c[i * g->c_row + j * g->c_column] = STORE(in[i * tile_columns + j]);
+            }
+        }
+    } else if (g->c_column != 1 && g->c_row == 1) {
         for (int64_t j = 0; j < columns; j++) {
             DT_CAT(store_line, ENUM)
             (g, in + j, tile_columns, c + j * g->c_column, 1, bias ? bias + j * g->bias_column : NULL, g->bias_row,
