@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -142,13 +143,19 @@ def test_cross_entropy_of_probabilities(reduction: Any, device: str) -> None:
 
 
 def test_a_class_out_of_range(device: str) -> None:
-    x, target = dt.zeros(2, 3, device=device), dt.array([0, 3], device=device)
-    if device == "cpu":
-        with pytest.raises(IndexError, match=r"Target 3 is out of bounds \(cross_entropy: 3 classes\)"):
-            F.cross_entropy(x, target)
-    else:
-        assert np.isnan(F.cross_entropy(x, target).item())
-        assert np.isnan(F.cross_entropy(x, target, reduction="none").tolist()).tolist() == [False, True]
+    x, weight = dt.zeros(2, 3, device=device), dt.ones(3, device=device)
+    for loss in (F.cross_entropy, F.nll_loss):
+        for wrong in (3, -1, 2**40):
+            target = dt.array([0, wrong], device=device)
+            with pytest.raises(IndexError, match=rf"Target {wrong} is out of bounds: there are 3 classes") as caught:
+                loss(x, target, weight).item()
+            if device == "cpu":
+                assert [(o.name, o.shape) for o in caught.value.operands] == [("input", (2, 3)), ("target", (2,))]
+            else:  # the next wait tells it, and which call it was
+                line = inspect.getsourcelines(test_a_class_out_of_range)[1] + 6
+                assert f"({loss.__name__} on {device}, which tells it" in str(caught.value)
+                assert str(caught.value).endswith(f"the call is at {__file__}:{line}")
+            assert loss(x, target, ignore_index=wrong, reduction="none").tolist()[1] == 0
 
 
 def test_losses_move_nothing(cuda: str) -> None:

@@ -26,6 +26,8 @@ from stub_types import (
 
 TARGET = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "_C.pyi"
 
+BASETYPE = 1 << 10  # Py_TPFLAGS_BASETYPE
+
 problems: list[str] = []
 
 
@@ -112,7 +114,8 @@ def define(name: str, owner: object, indent: str, method: bool) -> list[str]:
 def class_stub(name: str, cls: type) -> list[str]:
     parent = "(DeviceArray)" if cls.__base__ is not object else ""
     ignored = "  # type: ignore[misc]" if parent else ""
-    lines = ["", "@final", f"class {name}{parent}:{ignored}"]
+    final = [] if cls.__flags__ & BASETYPE else ["@final"]
+    lines = ["", *final, f"class {name}{parent}:{ignored}"]
     for key, value in sorted(vars(cls).items()):
         if key in DUNDERS or key in OTHER_DUNDERS:
             text = DUNDERS[key] if name == "DeviceArray" else OTHER_DUNDERS.get(key, "").format(cls=name) or None

@@ -207,6 +207,7 @@ PARAMETERS = {
     "std.dim": "_Ints | None",
     "embedding.max_norm": "float | None",
     "norm_type": "float",
+    **dict.fromkeys(("target", "logs", "_pick_nll_loss.index", "_pick_cross_entropy.index"), "DeviceArray"),
     **dict.fromkeys(("index_select.index", "gather.index", "take.index", "indices", "mask"), "DeviceArray"),
     **dict.fromkeys(("masked_fill.value", "masked_fill_.value"), "_Operand"),
     **dict.fromkeys(("embedding.padding_idx", "take_along_dim.dim"), "_Int | None"),
@@ -259,6 +260,8 @@ RESULTS = {
     "_check_cost": "float",
     "_check_rank": "None",
     "_check_shape": "None",
+    "_pick_cross_entropy": "DeviceArray",
+    "_pick_nll_loss": "DeviceArray",
     "_explained": "Exception",
     "_fail_dtype": "NoReturn",
     "_frame_variable": "Any",
@@ -407,6 +410,7 @@ DUNDERS |= {
     "__array_ufunc__": ": None",
 }
 OTHER_DUNDERS = {
+    "__call__": "(self, /, *args: Any, **kwargs: Any) -> Any",
     "__eq__": "(self, value: object, /) -> bool",
     "__ne__": "(self, value: object, /) -> bool",
     "__hash__": "(self, /) -> int",

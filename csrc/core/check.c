@@ -3,6 +3,7 @@
  * The first part of a sentence is the frameworks' own, so that a search finds it; the list in parentheses names the op
  * and all operands as the user gave them. */
 #include "check.h"
+#include "index.h"
 #include "sentence.h"
 
 #include <stdio.h>
@@ -169,6 +170,10 @@ dt_check_dims(const char *op, int n, const int64_t *dims, int ndim, int *indices
 dt_status
 dt_fail_index(const char *op, int64_t index, int dim, int64_t size, dt_error *err)
 {
+    if (dim == DT_CLASSES) {
+        return dt_fail(err, DT_EINDEX, "index-out-of-range", op, "Target %lld is out of bounds: there are %lld classes",
+                       (long long)index, (long long)size);
+    }
     return dt_fail(err, DT_EINDEX, "index-out-of-range", op,
                    "index %lld is out of bounds for dimension %d with size %lld", (long long)index, dim,
                    (long long)size);

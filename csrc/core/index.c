@@ -311,9 +311,9 @@ dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *e
 
 /* ---------------------------------------------------------------- an index for each element */
 
-/* Over index, whose dimension dim chooses along that of x; x is nowhere smaller elsewhere. */
+/* Over index, whose dimension dim, called so in messages, chooses along that of x; x is nowhere smaller elsewhere. */
 static dt_status
-gather_along(const char *op, const dt_array *x, int dim, const dt_array *index, bool wraps, dt_array *out,
+gather_along(const char *op, const dt_array *x, int dim, int called, const dt_array *index, bool wraps, dt_array *out,
              dt_error *err)
 {
     dt_index by = {.op = op, .place = current_place, .n = 1, .wraps = wraps, .ndim = index->ndim};
@@ -322,16 +322,16 @@ gather_along(const char *op, const dt_array *x, int dim, const dt_array *index, 
     by.array[0] = *index;
     by.size[0] = x->ndim == 0 ? 1 : x->shape[dim];
     by.stride[0] = x->ndim == 0 ? 1 : x->strides[dim];
-    by.dimension[0] = (int8_t)dim;
+    by.dimension[0] = (int8_t)called;
     memcpy(view.shape, index->shape, sizeof(view.shape));
     view.strides[dim] = 0;
     return gather_new(&view, &by, out, err);
 }
 
-dt_status
-dt_gather(const dt_array *input, int64_t dim, const dt_array *index, dt_array *out, dt_error *err)
+static dt_status
+gather(const char *op, const dt_array *input, int64_t dim, bool classes, const dt_array *index, dt_array *out,
+       dt_error *err)
 {
-    static const char op[] = "gather";
     const dt_operand in[] = {{"input", input, -1}, {"index", index, -1}};
     int at;
     int64_t most[DT_MAX_NDIM];
@@ -343,7 +343,19 @@ dt_gather(const dt_array *input, int64_t dim, const dt_array *index, dt_array *o
         most[d] = d == at || index->shape[d] <= input->shape[d] ? -1 : input->shape[d];
     }
     DT_TRY(dt_check_shape(op, in, 2, 1, input->ndim, most, err));
-    return gather_along(op, input, at, index, false, out, err);
+    return gather_along(op, input, at, classes ? DT_CLASSES : at, index, false, out, err);
+}
+
+dt_status
+dt_gather(const dt_array *input, int64_t dim, const dt_array *index, dt_array *out, dt_error *err)
+{
+    return gather("gather", input, dim, false, index, out, err);
+}
+
+dt_status
+dt_pick_class(const char *op, const dt_array *logs, int64_t dim, const dt_array *target, dt_array *out, dt_error *err)
+{
+    return gather(op, logs, dim, true, target, out, err);
 }
 
 dt_status
@@ -378,7 +390,7 @@ dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t 
         rc = rc == DT_OK ? dt_expand(op, indices, input->ndim, shape, &index, err) : rc;
     }
     if (rc == DT_OK) {
-        rc = gather_along(op, &x, at, &index, true, out, err);
+        rc = gather_along(op, &x, at, at, &index, true, out, err);
     }
     dt_array_clear(&x);
     dt_array_clear(&index);

@@ -5,6 +5,8 @@
 
 #include "devtensor.h"
 
+#define DT_CLASSES (-1) /* in place of a dimension where indices are classes: dt_fail_index */
+
 typedef struct {
     const dt_array *array; /* int32 or int64, in place of dimension dim; bool, of as many dimensions as it has */
     int dim;
@@ -23,6 +25,9 @@ dt_status dt_index_select(const dt_array *input, int64_t dim, const dt_array *in
                           dt_error *err) DT_MUST_CHECK;
 dt_status dt_gather(const dt_array *input, int64_t dim, const dt_array *index, dt_array *out,
                     dt_error *err) DT_MUST_CHECK;
+/* gather for a loss, whose op it is: logs along dim at the classes in target. */
+dt_status dt_pick_class(const char *op, const dt_array *logs, int64_t dim, const dt_array *target, dt_array *out,
+                        dt_error *err) DT_MUST_CHECK;
 dt_status dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* dim NULL: of the flat array */
 dt_status dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t *dim, dt_array *out,

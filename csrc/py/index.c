@@ -5,7 +5,7 @@
 /* What is left of self after the basic entries of an index, and what the others select in it. */
 typedef struct {
     PyObject *index; /* a new reference: lists in it have become arrays */
-    dt_array view;
+    dt_array view;   /* empty: all of self */
     int n;
     bool masked; /* there is a mask: its count is waited for */
     dt_selector selectors[DT_MAX_NDIM];
@@ -65,8 +65,11 @@ without_lists(PyObject *self, const char *op, PyObject *index)
     for (Py_ssize_t i = 0; i < n; i++) {
         lists += is_list(PyTuple_GET_ITEM(index, i));
     }
-    PyObject *result = lists == 0 ? Py_NewRef(index) : PyTuple_New(n);
-    for (Py_ssize_t i = 0; lists > 0 && result != NULL && i < n; i++) {
+    if (lists == 0) {
+        return Py_NewRef(index);
+    }
+    PyObject *result = PyTuple_New(n);
+    for (Py_ssize_t i = 0; result != NULL && i < n; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, i);
         item = is_list(item) ? array_from_list(self, op, item) : Py_NewRef(item);
         if (item == NULL) {
@@ -127,10 +130,10 @@ make_flag(const char *op, const dt_array *x, const dt_array *flag, bool value, d
     return rc;
 }
 
-/* Adds an array to the selectors, at dimension *dim of the view, which becomes next. */
+/* Adds an array to the selectors, at dimension *dim of the view x, which becomes next. */
 static dt_status
-add_selector(selection *s, const char *op, PyObject *item, int position, int dimension, int *dim, dt_array *next,
-             dt_error *err)
+add_selector(selection *s, const char *op, const dt_array *x, PyObject *item, int position, int dimension, int *dim,
+             dt_array *next, dt_error *err)
 {
     const dt_array *array = py_is_array(item) ? py_array_of(item) : NULL;
     bool flag = array == NULL || (array->dtype == DT_BOOL && array->ndim == 0);
@@ -139,8 +142,8 @@ add_selector(selection *s, const char *op, PyObject *item, int position, int dim
         return dt_fail(err, DT_EINDEX, "too-many-indices", op, "too many indices: at most %d arrays", DT_MAX_NDIM);
     }
     if (flag) { /* for a dimension of size 1 that is put in */
-        DT_TRY(dt_unsqueeze(op, &s->view, *dim, next, err));
-        dt_status rc = make_flag(op, &s->view, array, item == Py_True, &s->flags[s->n], err);
+        DT_TRY(dt_unsqueeze(op, x, *dim, next, err));
+        dt_status rc = make_flag(op, x, array, item == Py_True, &s->flags[s->n], err);
         if (rc != DT_OK) {
             dt_array_clear(next);
             return rc;
@@ -148,7 +151,7 @@ add_selector(selection *s, const char *op, PyObject *item, int position, int dim
         array = &s->flags[s->n];
         used = 1;
     } else {
-        dt_array_copy_handle(&s->view, next);
+        dt_array_copy_handle(x, next);
         s->flags[s->n] = DT_ARRAY_EMPTY;
     }
     s->masked = s->masked || array->dtype == DT_BOOL;
@@ -163,8 +166,9 @@ apply(PyObject *self, const char *op, selection *s, PyObject *item, int position
 {
     dt_error err;
     dt_status status;
-    const dt_array *x = &s->view;
-    dt_array next = DT_ARRAY_EMPTY;
+    const dt_array *x = s->view.storage != NULL ? &s->view : py_array_of(self);
+    dt_array next;
+    next.storage = NULL;
     if (item == Py_None) {
         status = dt_unsqueeze(op, x, (*dim)++, &next, &err);
     } else if (PySlice_Check(item)) {
@@ -180,8 +184,8 @@ apply(PyObject *self, const char *op, selection *s, PyObject *item, int position
         status = dt_slice(op, x, *dim, start, step, length, &next, &err);
         (*dim)++;
     } else if (py_is_array(item) || PyBool_Check(item)) {
-        status = add_selector(s, op, item, position, dimension, dim, &next, &err);
-    } else if (py_is_ndarray(item)) {
+        status = add_selector(s, op, x, item, position, dimension, dim, &next, &err);
+    } else if (!PyLong_CheckExact(item) && py_is_ndarray(item)) {
         py_refuse_numpy(py_state_of(self), op, "input", self, item);
         return -1;
     } else if (PyIndex_Check(item)) {
@@ -201,7 +205,9 @@ apply(PyObject *self, const char *op, selection *s, PyObject *item, int position
         py_raise(py_state_of(self), &err, &self, 1);
         return -1;
     }
-    dt_array_clear(&s->view);
+    if (x == &s->view) {
+        dt_array_clear(&s->view);
+    }
     s->view = next;
     return 0;
 }
@@ -213,7 +219,7 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
     const dt_array *x = py_array_of(self);
     s->n = 0;
     s->masked = false;
-    dt_array_copy_handle(x, &s->view);
+    s->view.storage = NULL;
     s->index = without_lists(self, op, index);
     if (s->index == NULL) {
         return -1;
@@ -234,6 +240,9 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
         } else {
             dimension += used_by(items[i]);
         }
+    }
+    if (s->view.storage == NULL) { /* nothing but an ellipsis */
+        dt_array_copy_handle(x, &s->view);
     }
     return 0;
 }

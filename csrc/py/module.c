@@ -54,7 +54,7 @@ add_types(PyObject *module, py_state *state)
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->array_type) < 0) {
         return -1;
     }
-    return py_parameters_init(module, state);
+    return py_parameters_init(module, state) < 0 ? -1 : py_layer_init(module);
 }
 
 #define MAX_FUNCTIONS 100

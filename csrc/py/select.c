@@ -45,6 +45,47 @@ py_gather(PY_PARAMS)
     return select_along(&a, dt_gather, true);
 }
 
+/* input and target are what the user gave; errors speak of them. The others are made of them. */
+static PyObject *
+pick_class(const py_args *a)
+{
+    int64_t dim = 0;
+    const dt_array *arrays[5];
+    for (int i = 0; i < 5; i++) {
+        if (i != 3 && (arrays[i] = py_arg_array(a, i)) == NULL) {
+            return NULL;
+        }
+    }
+    PyObject *result = py_arg_int(a, 3, &dim) < 0 ? NULL : py_array_new(a->type, a->op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    SELECT(a, arrays[2], false, arrays[4], status,
+           dt_pick_class(a->op, arrays[2], dim, arrays[4], py_array_of(result), &err));
+    if (status != DT_OK) {
+        for (err.noperands = 0; err.noperands < 2; err.noperands++) {
+            err.operands[err.noperands] = (dt_operand){a->spec->names[err.noperands], arrays[err.noperands], -1};
+        }
+    }
+    return py_done(a, result, status, &err);
+}
+
+static PyObject *
+py__pick_nll_loss(PY_PARAMS)
+{
+    PY_PARSE("nll_loss", 5, 5, "input", "target", "logs", "dim", "index")
+    return pick_class(&a);
+}
+
+static PyObject *
+py__pick_cross_entropy(PY_PARAMS)
+{
+    PY_PARSE("cross_entropy", 5, 5, "input", "target", "logs", "dim", "index")
+    return pick_class(&a);
+}
+
 static PyObject *
 py_take(PY_PARAMS)
 {
@@ -240,6 +281,9 @@ PyMethodDef py_select_functions[] = {
           "The rows of weight (n, d) at the indices in input, of any shape: (*, d).\n\n"
           "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
           ", ShapeMismatchError\nwhere weight is no matrix, NotImplementedError for max_norm."),
+    PY_OP(_pick_nll_loss, "input, target, logs, dim, index", "gather(logs, dim, index), whose errors are nll_loss's."),
+    PY_OP(_pick_cross_entropy, "input, target, logs, dim, index",
+          "gather(logs, dim, index), whose errors are cross_entropy's."),
     PY_END,
 };
 

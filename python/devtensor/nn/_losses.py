@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from devtensor import _C
@@ -21,40 +21,78 @@ def _reduced(losses: DeviceArray, reduction: str, dtype: _C.dtype) -> DeviceArra
     return losses.to(dtype)
 
 
-def _check_reduction(reduction: str) -> None:
+def chosen(size_average: bool | None, reduce: bool | None, reduction: Reduction) -> Reduction:
+    """The reduction, which two parameters of PyTorch's first years decide where they are given."""
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
 
 
-def _distance(op: str, input: DeviceArray, target: DeviceArray, reduction: str) -> DeviceArray:
-    _check_reduction(reduction)
-    _C._check(op, ("input", "target"), (input, target), floating=False)
-    _C._check(op, ("input",), (input,))
+def _distance(
+    op: str,
+    input: DeviceArray,
+    target: DeviceArray,
+    weight: DeviceArray | None,
+    reduction: str,
+    measure: Callable[[DeviceArray], DeviceArray],
+) -> DeviceArray:
+    names, arrays = ("input", "target", "weight"), (input, target, weight)
+    _C._check(op, names, arrays)
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-    return _wide(input) - _wide(target)
+    losses = measure(_wide(input) - _wide(target))
+    if weight is not None:
+        _C._check_shape(op, names, arrays, 2, input.shape)
+        losses = losses * _wide(weight)
+        if reduction == "mean":
+            return (losses.sum() / _wide(weight).sum()).to(input.dtype)
+    return _reduced(losses, reduction, input.dtype)
 
 
-def mse_loss(input: DeviceArray, target: DeviceArray, reduction: Reduction = "mean") -> DeviceArray:
-    """The squares of input - target: their mean, their sum, or all of them.
+def mse_loss(
+    input: DeviceArray,
+    target: DeviceArray,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: Reduction = "mean",
+    weight: DeviceArray | None = None,
+) -> DeviceArray:
+    """The squares of input - target, times weight: their mean (by weight), their sum, or all of them.
 
-    Floats of one dtype on one device; shapes broadcast, with a warning where they differ. Raises DeviceMismatchError,
-    DTypeMismatchError, ShapeMismatchError, ValueError for another reduction.
+    Floats of one dtype on one device; the shapes of input and target broadcast, with a warning where they differ, and
+    weight has that of input. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for another
+    reduction.
     """
-    return _reduced(_distance("mse_loss", input, target, reduction).square(), reduction, input.dtype)
+    reduction = chosen(size_average, reduce, reduction)
+    return _distance("mse_loss", input, target, weight, reduction, DeviceArray.square)
 
 
-def l1_loss(input: DeviceArray, target: DeviceArray, reduction: Reduction = "mean") -> DeviceArray:
-    """The absolute values of input - target: their mean, their sum, or all of them.
+def l1_loss(
+    input: DeviceArray,
+    target: DeviceArray,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: Reduction = "mean",
+    weight: DeviceArray | None = None,
+) -> DeviceArray:
+    """The absolute values of input - target, times weight: their mean (by weight), their sum, or all of them.
 
-    Floats of one dtype on one device; shapes broadcast, with a warning where they differ. Raises DeviceMismatchError,
-    DTypeMismatchError, ShapeMismatchError, ValueError for another reduction.
+    Floats of one dtype on one device; the shapes of input and target broadcast, with a warning where they differ, and
+    weight has that of input. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for another
+    reduction.
     """
-    return _reduced(_distance("l1_loss", input, target, reduction).abs(), reduction, input.dtype)
+    reduction = chosen(size_average, reduce, reduction)
+    return _distance("l1_loss", input, target, weight, reduction, DeviceArray.abs)
 
 
 _NAMES = ("input", "target", "weight")
@@ -74,46 +112,38 @@ def _check_classes(op: str, input: DeviceArray, target: DeviceArray, weight: Dev
 
 def _nll(
     op: str,
-    logs: DeviceArray,
+    input: DeviceArray,
     target: DeviceArray,
+    logs: DeviceArray,
     weight: DeviceArray | None,
     ignore_index: int,
     reduction: str,
     smoothing: float = 0.0,
 ) -> DeviceArray:
-    """logs (N, C, ...) and target (N, ...), or (C) and (); everything has been checked but target."""
+    """logs (N, C, ...), made of input, and target (N, ...), or (C) and (); everything has been checked but classes."""
     dim = 0 if logs.ndim == 1 else 1
-    classes = logs.shape[dim]
-    if not target.is_cuda and target.numel():
-        counted = _C.where(target == ignore_index, 0, target)
-        low, high = int(counted.amin()), int(counted.amax())
-        if low < 0 or high >= max(classes, 1):
-            error = IndexError(f"Target {low if low < 0 else high} is out of bounds ({op}: {classes} classes).")
-            raise _C._explained(op, ("input", "target"), (logs, target), "index-out-of-range", error)
-    shape = [1] * logs.ndim
-    shape[dim] = classes
-    chosen = target.unsqueeze(dim) == _C.arange(classes, device=logs.device).reshape(shape)
-    counts = target != ignore_index
-    picked = -_C.where(chosen, logs, 0.0).sum(dim)
-    # out of range: a device cannot raise without waiting
-    picked = _C.where((target >= 0) & (target < classes), picked, math.nan)
-    if weight is None:
-        share = counts.to(logs.dtype)
-        losses = _C.where(counts, picked, 0.0)
-    else:
-        share = _C.where(counts, _C.where(chosen, weight.reshape(shape), 0.0).sum(dim), 0.0)
-        losses = _C.where(counts, picked * share, 0.0)
-    total = None
-    if reduction != "none":
-        total = share.sum()
+    classes = target.to(_C.int64)
+    counts = classes != ignore_index
+    classes = _C.where(counts, classes, 0)
+    pick = _C._pick_nll_loss if op == "nll_loss" else _C._pick_cross_entropy
+    losses = -pick(input, target, logs, dim, classes.unsqueeze(dim)).squeeze(dim)
+    total = counts
+    if weight is not None:
+        total = _C.where(counts, _C.take(weight, classes), 0.0)
+        losses = losses * total
     if smoothing:
-        weighted = logs if weight is None else logs * weight.reshape(shape)
-        smooth = _C.where(counts, -weighted.sum(dim), 0.0)
-        losses = losses * (1 - smoothing) + smooth * (smoothing / classes)
+        smooth = (logs if weight is None else logs * _along(weight, logs, dim)).sum(dim)
+        losses = losses * (1 - smoothing) - smooth * (smoothing / max(logs.shape[dim], 1))
+    losses = _C.where(counts, losses, 0.0)
     if reduction == "none":
         return losses
     summed = losses.sum()
-    return summed if reduction == "sum" or total is None else summed / total
+    return summed if reduction == "sum" else summed / total.sum().to(logs.dtype)
+
+
+def _along(weight: DeviceArray, input: DeviceArray, dim: int) -> DeviceArray:
+    """A weight for each class, which broadcasts with input."""
+    return weight.reshape([-1 if d == dim else 1 for d in range(input.ndim)])
 
 
 def _check_target(op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None, dim: int) -> None:
@@ -127,28 +157,31 @@ def nll_loss(
     input: DeviceArray,
     target: DeviceArray,
     weight: DeviceArray | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: Reduction = "mean",
 ) -> DeviceArray:
     """-input[target], times weight[target]: input (N, C), (N, C, ...) or (C) holds logarithms of probabilities.
 
     target (N), (N, ...) or () holds classes, int64 or uint8; those equal to ignore_index do not count. The mean is
     that by weight. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for another
-    reduction, IndexError for a class out of range (NaN on a CUDA device).
+    reduction, IndexError for a class out of range: on a CUDA device the next wait raises it.
     """
-    _check_reduction(reduction)
+    reduction = chosen(size_average, reduce, reduction)
     dim = _check_classes("nll_loss", input, target, weight)
     _check_target("nll_loss", input, target, weight, dim)
     wide = None if weight is None else _wide(weight)
-    target = target.to(_C.int64)
-    return _nll("nll_loss", _wide(input), target, wide, ignore_index, reduction).to(input.dtype)
+    return _nll("nll_loss", input, target, _wide(input), wide, ignore_index, reduction).to(input.dtype)
 
 
 def cross_entropy(
     input: DeviceArray,
     target: DeviceArray,
     weight: DeviceArray | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: Reduction = "mean",
     label_smoothing: float = 0.0,
 ) -> DeviceArray:
@@ -156,26 +189,25 @@ def cross_entropy(
 
     target holds classes as in nll_loss, or probabilities in the shape and dtype of input. Raises DeviceMismatchError,
     DTypeMismatchError, ShapeMismatchError, ValueError for another reduction or smoothing, IndexError for a class out
-    of range (NaN on a CUDA device).
+    of range: on a CUDA device the next wait raises it.
     """
-    _check_reduction(reduction)
+    reduction = chosen(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dim = _check_classes("cross_entropy", input, target, weight)
     wide = None if weight is None else _wide(weight)
     if not target.dtype.is_floating_point:
         _check_target("cross_entropy", input, target, weight, dim)
-        logs, target = _C.log_softmax(_wide(input), dim), target.to(_C.int64)
-        return _nll("cross_entropy", logs, target, wide, ignore_index, reduction, label_smoothing).to(input.dtype)
+        logs = _C.log_softmax(_wide(input), dim)
+        losses = _nll("cross_entropy", input, target, logs, wide, ignore_index, reduction, label_smoothing)
+        return losses.to(input.dtype)
     _C._check("cross_entropy", ("input", "target"), (input, target))
     _C._check_shape("cross_entropy", _NAMES, (input, target, weight), 1, input.shape)
     logs, shares = _C.log_softmax(_wide(input), dim), _wide(target)
     if label_smoothing:
         shares = shares * (1 - label_smoothing) + label_smoothing / max(input.shape[dim], 1)
-    shape = [1] * input.ndim
-    shape[dim] = input.shape[dim]
     losses = logs * shares
-    losses = -(losses if wide is None else losses * wide.reshape(shape)).sum(dim)
+    losses = -(losses if wide is None else losses * _along(wide, input, dim)).sum(dim)
     if reduction == "none":
         return losses.to(input.dtype)
     rows = input.numel() // max(input.shape[dim], 1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
 from devtensor._C import DeviceArray, _Parameter
 from devtensor.nn.module import Module
 
-T = TypeVar("T", bound=Module)
+# What a ParameterDict is filled from.
+_Arrays: TypeAlias = "Mapping[str, DeviceArray] | ParameterDict | Iterable[tuple[str, DeviceArray]]"
 
 
 def _position(index: Any, size: int) -> int:
@@ -110,9 +113,31 @@ class Sequential(_List):
 
     def forward(self, input: Any) -> Any:
         own = self.__dict__
-        for name in self._module_names:
+        for name in own["_module_names"]:
             input = own[name](input)
         return input
+
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *other) if isinstance(other, Sequential) else NotImplemented
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        return self.extend(other) if isinstance(other, Sequential) else NotImplemented  # type: ignore[no-any-return]
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential(*list(self) * _times(times)) if isinstance(times, int) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Sequential:
+        if not isinstance(times, int):
+            return NotImplemented
+        return self.extend(list(self) * (_times(times) - 1))  # type: ignore[no-any-return]
+
+
+def _times(times: int) -> int:
+    if times <= 0:
+        raise ValueError(f"Non-positive multiplication factor {times} for {Sequential}")
+    return times
 
 
 class ModuleList(_List):
@@ -138,6 +163,16 @@ class ModuleList(_List):
 
     def __add__(self, modules: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *modules])
+
+    def __repr__(self) -> str:
+        """Neighbours that look alike are shown once."""
+        lines, first = [], 0
+        for text, alike in itertools.groupby(map(repr, self)):
+            n = len(list(alike))
+            place = f"({first})" if n == 1 else f"({first}-{first + n - 1})"
+            lines.append(f"{place}: {text}" if n == 1 else f"{place}: {n} x {text}")
+            first += n
+        return self._lay_out(lines)
 
 
 class ModuleDict(Module):
@@ -221,6 +256,9 @@ class ParameterList(Module):
         parameter: _Parameter = self.__dict__[str(_position(index, len(self)))]
         return parameter
 
+    def __iadd__(self, values: Iterable[DeviceArray]) -> ParameterList:
+        return self.extend(values)
+
     def __setitem__(self, index: int, value: DeviceArray) -> None:
         setattr(self, str(_position(index, len(self))), _parameter(value))
 
@@ -236,13 +274,13 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({i}): {_summary(p)}" for i, p in enumerate(self))
+        return "\n".join(f"  ({i}): {_summary(p)}" for i, p in enumerate(self))
 
 
 class ParameterDict(Module):
     """A dictionary whose arrays are registered as parameters."""
 
-    def __init__(self, parameters: Mapping[str, DeviceArray] | None = None) -> None:
+    def __init__(self, parameters: _Arrays | None = None) -> None:
         super().__init__()
         self.update(parameters or {})
 
@@ -280,13 +318,59 @@ class ParameterDict(Module):
         """Names and parameters."""
         return [(key, self[key]) for key in self]
 
-    def update(self, parameters: Mapping[str, DeviceArray]) -> None:
-        """Register the arrays of a dictionary."""
-        for key, value in parameters.items():
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of a name, else default."""
+        return self[key] if key in self else default
+
+    def setdefault(self, key: str, default: DeviceArray) -> _Parameter:
+        """The parameter of a name, which becomes default where there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> _Parameter:
+        """Take a parameter out and return it. Raises KeyError."""
+        parameter = self[key]
+        del self[key]
+        return parameter
+
+    def popitem(self) -> tuple[str, _Parameter]:
+        """Take the last parameter out; its name and itself. Raises KeyError where there is none."""
+        if not len(self):
+            raise KeyError("popitem(): dictionary is empty")
+        key = list(self)[-1]
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Take all parameters out."""
+        for key in self:
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Another ParameterDict with the same parameters."""
+        return ParameterDict(self.items())
+
+    def update(self, parameters: _Arrays) -> None:
+        """Register the arrays of a dictionary, in the order of its keys, or of (name, array) pairs, in theirs."""
+        if isinstance(parameters, (OrderedDict, ParameterDict)) or not isinstance(parameters, Mapping):
+            pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        else:
+            pairs = sorted(parameters.items())
+        for key, value in pairs:
             self[key] = value
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self))
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        return self.copy().__ior__(other)
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self
+
     def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_summary(p)}" for key, p in self.items())
+        return "\n".join(f"  ({key}): {_summary(p)}" for key, p in self.items())
 
 
 def _parameter(value: DeviceArray) -> _Parameter:

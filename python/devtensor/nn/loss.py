@@ -4,37 +4,44 @@ from __future__ import annotations
 
 from devtensor._C import DeviceArray
 from devtensor.nn import functional as F
-from devtensor.nn._losses import Reduction
+from devtensor.nn._losses import Reduction, chosen
 from devtensor.nn.module import Module
 
 
 class _Loss(Module):
-    def __init__(self, reduction: Reduction = "mean") -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: Reduction = "mean"
+    ) -> None:
         super().__init__()
-        self.reduction: Reduction = reduction
+        self.reduction: Reduction = chosen(size_average, reduce, reduction)
 
 
 class MSELoss(_Loss):
     """The mean, the sum or all of the squares of input - target."""
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
-        return F.mse_loss(input, target, self.reduction)
+        return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
     """The mean, the sum or all of the absolute values of input - target."""
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
-        return F.l1_loss(input, target, self.reduction)
+        return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class _Weighted(_Loss):
     weight: DeviceArray | None
 
     def __init__(
-        self, weight: DeviceArray | None = None, ignore_index: int = -100, reduction: Reduction = "mean"
+        self,
+        weight: DeviceArray | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
 
@@ -42,13 +49,8 @@ class _Weighted(_Loss):
 class NLLLoss(_Weighted):
     """-input[target] * weight[target]: see functional.nll_loss."""
 
-    def __init__(
-        self, weight: DeviceArray | None = None, *, ignore_index: int = -100, reduction: Reduction = "mean"
-    ) -> None:
-        super().__init__(weight, ignore_index, reduction)
-
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
-        return F.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
+        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_Weighted):
@@ -57,13 +59,21 @@ class CrossEntropyLoss(_Weighted):
     def __init__(
         self,
         weight: DeviceArray | None = None,
-        *,
+        size_average: bool | None = None,
         ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(weight, ignore_index, reduction)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
         self.label_smoothing = label_smoothing
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
-        return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+        return F.cross_entropy(
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
@@ -64,28 +65,61 @@ class _Hooks:
         hooks.update(others)
         return RemovableHandle(hooks, self.count)
 
-    def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook, with_kwargs in list(self.before.values()):
-            given = hook(module, args, kwargs) if with_kwargs else hook(module, args)
-            if given is not None and with_kwargs:
-                args, kwargs = given
-            elif given is not None:
-                args = given if isinstance(given, tuple) else (given,)
-        result = module.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self.after.values()):
+    def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        kwargs, result, called = kwargs or {}, None, set()
+
+        def call(hook: Any, with_kwargs: bool) -> Any:
             given = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
-            result = result if given is None else given
+            return result if given is None else given
+
+        try:
+            for hook, with_kwargs in list(self.before.values()):
+                given = hook(module, args, kwargs) if with_kwargs else hook(module, args)
+                if given is not None and with_kwargs:
+                    args, kwargs = given
+                elif given is not None:
+                    args = given if isinstance(given, tuple) else (given,)
+            result = module.forward(*args, **kwargs)
+            for key, (hook, with_kwargs, _) in list(self.after.items()):
+                called.add(key)
+                result = call(hook, with_kwargs)
+        except Exception:
+            for key, (hook, with_kwargs, always) in list(self.after.items()):
+                if always and key not in called:
+                    try:
+                        result = call(hook, with_kwargs)
+                    except Exception as error:
+                        warnings.warn(f"a forward hook with always_call=True raised {error!r}", stacklevel=2)
+            raise
         return result
 
 
-class Module:
+class _Uninitialised:
+    """Stands in the class for what Module.__init__ puts into each module."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: object | None, owner: type) -> Any:
+        if module is None:
+            return self
+        raise AttributeError(
+            f"'{owner.__name__}' object has no attribute '{self._name}': its __init__ has not called super().__init__()"
+        )
+
+
+class Module(_C._Layer):
     """The base of all layers and models. A subclass registers its parts in __init__ and computes in forward.
 
     Assigning a Parameter, a Buffer or a Module to an attribute registers it: parameters(), state_dict() and to() have
     it. A plain DeviceArray is kept as an ordinary attribute, which to() does not move.
     """
 
-    training: bool
+    training: bool = _Uninitialised()  # type: ignore[assignment]
+    _parameter_names: dict[str, None] = _Uninitialised()  # type: ignore[assignment]
+    _buffer_names: dict[str, bool] = _Uninitialised()  # type: ignore[assignment]
+    _module_names: dict[str, None] = _Uninitialised()  # type: ignore[assignment]
+    _hooks: _Hooks | None = _Uninitialised()  # type: ignore[assignment]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args or kwargs:
@@ -106,20 +140,15 @@ class Module:
     # Whatever parameters a subclass takes are right.
     forward: Callable[..., Any] = forward  # type: ignore[no-redef]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self._hooks is None:
-                return self.forward(*args, **kwargs)
-            return self._hooks.run(self, args, kwargs)
-        except _Explained as error:
+    def _explain(self, error: BaseException) -> None:
+        """The error comes out of a call of this module."""
+        if isinstance(error, _Explained):
             _add_module(error, self)
-            raise
 
     def _own_hooks(self) -> _Hooks:
         if self._hooks is None:
             self.__dict__["_hooks"] = _Hooks()
-        hooks: _Hooks = self._hooks
-        return hooks
+        return self.__dict__["_hooks"]  # type: ignore[no-any-return]
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -129,11 +158,19 @@ class Module:
         return hooks.add(hooks.before, (hook, with_kwargs), prepend)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
-        """Call hook(module, args, output) after forward; what it returns, unless None, becomes the output."""
+        """Call hook(module, args, output) after forward; what it returns, unless None, becomes the output.
+
+        with_kwargs: hook(module, args, kwargs, output). always_call: also when forward raises, with None as output.
+        """
         hooks = self._own_hooks()
-        return hooks.add(hooks.after, (hook, with_kwargs), prepend)
+        return hooks.add(hooks.after, (hook, with_kwargs, always_call), prepend)
 
     # ------------------------------------------------------------ registration
 
@@ -230,18 +267,14 @@ class Module:
                 names.pop(name, None)
             del own[name]
 
+    if TYPE_CHECKING:  # a real one would slow every attribute down
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
         for names in (self._parameter_names, self._buffer_names, self._module_names):
             names.pop(name, None)
-
-    def __getattr__(self, name: str) -> Any:
-        if "_module_names" not in self.__dict__ and name in _OWN:
-            raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}': "
-                "its __init__ has not called super().__init__()"
-            )
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     # ------------------------------------------------------------ what there is
 
@@ -274,9 +307,9 @@ class Module:
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it, each once."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named(self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
@@ -510,12 +543,15 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): " + repr(self.__dict__[name]).replace("\n", "\n  ") for name in self._module_names]
+        children = [f"({name}): " + repr(self.__dict__[name]) for name in self._module_names]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({extra})"
-        if not lines and not children:
+        return self._lay_out([*lines, *children])
+
+    def _lay_out(self, lines: list[str]) -> str:
+        if not lines:
             return f"{self._get_name()}()"
-        return f"{self._get_name()}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
+        return f"{self._get_name()}(\n  " + "\n  ".join(line.replace("\n", "\n  ") for line in lines) + "\n)"
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self)})
