@@ -115,8 +115,69 @@ def test_losses(smoothing: float, reduction: Any, device: str) -> None:
     shares, other = both(np.abs(x) / 3, device)
     options.pop("ignore_index")
     close(dt.nn.CrossEntropyLoss(v, **options)(a, shares), torch.nn.CrossEntropyLoss(w, **options)(b, other))
-    close(dt.nn.functional.mse_loss(a, shares, reduction), torch.nn.functional.mse_loss(b, other, reduction=reduction))
+    close(
+        dt.nn.functional.mse_loss(a, shares, reduction=reduction),
+        torch.nn.functional.mse_loss(b, other, reduction=reduction),
+    )
     close(dt.nn.NLLLoss(v, reduction=reduction)(a, t), torch.nn.NLLLoss(w, reduction=reduction)(b, u))
+
+
+LOSSES: list[tuple[str, Any]] = [
+    ("weights", lambda f, x, y, w, t: f.mse_loss(x, y, weight=w)),
+    ("weights", lambda f, x, y, w, t: f.l1_loss(x, y, reduction="sum", weight=w)),
+    ("first years", lambda f, x, y, w, t: f.mse_loss(x, y, None, False)),
+    ("first years", lambda f, x, y, w, t: f.l1_loss(x, y, False)),
+    ("first years", lambda f, x, y, w, t: f.cross_entropy(x, t, w[0], False, 2)),
+    ("positions", lambda f, x, y, w, t: f.cross_entropy(x, t, w[0], None, 2, None, "none", 0.1)),
+    ("all ignored", lambda f, x, y, w, t: f.cross_entropy(x, t * 0 + 1, ignore_index=1)),
+    ("no rows", lambda f, x, y, w, t: f.nll_loss(x[:0], t[:0], reduction="sum")),
+    ("one row", lambda f, x, y, w, t: f.cross_entropy(x[0], t[0], w[0], label_smoothing=0.5)),
+    ("weights of 0", lambda f, x, y, w, t: f.nll_loss(x / 0.0, t, w[0] * 0, reduction="none")),
+]
+
+
+@pytest.mark.filterwarnings("ignore:size_average and reduce")
+@pytest.mark.parametrize(("name", "call"), LOSSES)
+def test_rare_losses(name: str, call: Any, device: str) -> None:
+    (x, u), (y, v) = both(random(6, 4), device), both(random(6, 4) ** 2, device)
+    (w, z), (t, k) = both(np.abs(random(6, 4)), device), both(np.array([0, 3, 2, 1, 1, 2]), device)
+    close(call(dt.nn.functional, x, y, w, t), call(torch.nn.functional, u, v, z, k))
+
+
+CONTAINERS: list[Any] = [
+    lambda nn, one: nn.ModuleList([nn.Linear(2, 3), nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(1, 1))]),
+    lambda nn, one: nn.ModuleList() + [nn.ReLU()],
+    lambda nn, one: nn.Sequential(nn.Linear(2, 2), nn.ReLU()) * 2 + nn.Sequential(nn.Tanh()),
+    lambda nn, one: 2 * nn.Sequential(nn.Linear(2, 2)),
+    lambda nn, one: nn.ModuleDict({"b": nn.ReLU(), "a": nn.Linear(1, 2)}),
+    lambda nn, one: nn.ParameterList([one(2, 3), one(1)]),
+    lambda nn, one: nn.Sequential(nn.Linear(1, 1), nn.ModuleDict({"x": nn.ModuleList([nn.Linear(1, 1)])})),
+]
+
+
+@pytest.mark.parametrize("make", CONTAINERS)
+def test_containers(make: Any) -> None:
+    ours, theirs = make(dt.nn, dt.ones), make(torch.nn, torch.ones)
+    assert repr(ours).replace("devtensor.", "torch.") == repr(theirs)
+    for names in ("named_parameters", "named_modules", "named_children", "named_buffers"):
+        found, wanted = getattr(ours, names)(), getattr(theirs, names)()
+        assert [name for name, _ in found] == [name for name, _ in wanted]
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+
+
+def test_parameter_dictionaries() -> None:
+    for make in (
+        lambda lib: {"b": lib.ones(1), "a": lib.ones(2)},
+        lambda lib: [("b", lib.ones(1)), ("a", lib.ones(2))],
+    ):
+        ours, theirs = dt.nn.ParameterDict(make(dt)), torch.nn.ParameterDict(make(torch))
+        ours |= {"c": dt.ones(3)}
+        theirs |= {"c": torch.ones(3)}
+        assert list(ours) == list(theirs) and list(reversed(ours)) == list(reversed(theirs))
+        assert ours.get("d") is theirs.get("d") is None and ours.popitem()[0] == theirs.popitem()[0]
+        assert ours.setdefault("e", dt.ones(1)) is ours["e"] and list(ours.copy()) == [*list(theirs), "e"]
+        ours.pop("b"), ours.clear()
+        assert len(ours) == 0
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])

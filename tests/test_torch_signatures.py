@@ -1,0 +1,63 @@
+"""The parameters of devtensor's modules, functions and ops beside PyTorch's: as written down, and as installed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from torch_signatures import COMPILED, DIFFERENT, OPTIONS, RECORDED
+
+import devtensor as dt
+
+
+def found(library: Any, name: str) -> Any:
+    for part in name.split("."):
+        library = getattr(library, part)
+    return library
+
+
+def parameters(function: Any) -> str:
+    """Names and defaults, without self and annotations."""
+    texts, starred = [], False
+    for p in inspect.signature(function).parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            texts.append("*")
+        starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        if p.name != "self":
+            star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            texts.append(star + p.name + ("" if p.default is p.empty else f"={p.default!r}"))
+    return ", ".join(texts)
+
+
+def test_parameters_are_pytorchs() -> None:
+    wanted = RECORDED | COMPILED | DIFFERENT
+    assert {name: parameters(found(dt, name)) for name in wanted} == wanted
+
+
+def test_every_name_is_written_down() -> None:
+    names = {f"nn.{name}" for name in dt.nn.__all__} - {"nn.functional", "nn.init"}
+    names |= {f"nn.functional.{name}" for name in dt.nn.functional.__all__}
+    names |= {f"nn.init.{name}" for name in dt.nn.init.__all__}
+    assert names <= {*RECORDED, *COMPILED}
+
+
+def test_what_is_written_down_is_what_pytorch_has() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not torch.__version__.startswith("2.13"):
+        pytest.skip(f"PyTorch {torch.__version__} is installed; the table is of 2.13")
+    wrapped = "nn.functional.max_pool2d"  # chosen by return_indices when it is called
+    assert {n: parameters(found(torch, n)) for n in RECORDED if n != wrapped} == {
+        n: text for n, text in RECORDED.items() if n != wrapped
+    }
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(name: str) -> None:
+    options = OPTIONS[name].split()
+    names = list(inspect.signature(found(dt, name)).parameters)
+    assert [n for n in names if n in options] == [n for n in options if n in names]
+    assert set(options) <= set(names)
+    method = getattr(dt.DeviceArray, name, None)
+    if method is not None and options[0] == "input":
+        assert set(options[1:]) - {"out"} <= set(inspect.signature(method).parameters)
