@@ -209,6 +209,8 @@ dt_f64_to_range(double d, double low, double high)
 
 /* ---------------------------------------------------------------- the cast rule: dt_cast_SOURCE_TARGET */
 
+/* up to 16 bits are exact as they are */
+#define DT_INT_TO_F32_ODD(x) (sizeof(x) <= 2 ? (float)(x) : dt_i64_to_f32_odd((int64_t)(x)))
 #define DT_CASTS_FROM_INT(S, source)                                                                                   \
     DT_INLINE uint8_t dt_cast_##source##_bool(S x)                                                                     \
     {                                                                                                                  \
@@ -236,11 +238,11 @@ dt_f64_to_range(double d, double low, double high)
     }                                                                                                                  \
     DT_INLINE dt_float16 dt_cast_##source##_float16(S x)                                                               \
     {                                                                                                                  \
-        return dt_f32_to_f16(dt_i64_to_f32_odd((int64_t)x));                                                           \
+        return dt_f32_to_f16(DT_INT_TO_F32_ODD(x));                                                                    \
     }                                                                                                                  \
     DT_INLINE dt_bfloat16 dt_cast_##source##_bfloat16(S x)                                                             \
     {                                                                                                                  \
-        return dt_f32_to_bf16(dt_i64_to_f32_odd((int64_t)x));                                                          \
+        return dt_f32_to_bf16(DT_INT_TO_F32_ODD(x));                                                                   \
     }                                                                                                                  \
     DT_INLINE float dt_cast_##source##_float32(S x)                                                                    \
     {                                                                                                                  \
@@ -251,11 +253,11 @@ dt_f64_to_range(double d, double low, double high)
         return (double)x;                                                                                              \
     }
 
-/* as64: the value as a double, exactly */
-#define DT_CASTS_FROM_FLOAT(S, source, as64)                                                                           \
+/* as64: the value as a double, exactly; magnitude: what is 0 for 0 alone */
+#define DT_CASTS_FROM_FLOAT(S, source, as64, magnitude)                                                                \
     DT_INLINE uint8_t dt_cast_##source##_bool(S x)                                                                     \
     {                                                                                                                  \
-        return as64(x) != 0;                                                                                           \
+        return magnitude(x) != 0;                                                                                      \
     }                                                                                                                  \
     DT_INLINE uint8_t dt_cast_##source##_uint8(S x)                                                                    \
     {                                                                                                                  \
@@ -350,10 +352,11 @@ DT_CASTS_FROM_INT(int8_t, int8)
 DT_CASTS_FROM_INT(int16_t, int16)
 DT_CASTS_FROM_INT(int32_t, int32)
 DT_CASTS_FROM_INT(int64_t, int64)
-DT_CASTS_FROM_FLOAT(dt_float16, float16, dt_f16_to_f64)
-DT_CASTS_FROM_FLOAT(dt_bfloat16, bfloat16, dt_bf16_to_f64)
-DT_CASTS_FROM_FLOAT(float, float32, dt_f32_to_f64)
-DT_CASTS_FROM_FLOAT(double, float64, dt_f64_to_f64)
+#define DT_HALF_MAGNITUDE(x) ((x).bits & 0x7fffu)
+DT_CASTS_FROM_FLOAT(dt_float16, float16, dt_f16_to_f64, DT_HALF_MAGNITUDE)
+DT_CASTS_FROM_FLOAT(dt_bfloat16, bfloat16, dt_bf16_to_f64, DT_HALF_MAGNITUDE)
+DT_CASTS_FROM_FLOAT(float, float32, dt_f32_to_f64, )
+DT_CASTS_FROM_FLOAT(double, float64, dt_f64_to_f64, )
 
 /* float to float; the same dtype keeps its bits */
 DT_INLINE dt_float16

@@ -1,32 +1,33 @@
-/* elementwise.c: the ops of elementwise.def. The half types go through the rows of float32, a block at a time. */
+/* elementwise.c: the ops of elementwise.def. Where no row takes a dtype as it is, another's does, a block at a time:
+ * the half types are computed as float32, and what is true or false as bool. */
 #include "loops.h"
 
-/* ---------------------------------------------------------------- half types */
+/* ---------------------------------------------------------------- by way of another dtype */
 
-#define HALF_BLOCK 512
-#define HALF_SIZE 2
+#define BLOCK 512
 
 typedef struct {
-    cpu_row row, load, store; /* store NULL: the result is bool */
+    cpu_row row, load, store; /* store NULL: the row's result is that of the op */
     int ninputs;
+    int64_t itemsize, out_itemsize;
     const void *ctx;
-} half_job;
+} block_job;
 
 static void
-half_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
+block_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
 {
-    const half_job *job = ctx;
-    float block[4][HALF_BLOCK];
-    for (int64_t i = 0; i < n; i += HALF_BLOCK) {
-        int64_t m = CPU_MIN(HALF_BLOCK, n - i), steps[4];
+    const block_job *job = ctx;
+    float block[4][BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = CPU_MIN(BLOCK, n - i), steps[4];
         char *operands[4];
         for (int j = 1; j <= job->ninputs; j++) {
-            char *source = data[j] + i * strides[j] * HALF_SIZE;
+            char *source = data[j] + i * strides[j] * job->itemsize;
             operands[j] = (char *)block[j];
             steps[j] = strides[j] != 0;
             job->load((char *[]){operands[j], source}, (const int64_t[]){1, strides[j]}, strides[j] ? m : 1, NULL);
         }
-        char *result = data[0] + i * strides[0] * (job->store ? HALF_SIZE : 1);
+        char *result = data[0] + i * strides[0] * job->out_itemsize;
         operands[0] = job->store ? (char *)block[0] : result;
         steps[0] = job->store ? 1 : strides[0];
         job->row(operands, steps, m, job->ctx);
@@ -36,20 +37,27 @@ half_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
     }
 }
 
-/* arrays: the output, then ninputs inputs of one dtype. */
+/* arrays: the output, then ninputs inputs of one dtype; row: of taken. */
 static dt_status
-run(cpu_row row, const void *ctx, int ninputs, const dt_array *const *arrays)
+run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
     dt_dtype dtype = (dt_dtype)arrays[1]->dtype, out = (dt_dtype)arrays[0]->dtype;
     dt_walk walk;
     dt_walk_init(&walk, ninputs + 1, arrays);
-    if (dtype != DT_FLOAT16 && dtype != DT_BFLOAT16) {
+    if (dtype == taken) {
         cpu_walk(&walk, arrays, row, ctx);
         return DT_OK;
     }
-    half_job job = {row, cpu_cast_row(dtype, DT_FLOAT32), out == dtype ? cpu_cast_row(DT_FLOAT32, dtype) : NULL,
-                    ninputs, ctx};
-    cpu_walk(&walk, arrays, half_row, &job);
+    block_job job = {
+        .row = row,
+        .load = cpu_cast_row(dtype, taken),
+        .store = out == dtype ? cpu_cast_row(taken, dtype) : NULL,
+        .ninputs = ninputs,
+        .itemsize = (int64_t)dt_itemsize(dtype),
+        .out_itemsize = (int64_t)dt_itemsize(out),
+        .ctx = ctx,
+    };
+    cpu_walk(&walk, arrays, block_row, &job);
     return DT_OK;
 }
 
@@ -66,7 +74,8 @@ cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *
 {
     (void)err;
     const dt_array *arrays[2] = {out, x};
-    return run(cpu_loops_here()->ops[x->dtype]->unary[op], params, 1, arrays);
+    dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
+    return run(cpu_loops_here()->ops[taken]->unary[op], taken, params, 1, arrays);
 }
 
 dt_status
@@ -74,7 +83,15 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
 {
     (void)err;
     const dt_array *arrays[3] = {out, a, b};
-    return run(cpu_loops_here()->ops[a->dtype]->binary[op], params, 2, arrays);
+    dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
+    if (op == DT_BINARY_gt || op == DT_BINARY_ge) { /* a > b is b < a */
+        op = op == DT_BINARY_gt ? DT_BINARY_lt : DT_BINARY_le;
+        arrays[1] = b;
+        arrays[2] = a;
+    } else if (op == DT_BINARY_logical_and || op == DT_BINARY_logical_or || op == DT_BINARY_logical_xor) {
+        taken = DT_BOOL;
+    }
+    return run(cpu_loops_here()->ops[taken]->binary[op], taken, params, 2, arrays);
 }
 
 dt_status
@@ -83,7 +100,8 @@ cpu_ternary(dt_ternary_op op, const dt_array *a, const dt_array *b, const dt_arr
     (void)err;
     const dt_array *arrays[4] = {out, a, b, c};
     if (op == DT_TERNARY_lerp) {
-        return run(cpu_loops_here()->ops[a->dtype]->lerp, NULL, 3, arrays);
+        dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
+        return run(cpu_loops_here()->ops[taken]->lerp, taken, NULL, 3, arrays);
     }
     dt_walk walk;
     dt_walk_init(&walk, 4, arrays);

@@ -33,6 +33,8 @@
 #endif
 #define HAS_TEST 1
 #define HAS_COMPARE 1
+#define HAS_LOGIC IS_BOOL
+#define HAS_MIRRORED 0
 #define OUT_ARITH T
 #define OUT_FLOAT T
 #define OUT_ROUND T
@@ -40,6 +42,7 @@
 #define OUT_TEST uint8_t
 #define OUT_FTEST uint8_t
 #define OUT_COMPARE uint8_t
+#define OUT_LOGIC uint8_t
 
 #define UNARY_ROW(name, R, expr)                                                                                       \
     static void DT_CAT(unary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)      \
@@ -102,13 +105,12 @@
         }                                                                                                              \
     }
 
-#if !IS_FLOAT
-#define DT_UNARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(i)))
-#define DT_BINARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(i)))
-#else
-#define DT_UNARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, OUT_##kind, f))
-#define DT_BINARY(name, kind, i, f, ...) DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, OUT_##kind, f))
-#endif
+#define UNARY_OF_(name, kind, expr) DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(expr)))
+#define UNARY_OF(...) UNARY_OF_(__VA_ARGS__)
+#define BINARY_OF_(name, kind, expr) DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(expr)))
+#define BINARY_OF(...) BINARY_OF_(__VA_ARGS__)
+#define DT_UNARY(name, kind, i, f, ...) UNARY_OF(name, ROW_KIND(KIND_##name, kind), E(i, f))
+#define DT_BINARY(name, kind, i, f, ...) BINARY_OF(name, ROW_KIND(KIND_##name, kind), E(i, f))
 #include "../core/elementwise.def"
 #undef DT_UNARY
 #undef DT_BINARY
@@ -128,8 +130,10 @@ DT_CAT(lerp, ENUM)(char *const *data, const int64_t *strides, int64_t n, const v
 #endif
 
 static const cpu_ops DT_CAT(ops, ENUM) = {
-#define DT_UNARY(name, kind, ...) DT_CAT(IF, HAS_##kind)(.unary[DT_UNARY_##name] = DT_CAT(unary_##name, ENUM), )
-#define DT_BINARY(name, kind, ...) DT_CAT(IF, HAS_##kind)(.binary[DT_BINARY_##name] = DT_CAT(binary_##name, ENUM), )
+#define ENTRY_(row, op, name, kind) DT_CAT(IF, HAS_##kind)(.row[op##_##name] = DT_CAT(row##_##name, ENUM), )
+#define ENTRY(...) ENTRY_(__VA_ARGS__)
+#define DT_UNARY(name, kind, ...) ENTRY(unary, DT_UNARY, name, ROW_KIND(KIND_##name, kind))
+#define DT_BINARY(name, kind, ...) ENTRY(binary, DT_BINARY, name, ROW_KIND(KIND_##name, kind))
 #include "../core/elementwise.def"
 #undef DT_UNARY
 #undef DT_BINARY
@@ -145,6 +149,8 @@ static const cpu_ops DT_CAT(ops, ENUM) = {
 #undef HAS_BITS
 #undef HAS_TEST
 #undef HAS_COMPARE
+#undef HAS_LOGIC
+#undef HAS_MIRRORED
 #undef GET
 #undef PARAM
 #undef RESULT_BITS
@@ -155,6 +161,13 @@ static const cpu_ops DT_CAT(ops, ENUM) = {
 #undef OUT_TEST
 #undef OUT_FTEST
 #undef OUT_COMPARE
+#undef OUT_LOGIC
 #undef UNARY_ROW
 #undef BINARY_ROW
+#undef UNARY_OF_
+#undef UNARY_OF
+#undef BINARY_OF_
+#undef BINARY_OF
+#undef ENTRY_
+#undef ENTRY
 #endif

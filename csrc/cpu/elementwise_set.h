@@ -9,6 +9,16 @@
 #define RESULT_TEST(v) (v)
 #define RESULT_FTEST(v) (v)
 #define RESULT_COMPARE(v) (v)
+#define RESULT_LOGIC(v) (v)
+/* what has no row of its own for every dtype (elementwise.c): the logical ops are those of bool, a > b is b < a */
+#define KIND_logical_not , LOGIC
+#define KIND_logical_and , LOGIC
+#define KIND_logical_or , LOGIC
+#define KIND_logical_xor , LOGIC
+#define KIND_gt , MIRRORED
+#define KIND_ge , MIRRORED
+#define ROW_KIND_(ignored, kind, ...) kind
+#define ROW_KIND(...) ROW_KIND_(__VA_ARGS__, )
 
 #define DT_EACH "../cpu/elementwise_each.h"
 #include "../core/each_dtype.h"

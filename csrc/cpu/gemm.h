@@ -3,6 +3,7 @@
 #define DT_CPU_GEMM_H
 
 #include "cpu.h"
+#include "isa.h"
 
 /* ---------------------------------------------------------------- what one instruction set has: gemm_set.h */
 
@@ -54,9 +55,23 @@ typedef struct {
     gemm_dtype dtypes[4];
 } gemm_set;
 
-extern const gemm_set cpu_gemm_generic, cpu_gemm_avx2, cpu_gemm_avx512;
+extern const gemm_set cpu_gemm_generic;
+#if defined(__x86_64__)
+extern const gemm_set cpu_gemm_avx2, cpu_gemm_avx512;
+#endif
 
-/* The parts for dtype that this processor runs best, or that DEVTENSOR_CPU names. */
-const gemm_dtype *cpu_gemm_parts(dt_dtype dtype);
+/* The parts for dtype of the set that runs here. */
+static inline const gemm_dtype *
+cpu_gemm_parts(dt_dtype dtype)
+{
+    static const gemm_set *const sets[CPU_NISAS] = {
+        &cpu_gemm_generic,
+#if defined(__x86_64__)
+        &cpu_gemm_avx2,
+        &cpu_gemm_avx512,
+#endif
+    };
+    return &sets[cpu_isa_here()]->dtypes[dtype - DT_FLOAT16];
+}
 
 #endif

@@ -4,11 +4,7 @@
 #if defined(__x86_64__)
 #include "gemm_transpose.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC target("avx2,fma")
-#endif
+CPU_ISA_AVX2
 
 #define SET cpu_gemm_avx2
 #define VECTOR_BYTES 32
@@ -26,7 +22,5 @@
 #define V_PACK_F64 __m256d
 #include "gemm_set.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
+CPU_ISA_END
 #endif

@@ -4,14 +4,15 @@
 #define DT_CPU_LOOPS_H
 
 #include "cpu.h"
+#include "isa.h"
 
 /* Of elementwise.def, for one dtype. */
 typedef struct {
     cpu_row unary[DT_NUNARY], binary[DT_NBINARY], lerp;
 } cpu_ops;
 
-/* Of reductions.def, for one op and dtype: width accumulators side by side, and for those that answer with a position,
- * where each stands. */
+/* Of reductions.def, for one op and dtype (of some ops not every one: reduce.c): width accumulators side by side, and
+ * for those that answer with a position, where each stands. */
 typedef struct {
     void (*init)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart, int64_t position);
     /* count more elements for each, `along` apart, the first at `position`; accumulators read `apart` from each other
@@ -40,7 +41,6 @@ typedef struct {
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
 
 typedef struct {
-    const char *name;
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
     cpu_row where[4], move[4]; /* for elements of 1, 2, 4, 8 bytes */
     const cpu_row *const *casts;
@@ -55,15 +55,24 @@ extern const cpu_loops cpu_loops_generic;
 extern const cpu_loops cpu_loops_avx2, cpu_loops_avx512;
 #endif
 
-extern _Atomic(const cpu_loops *) cpu_chosen_loops;
-const cpu_loops *cpu_choose_loops(void);
-
-/* Those that this processor runs best, or that DEVTENSOR_CPU names. */
 static inline const cpu_loops *
 cpu_loops_here(void)
 {
-    const cpu_loops *chosen = atomic_load_explicit(&cpu_chosen_loops, memory_order_acquire);
-    return DT_UNLIKELY(chosen == NULL) ? cpu_choose_loops() : chosen;
+    static const cpu_loops *const sets[CPU_NISAS] = {
+        &cpu_loops_generic,
+#if defined(__x86_64__)
+        &cpu_loops_avx2,
+        &cpu_loops_avx512,
+#endif
+    };
+    return sets[cpu_isa_here()];
+}
+
+/* What the loops take in the place of dtype: the half types are computed as float32. */
+static inline dt_dtype
+cpu_computed(dt_dtype dtype)
+{
+    return dtype == DT_FLOAT16 || dtype == DT_BFLOAT16 ? DT_FLOAT32 : dtype;
 }
 
 /* 0, 1, 2, 3 for 1, 2, 4, 8 bytes */

@@ -4,18 +4,11 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,f16c"))),                  \
-                             apply_to = function)
-#else
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,f16c")
-#endif
+CPU_ISA_AVX512
 
 #define SET avx512
 #define HAS_F16C 1
 #include "loops_set.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
+CPU_ISA_END
 #endif

@@ -3,8 +3,6 @@
 
 #define IF_0(...)
 #define IF_1(...) __VA_ARGS__
-#define TEXT_(name) #name
-#define TEXT(name) TEXT_(name)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 for the unsigned */
@@ -16,7 +14,6 @@
 #include "softmax_set.h"
 
 const cpu_loops DT_CAT(cpu_loops, SET) = {
-    .name = TEXT(SET),
     .ops = ops,
     .where = {where_8, where_16, where_32, where_64},
     .move = {move_8, move_16, move_32, move_64},

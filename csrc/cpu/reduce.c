@@ -9,6 +9,7 @@
 #define LEAF_ALONE 2048 /* reduced elements of a leaf */
 #define LEAF_BLOCK 128
 #define CHUNK 65536 /* elements */
+#define STAGE 2048  /* elements cast at a time: a block, or a leaf that is alone */
 
 /* ---------------------------------------------------------------- the order of going over x */
 
@@ -56,12 +57,12 @@ typedef struct {
     const cpu_reduction *kernel;
     const char *x;
     char *out;
-    int64_t itemsize, out_itemsize;
+    int64_t itemsize, taken_itemsize, out_itemsize;
     dims kept, reduced;
     int64_t width, blocks_per_row, leaf;
     int64_t chunk, nchunks; /* of the reduced elements */
     uint64_t *partial;      /* accumulators of each block and chunk: width of them, then width positions */
-    cpu_row store;
+    cpu_row load, store;    /* load: to what the kernel takes, or NULL */
 } reduce_job;
 
 static int64_t
@@ -78,19 +79,44 @@ block_first(const reduce_job *job, int64_t block)
     return row * job->kept.shape[job->kept.n - 1] + block % job->blocks_per_row * job->width;
 }
 
+/* count lines of width elements, cast to what the kernel takes, side by side. */
+static void
+load_lines(const reduce_job *job, const char *x, int64_t apart, int64_t along, int64_t width, int64_t count,
+           char *lines)
+{
+    if (width == 1) {
+        job->load((char *[]){lines, (char *)x}, (const int64_t[]){1, along}, count, NULL);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        char *data[2] = {lines + i * width * job->taken_itemsize, (char *)x + i * along * job->itemsize};
+        job->load(data, (const int64_t[]){1, apart}, width, NULL);
+    }
+}
+
 static void
 reduce_leaf(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, const char *x, int64_t begin,
             int64_t end)
 {
     const dims *r = &job->reduced;
-    int64_t apart = job->kept.strides[job->kept.n - 1], inner = r->shape[r->n - 1], along = r->strides[r->n - 1];
+    const cpu_reduction *kernel = job->kernel;
+    _Alignas(64) char stage[STAGE * sizeof(uint64_t)];
     for (int64_t i = begin, count; i < end; i += count) {
-        const char *row = x + cpu_offset(r->n, r->shape, r->strides, i) * job->itemsize;
+        const char *data = x + cpu_offset(r->n, r->shape, r->strides, i) * job->itemsize;
+        int64_t apart = job->kept.strides[job->kept.n - 1], along = r->strides[r->n - 1];
+        int64_t inner = r->shape[r->n - 1];
         count = CPU_MIN(end - i, inner - i % inner);
-        if (i == begin) {
-            job->kernel->init(accs, at, width, row, apart, i);
+        if (job->load != NULL) {
+            count = CPU_MIN(count, STAGE / width);
+            load_lines(job, data, apart, along, width, count, stage);
+            data = stage;
+            apart = 1;
+            along = width;
         }
-        job->kernel->step(accs, at, width, apart, row, count, along, i);
+        if (i == begin) {
+            kernel->init(accs, at, width, data, apart, i);
+        }
+        kernel->step(accs, at, width, apart, data, count, along, i);
     }
 }
 
@@ -153,19 +179,35 @@ combine_chunks(const reduce_job *job, int64_t block)
     finish_block(job, block, accs, (int64_t *)accs + job->width);
 }
 
+/* What the kernel of op takes; x is cast to that on the way. */
+static dt_dtype
+taken_dtype(dt_reduce_op op, dt_dtype dtype)
+{
+    if (op == DT_REDUCE_any || op == DT_REDUCE_all) {
+        return DT_BOOL;
+    }
+    if (op == DT_REDUCE_prod && !dt_is_float(dtype)) {
+        return DT_INT64;
+    }
+    return cpu_computed(dtype);
+}
+
 dt_status
 cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nreduce, dt_array *out, dt_error *err)
 {
     (void)params;
-    const cpu_reduction *kernel = &cpu_loops_here()->reductions[x->dtype][op];
+    dt_dtype dtype = (dt_dtype)x->dtype, taken = taken_dtype(op, dtype);
+    const cpu_reduction *kernel = &cpu_loops_here()->reductions[taken][op];
     reduce_job job = {
         .kernel = kernel,
         .x = dt_array_data(x),
         .out = dt_array_data(out),
-        .itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype),
+        .itemsize = (int64_t)dt_itemsize(dtype),
+        .taken_itemsize = (int64_t)dt_itemsize(taken),
         .out_itemsize = (int64_t)dt_itemsize((dt_dtype)out->dtype),
         .kept = take_dims(x, 0, x->ndim - nreduce, false),
         .reduced = take_dims(x, x->ndim - nreduce, x->ndim, op != DT_REDUCE_argmax && op != DT_REDUCE_argmin),
+        .load = taken == dtype ? NULL : cpu_cast_row(dtype, taken),
         .store = cpu_cast_row(kernel->result, (dt_dtype)out->dtype),
     };
     int64_t neighbours = job.kept.shape[job.kept.n - 1], size = job.reduced.numel;

@@ -1,7 +1,8 @@
-/* reduce_each.h: the kernels of reductions.def for one dtype. Included by each_dtype.h. A is the accumulator's type, R
- * the result's; a comparison starts from an element, the others from their identity. */
+/* reduce_each.h: the kernels of reductions.def for one dtype, those that reduce.c asks for. Included by each_dtype.h. A
+ * is the accumulator's type, R the result's; a comparison starts from an element, the others from their identity. */
+#if !DT_CAT(IS_HALF, ENUM)
 
-#define REDUCE_PARTS(name, A, R, READ, START, VALUE, FINISH, PUT)                                                      \
+#define REDUCE_PARTS(name, A, START, VALUE, FINISH)                                                                    \
     static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
                                           int64_t position)                                                            \
     {                                                                                                                  \
@@ -9,7 +10,7 @@
         (void)at;                                                                                                      \
         (void)position;                                                                                                \
         for (int64_t j = 0; j < width; j++) {                                                                          \
-            const A first = READ(px[j * apart]);                                                                       \
+            const A first = (A)px[j * apart];                                                                          \
             (void)first;                                                                                               \
             ((A *)accs)[j] = (A)(START);                                                                               \
         }                                                                                                              \
@@ -26,20 +27,20 @@
             const T *r0 = px + i * along, *r1 = r0 + along, *r2 = r1 + along, *r3 = r2 + along;                        \
             CPU_INDEPENDENT                                                                                            \
             for (int64_t j = 0; j < width; j++) {                                                                      \
-                A acc = all[j], x = READ(r0[j]);                                                                       \
+                A acc = all[j], x = (A)r0[j];                                                                          \
                 acc = (A)(VALUE);                                                                                      \
-                x = READ(r1[j]);                                                                                       \
+                x = (A)r1[j];                                                                                          \
                 acc = (A)(VALUE);                                                                                      \
-                x = READ(r2[j]);                                                                                       \
+                x = (A)r2[j];                                                                                          \
                 acc = (A)(VALUE);                                                                                      \
-                x = READ(r3[j]);                                                                                       \
+                x = (A)r3[j];                                                                                          \
                 all[j] = (A)(VALUE);                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
         for (; width > 1 && i < count; i++) {                                                                          \
             const T *row = px + i * along;                                                                             \
             for (int64_t j = 0; j < width; j++) {                                                                      \
-                const A acc = all[j], x = READ(row[j * apart]);                                                        \
+                const A acc = all[j], x = (A)row[j * apart];                                                           \
                 all[j] = (A)(VALUE);                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
@@ -53,13 +54,14 @@
             lanes[l] = (A)(START);                                                                                     \
         }                                                                                                              \
         for (; along == 1 && i + LANES <= count; i += LANES) {                                                         \
+            CPU_LANES                                                                                                  \
             for (int l = 0; l < LANES; l++) {                                                                          \
-                const A acc = lanes[l], x = READ(px[i + l]);                                                           \
+                const A acc = lanes[l], x = (A)px[i + l];                                                              \
                 lanes[l] = (A)(VALUE);                                                                                 \
             }                                                                                                          \
         }                                                                                                              \
         for (; i < count; i++) {                                                                                       \
-            const A acc = lanes[i % LANES], x = READ(px[i * along]);                                                   \
+            const A acc = lanes[i % LANES], x = (A)px[i * along];                                                      \
             lanes[i % LANES] = (A)(VALUE);                                                                             \
         }                                                                                                              \
         for (int half = LANES / 2; half > 0; half /= 2) {                                                              \
@@ -67,7 +69,7 @@
         }                                                                                                              \
         DT_CAT(combine_##name, ENUM)(all, NULL, lanes, NULL, 1);                                                       \
     }                                                                                                                  \
-    FINISH_PART(name, A, R, FINISH, PUT)
+    FINISH_PART(name, A, FINISH)
 
 #define COMBINE_PART(name, A, VALUE)                                                                                   \
     static void DT_CAT(combine_##name, ENUM)(void *accs, int64_t *at, const void *others, const int64_t *others_at,    \
@@ -81,7 +83,7 @@
         }                                                                                                              \
     }
 
-#define FINISH_PART(name, A, R, FINISH, PUT)                                                                           \
+#define FINISH_PART(name, A, FINISH)                                                                                   \
     static void DT_CAT(finish_##name, ENUM)(const void *accs, const int64_t *at, int64_t width, int64_t size,          \
                                             void *results)                                                             \
     {                                                                                                                  \
@@ -90,7 +92,7 @@
         (void)at;                                                                                                      \
         for (int64_t j = 0; j < width; j++) {                                                                          \
             const A acc = ((const A *)accs)[j];                                                                        \
-            ((R *)results)[j] = PUT(FINISH);                                                                           \
+            ((A *)results)[j] = FINISH;                                                                                \
         }                                                                                                              \
     }
 
@@ -104,7 +106,7 @@
                                           int64_t position)                                                            \
     {                                                                                                                  \
         for (int64_t j = 0; j < width; j++) {                                                                          \
-            ((C *)accs)[j] = LOAD(((const T *)data)[j * apart]);                                                       \
+            ((C *)accs)[j] = ((const T *)data)[j * apart];                                                             \
             at[j] = position;                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -119,11 +121,12 @@
             for (; along == 1 && i + ARG_BLOCK <= count; i += ARG_BLOCK) { /* the best of a block, then where it is */ \
                 C lanes[LANES];                                                                                        \
                 for (int l = 0; l < LANES; l++) {                                                                      \
-                    lanes[l] = LOAD(px[i + l]);                                                                        \
+                    lanes[l] = px[i + l];                                                                              \
                 }                                                                                                      \
                 for (int64_t j = i + LANES; j < i + ARG_BLOCK; j += LANES) {                                           \
+                    CPU_LANES                                                                                          \
                     for (int l = 0; l < LANES; l++) {                                                                  \
-                        const C x = LOAD(px[j + l]), old = lanes[l];                                                   \
+                        const C x = px[j + l], old = lanes[l];                                                         \
                         lanes[l] = DT_CAT(better_##name, ENUM)(x, old) ? x : old;                                      \
                     }                                                                                                  \
                 }                                                                                                      \
@@ -136,7 +139,7 @@
                 const C best = lanes[0];                                                                               \
                 if (DT_CAT(better_##name, ENUM)(best, acc)) {                                                          \
                     int64_t j = i;                                                                                     \
-                    while (LOAD(px[j]) != best && (best == best || LOAD(px[j]) == LOAD(px[j]))) {                      \
+                    while (px[j] != best && (best == best || px[j] == px[j])) {                                        \
                         j++;                                                                                           \
                     }                                                                                                  \
                     acc = best;                                                                                        \
@@ -144,7 +147,7 @@
                 }                                                                                                      \
             }                                                                                                          \
             for (; i < count; i++) {                                                                                   \
-                const C x = LOAD(px[i * along]);                                                                       \
+                const C x = px[i * along];                                                                             \
                 if (DT_CAT(better_##name, ENUM)(x, acc)) {                                                             \
                     acc = x;                                                                                           \
                     at[0] = position + i;                                                                              \
@@ -156,7 +159,7 @@
         for (int64_t i = 0; i < count; i++) {                                                                          \
             CPU_INDEPENDENT                                                                                            \
             for (int64_t j = 0; j < width; j++) {                                                                      \
-                const C acc = all[j], x = LOAD(px[i * along + j * apart]);                                             \
+                const C acc = all[j], x = px[i * along + j * apart];                                                   \
                 const int better = DT_CAT(better_##name, ENUM)(x, acc);                                                \
                 all[j] = better ? x : acc;                                                                             \
                 at[j] = better ? position + i : at[j];                                                                 \
@@ -182,15 +185,24 @@
         memcpy(results, at, (size_t)width * sizeof(*at));                                                              \
     }
 
-#define SAME_AS(v) (v)
-#define IS_NONZERO(v) ((uint8_t)(LOAD(v) != 0))
-#define READ_SUM(v) ((C)LOAD(v))
+#define HAS_sum(...) __VA_ARGS__
+#define HAS_mean(...) __VA_ARGS__
+#if IS_FLOAT || DT_CAT(IS_INT64, ENUM)
+#define HAS_prod(...) __VA_ARGS__
+#else
+#define HAS_prod(...)
+#endif
+#if IS_BOOL
+#define HAS_TEST(...) __VA_ARGS__
+#else
+#define HAS_TEST(...)
+#endif
+
 #define REDUCE_TEST(name, identity, step, finish)                                                                      \
-    COMBINE_PART(name, uint8_t, step)                                                                                  \
-    REDUCE_PARTS(name, uint8_t, uint8_t, IS_NONZERO, identity, step, finish, SAME_AS)
+    HAS_TEST(COMBINE_PART(name, C, step) REDUCE_PARTS(name, C, identity, step, finish))
 #define REDUCE_SAME(name, identity, step, finish)                                                                      \
     COMBINE_PART(name, C, E(step, ((step) | (x != x))) ? x : acc)                                                      \
-    REDUCE_PARTS(name, C, T, LOAD, first, E(step, ((step) | (x != x))) ? x : acc, finish, STORE)
+    REDUCE_PARTS(name, C, first, E(step, ((step) | (x != x))) ? x : acc, finish)
 #define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, E(step, (step) | ((x != x) & (acc == acc))))
 #define REDUCE_SUM(...)
 #define REDUCE_FLOAT(...)
@@ -216,8 +228,7 @@
 #define REDUCE_FLOAT(...)
 #endif
 #define REDUCE_SUM(name, identity, step, finish)                                                                       \
-    COMBINE_PART(name, C, step)                                                                                        \
-    REDUCE_PARTS(name, C, C, READ_SUM, identity, step, finish, SAME_AS)
+    DT_CAT(HAS, name)(COMBINE_PART(name, C, step) REDUCE_PARTS(name, C, identity, step, finish))
 #define REDUCE_TEST(...)
 #define REDUCE_SAME(...)
 #define REDUCE_ARG(...)
@@ -236,15 +247,15 @@ static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
     [DT_REDUCE_##name] = {DT_CAT(init_##name, ENUM), DT_CAT(step_##name, ENUM), DT_CAT(combine_##name, ENUM),          \
                           DT_CAT(finish_##name, ENUM), result},
 #if IS_FLOAT
-#define ENTRY_SUM(name) ENTRY(name, DT_FLOAT64)
+#define ENTRY_SUM(name) DT_CAT(HAS, name)(ENTRY(name, DT_FLOAT64))
 #define ENTRY_FLOAT(name) ENTRY(name, DT_FLOAT64)
 #else
-#define ENTRY_SUM(name) ENTRY(name, DT_INT64)
+#define ENTRY_SUM(name) DT_CAT(HAS, name)(ENTRY(name, DT_INT64))
 #define ENTRY_FLOAT(name)
 #endif
 #define ENTRY_SAME(name) ENTRY(name, DT_CAT(DT, ENUM))
 #define ENTRY_ARG(name) ENTRY(name, DT_INT64)
-#define ENTRY_TEST(name) ENTRY(name, DT_BOOL)
+#define ENTRY_TEST(name) HAS_TEST(ENTRY(name, DT_BOOL))
 #define DT_REDUCE(name, kind, ...) ENTRY_##kind(name)
 #include "../core/reductions.def"
 #undef DT_REDUCE
@@ -259,6 +270,8 @@ static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
 #undef COMBINE_PART
 #undef FINISH_PART
 #undef ARG_PARTS
-#undef SAME_AS
-#undef IS_NONZERO
-#undef READ_SUM
+#undef HAS_sum
+#undef HAS_mean
+#undef HAS_prod
+#undef HAS_TEST
+#endif

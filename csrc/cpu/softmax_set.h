@@ -11,6 +11,7 @@
             lanes[l] = largest;                                                                                        \
         }                                                                                                              \
         for (; i + SUM_LANES <= n; i += SUM_LANES) {                                                                   \
+            CPU_LANES                                                                                                  \
             for (int l = 0; l < SUM_LANES; l++) {                                                                      \
                 lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];                                                  \
             }                                                                                                          \
@@ -34,6 +35,7 @@
         }                                                                                                              \
         int64_t i = 0;                                                                                                 \
         for (; i + SUM_LANES <= n; i += SUM_LANES) {                                                                   \
+            CPU_LANES                                                                                                  \
             for (int l = 0; l < SUM_LANES; l++) {                                                                      \
                 lanes[l] += (double)exps[i + l];                                                                       \
             }                                                                                                          \
