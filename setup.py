@@ -69,7 +69,7 @@ class BuildExt(build_ext):
         includes = [*self.compiler.include_dirs, *ext.include_dirs]
         command = [*self.compiler.compiler_so, *(f"-isystem{d}" for d in includes)]
         command += [f"-D{name}={value}" for name, value in ext.define_macros] + ext.extra_compile_args
-        self.levels = self.find_levels(command)
+        self.levels = self.find_levels()
         key = hashlib.sha256(repr((command, self.levels, sys.version)).encode()).hexdigest()
         stamp = temp / "command"
         if self.force or not stamp.exists() or stamp.read_text() != key:
@@ -89,9 +89,11 @@ class BuildExt(build_ext):
             objects, str(target), libraries=ext.libraries, extra_postargs=ext.extra_link_args, build_temp=str(temp)
         )
 
-    def find_levels(self, command):
+    def find_levels(self):
         """Optimization by the suffix or the first word of a source's name, where it is not that of CFLAGS."""
-        if not {"-O0", "-O1"}.isdisjoint(command):
+        if switch("DEVTENSOR_SANITIZE"):
+            return {".cu": ["-O0"]}  # every access is checked, so that -O1 takes minutes
+        if switch("DEVTENSOR_COVERAGE"):
             return {}
         probe = [*self.compiler.compiler_so, *GCC_LOOPS, "-Werror", "-fsyntax-only", "-x", "c", os.devnull]
         refused = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True).returncode
