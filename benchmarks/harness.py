@@ -108,9 +108,9 @@ def to_numpy(result):
     return result if isinstance(result, np.ndarray) else np.asarray(result.to("cpu").numpy())
 
 
-def check(name, result, expected, bound):
-    """Largest error as a fraction of what rounding allows."""
-    got = to_numpy(result).astype("float64")
+def check(name, got, expected, bound):
+    """Largest error of a NumPy array as a fraction of what rounding allows."""
+    got = got.astype("float64")
     if got.shape != expected.shape:
         raise AssertionError(f"{name}: shape {got.shape}, expected {expected.shape}")
     error = np.abs(got - expected)
@@ -144,7 +144,7 @@ def prepare(row, libs):
         if name == OURS:
             poison(lib, result)
         del result
-        errors[name] = check(f"{row.name}, {name}", value(), expected, bound)
+        errors[name] = check(f"{row.name}, {name}", to_numpy(value()), expected, bound)
         loops[name] = loop
     return loops, first, errors
 

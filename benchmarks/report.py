@@ -39,7 +39,7 @@ def duration(ns):
 
 def of_ceiling(row, ceilings):
     """The rate as a fraction of the most that was measured on this machine; None where that is unknown."""
-    if not row.get("unit"):
+    if row.get("unit") not in UNITS:
         return None
     limit = ceilings.get(UNITS[row["unit"]]["float64" in row["name"]])
     return row["rate"]["devtensor"] / limit if limit else None
