@@ -21,7 +21,7 @@ typedef struct {
     const dt_storage *storage; /* NULL: free */
     dt_kept_key key;
     dt_kept *kept; /* NULL: only noted */
-    uint64_t used;
+    uint64_t noted, used; /* the first and the last question */
 } place;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -114,7 +114,7 @@ note(dt_storage *storage, const dt_kept_key *key)
         return;
     }
     drop(oldest);
-    *oldest = (place){storage, *key, NULL, questions};
+    *oldest = (place){storage, *key, NULL, questions, questions};
     atomic_store(&storage->kept, true);
 }
 
@@ -146,6 +146,7 @@ dt_kept_get(dt_storage *from, const dt_kept_key *key, size_t nbytes, void (*make
     place *p = find(from, key);
     dt_kept *kept = p != NULL ? p->kept : NULL;
     bool wanted = p != NULL && kept == NULL && make_room(nbytes);
+    uint64_t noted = p != NULL ? p->noted : 0;
     if (p == NULL) {
         note(from, key);
     } else {
@@ -162,8 +163,8 @@ dt_kept_get(dt_storage *from, const dt_kept_key *key, size_t nbytes, void (*make
     kept->nbytes = nbytes;
     make(ctx, kept->bytes);
     lock_table();
-    p = find(from, key); /* gone if there was a write meanwhile */
-    if (p != NULL && p->kept == NULL && make_room(nbytes)) {
+    p = find(from, key); /* gone, or noted anew, if there was a write meanwhile */
+    if (p != NULL && p->noted == noted && p->kept == NULL && make_room(nbytes)) {
         p->kept = kept;
         total += nbytes;
         atomic_fetch_add(&kept->refs, 1);
