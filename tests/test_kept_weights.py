@@ -238,6 +238,20 @@ def test_memory_of_numpy_is_never_kept() -> None:
     assert kept() == 0
 
 
+@pytest.mark.skipif(not SIMULATED, reason="its loops are the host's, on memory of its own")
+def test_a_simulated_device_keeps_nothing() -> None:
+    x = X.to("cuda:0")
+    for seed in range(4):  # the same memory again and again, with other bytes
+        w = array(*SHAPE, seed=seed)
+        want = conv(w)
+        there = w.to("cuda:0")
+        for _ in range(3):
+            assert dt.conv2d(x, there, padding=1).cpu().numpy().tobytes() == want
+            assert kept() == 0
+        dt.cpu.empty_cache()
+        del there
+
+
 def test_a_weight_that_changes_each_time_is_not_kept() -> None:
     w = array(*SHAPE)
     for _ in range(4):

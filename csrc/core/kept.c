@@ -65,7 +65,7 @@ find_limit(void)
 static bool
 is_ours(const dt_storage *s)
 {
-    return s->device.type == DT_CPU && s->flags == 0 && s->release_owner == NULL && !atomic_load(&s->exported);
+    return s->device.type == DT_CPU && s->ours && !atomic_load(&s->exported);
 }
 
 static place *

@@ -33,6 +33,7 @@ storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_stor
     atomic_init(&s->pending, 0);
     atomic_init(&s->exported, false);
     atomic_init(&s->kept, false);
+    s->ours = false;
     s->nbytes = nbytes;
     s->data = NULL;
     s->owner = NULL;
@@ -62,6 +63,7 @@ dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
     DT_TRY(dt_backend_for(device, &backend, err));
     dt_storage *s = NULL;
     DT_TRY(storage_open(backend, device, nbytes, &s, err));
+    s->ours = true;
     if (device.type == DT_CPU && nbytes <= sizeof(((block *)0)->bytes)) {
         s->data = ((block *)(void *)s)->bytes;
         s->release_owner = release_inline;

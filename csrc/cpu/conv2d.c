@@ -220,8 +220,7 @@ run_few_channels(const dt_array *x, const dt_array *weight, const dt_array *bias
     if (buffer == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    dt_storage images = {.data = buffer};
-    dt_storage weights = {.data = buffer + some * size * itemsize, .flags = DT_STORAGE_FOREIGN};
+    dt_storage images = {.data = buffer}, weights = {.data = buffer + some * size * itemsize};
     const dt_conv2d_params none = {.pad_before = {0, 0}};
     dt_status rc = DT_OK;
     for (int64_t k = 0; k < outputs; k++) {
