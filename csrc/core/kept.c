@@ -20,7 +20,7 @@ struct dt_kept {
 typedef struct {
     const dt_storage *storage; /* NULL: free */
     dt_kept_key key;
-    dt_kept *kept; /* NULL: only noted */
+    dt_kept *kept;        /* NULL: only noted */
     uint64_t noted, used; /* the first and the last question */
 } place;
 
