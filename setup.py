@@ -57,7 +57,7 @@ def flags():
     if switch("DEVTENSOR_COVERAGE"):
         compile_args += COVERAGE
         link_args += ["--coverage"]
-    return compile_args + shlex.split(os.environ.get("CFLAGS", "")), link_args
+    return compile_args, link_args
 
 
 class BuildExt(build_ext):
@@ -106,6 +106,7 @@ class BuildExt(build_ext):
             return str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         level = self.levels.get(source.suffix if source.suffix == ".cu" else source.stem.partition("_")[0], [])
+        level = [*level, *shlex.split(os.environ.get("CFLAGS", ""))]
         full = [*command, *level, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
         result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if result.stderr:
