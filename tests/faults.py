@@ -437,7 +437,7 @@ def wrong_error(fault: Fault, error: dict[str, Any]) -> list[str]:
         found.append(f"device {error['device']}: {text}")
     if not memory and (str(error["symbol"]) not in text or f"({fault.code})" not in text):
         found.append(f"the text names no symbol or code: {text}")
-    if fault.symbol not in NO_DEVICE and error["device"] not in text:
+    if fault.symbol not in (*NO_DEVICE, "cuMemHostAlloc") and error["device"] not in text:  # that memory is the host's
         found.append(f"the text names no device: {text}")
     return found
 
@@ -476,10 +476,11 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
         found.append("an input changed")
     freeing = any(word in fault.symbol for word in FREES)
     allowed = dict(clean["left"])
-    if allowed["modules"] == 0 and got["left"]["modules"] == 1:  # a way round the failure needed the kernels
+    way_round = allowed["modules"] == 0 or fault.symbol.startswith("cublasLt")  # by a kernel of ours
+    if way_round and got["left"]["modules"] == allowed["modules"] + 1:
         allowed["modules"] += 1
         allowed["live"] += 2
-    if fault.symbol.startswith("cuEvent"):  # a slot without its mark is passed over: others are equipped, once each
+    if fault.symbol.startswith("cuEvent") or allowed["events"]:  # a slot in use is passed over: others are equipped
         allowed["events"] += SLOTS
         allowed["live"] += 4 * SLOTS
     for name, count in got["left"].items():
