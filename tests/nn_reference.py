@@ -110,6 +110,11 @@ def cross_entropy(x: Array, target: Array, reduction: str = "mean", **options: A
 
 
 def pad(x: Array, amounts: Sequence[int], mode: str = "constant", value: float = 0.0) -> Array:
+    if mode == "circular":  # what is taken away does not come round
+        for k in range(len(amounts) // 2):
+            d = x.ndim - 1 - k
+            x = np.take(x, range(max(-amounts[2 * k], 0), x.shape[d] + min(amounts[2 * k + 1], 0)), d)
+        amounts = [max(n, 0) for n in amounts]
     shape, before = list(x.shape), [0] * x.ndim
     for k in range(len(amounts) // 2):
         d = x.ndim - 1 - k

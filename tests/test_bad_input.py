@@ -396,6 +396,9 @@ def test_huge_parameters(value: int, device: str) -> None:
         lambda x: dt.clamp(x),
         lambda x: dt.add(x, x, alpha="2"),
         lambda x: dt.add(x, x, alpha=1.5),
+        lambda x: x**-1,
+        lambda x: (x != 0) ** -1,
+        lambda x: x.pow_(-2),
     ],
 )
 def test_impossible_parameters(use: Any, device: str) -> None:

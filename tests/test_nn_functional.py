@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -299,6 +300,77 @@ def test_flip_and_masked_fill(dtype: str, device: str) -> None:
     want = np.where(np.broadcast_to(mask, x.shape) > 0, 1, x)
     check(a.masked_fill(put(mask, "bool", device), 1), want, dtype, device)
     check(a.masked_fill(put(mask, "bool", device), a.new_ones(())), want, dtype, device)
+
+
+LAYOUTS: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
+    "flip": lambda x: x.flip(1, -1),
+    **{
+        mode: functools.partial(dt.pad, pad=(1, -1, 2, 0), mode=mode)
+        for mode in ("constant", "reflect", "replicate", "circular")
+    },
+    "cat": lambda x: dt.cat([x, x], 1),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_channels_last_stays(name: str, device: str) -> None:
+    x = dt.arange(2 * 3 * 4 * 5, device=device).reshape(2, 3, 4, 5)
+    last = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    want, got = LAYOUTS[name](x), LAYOUTS[name](last)
+    assert dt.equal(got, want) and want.is_contiguous()
+    assert got.permute(0, 2, 3, 1).is_contiguous() and not got.is_contiguous()
+    assert dt.cat([last, x]).is_contiguous()
+
+
+def test_what_circular_padding_cannot_do(device: str) -> None:
+    for amounts in ((4, 0), (-3, 1), (-1, 3, 0, 9)):
+        with pytest.raises(dt.ShapeMismatchError, match="pad: input"):
+            dt.pad(dt.zeros(2, 3, device=device), amounts, "circular")
+
+
+def test_roll_and_repeat(device: str) -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    a = dt.from_numpy(x).to(device)
+    with no_transfers():
+        rolled = [a.roll(-5), dt.roll(a, (1, 7), (0, -1)), a.roll(0, 1)]
+        repeated = [a.repeat(1, 1, 1), a[:1].repeat(3, 2, 1, 2), a.repeat((0, 1, 2)), a.repeat_interleave(2, -1)]
+        flat = dt.repeat_interleave(a, repeats=3)
+    for got, want in zip(rolled, (np.roll(x, -5), np.roll(x, (1, 7), (0, -1)), x), strict=True):
+        check(got, want, "float64", device)
+        assert got.data_ptr() != a.data_ptr()
+    wants = x, np.tile(x[:1], (3, 2, 1, 2)), np.zeros((0, 3, 8)), np.repeat(x, 2, -1)
+    for got, want in zip(repeated, wants, strict=True):
+        check(got, want, "float64", device)
+    check(flat, np.repeat(x, 3), "float64", device)
+    one = dt.zeros(1, device=device).repeat(3)
+    one[0] = 1
+    assert one.tolist() == [1, 0, 0]
+    with pytest.raises(RuntimeError, match="can not be smaller"):
+        a.repeat(2)
+    with pytest.raises(RuntimeError, match="from 0, not -1"):
+        a.repeat(1, -1, 1)
+    assert a.repeat(*[2] * 8).shape == (2, 2, 2, 2, 2, 4, 6, 8)
+    with pytest.raises(RuntimeError, match="must align"):
+        a.roll((1, 2), 0)
+    with pytest.raises(IndexError, match="out of range"):
+        a.roll(1, 3)
+    with pytest.raises(TypeError, match="must be ints from 0, not DeviceArray"):
+        a.repeat_interleave(dt.array([1, 2], device=device))  # type: ignore[arg-type]
+
+
+def test_other_names(device: str) -> None:
+    """PyTorch's and NumPy's second names, and its methods for what is a function here."""
+    x = dt.array([[-3.0, 1.0]], device=device)
+    assert dt.clip(x, 0, 2).tolist() == x.clip(0, 2).tolist() == [[0, 1]]
+    assert dt.absolute(x).tolist() == x.absolute().tolist() == [[3, 1]]
+    assert x.swapaxes(0, 1).shape == x.moveaxis(0, 1).shape == dt.swapaxes(x, 0, 1).shape == (2, 1)
+    assert dt.concat([x, x]).shape == dt.concatenate([x, x]).shape == (2, 2)
+    assert x.expand_as(dt.ones(4, 2)).shape == (4, 2) and x.view_as(dt.ones(2)).shape == x.ravel().shape == (2,)
+    assert x.is_floating_point() and not dt.is_floating_point(x.type_as(dt.ones(1, dtype=dt.int8)))
+    assert (dt.pi, dt.e, dt.inf) == (math.pi, math.e, math.inf) and math.isnan(dt.nan)
+    y = dt.zeros(1000, device=device)
+    assert y.normal_(5.0, 0.1) is y and abs(y.mean().item() - 5) < 0.1
+    assert y.uniform_(2, 3) is y and 2 <= y.amin().item() < y.amax().item() < 3
 
 
 def test_dropout(device: str) -> None:

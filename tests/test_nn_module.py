@@ -263,6 +263,7 @@ def test_mistakes_in_registration(action: Callable[[Any], Any], error: type[Exce
     assert text in str(caught.value)
     assert list(m.state_dict()) == ["weight", "bias", "buf"]
     assert m.requires_grad_(False) is m
+    m.zero_grad()
 
 
 def test_a_forgotten_super_init_is_said() -> None:

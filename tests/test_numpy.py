@@ -286,3 +286,22 @@ def test_numpy_scalars_are_numbers(device: str) -> None:
     assert (x * np.float64(2)).dtype == dt.float32
     assert (x + np.int64(1)).tolist() == [2, 2]
     assert (x + np.bool_(True)).tolist() == [2, 2]
+
+
+class OneElement:
+    """An array of another library, which would be an int if asked."""
+
+    def __dlpack__(self) -> None:
+        raise AssertionError("asked for its memory")
+
+    def __index__(self) -> int:
+        raise AssertionError("asked for its value")
+
+
+def test_arrays_of_other_libraries_are_no_numbers(device: str) -> None:
+    x = dt.ones(2, device=device)
+    for call in (lambda: x + OneElement(), lambda: OneElement() * x, lambda: dt.add(x, OneElement()),
+                 lambda: x.fill_(OneElement()), lambda: dt.full((2,), OneElement())):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+    assert x.tolist() == [1, 1]

@@ -98,6 +98,7 @@ def test_read_only_arrays() -> None:
 
 
 def test_what_is_alive(cuda: str) -> None:
+    gc.collect()
     before = dt._C._live_blocks()
     x = dt.arange(100_000)
     data, buffers = dumps(x)

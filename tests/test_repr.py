@@ -82,7 +82,8 @@ def test_html(device: str) -> None:
     line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
     place = "" if device == "cpu" else f", device=&#x27;{device}&#x27;"
     html = x._repr_html_()
-    begin = f"<pre>array([1., 2.]{place})</pre><small>(2,) float32 on {device}, created by array at "
+    begin = '<pre style="font-family:var(--jp-code-font-family,monospace)">'
+    begin += f"array([1., 2.]{place})</pre><small>(2,) float32 on {device}, created by array at "
     assert html.startswith(begin) and html.endswith(f"test_repr.py:{line}</small>")
     assert "result of mul at " in (x * 2)._repr_html_()
     moved = x.cpu().to(device, copy=True)._repr_html_()

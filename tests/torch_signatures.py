@@ -120,6 +120,7 @@ RECORDED: dict[str, str] = {
     "nn.Module.to": "*args, **kwargs",
     "nn.Module.train": "mode=True",
     "nn.Module.type": "dst_type",
+    "nn.Module.zero_grad": "set_to_none=True",
 }
 
 # Compiled in PyTorch, which cannot tell; as its documentation has them.
@@ -205,6 +206,8 @@ OPTIONS: dict[str, str] = {
     "narrow": "input dim start length",
     "select": "input dim index",
     "flip": "input dims",
+    "roll": "input shifts dims",
+    "repeat_interleave": "input repeats dim",
     "pad": "input pad mode value",
     "index_select": "input dim index",
     "gather": "input dim index",

@@ -1,6 +1,7 @@
 /* array.c: arrays as values over storage. */
 #include "check.h"
 #include "devtensor.h"
+#include "layout.h"
 
 #include <string.h>
 
@@ -151,6 +152,26 @@ dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_ar
     array_init(out, dtype, ndim, shape);
     dt_array_set_contiguous(out);
     return dt_storage_new(device, dt_array_nbytes(out), &out->storage, err);
+}
+
+bool
+dt_is_channels_last(const dt_array *a)
+{
+    if (a->ndim != 4 || dt_array_is_contiguous(a)) {
+        return false;
+    }
+    int64_t c = a->shape[1], h = a->shape[2], w = a->shape[3];
+    return a->strides[1] == 1 && (c > 1 || (a->strides[3] == c && h * w > 1)) && (w == 1 || a->strides[3] == c) &&
+           (h == 1 || a->strides[2] == c * w) && (a->shape[0] == 1 || a->strides[0] == c * h * w);
+}
+
+void
+dt_set_channels_last(dt_array *a)
+{
+    a->strides[1] = 1;
+    a->strides[3] = a->shape[1];
+    a->strides[2] = a->shape[1] * a->shape[3];
+    a->strides[0] = a->shape[1] * a->shape[3] * a->shape[2];
 }
 
 /* The strides of like where they fill a block, else contiguous. */

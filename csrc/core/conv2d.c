@@ -1,6 +1,7 @@
 /* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
 #include "check.h"
 #include "devtensor.h"
+#include "layout.h"
 
 #include <string.h>
 
@@ -78,25 +79,12 @@ output_size(int64_t size, int64_t kernel, dt_padding_mode mode, int64_t padding,
     return DT_OK;
 }
 
-/* Whether x, an image batch, lies in memory with its channels innermost. */
-static bool
-is_channels_last(const dt_array *x)
-{
-    int64_t c = x->shape[1], h = x->shape[2], w = x->shape[3];
-    return x->strides[1] == 1 && (c > 1 || (x->strides[3] == c && h * w > 1)) && (w == 1 || x->strides[3] == c) &&
-           (h == 1 || x->strides[2] == c * w) && (x->shape[0] == 1 || x->strides[0] == c * h * w) &&
-           !dt_array_is_contiguous(x);
-}
-
 static dt_status
 new_result(const dt_array *x, const dt_array *weight, const int64_t shape[4], dt_array *out, dt_error *err)
 {
     DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, 4, shape, out, err));
-    if (is_channels_last(x) || is_channels_last(weight)) {
-        out->strides[1] = 1;
-        out->strides[3] = shape[1];
-        out->strides[2] = shape[1] * shape[3];
-        out->strides[0] = shape[1] * shape[3] * shape[2];
+    if (dt_is_channels_last(x) || dt_is_channels_last(weight)) {
+        dt_set_channels_last(out);
     }
     return DT_OK;
 }

@@ -1,6 +1,7 @@
 /* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
 #include "check.h"
 #include "devtensor.h"
+#include "layout.h"
 
 #include <string.h>
 
@@ -227,6 +228,17 @@ copy_part(const char *op, const dt_array *part, int dim, int64_t at, dt_array *o
     return rc;
 }
 
+static bool
+all_channels_last(const dt_array *const *arrays, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!dt_is_channels_last(arrays[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 dt_status
 dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err)
 {
@@ -265,6 +277,9 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
     }
     dt_array result;
     DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim, shape, &result, err));
+    if (all_channels_last(arrays, n)) {
+        dt_set_channels_last(&result);
+    }
     dt_status rc = DT_OK;
     int64_t position = 0;
     for (int i = 0; i < n && rc == DT_OK; i++) {

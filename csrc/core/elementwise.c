@@ -297,6 +297,10 @@ binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, const dt_
         *compute = dt_scalar_load(*compute, element).i == scalar->i ? *compute : DT_INT64;
     } else if (kind == DT_KIND_BITS && dt_is_float(*compute)) {
         return dt_fail_kind(name, in, 2, "integers and bool", err);
+    } else if (*op == DT_BINARY_pow && !dt_is_float(*compute) && b == NULL && scalar->kind == DT_CATEGORY_INT &&
+               scalar->i < 0) {
+        return dt_fail(err, DT_EVALUE, "invalid-parameter", name,
+                       "Integers to negative integer powers are not allowed.");
     } else if (kind == DT_KIND_ARITH && *compute == DT_BOOL) {
         return bool_op(op, name, in, err);
     }

@@ -113,7 +113,8 @@ py_scalar(PyObject *object, dt_scalar *out)
     if (is_numpy_type(Py_TYPE(object)) || strcmp(Py_TYPE(object)->tp_name, "ml_dtypes.bfloat16") == 0) {
         return scalar_from_numpy(object, out);
     }
-    if (PyIndex_Check(object)) {
+    /* An array of another library is no number, also where it has one element: to read it could be a transfer. */
+    if (PyIndex_Check(object) && !PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__")) {
         PyObject *index = PyNumber_Index(object);
         if (index == NULL) {
             return -1;

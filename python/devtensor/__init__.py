@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from devtensor import _C
+from devtensor import _C, _composed
 from devtensor._C import *  # noqa: F403
-from devtensor._composed import flip, is_tensor, logsumexp, norm, pad, std, var
+from devtensor._composed import (
+    flip,
+    is_floating_point,
+    is_tensor,
+    logsumexp,
+    norm,
+    pad,
+    ravel,
+    repeat_interleave,
+    roll,
+    std,
+    var,
+)
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._errors import (
     CudaError,
@@ -30,8 +43,16 @@ from devtensor._version import __version__ as __version__
 from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
-for _method in (flip, logsumexp, norm, std, var):
-    _C._add_method(_method.__name__, _method)
+for _name in """expand_as flip is_floating_point logsumexp norm ravel repeat repeat_interleave roll std type_as var
+view_as""".split():
+    _C._add_method(_name, getattr(_composed, _name))
+for _function in (nn.init.normal_, nn.init.uniform_):
+    _C._add_method(_function.__name__, _function)
+
+# Second names, PyTorch's and NumPy's.
+absolute, clip, concat, concatenate, moveaxis, swapaxes = _C.abs, _C.clamp, _C.cat, _C.cat, _C.movedim, _C.transpose
+for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
+    _C._add_method(_name, getattr(_C.DeviceArray, _other))
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -82,6 +103,7 @@ Tensor = _C.DeviceArray
 # PyTorch's other names of the dtypes; last, as two of them hide builtins.
 half, double, short, long = _C.float16, _C.float64, _C.int16, _C.int64
 float, int = _C.float32, _C.int32
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 
 __all__ = [
     "CudaError",
@@ -97,34 +119,48 @@ __all__ = [
     "Transfer",
     "TransferForbiddenError",
     "TransferLog",
+    "absolute",
     "allow_transfers",
     "batch_norm",
+    "clip",
+    "concat",
+    "concatenate",
     "conv1d",
     "cpu",
     "cross_entropy",
     "cuda",
     "data",
     "dropout",
+    "e",
     "enable_grad",
     "flip",
     "forbid_transfers",
     "get_error_detail",
+    "inf",
     "inference_mode",
+    "is_floating_point",
     "is_tensor",
     "layer_norm",
     "load",
     "logsumexp",
+    "moveaxis",
     "mse_loss",
+    "nan",
     "nll_loss",
     "nn",
     "no_grad",
     "norm",
     "pad",
+    "pi",
+    "ravel",
     "record_transfers",
+    "repeat_interleave",
+    "roll",
     "save",
     "set_error_detail",
     "set_grad_enabled",
     "std",
+    "swapaxes",
     "testing",
     "utils",
     "var",

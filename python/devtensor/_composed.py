@@ -170,17 +170,119 @@ def norm(
 # ---------------------------------------------------------------- shape
 
 
+def _memory_order(x: DeviceArray) -> list[int]:
+    """The dimensions from the outermost to the innermost in memory where x fills a block, else as they are."""
+    steps = x.stride()
+    order = sorted(range(x.ndim), key=lambda d: -steps[d])
+    dense = not x.is_contiguous() and x.permute(order).is_contiguous()
+    return order if dense else list(range(x.ndim))
+
+
+def _permuted_back(x: DeviceArray, order: list[int]) -> DeviceArray:
+    return x.permute([order.index(d) for d in range(x.ndim)])
+
+
 def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:
-    """The elements in reverse along the given dimensions: a copy.
+    """The elements in reverse along the given dimensions: a copy, with the strides of input where that is dense.
 
     Raises IndexError for a dim out of range.
     """
     wanted = (dims, *more) if isinstance(dims, int) else tuple(dims)
-    result = input.clone()
-    for d in _dims("flip", wanted, input.ndim, input) if wanted else ():
-        if result.ndim and result.shape[d] > 1:
-            result = _C.cat([result.narrow(d, i, 1) for i in reversed(range(result.shape[d]))], d)
-    return result
+    turned = [d for d in _dims("flip", wanted, input.ndim, input) if input.ndim] if wanted else []
+    if not turned:
+        return input.clone()
+    order = _memory_order(input)
+    result = input.permute(order)
+    for d in turned:
+        back = _C.arange(input.shape[d] - 1, -1, -1, device=input.device)
+        result = result.index_select(order.index(d), back)
+    return _permuted_back(result, order)
+
+
+def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> DeviceArray:
+    """The elements moved by shifts along dims, those that fall off put in at the other end: a copy.
+
+    Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError where there are
+    not as many shifts as dims.
+    """
+    if dims is None:
+        return roll(input.flatten(), shifts, 0).reshape(input.shape)
+    steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    wanted = (dims,) if isinstance(dims, int) else tuple(dims)
+    if len(steps) != len(wanted):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(wanted)}")
+    result = input
+    for step, d in zip(steps, wanted, strict=True):
+        (d,) = _dims("roll", d, input.ndim, input)
+        size = input.shape[d] if input.ndim else 0
+        back = step % size if size else 0
+        if back:
+            result = _C.cat([result.narrow(d, size - back, back), result.narrow(d, 0, size - back)], d)
+    return input.clone() if result is input else result
+
+
+def repeat(input: DeviceArray, *sizes: Any) -> DeviceArray:
+    """input side by side as often as sizes say, one for each dimension and more for new ones in front: a copy.
+
+    Raises RuntimeError for fewer sizes than dimensions or a negative one.
+    """
+    times = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    new = len(times) - input.ndim
+    if new < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor "
+            f"({len(times)} for {input.ndim})"
+        )
+    x = result = input.reshape([1] * new + list(input.shape))
+    for d, count in enumerate(times):
+        if count != 1:
+            places = _C.arange(_repeated("repeat", x.shape[d], count), device=x.device)
+            result = result.index_select(d, places % x.shape[d])
+    return result.clone() if result is x else result
+
+
+def _repeated(op: str, size: int, count: int) -> int:
+    if not isinstance(count, int):
+        raise TypeError(f"{op}(): repeats must be ints from 0, not {type(count).__name__}")
+    if count < 0:
+        raise RuntimeError(f"{op}(): repeats must be ints from 0, not {count}")
+    return size * count
+
+
+def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) -> DeviceArray:
+    """Each element `repeats` times along dim, by default of input as if it had one dimension: a copy.
+
+    Raises IndexError for a dim out of range, RuntimeError for a negative number, TypeError for an array of them.
+    """
+    x = input.flatten() if dim is None or not input.ndim else input
+    (d,) = _dims("repeat_interleave", 0 if dim is None else dim, x.ndim, x)
+    places = _C.arange(_repeated("repeat_interleave", x.shape[d], repeats), device=x.device)
+    return x.index_select(d, places // repeats)
+
+
+def expand_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+    """input.expand(other.shape)."""
+    return input.expand(other.shape)
+
+
+def view_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+    """input.view(other.shape)."""
+    return input.view(other.shape)
+
+
+def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+    """input.to(other.dtype), on the device of input."""
+    return input.to(other.dtype)
+
+
+def ravel(input: DeviceArray) -> DeviceArray:
+    """input.flatten()."""
+    return input.flatten()
+
+
+def is_floating_point(input: DeviceArray) -> bool:
+    """Whether the dtype of input is a float."""
+    return input.dtype.is_floating_point
 
 
 def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> DeviceArray:
@@ -205,20 +307,22 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
         wrong = size + before + after < 0
         wrong |= mode == "reflect" and most >= max(size, 1) and most > 0
         wrong |= mode == "replicate" and size == 0 and most > 0
-        wrong |= mode == "circular" and most > size
+        least = max(most, 1 - min(before, 0) - min(after, 0)) if mode == "circular" and most > 0 else 0
+        wrong |= size < least
         if wrong:
             wanted = [-1] * input.ndim
-            wanted[d] = most + 1 if mode == "reflect" else most if mode == "circular" else max(-before - after, 1)
+            wanted[d] = most + 1 if mode == "reflect" else least or max(-before - after, 1)
             _C._check_shape("pad", names, arrays, 0, wanted)
+    order = _memory_order(input)
+    x = input.permute(order)
+    sides = [(order.index(d), before, after) for d, before, after in sides]
     if mode == "constant":
-        return _pad_constant(input, sides, 0 if value is None else value)
-    result = input
+        return _permuted_back(_pad_constant(x, sides, 0 if value is None else value), order)
+    result = x
     for d, before, after in sides:
         if before or after:
-            size = result.shape[d]
-            places = [_source(i, size, mode) for i in range(-before, size + after)]
-            result = _C.cat([result.narrow(d, i, n) for i, n in _runs(places)], d) if places else result.narrow(d, 0, 0)
-    return result.clone() if result is input else result
+            result = result.index_select(d, _sources(result.shape[d], before, after, mode, x.device))
+    return input.clone() if result is x else _permuted_back(result, order)
 
 
 def _pad_constant(x: DeviceArray, sides: list[tuple[int, int, int]], value: float) -> DeviceArray:
@@ -235,22 +339,12 @@ def _pad_constant(x: DeviceArray, sides: list[tuple[int, int, int]], value: floa
     return result
 
 
-def _source(i: int, size: int, mode: str) -> int:
-    """Which element stands at place i, which may lie outside."""
-    if mode == "circular":
-        return i % size
+def _sources(size: int, before: int, after: int, mode: str, device: Any) -> DeviceArray:
+    """Which element stands at each place from -before to size + after."""
+    places = _C.arange(-before, size + after, device=device)
+    if mode == "replicate":
+        return places.clamp(0, size - 1)
     if mode == "reflect":
-        i = abs(i)
-        return 2 * (size - 1) - i if i >= size else i
-    return min(max(i, 0), size - 1)
-
-
-def _runs(places: list[int]) -> list[tuple[int, int]]:
-    """Ascending runs of places as (first, length)."""
-    found: list[tuple[int, int]] = []
-    for place in places:
-        if found and place == sum(found[-1]):
-            found[-1] = (found[-1][0], found[-1][1] + 1)
-        else:
-            found.append((place, 1))
-    return found
+        return (size - 1) - ((size - 1) - places.abs()).abs()
+    first = max(-before, 0)  # what is taken away does not come round
+    return (places - first) % (size - first + min(after, 0)) + first

@@ -88,4 +88,5 @@ def html(values: str, shape: tuple[int, ...], dtype: str, device: str, steps: Se
     """An array in a notebook: its values, and below them what and where it is and what made it."""
     made = describe([Step(*step) for step in steps], 0) if steps else ""
     about = f"{shape} {dtype} on {device}" + (f", {made}" if made else "")
-    return f"<pre>{escape(values)}</pre><small>{escape(about)}</small>"
+    font = "font-family:var(--jp-code-font-family,monospace)"  # so that columns stay below each other
+    return f'<pre style="{font}">{escape(values)}</pre><small>{escape(about)}</small>'

@@ -183,17 +183,26 @@ def batch_norm(
             raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
         dims = [d for d in range(input.ndim) if d != 1]
         mean = x.mean(dims, keepdim=True)
-        var = (x - mean).square().mean(dims, keepdim=True)
+        distance = x - mean
+        var = distance.square().mean(dims, keepdim=True)
         _update(running_mean, mean.reshape(channels), momentum)
         _update(running_var, var.reshape(channels) * (count / (count - 1)), momentum)
+        result = distance * _scale(var, eps, weight, view)
+        shift = None if bias is None else bias.reshape(view)
     else:
         assert running_mean is not None and running_var is not None
-        mean, var = _wide(running_mean).reshape(view), _wide(running_var).reshape(view)
+        scale = _scale(_wide(running_var).reshape(view), eps, weight, view)
+        offset = _wide(running_mean).reshape(view) * scale
+        shift = -offset if bias is None else bias.reshape(view) - offset
+        result = x * scale
+    if shift is not None:
+        result += shift
+    return result.to(input.dtype)
+
+
+def _scale(var: DeviceArray, eps: float, weight: DeviceArray | None, view: Sequence[int]) -> DeviceArray:
     scale = (var + eps).rsqrt()
-    if weight is not None:
-        scale = scale * weight.reshape(view)
-    result = (x - mean) * scale
-    return (result if bias is None else result + bias.reshape(view)).to(input.dtype)
+    return scale if weight is None else scale * weight.reshape(view)
 
 
 def _update(running: DeviceArray | None, batch: DeviceArray, momentum: float) -> None:
@@ -228,8 +237,10 @@ def layer_norm(
     distance = x - x.mean(dims, keepdim=True)
     result = distance * (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
     if weight is not None:
-        result = result * weight
-    return (result if bias is None else result + bias).to(input.dtype)
+        result *= weight
+    if bias is not None:
+        result += bias
+    return result.to(input.dtype)
 
 
 def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> DeviceArray:

@@ -428,6 +428,9 @@ class Module(_C._Layer):
             parameter.requires_grad_(requires_grad)
         return self
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """For code written for PyTorch: changes nothing, as there are no gradients."""
+
     # ------------------------------------------------------------ state
 
     def state_dict(
