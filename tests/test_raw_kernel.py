@@ -431,6 +431,10 @@ FAULTS = {
         "y[i - 1] = 1;", "ILLEGAL_ADDRESS (700)",
         "kernel faulty, block (0, 0, 0), thread (0, 0, 0) wrote y[-1], 4 bytes before its start: it has 12 elements",
     ),
+    "a copy of a length that the compiler does not know": (
+        "if (i == 0) { memcpy((char *)y + 1, (char *)x + 2, n - 9); memcpy(y + 10, x, n); }", "ILLEGAL_ADDRESS (700)",
+        "kernel faulty, block (0, 0, 0), thread (0, 0, 0) wrote y[10], 4 bytes past its end: it has 12 elements",
+    ),
     "a null pointer": (
         "*(volatile int *)8 = 1;", "ILLEGAL_ADDRESS (700)", "address 0x8, which is no memory of the device",
     ),
@@ -504,6 +508,22 @@ def test_faults(what: str) -> None:
     assert words in third
     assert host == "[2.0, 2.0]"
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(REAL, reason="guard bytes are the simulated GPU's")
+def test_guard_bytes_tell() -> None:
+    """Of what libc's functions write for a kernel, which the compiler's checks do not see."""
+    script = """
+import devtensor as dt
+source = 'extern "C" __global__ void k(float *y, int n) { sprintf((char *)(y + n), "%d", n); }'
+y = dt.zeros(128, device="cuda")
+dt.cuda.RawKernel(source, "k")[1, 1](y, 128)
+try:
+    dt.cuda.synchronize()
+except dt.CudaError as error:
+    print(error)
+"""
+    assert "bytes next to a block of 512 were overwritten" in child(script).stdout
 
 
 @pytest.mark.skipif(REAL, reason="asks what the simulated GPU needs")

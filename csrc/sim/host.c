@@ -322,7 +322,8 @@ compile(job *j, int arch, int noptions, const char *const *options, sim_text *lo
             arguments[n++] = options[i];
         }
     }
-    const char *const last[] = {"-", "-o", output, "-Wl,--as-needed", "-lm", NULL};
+    const char *const last[] = {
+        "-", "-o", output, "-Wl,--as-needed", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-lm", NULL};
     memcpy(arguments + n, last, sizeof(last));
     bool content = run_compiler(j, arguments);
     dt_free(arguments);

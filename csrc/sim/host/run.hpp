@@ -62,8 +62,8 @@ void dt_failed_assertion(const char *file, int line, const char *text) {
     dt_fault(SIM_FAULT_ASSERT, 0, 0, false);
 }
 
-// Each access of the kernel passes here: the compiler sees to that.
-DT_UNCHECKED static inline void dt_access(const void *pointer, size_t nbytes, bool writes) {
+// Each access of the kernel passes here: the compiler sees to that. one: a single access, whose address must be aligned.
+DT_UNCHECKED static inline void dt_access(const void *pointer, size_t nbytes, bool writes, bool one = true) {
     static unsigned last;
     uint64_t address = (uint64_t)(uintptr_t)pointer;
     sim_launch *l = dt_launch;
@@ -84,7 +84,7 @@ DT_UNCHECKED static inline void dt_access(const void *pointer, size_t nbytes, bo
             if (writes && !a->writable) {
                 continue; // another view of the same memory may allow it
             }
-            if (nbytes <= 8 && address % nbytes != 0) {
+            if (one && nbytes <= 8 && address % nbytes != 0) {
                 dt_fault(SIM_FAULT_MISALIGNED, address, (unsigned)nbytes, writes);
             }
             last = i;
@@ -113,20 +113,33 @@ DT_HOOKS(16)
 DT_UNCHECKED void __asan_loadN_noabort(const void *p, size_t n) { dt_access(p, n, false); }
 DT_UNCHECKED void __asan_storeN_noabort(const void *p, size_t n) { dt_access(p, n, true); }
 DT_UNCHECKED void __asan_handle_no_return(void) {}
-DT_UNCHECKED void *__asan_memcpy(void *to, const void *from, size_t n) {
-    dt_access(from, n, false);
-    dt_access(to, n, true);
-    return memcpy(to, from, n);
+
+// What copies by a length that the compiler does not know: the linker sends such calls here.
+void *__real_memcpy(void *to, const void *from, size_t n);
+void *__real_memmove(void *to, const void *from, size_t n);
+void *__real_memset(void *to, int byte, size_t n);
+DT_UNCHECKED static void dt_range(const void *p, size_t n, bool writes) {
+    if (n > 0) {
+        dt_access(p, n, writes, false);
+    }
 }
-DT_UNCHECKED void *__asan_memset(void *to, int byte, size_t n) {
-    dt_access(to, n, true);
-    return memset(to, byte, n);
+DT_UNCHECKED void *__wrap_memcpy(void *to, const void *from, size_t n) {
+    dt_range(from, n, false);
+    dt_range(to, n, true);
+    return __real_memcpy(to, from, n);
 }
-DT_UNCHECKED void *__asan_memmove(void *to, const void *from, size_t n) {
-    dt_access(from, n, false);
-    dt_access(to, n, true);
-    return memmove(to, from, n);
+DT_UNCHECKED void *__wrap_memmove(void *to, const void *from, size_t n) {
+    dt_range(from, n, false);
+    dt_range(to, n, true);
+    return __real_memmove(to, from, n);
 }
+DT_UNCHECKED void *__wrap_memset(void *to, int byte, size_t n) {
+    dt_range(to, n, true);
+    return __real_memset(to, byte, n);
+}
+DT_UNCHECKED void *__asan_memcpy(void *to, const void *from, size_t n) { return __wrap_memcpy(to, from, n); }
+DT_UNCHECKED void *__asan_memmove(void *to, const void *from, size_t n) { return __wrap_memmove(to, from, n); }
+DT_UNCHECKED void *__asan_memset(void *to, int byte, size_t n) { return __wrap_memset(to, byte, n); }
 }
 
 // ---------------------------------------------------------------- threads
