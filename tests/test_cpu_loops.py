@@ -78,6 +78,9 @@ FUNCTIONS = {
     "log1p": (np.log1p, 0.51),
     "tanh": (np.tanh, 0.51),
     "erf": (np.vectorize(math.erf, otypes=["float64"]), 0.51),
+    "sin": (np.sin, 0.57),
+    "cos": (np.cos, 0.57),
+    "tan": (np.tan, 1.5),
 }
 
 

@@ -1,14 +1,19 @@
 /* measure_ulp.c: the largest error of the functions of csrc/cpu/functions.h, over every float32 there is, against the
- * double functions of the C library; takes some minutes.
+ * double functions of the C library; takes a minute or two for each, all of them or those that it is asked for.
  *
- *   cc -std=c11 -O3 -ffp-contract=off -fno-math-errno -o /tmp/measure_ulp tools/measure_ulp.c -lm && /tmp/measure_ulp
+ *   cc -std=c11 -O3 -ffp-contract=off -fno-math-errno -o /tmp/measure_ulp tools/measure_ulp.c -lm
+ *   /tmp/measure_ulp [log sin ...]
  *
  * An error is in units in the last place of the nearest float. Infinities, NaN and the sign of zero must be right. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../csrc/cpu/functions.h"
 
 #define BLOCK 65536
+#ifndef STEP
+#define STEP 1
+#endif
 
 typedef struct {
     double error;
@@ -41,7 +46,7 @@ compare(float x, float got, double want, worst *w)
     {                                                                                                                  \
         static float x[BLOCK], got[BLOCK];                                                                             \
         worst w = {0};                                                                                                 \
-        for (uint64_t first = 0; first < UINT64_C(1) << 32; first += BLOCK) {                                          \
+        for (uint64_t first = 0; first < UINT64_C(1) << 32; first += BLOCK * STEP) {                                   \
             for (int i = 0; i < BLOCK; i++) {                                                                          \
                 x[i] = dt_bits_f32((uint32_t)first + (uint32_t)i);                                                     \
             }                                                                                                          \
@@ -55,25 +60,31 @@ compare(float x, float got, double want, worst *w)
         printf("%-6s %.4f at %a, %ld wrong\n", #name, w.error, (double)w.at, w.wrong);                                 \
         fflush(stdout);                                                                                                \
     }
-MEASURE(exp, cpu_expf, exp)
-MEASURE(expm1, cpu_expm1f, expm1)
-MEASURE(log, cpu_logf, log)
-MEASURE(log2, cpu_log2f, log2)
-MEASURE(log10, cpu_log10f, log10)
-MEASURE(log1p, cpu_log1pf, log1p)
-MEASURE(tanh, cpu_tanhf, tanh)
-MEASURE(erf, cpu_erff, erf)
+#define FUNCTIONS(DO) DO(exp) DO(tanh) DO(erf) DO(expm1) DO(log) DO(log1p) DO(log2) DO(log10) DO(sin) DO(cos) DO(tan)
+/* what the rows do with large arguments (elementwise.c) */
+#define cpu_sinf(x) (fabsf(x) < CPU_TURNS_END ? cpu_sinf(x) : sinf(x))
+#define cpu_cosf(x) (fabsf(x) < CPU_TURNS_END ? cpu_cosf(x) : cosf(x))
+#define cpu_tanf(x) (fabsf(x) < CPU_TURNS_END ? cpu_tanf(x) : tanf(x))
+#define DEFINE(name) MEASURE(name, cpu_##name##f, name)
+FUNCTIONS(DEFINE)
+
+static int
+is_wanted(const char *name, int argc, char **argv)
+{
+    int wanted = argc < 2;
+    for (int i = 1; i < argc; i++) {
+        wanted = wanted || strcmp(argv[i], name) == 0;
+    }
+    return wanted;
+}
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    measure_exp();
-    measure_tanh();
-    measure_erf();
-    measure_expm1();
-    measure_log();
-    measure_log1p();
-    measure_log2();
-    measure_log10();
+#define RUN(name)                                                                                                      \
+    if (is_wanted(#name, argc, argv)) {                                                                                \
+        measure_##name();                                                                                              \
+    }
+    FUNCTIONS(RUN)
     return 0;
 }

@@ -1,4 +1,5 @@
 /* copy.c: copies between any two host arrays of one shape, cast by the rule of scalar.h, and fill. */
+#include "around_caches.h"
 #include "loops.h"
 
 cpu_row
@@ -48,7 +49,7 @@ typedef struct {
     int64_t tiles[2], to_size, from_size;
     cpu_row cast;
     void (*turn)(const char *from, int64_t from_line, char *to, int64_t to_line);
-    cpu_row move;
+    bool streamed; /* every line of a tile is made of whole lines of the caches, and the target is large */
 } transpose_job;
 
 /* A square of 16 bytes by 16 / itemsize lines is turned by exchanging every second element of lines, half the square
@@ -79,7 +80,8 @@ TURN(16, 8, 3, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
 TURN(32, 4, 2, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
 TURN(64, 2, 1, LIST(0, 2), LIST(1, 3))
 
-/* Reads along the source into a tile of the target's dtype, then writes along the target: neither jumps in memory. */
+/* Reads along the source into a tile of the target's dtype, turns it, then writes along the target: neither jumps in
+ * memory, and what is written is whole lines of the caches. */
 static void
 transpose_tile(const transpose_job *job, char *to, char *from, int64_t rows, int64_t columns)
 {
@@ -87,22 +89,25 @@ transpose_tile(const transpose_job *job, char *to, char *from, int64_t rows, int
     int last = walk->ndim - 1;
     const int64_t size = job->to_size, square = 16 / size, line = TILE * size;
     const int64_t to_line = walk->strides[0][job->across] * size;
-    _Alignas(16) char tile[TILE * TILE * sizeof(uint64_t)];
+    const int64_t from_line = walk->strides[1][last] * job->from_size;
+    _Alignas(64) char tile[TILE * TILE * sizeof(uint64_t)], turned[TILE * TILE * sizeof(uint64_t)];
     for (int64_t i = 0; i < columns; i++) {
-        char *data[2] = {tile + i * line, from + i * walk->strides[1][last] * job->from_size};
+        char *data[2] = {tile + i * line, from + i * from_line};
+        for (int64_t j = 0; j < TILE * job->from_size; j += 64) { /* of the next tile */
+            __builtin_prefetch(data[1] + TILE * from_line + j);
+        }
         job->cast(data, (const int64_t[]){1, 1}, rows, NULL);
     }
-    const int64_t whole_rows = rows - rows % square, whole_columns = columns - columns % square;
-    for (int64_t i = 0; i < whole_rows; i += square) {
-        for (int64_t j = 0; j < whole_columns; j += square) {
-            job->turn(tile + j * line + i * size, line, to + i * to_line + j * size, to_line);
+    for (int64_t i = 0; i < rows; i += square) {
+        for (int64_t j = 0; j < columns; j += square) {
+            job->turn(tile + j * line + i * size, line, turned + i * line + j * size, line);
         }
     }
     for (int64_t i = 0; i < rows; i++) {
-        int64_t done = i < whole_rows ? whole_columns : 0;
-        char *data[2] = {to + i * to_line + done * size, tile + done * line + i * size};
-        if (done < columns) {
-            job->move(data, (const int64_t[]){1, TILE}, columns - done, NULL);
+        if (job->streamed && columns == TILE) {
+            cpu_store_around_caches(to + i * to_line, turned + i * line, line);
+        } else {
+            memcpy(to + i * to_line, turned + i * line, (size_t)(columns * size));
         }
     }
 }
@@ -129,6 +134,9 @@ transpose_part(void *ctx, int64_t begin, int64_t end)
         from += column * walk->strides[1][last];
         transpose_tile(job, job->to + to * job->to_size, job->from + from * job->from_size,
                        CPU_MIN(TILE, walk->shape[job->across] - row), CPU_MIN(TILE, walk->shape[last] - column));
+    }
+    if (job->streamed) {
+        cpu_end_stores();
     }
 }
 
@@ -178,8 +186,13 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         .from_size = (int64_t)dt_itemsize(from),
         .cast = cpu_cast_row(from, to),
         .turn = turns[cpu_size_index(dt_itemsize(to))],
-        .move = cpu_loops_here()->move[cpu_size_index(dt_itemsize(to))],
     };
+    int64_t to_line = walk.strides[0][across] * job.to_size;
+    job.streamed =
+        walk.numel * job.to_size >= CPU_STREAM_FROM && ((intptr_t)job.to | to_line | TILE * job.to_size) % 64 == 0;
+    for (int d = 0; d < walk.ndim - 1; d++) {
+        job.streamed = job.streamed && walk.strides[0][d] * job.to_size % 64 == 0;
+    }
     int64_t outer = walk.numel / (walk.shape[across] * walk.shape[walk.ndim - 1]);
     cpu_parallel(outer * job.tiles[0] * job.tiles[1], CPU_GRAIN / (TILE * TILE), transpose_part, &job);
     return DT_OK;

@@ -1,4 +1,32 @@
 /* copy_set.h: casts by the rule of scalar.h, and moves of bits. */
+/* dt_f64_to_range for float32, in a vector of half the size; high is a float */
+static inline int32_t
+cpu_f32_to_range(float x, float low, float high)
+{
+    float limited = x > low ? x : low; /* one instruction each */
+    limited = limited < high ? limited : high;
+    return x == x ? (int32_t)limited : 0;
+}
+
+static inline int32_t
+cpu_f32_to_i32(float x)
+{
+    int32_t i = cpu_f32_to_range(x, -0x1p31f, 0x1.fffffep30f);
+    return x >= 0x1p31f ? INT32_MAX : i;
+}
+
+static inline int64_t
+cpu_f32_to_i64(float x)
+{
+    return fabsf(x) < 0x1p63f ? (int64_t)x : x > 0 ? INT64_MAX : x < 0 ? INT64_MIN : 0;
+}
+
+#define dt_cast_float32_uint8(x) ((uint8_t)cpu_f32_to_range(x, 0, 255))
+#define dt_cast_float32_int8(x) ((int8_t)cpu_f32_to_range(x, -128, 127))
+#define dt_cast_float32_int16(x) ((int16_t)cpu_f32_to_range(x, -32768, 32767))
+#define dt_cast_float32_int32 cpu_f32_to_i32
+#define dt_cast_float32_int64 cpu_f32_to_i64
+
 #undef bool /* stdbool's macro would get into the pasted names */
 #define DT_EACH "../cpu/copy_each.h"
 #include "../core/each_dtype.h"

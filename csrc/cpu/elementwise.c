@@ -1,5 +1,6 @@
 /* elementwise.c: the ops of elementwise.def. Where no row takes a dtype as it is, another's does, a block at a time:
  * the half types are computed as float32, and what is true or false as bool. */
+#include "functions.h"
 #include "loops.h"
 
 /* ---------------------------------------------------------------- by way of another dtype */
@@ -37,6 +38,45 @@ block_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
     }
 }
 
+/* ---------------------------------------------------------------- sin, cos, tan of large numbers */
+
+typedef struct {
+    cpu_row row; /* for numbers below CPU_TURNS_END, of float32 */
+    float (*far)(float x);
+} turns_job;
+
+/* The rows reduce by the first bits of pi; the library's functions, which know all of them, take what is too large. */
+static void
+turns_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
+{
+    const turns_job *job = ctx;
+    for (int64_t i = 0, m; i < n; i += m) {
+        float *out = (float *)data[0] + i * strides[0];
+        const float *x = (const float *)data[1] + i * strides[1];
+        int all_near = 1;
+        m = CPU_MIN(BLOCK, n - i);
+        for (int64_t j = 0; j < m; j++) {
+            all_near &= fabsf(x[j * strides[1]]) < CPU_TURNS_END;
+        }
+        for (int64_t j = 0, run = all_near ? m : 1; j < m; j += run) {
+            float *result = out + j * strides[0];
+            const float *from = x + j * strides[1];
+            if (all_near || fabsf(*from) < CPU_TURNS_END) {
+                job->row((char *[]){(char *)result, (char *)from}, strides, run, NULL);
+            } else {
+                *result = job->far(*from);
+            }
+        }
+    }
+}
+
+static float (*far_function(dt_unary_op op))(float)
+{
+    return op == DT_UNARY_sin ? sinf : op == DT_UNARY_cos ? cosf : op == DT_UNARY_tan ? tanf : NULL;
+}
+
+/* ---------------------------------------------------------------- slots */
+
 /* arrays: the output, then ninputs inputs of one dtype; row: of taken. */
 static dt_status
 run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
@@ -67,15 +107,18 @@ cpu_activation_row(dt_activation activation, dt_dtype dtype)
     return activation == DT_ACTIVATION_NONE ? NULL : cpu_loops_here()->ops[dtype]->unary[dt_activation_op(activation)];
 }
 
-/* ---------------------------------------------------------------- slots */
-
 dt_status
 cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *out, dt_error *err)
 {
     (void)err;
     const dt_array *arrays[2] = {out, x};
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
-    return run(cpu_loops_here()->ops[taken]->unary[op], taken, params, 1, arrays);
+    cpu_row row = cpu_loops_here()->ops[taken]->unary[op];
+    turns_job turns = {row, far_function(op)};
+    if (taken == DT_FLOAT32 && turns.far != NULL) {
+        return run(turns_row, taken, &turns, 1, arrays);
+    }
+    return run(row, taken, params, 1, arrays);
 }
 
 dt_status

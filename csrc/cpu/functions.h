@@ -107,23 +107,79 @@ cpu_log1pf(float x)
     return x > -1 ? log : x == -1 ? -INFINITY : NAN;
 }
 
-/* Up to 1 a polynomial of x, from there 1 - exp of one. */
+/* 1 - exp(q) with q = log(1 - erf(|x|)) a polynomial without a constant, so that it is as exact near 0 as elsewhere. */
 static inline float
 cpu_erff(float x)
 {
-    double d = (double)fabsf(CPU_CLAMP(x, -4.0f, 4.0f)), z = d * d, scale;
-    double p = -0x1.d25dacc9e3f29p-17 + z * 0x1.1b8da3e589537p-20;
-    p = -0x1.bfdf5d4339833p-11 + z * (0x1.f56c0d0f23f0dp-14 + z * p);
-    p = -0x1.b82cb8f6b28fep-6 + z * (0x1.56586d20a0ee1p-8 + z * p);
-    p = -0x1.812746adb28d9p-2 + z * (0x1.ce2f2097772b0p-4 + z * p);
-    p = d * (0x1.20dd750428b23p+0 + z * p);
-    double q = -0x1.a9b77c3f95bbbp-17 + d * 0x1.acb83e38e851ep-21;
-    q = 0x1.8d00172a299e9p-14 + d * (0x1.1507bef8af3a5p-14 + d * q);
-    q = 0x1.860373bdbbe34p-6 + d * (-0x1.b5fe52f980a14p-9 + d * q);
-    q = -0x1.44b8ae67a2eb0p-1 + d * (-0x1.b5f7a72610bebp-4 + d * q);
-    q = 0x1.02f03d8539cd9p-13 + d * (-0x1.2112d45220681p+0 + d * q);
+    double d = (double)fabsf(CPU_CLAMP(x, -3.93f, 3.93f)), scale;
+    double z = d * d, low = -0x1.20dd750227910p+0 + d * -0x1.45f308f2f1a5ep-1;
+    low += z * (-0x1.a4f37ea8d1ccep-4 + d * 0x1.39396cc3ba1f4p-6);
+    double high = 0x1.095a7287175a0p-12 + d * -0x1.d7b08e569e5dep-10;
+    high += z * (0x1.84551e810b148p-11 + d * -0x1.5f3b8a36fc4c0p-13);
+    high += z * z * (0x1.66450d02f93fdp-16 + d * -0x1.40527ad8234c3p-20);
+    double q = d * (low + z * z * high);
     double rest = cpu_exp_parts(q, &scale);
-    return copysignf((float)(d < 1 ? p : 1 - (scale + scale * rest)), x);
+    return copysignf((float)(1 - scale - scale * rest), x);
+}
+
+/* x less the nearest multiple of pi/2, and that multiple's number in the lowest bits. For |x| < CPU_TURNS_END, where
+ * its product with the first part of pi/2 is exact; what is left of x is right to 30 bits. */
+#define CPU_TURNS_END 0x1p20f
+static inline double
+cpu_quarter_turns(double x, uint64_t *number)
+{
+    const double shift = 0x1.8p52;
+    double shifted = x * 0x1.45f306dc9c883p-1 + shift, n = shifted - shift;
+    *number = dt_f64_bits(shifted);
+    return x - n * 0x1.921fb544p+0 - n * 0x1.0b4611a626331p-34;
+}
+
+/* for |r| up to pi/4 */
+static inline double
+cpu_sin_near(double r)
+{
+    double z = r * r, s = -0x1.a00f9d2308995p-13 + z * 0x1.6cd838b644f66p-19;
+    s = -0x1.5555554cb90e9p-3 + z * (0x1.11110895aa1c5p-7 + z * s);
+    return r * (1 + z * s);
+}
+
+static inline double
+cpu_cos_near(double r)
+{
+    double z = r * r, c = -0x1.6c0c8aaec3decp-10 + z * 0x1.9a020a676a7d7p-16;
+    return 1 + z * (-0.5 + z * (0x1.55554ab2628fep-5 + z * c));
+}
+
+/* The sine of r quarter turns further on. */
+static inline float
+cpu_sin_turned(double r, uint64_t quarters)
+{
+    double y = quarters & 1 ? cpu_cos_near(r) : cpu_sin_near(r);
+    return (float)dt_bits_f64(dt_f64_bits(y) ^ (quarters & 2) << 62);
+}
+
+static inline float
+cpu_sinf(float x)
+{
+    uint64_t number;
+    double r = cpu_quarter_turns((double)x, &number);
+    return cpu_sin_turned(r, number);
+}
+
+static inline float
+cpu_cosf(float x)
+{
+    uint64_t number;
+    double r = cpu_quarter_turns((double)x, &number);
+    return cpu_sin_turned(r, number + 1);
+}
+
+static inline float
+cpu_tanf(float x)
+{
+    uint64_t number;
+    double r = cpu_quarter_turns((double)x, &number), s = cpu_sin_near(r), c = cpu_cos_near(r);
+    return (float)(number & 1 ? -c / s : s / c);
 }
 
 /* as the host's library has them */
@@ -133,9 +189,6 @@ cpu_erff(float x)
 #define cpu_ceilf ceilf
 #define cpu_rintf rintf
 #define cpu_truncf truncf
-#define cpu_sinf sinf
-#define cpu_cosf cosf
-#define cpu_tanf tanf
 #define cpu_powf powf
 #define cpu_dt_floordivf dt_floordivf
 #define cpu_dt_floormodf dt_floormodf

@@ -15,10 +15,10 @@ typedef struct {
  * for those that answer with a position, where each stands. */
 typedef struct {
     void (*init)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart, int64_t position);
-    /* count more elements for each, `along` apart, the first at `position`; accumulators read `apart` from each other
-     */
+    /* Count more elements for each, `along` apart, the first at `position`; accumulators read `apart` from each other.
+     * lines: one element for all of them after the other; else all elements of one, in lanes. */
     void (*step)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t count, int64_t along,
-                 int64_t position);
+                 int64_t position, bool lines);
     void (*combine)(void *accs, int64_t *at, const void *others, const int64_t *others_at, int64_t width);
     void (*finish)(const void *accs, const int64_t *at, int64_t width, int64_t size, void *results);
     dt_dtype result;

@@ -1,13 +1,13 @@
 /* reduce.c: the reductions of reductions.def.
  *
- * Outputs are made in blocks, each by one thread: one output at a time where the reduced elements are close together,
- * BLOCK neighbours at a time where the kept ones are. A block's reduced elements are halved down to leaves and combined
+ * Outputs are made in blocks of neighbours, each by one thread: output by output where the reduced elements are close
+ * together, line by line where the kept ones are. A block's reduced elements are halved down to leaves and combined
  * like a tree, so that sums of float64 lose little; few long blocks are cut in chunks that threads share. */
 #include "loops.h"
 
 #define BLOCK 512
-#define LEAF_ALONE 2048 /* reduced elements of a leaf */
-#define LEAF_BLOCK 128
+#define LEAF_LINES 128 /* reduced elements of a leaf */
+#define LEAF_FLOAT64 2048
 #define CHUNK 65536 /* elements */
 #define STAGE 2048  /* elements cast at a time: a block, or a leaf that is alone */
 
@@ -60,6 +60,7 @@ typedef struct {
     int64_t itemsize, taken_itemsize, out_itemsize;
     dims kept, reduced;
     int64_t width, blocks_per_row, leaf;
+    bool lines;
     int64_t chunk, nchunks; /* of the reduced elements */
     uint64_t *partial;      /* accumulators of each block and chunk: width of them, then width positions */
     cpu_row load, store;    /* load: to what the kernel takes, or NULL */
@@ -79,18 +80,17 @@ block_first(const reduce_job *job, int64_t block)
     return row * job->kept.shape[job->kept.n - 1] + block % job->blocks_per_row * job->width;
 }
 
-/* count lines of width elements, cast to what the kernel takes, side by side. */
+/* What of x the next step takes, cast: the lines side by side, or what belongs to one output. */
 static void
-load_lines(const reduce_job *job, const char *x, int64_t apart, int64_t along, int64_t width, int64_t count,
-           char *lines)
+load_stage(const reduce_job *job, const char *x, int64_t apart, int64_t along, int64_t width, int64_t count,
+           char *stage)
 {
-    if (width == 1) {
-        job->load((char *[]){lines, (char *)x}, (const int64_t[]){1, along}, count, NULL);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        char *data[2] = {lines + i * width * job->taken_itemsize, (char *)x + i * along * job->itemsize};
-        job->load(data, (const int64_t[]){1, apart}, width, NULL);
+    const int64_t times = job->lines ? count : width, n = job->lines ? width : count;
+    const int64_t next = job->lines ? along : apart, inner = job->lines ? apart : along;
+    const bool whole = inner == 1 && next == n;
+    for (int64_t i = 0; i < (whole ? 1 : times); i++) {
+        char *data[2] = {stage + i * n * job->taken_itemsize, (char *)x + i * next * job->itemsize};
+        job->load(data, (const int64_t[]){1, inner}, whole ? times * n : n, NULL);
     }
 }
 
@@ -108,15 +108,15 @@ reduce_leaf(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, c
         count = CPU_MIN(end - i, inner - i % inner);
         if (job->load != NULL) {
             count = CPU_MIN(count, STAGE / width);
-            load_lines(job, data, apart, along, width, count, stage);
+            load_stage(job, data, apart, along, width, count, stage);
             data = stage;
-            apart = 1;
-            along = width;
+            apart = job->lines ? 1 : count;
+            along = job->lines ? width : 1;
         }
         if (i == begin) {
             kernel->init(accs, at, width, data, apart, i);
         }
-        kernel->step(accs, at, width, apart, data, count, along, i);
+        kernel->step(accs, at, width, apart, data, count, along, i, job->lines);
     }
 }
 
@@ -211,10 +211,11 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
         .store = cpu_cast_row(kernel->result, (dt_dtype)out->dtype),
     };
     int64_t neighbours = job.kept.shape[job.kept.n - 1], size = job.reduced.numel;
-    bool alone =
-        neighbours == 1 || (size >= 32 && job.reduced.strides[job.reduced.n - 1] <= job.kept.strides[job.kept.n - 1]);
-    job.width = alone ? 1 : CPU_MIN(BLOCK, neighbours);
-    job.leaf = alone ? LEAF_ALONE : LEAF_BLOCK;
+    job.lines =
+        neighbours > 1 && (size < 32 || job.reduced.strides[job.reduced.n - 1] > job.kept.strides[job.kept.n - 1]);
+    job.width = job.lines ? BLOCK : CPU_MAX(CPU_MIN(STAGE / size, BLOCK), 1);
+    job.width = CPU_MIN(job.width, neighbours);
+    job.leaf = job.lines ? LEAF_LINES : taken == DT_FLOAT64 ? LEAF_FLOAT64 : CHUNK;
     job.blocks_per_row = CPU_CEIL_DIV(neighbours, job.width);
     int64_t blocks = job.kept.numel / neighbours * job.blocks_per_row;
     job.chunk = size;

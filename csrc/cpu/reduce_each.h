@@ -2,6 +2,14 @@
  * is the accumulator's type, R the result's; a comparison starts from an element, the others from their identity. */
 #if !DT_CAT(IS_HALF, ENUM)
 
+/* The upper of 2 * half lanes are joined to the lower; by name, as each loop then is one vector or a few. */
+#define HALVE(A, half, VALUE)                                                                                          \
+    for (int l = 0; l < half; l++) {                                                                                   \
+        const A acc = lanes[l], x = lanes[l + half];                                                                   \
+        lanes[l] = (A)(VALUE);                                                                                         \
+    }
+#define HALVES(A, VALUE) HALVE(A, 16, VALUE) HALVE(A, 8, VALUE) HALVE(A, 4, VALUE) HALVE(A, 2, VALUE) HALVE(A, 1, VALUE)
+
 #define REDUCE_PARTS(name, A, START, VALUE, FINISH)                                                                    \
     static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
                                           int64_t position)                                                            \
@@ -15,15 +23,11 @@
             ((A *)accs)[j] = (A)(START);                                                                               \
         }                                                                                                              \
     }                                                                                                                  \
-    static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
-                                          int64_t count, int64_t along, int64_t position)                              \
+    static void DT_CAT(step_lines_##name, ENUM)(A * all, int64_t width, int64_t apart, const T *px, int64_t count,     \
+                                                int64_t along)                                                         \
     {                                                                                                                  \
-        const T *px = (const T *)data;                                                                                 \
-        A *all = accs;                                                                                                 \
-        (void)at;                                                                                                      \
-        (void)position;                                                                                                \
         int64_t i = 0;                                                                                                 \
-        for (; width > 1 && apart == 1 && i + 4 <= count; i += 4) { /* four at once: less to load and store */         \
+        for (; apart == 1 && i + 4 <= count; i += 4) { /* four at once: less to load and store */                      \
             const T *r0 = px + i * along, *r1 = r0 + along, *r2 = r1 + along, *r3 = r2 + along;                        \
             CPU_INDEPENDENT                                                                                            \
             for (int64_t j = 0; j < width; j++) {                                                                      \
@@ -37,37 +41,56 @@
                 all[j] = (A)(VALUE);                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
-        for (; width > 1 && i < count; i++) {                                                                          \
+        for (; i < count; i++) {                                                                                       \
             const T *row = px + i * along;                                                                             \
             for (int64_t j = 0; j < width; j++) {                                                                      \
                 const A acc = all[j], x = (A)row[j * apart];                                                           \
                 all[j] = (A)(VALUE);                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
-        if (width > 1) {                                                                                               \
+    }                                                                                                                  \
+    static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
+                                          int64_t count, int64_t along, int64_t position, bool lines)                  \
+    {                                                                                                                  \
+        A *all = accs;                                                                                                 \
+        (void)at;                                                                                                      \
+        (void)position;                                                                                                \
+        if (lines) {                                                                                                   \
+            DT_CAT(step_lines_##name, ENUM)(all, width, apart, (const T *)data, count, along);                         \
             return;                                                                                                    \
         }                                                                                                              \
-        A lanes[LANES];                                                                                                \
-        for (int l = 0; l < LANES; l++) {                                                                              \
-            const A first = all[0];                                                                                    \
-            (void)first;                                                                                               \
-            lanes[l] = (A)(START);                                                                                     \
-        }                                                                                                              \
-        for (; along == 1 && i + LANES <= count; i += LANES) {                                                         \
-            CPU_LANES                                                                                                  \
-            for (int l = 0; l < LANES; l++) {                                                                          \
-                const A acc = lanes[l], x = (A)px[i + l];                                                              \
-                lanes[l] = (A)(VALUE);                                                                                 \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            const T *px = (const T *)data + j * apart;                                                                 \
+            int64_t i = 0;                                                                                             \
+            for (; count < LANES && i < count; i++) {                                                                  \
+                const A acc = all[j], x = (A)px[i * along];                                                            \
+                all[j] = (A)(VALUE);                                                                                   \
             }                                                                                                          \
+            if (i == count) {                                                                                          \
+                continue;                                                                                              \
+            }                                                                                                          \
+            A lanes[LANES];                                                                                            \
+            for (; along != 1 && i < LANES; i++) {                                                                     \
+                lanes[i] = (A)px[i * along];                                                                           \
+            }                                                                                                          \
+            for (; i < LANES; i++) {                                                                                   \
+                lanes[i] = (A)px[i];                                                                                   \
+            }                                                                                                          \
+            for (; along == 1 && i + LANES <= count; i += LANES) {                                                     \
+                CPU_LANES                                                                                              \
+                for (int l = 0; l < LANES; l++) {                                                                      \
+                    const A acc = lanes[l], x = (A)px[i + l];                                                          \
+                    lanes[l] = (A)(VALUE);                                                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (; i < count; i++) {                                                                                   \
+                const A acc = lanes[(uint64_t)i % LANES], x = (A)px[i * along];                                        \
+                lanes[(uint64_t)i % LANES] = (A)(VALUE);                                                               \
+            }                                                                                                          \
+            HALVES(A, VALUE)                                                                                           \
+            const A acc = all[j], x = lanes[0];                                                                        \
+            all[j] = (A)(VALUE);                                                                                       \
         }                                                                                                              \
-        for (; i < count; i++) {                                                                                       \
-            const A acc = lanes[i % LANES], x = (A)px[i * along];                                                      \
-            lanes[i % LANES] = (A)(VALUE);                                                                             \
-        }                                                                                                              \
-        for (int half = LANES / 2; half > 0; half /= 2) {                                                              \
-            DT_CAT(combine_##name, ENUM)(lanes, NULL, lanes + half, NULL, half);                                       \
-        }                                                                                                              \
-        DT_CAT(combine_##name, ENUM)(all, NULL, lanes, NULL, 1);                                                       \
     }                                                                                                                  \
     FINISH_PART(name, A, FINISH)
 
@@ -100,7 +123,7 @@
 #define ARG_PARTS(name, STEP)                                                                                          \
     static inline int DT_CAT(better_##name, ENUM)(C x, C acc)                                                          \
     {                                                                                                                  \
-        return STEP;                                                                                                   \
+        return E(STEP, (STEP) | ((x != x) & (acc == acc)));                                                            \
     }                                                                                                                  \
     static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
                                           int64_t position)                                                            \
@@ -110,60 +133,70 @@
             at[j] = position;                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
-                                          int64_t count, int64_t along, int64_t position)                              \
+    /* the best of n neighbours, n a multiple of LANES: a NaN if there is one */                                       \
+    static inline C DT_CAT(best_##name, ENUM)(const T *px, int64_t n)                                                  \
     {                                                                                                                  \
-        const T *px = (const T *)data;                                                                                 \
+        C lanes[LANES];                                                                                                \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            lanes[l] = px[l];                                                                                          \
+        }                                                                                                              \
+        for (int64_t i = LANES; i < n; i += LANES) {                                                                   \
+            CPU_LANES                                                                                                  \
+            for (int l = 0; l < LANES; l++) {                                                                          \
+                const C acc = lanes[l], x = px[i + l];                                                                 \
+                lanes[l] = E(STEP, (STEP) | (x != x)) ? x : acc;                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
+        HALVES(C, E(STEP, (STEP) | (x != x)) ? x : acc)                                                                \
+        return lanes[0];                                                                                               \
+    }                                                                                                                  \
+    static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
+                                          int64_t count, int64_t along, int64_t position, bool lines)                  \
+    {                                                                                                                  \
         C *all = accs;                                                                                                 \
-        if (width == 1) {                                                                                              \
-            C acc = all[0];                                                                                            \
+        for (int64_t i = 0; lines && i < count; i++) {                                                                 \
+            const T *row = (const T *)data + i * along;                                                                \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                const C acc = all[j], x = row[j * apart];                                                              \
+                const int better = DT_CAT(better_##name, ENUM)(x, acc);                                                \
+                all[j] = better ? x : acc;                                                                             \
+                at[j] = better ? position + i : at[j];                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t j = 0; !lines && j < width; j++) {                                                                \
+            const T *px = (const T *)data + j * apart;                                                                 \
+            C acc = all[j];                                                                                            \
             int64_t i = 0;                                                                                             \
-            for (; along == 1 && i + ARG_BLOCK <= count; i += ARG_BLOCK) { /* the best of a block, then where it is */ \
-                C lanes[LANES];                                                                                        \
-                for (int l = 0; l < LANES; l++) {                                                                      \
-                    lanes[l] = px[i + l];                                                                              \
-                }                                                                                                      \
-                for (int64_t j = i + LANES; j < i + ARG_BLOCK; j += LANES) {                                           \
-                    CPU_LANES                                                                                          \
-                    for (int l = 0; l < LANES; l++) {                                                                  \
-                        const C x = px[j + l], old = lanes[l];                                                         \
-                        lanes[l] = DT_CAT(better_##name, ENUM)(x, old) ? x : old;                                      \
-                    }                                                                                                  \
-                }                                                                                                      \
-                for (int half = LANES / 2; half > 0; half /= 2) {                                                      \
-                    for (int l = 0; l < half; l++) {                                                                   \
-                        const C x = lanes[l + half], old = lanes[l];                                                   \
-                        lanes[l] = DT_CAT(better_##name, ENUM)(x, old) ? x : old;                                      \
-                    }                                                                                                  \
-                }                                                                                                      \
-                const C best = lanes[0];                                                                               \
+            while (along == 1 && i + LANES <= count) { /* the best of a block, then where it is */                     \
+                const int64_t m = CPU_MIN(count - i, ARG_BLOCK) / LANES * LANES;                                       \
+                const C best = DT_CAT(best_##name, ENUM)(px + i, m);                                                   \
                 if (DT_CAT(better_##name, ENUM)(best, acc)) {                                                          \
-                    int64_t j = i;                                                                                     \
-                    while (px[j] != best && (best == best || px[j] == px[j])) {                                        \
-                        j++;                                                                                           \
+                    int64_t k = i;                                                                                     \
+                    for (int hit = 0;; k += LANES) {                                                                   \
+                        for (int l = 0; l < LANES; l++) {                                                              \
+                            hit |= (px[k + l] == best) | (px[k + l] != px[k + l]);                                     \
+                        }                                                                                              \
+                        if (hit) {                                                                                     \
+                            break;                                                                                     \
+                        }                                                                                              \
+                    }                                                                                                  \
+                    while (px[k] != best && px[k] == px[k]) {                                                          \
+                        k++;                                                                                           \
                     }                                                                                                  \
                     acc = best;                                                                                        \
-                    at[0] = position + j;                                                                              \
+                    at[j] = position + k;                                                                              \
                 }                                                                                                      \
+                i += m;                                                                                                \
             }                                                                                                          \
             for (; i < count; i++) {                                                                                   \
                 const C x = px[i * along];                                                                             \
                 if (DT_CAT(better_##name, ENUM)(x, acc)) {                                                             \
                     acc = x;                                                                                           \
-                    at[0] = position + i;                                                                              \
+                    at[j] = position + i;                                                                              \
                 }                                                                                                      \
             }                                                                                                          \
-            all[0] = acc;                                                                                              \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            CPU_INDEPENDENT                                                                                            \
-            for (int64_t j = 0; j < width; j++) {                                                                      \
-                const C acc = all[j], x = px[i * along + j * apart];                                                   \
-                const int better = DT_CAT(better_##name, ENUM)(x, acc);                                                \
-                all[j] = better ? x : acc;                                                                             \
-                at[j] = better ? position + i : at[j];                                                                 \
-            }                                                                                                          \
+            all[j] = acc;                                                                                              \
         }                                                                                                              \
     }                                                                                                                  \
     static void DT_CAT(combine_##name, ENUM)(void *accs, int64_t *at, const void *others, const int64_t *others_at,    \
@@ -203,7 +236,7 @@
 #define REDUCE_SAME(name, identity, step, finish)                                                                      \
     COMBINE_PART(name, C, E(step, ((step) | (x != x))) ? x : acc)                                                      \
     REDUCE_PARTS(name, C, first, E(step, ((step) | (x != x))) ? x : acc, finish)
-#define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, E(step, (step) | ((x != x) & (acc == acc))))
+#define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, step)
 #define REDUCE_SUM(...)
 #define REDUCE_FLOAT(...)
 #define DT_REDUCE(name, kind, identity, step, finish, doc) REDUCE_##kind(name, identity, step, finish)
@@ -266,6 +299,8 @@ static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
 #undef ENTRY_SAME
 #undef ENTRY_ARG
 #undef ENTRY_TEST
+#undef HALVE
+#undef HALVES
 #undef REDUCE_PARTS
 #undef COMBINE_PART
 #undef FINISH_PART

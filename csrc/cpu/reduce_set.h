@@ -1,6 +1,6 @@
 /* reduce_set.h: the reductions of reductions.def. */
 #define LANES 32
-#define ARG_BLOCK 512
+#define ARG_BLOCK 2048
 #define IS_INT64_INT64 1
 
 #define DT_EACH "../cpu/reduce_each.h"

@@ -1,16 +1,11 @@
 /* rows.c: goes over strided arrays row by row, on all threads. Large new results go around the caches: a row leaves a
  * block of its output in a buffer, which is stored with hints that nobody will read it soon. The caches then need not
  * read the lines first that are about to be overwritten. */
-#include "cpu.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include "around_caches.h"
 
 #define MAX_ARRAYS 4
 #define WALK_GRAIN 65536 /* elements worth a thread: a sum takes 10 us for so many, to wake one up to 100 */
-#define STREAM_FROM ((int64_t)8 << 20) /* bytes of output: below, it may stay in the cache for its reader */
-#define STREAM_ROW 2048                /* bytes */
+#define STREAM_ROW 2048  /* bytes */
 #define LINE 64
 #define STREAM_BUFFER 4096
 
@@ -33,17 +28,6 @@ move(char **data, const walk_job *job, int dim, int64_t steps)
 }
 
 #if defined(__SSE2__)
-/* nbytes, a multiple of LINE, to an aligned address */
-static void
-store_around_caches(char *to, const char *from, int64_t nbytes)
-{
-    for (int64_t i = 0; i < nbytes; i += LINE) {
-        for (int64_t j = i; j < i + LINE; j += 16) {
-            _mm_stream_si128((__m128i *)(void *)(to + j), _mm_load_si128((const __m128i *)(const void *)(from + j)));
-        }
-    }
-}
-
 static void
 stream_row(const walk_job *job, char *const *data, int64_t n)
 {
@@ -62,7 +46,7 @@ stream_row(const walk_job *job, char *const *data, int64_t n)
             now[0] = buffer;
             job->row(now, job->inner, m, job->ctx);
             now[0] = to;
-            store_around_caches(to, buffer, m * size);
+            cpu_store_around_caches(to, buffer, m * size);
         }
         for (int j = 0; j < job->walk->narrays; j++) {
             now[j] += m * job->strides[j][job->walk->ndim - 1];
@@ -84,19 +68,6 @@ run_row(const walk_job *job, char *const *data, int64_t n)
     job->row(data, job->inner, n, job->ctx);
 }
 
-/* Stores that went around the caches come before what this thread says next. */
-static inline void
-end_part(const walk_job *job)
-{
-#if defined(__SSE2__)
-    if (job->out_size > 0) {
-        _mm_sfence();
-    }
-#else
-    (void)job;
-#endif
-}
-
 static void
 walk_part(void *ctx, int64_t begin, int64_t end)
 {
@@ -116,7 +87,9 @@ walk_part(void *ctx, int64_t begin, int64_t end)
         run_row(job, data, n);
         begin += n;
         if (begin == end) {
-            end_part(job);
+            if (job->out_size > 0) {
+                cpu_end_stores();
+            }
             return;
         }
         move(data, job, last, -index[last]);
@@ -136,7 +109,8 @@ static bool
 is_streamed(const dt_walk *walk, const dt_array *const *arrays, int64_t itemsize)
 {
     const char *out = dt_array_data(arrays[0]);
-    bool streamed = walk->numel * itemsize >= STREAM_FROM && walk->ndim > 0 && walk->strides[0][walk->ndim - 1] == 1;
+    bool streamed =
+        walk->numel * itemsize >= CPU_STREAM_FROM && walk->ndim > 0 && walk->strides[0][walk->ndim - 1] == 1;
     for (int j = 1; j < walk->narrays && streamed; j++) {
         streamed = dt_array_data(arrays[j]) != out;
     }
