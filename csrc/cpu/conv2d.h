@@ -60,13 +60,12 @@ conv_clip(const struct cpu_conv *conv, const conv_run *run, int64_t tap_row, int
 
 /* ---------------------------------------------------------------- one input channel a group: depthwise.c */
 
-#define DEPTHWISE_TILE 65536 /* bytes */
+#define DEPTHWISE_TILE 32768 /* bytes */
 #define DEPTHWISE_TAPS 128   /* of a weight that is used for tiles */
 
 /* How planes of the result are cut. A tile needs in_rows rows of x, each as stride[1] lines of `pitch` numbers. */
 typedef struct {
     int64_t rows, columns, down, across, in_rows, pitch;
-    bool whole; /* a tile is a plane */
 } conv_tiles;
 
 typedef struct conv_rows {
@@ -74,8 +73,9 @@ typedef struct conv_rows {
     conv_tiles tiles;
     dt_dtype dtype;
     const void *x, *weight, *bias;
-    void *packed; /* weights as accumulators, channels side by side, in lines of padded_outputs */
+    void *packed; /* as accumulators, channels side by side, in lines of padded_outputs: taps, bias, zeros */
     void *out;
+    int64_t together; /* rows of the result, where channels lie side by side */
     int64_t outputs, multiplier, padded_outputs;
     int64_t out_image, out_channel, out_row, out_column, bias_stride;
     cpu_row activation;

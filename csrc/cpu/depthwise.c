@@ -4,7 +4,6 @@
 #include "conv2d.h"
 
 #define LANES 16 /* no vector has more */
-#define PACKED_CHANNELS 32
 #define TILE_COLUMNS 256
 
 typedef struct {
@@ -27,9 +26,7 @@ cut_tiles(conv_rows *job)
     int64_t numbers = DEPTHWISE_TILE / (job->dtype == DT_FLOAT64 ? 8 : 4);
     int64_t reach[2] = {(conv->kernel[0] - 1) * conv->dilation[0], (conv->kernel[1] - 1) * conv->dilation[1]};
     conv_tiles t = {.columns = CPU_MIN(conv->result[1], TILE_COLUMNS)};
-    int64_t group = t.columns <= LANES ? 1 : t.columns <= 2 * LANES ? 2 : 4; /* vectors that are made at once */
-    t.pitch = CPU_CEIL_DIV(t.columns, group * LANES) * group * LANES + reach[1] / conv->stride[1];
-    t.pitch = CPU_CEIL_DIV(t.pitch, LANES) * LANES;
+    t.pitch = CPU_CEIL_DIV(CPU_MAX(t.columns, LANES) + reach[1] / conv->stride[1], LANES) * LANES;
     if (conv->kernel[0] * conv->kernel[1] > DEPTHWISE_TAPS || conv->stride[1] > numbers ||
         t.pitch > numbers / conv->stride[1] || reach[0] > numbers) {
         return false;
@@ -43,49 +40,65 @@ cut_tiles(conv_rows *job)
     t.rows = CPU_CEIL_DIV(conv->result[0], t.down);
     t.across = CPU_CEIL_DIV(conv->result[1], t.columns);
     t.in_rows = (t.rows - 1) * conv->stride[0] + reach[0] + 1;
-    t.whole = t.down * t.across == 1;
     job->tiles = t;
     return true;
 }
 
+/* A line of `packed`, or some of them, from numbers of all outputs. */
 static void
-pack_weights(const conv_rows *job)
+pack_lines(const conv_rows *job, int64_t line, const void *from, int64_t across, int64_t along, int64_t lines)
+{
+    int64_t itemsize = (int64_t)dt_itemsize(job->dtype), size = job->dtype == DT_FLOAT64 ? 8 : 4;
+    for (int64_t k = 0; k < job->outputs; k += GEMM_MAX_COLUMNS) {
+        cpu_gemm_parts(job->dtype)
+            ->pack((char *)job->packed + (line * job->padded_outputs + k) * size,
+                   (const char *)from + k * across * itemsize, across, along,
+                   CPU_MIN(GEMM_MAX_COLUMNS, job->outputs - k), lines, job->padded_outputs, NULL);
+    }
+}
+
+/* Where channels lie side by side. */
+static dt_status
+run_rows(conv_rows *job, int64_t images, dt_error *err)
 {
     const struct cpu_conv *conv = &job->conv;
-    int64_t itemsize = (int64_t)dt_itemsize(job->dtype), size = job->dtype == DT_FLOAT64 ? 8 : 4;
-    for (int64_t k = 0; k < job->outputs; k += PACKED_CHANNELS) {
-        for (int64_t r = 0; r < conv->kernel[0]; r++) {
-            int64_t at = r * conv->kernel[1] * job->padded_outputs + k;
-            const char *from = (const char *)job->weight + (k * conv->weight_output + r * conv->weight_row) * itemsize;
-            cpu_gemm_parts(job->dtype)
-                ->pack((char *)job->packed + at * size, from, conv->weight_output, conv->weight_column,
-                       CPU_MIN(PACKED_CHANNELS, job->outputs - k), conv->kernel[1], job->padded_outputs, NULL);
-        }
+    int64_t taps = conv->kernel[0] * conv->kernel[1], itemsize = (int64_t)dt_itemsize(job->dtype);
+    job->padded_outputs = CPU_CEIL_DIV(job->outputs, LANES) * LANES;
+    size_t nbytes = (size_t)((taps + 2) * job->padded_outputs) * (job->dtype == DT_FLOAT64 ? 8 : 4);
+    job->packed = dt_calloc(1, nbytes);
+    if (job->packed == NULL) {
+        return dt_fail_nomem(err, nbytes);
     }
+    for (int64_t r = 0; r < conv->kernel[0]; r++) {
+        pack_lines(job, r * conv->kernel[1], (const char *)job->weight + r * conv->weight_row * itemsize,
+                   conv->weight_output, conv->weight_column, conv->kernel[1]);
+    }
+    if (job->bias != NULL) {
+        pack_lines(job, taps, job->bias, job->bias_stride, 0, 1);
+    }
+    bool shared = conv->stride[0] == 1 && conv->stride[1] == 1 && taps == 9; /* rows need the same ones of x */
+    job->together = shared ? 2 : 1;
+    int64_t work = job->together * conv->result[1] * job->outputs * taps;
+    cpu_parallel(images * CPU_CEIL_DIV(conv->result[0], job->together), CPU_CEIL_DIV(CPU_GRAIN, work), run_part,
+                 &(depthwise_work){job, 0});
+    dt_free(job->packed);
+    return DT_OK;
 }
 
 dt_status
 cpu_depthwise(conv_rows *job, int64_t images, dt_error *err)
 {
     const struct cpu_conv *conv = &job->conv;
-    int64_t taps = conv->kernel[0] * conv->kernel[1], rows = images * conv->result[0];
-    if (conv->x_channel == 1 && job->out_channel == 1 && job->multiplier == 1 && job->outputs > 1) {
-        job->padded_outputs = CPU_CEIL_DIV(job->outputs, LANES) * LANES;
-        size_t nbytes = (size_t)(taps * job->padded_outputs) * (job->dtype == DT_FLOAT64 ? 8 : 4);
-        job->packed = dt_calloc(1, nbytes);
-        if (job->packed == NULL) {
-            return dt_fail_nomem(err, nbytes);
-        }
-        pack_weights(job);
-        int64_t work = conv->result[1] * job->outputs * taps;
-        cpu_parallel(rows, CPU_CEIL_DIV(CPU_GRAIN, work), run_part, &(depthwise_work){job, 0});
-        dt_free(job->packed);
-    } else if (cut_tiles(job)) {
+    int64_t taps = conv->kernel[0] * conv->kernel[1];
+    if (conv->x_channel == 1 && job->out_channel == 1 && job->multiplier == 1 && job->outputs >= LANES) {
+        return run_rows(job, images, err);
+    }
+    if (cut_tiles(job)) {
         int64_t work = job->tiles.rows * job->tiles.columns * taps;
         cpu_parallel(images * job->outputs * job->tiles.down * job->tiles.across, CPU_CEIL_DIV(CPU_GRAIN, work),
                      run_part, &(depthwise_work){job, 1});
     } else {
-        cpu_parallel(rows * job->outputs * conv->result[1], CPU_CEIL_DIV(CPU_GRAIN, taps), run_part,
+        cpu_parallel(images * conv->result[0] * job->outputs * conv->result[1], CPU_CEIL_DIV(CPU_GRAIN, taps), run_part,
                      &(depthwise_work){job, 2});
     }
     return DT_OK;

@@ -1,262 +1,318 @@
 /* depthwise_each.h: convolution of arrays of one dtype with one input channel a group. Included by each_dtype.h after
- * gemm_each.h. */
+ * gemm_each.h and depthwise_tile.h. */
 #if IS_FLOAT
 
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(C)))
 #define TILE_NUMBERS ((int64_t)(DEPTHWISE_TILE / sizeof(C)))
-#define MOST_VECTORS 4
-#define MOST_PIXELS 4
-
-/* count numbers of `capacity`, which is a power of two, to the result. */
-__attribute__((always_inline)) static inline void
-DT_CAT(finish, ENUM)(const conv_rows *job, C *sums, int64_t count, int64_t capacity, T *out, int64_t step)
-{
-    if (job->activation != NULL) {
-        CPU_ACTIVATE(job->activation, sums, count);
-    }
-    if (step != 1) {
-        for (int64_t i = 0; i < count; i++) {
-            out[i * step] = STORE(sums[i]);
-        }
-        return;
-    }
-    T numbers[MOST_VECTORS * LANES];
-    const T *from = numbers;
-    for (int64_t i = 0; i < capacity; i++) {
-        numbers[i] = STORE(sums[i]);
-    }
-    if (count == capacity) {
-        memcpy(out, numbers, (size_t)capacity * sizeof(T));
-        return;
-    }
-    UNROLL for (int64_t n = capacity / 2; n > 0; n /= 2)
-    {
-        if (count & n) {
-            memcpy(out, from, (size_t)n * sizeof(T));
-            out += n;
-            from += n;
-        }
-    }
-}
+#define PIXELS 4
+#define PLAIN (sizeof(T) == sizeof(C)) /* a number is its own accumulator */
 
 /* ---------------------------------------------------------------- channels side by side */
 
-static inline DT_CAT(vec, ENUM) DT_CAT(part, ENUM)(const T *from, int64_t count)
+/* A vector of sums to the result, whose activation follows where that is not rounded once more. */
+static inline void
+DT_CAT(put, ENUM)(const conv_rows *job, DT_CAT(vec, ENUM) sums, T *out)
 {
-    T lanes[LANES] = {0}, *to = lanes;
-    UNROLL for (int64_t n = LANES / 2; n > 0; n /= 2)
-    {
-        if (count & n) {
-            memcpy(to, from, (size_t)n * sizeof(T));
-            to += n;
-            from += n;
-        }
+    C lanes[LANES];
+    T numbers[LANES];
+    if (PLAIN) {
+        memcpy(out, &sums, sizeof(sums));
+        return;
     }
-    return DT_CAT(load, ENUM)(lanes);
+    memcpy(lanes, &sums, sizeof(lanes));
+    if (job->activation != NULL) {
+        CPU_ACTIVATE(job->activation, lanes, LANES);
+    }
+    for (int l = 0; l < LANES; l++) {
+        numbers[l] = STORE(lanes[l]);
+    }
+    memcpy(out, numbers, sizeof(numbers));
 }
 
-/* `count` channels (a vector, or what is left) of `pixels` results in a row, over rows and columns of the weight that
- * meet the image for all of them, span columns; x: the image, out: of the first; weight: packed, channels side by side.
- */
+/* All channels of `pixels` results in a row, over rows and columns of the weight that meet the image for all of them;
+ * x: the image, out: of the first. */
 __attribute__((always_inline)) static inline void
-DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int span, int pixels, int64_t channel,
-                     int64_t count, const T *x, const C *weight, T *out)
+DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int pixels, const T *x, T *out)
 {
     const struct cpu_conv *conv = &job->conv;
-    const int64_t apart = conv->stride[1] * conv->x_column;
-    DT_CAT(vec, ENUM) sums[MOST_PIXELS], w, start = {0};
-    for (int64_t i = 0; job->bias != NULL && i < count; i++) {
-        start[i] = LOAD(((const T *)job->bias)[(channel + i) * job->bias_stride]);
-    }
-    UNROLL for (int j = 0; j < pixels; j++)
-    {
-        sums[j] = start;
-    }
-    const int64_t line = job->padded_outputs, along = conv->dilation[1] * conv->x_column, first = window->columns[0];
-    for (int64_t r = window->rows[0]; r < window->rows[1]; r++) {
-        const T *from = x + (window->offset + r * conv->dilation[0] * conv->x_row + first * along + channel);
-        const C *place = weight + (r * conv->kernel[1] + first) * line + channel;
-        for (int s = 0; s < span; s++, from += along, place += line) {
-            memcpy(&w, place, sizeof(w));
-            UNROLL for (int j = 0; j < pixels; j++)
-            {
-                sums[j] = DT_CAT(fma, ENUM)(count == LANES ? DT_CAT(load, ENUM)(from + j * apart)
-                                                           : DT_CAT(part, ENUM)(from + j * apart, count),
-                                            w, sums[j]);
+    const int64_t apart = conv->stride[1] * conv->x_column, along = conv->dilation[1] * conv->x_column;
+    const int64_t line = job->padded_outputs, first = window->columns[0];
+    for (int64_t next = 0; next < job->outputs; next += LANES) {
+        const int64_t channel = CPU_MIN(next, job->outputs - LANES);
+        const C *weight = (const C *)job->packed + channel;
+        DT_CAT(vec, ENUM) sums[PIXELS], w;
+        UNROLL for (int j = 0; j < pixels; j++)
+        {
+            memcpy(&sums[j], weight + conv->kernel[0] * conv->kernel[1] * line, sizeof(*sums));
+        }
+        for (int64_t r = window->rows[0]; r < window->rows[1]; r++) {
+            const T *from = x + (window->offset + r * conv->dilation[0] * conv->x_row + first * along + channel);
+            const C *place = weight + (r * conv->kernel[1] + first) * line;
+            for (int64_t s = first; s < window->columns[1]; s++, from += along, place += line) {
+                memcpy(&w, place, sizeof(w));
+                UNROLL for (int j = 0; j < pixels; j++)
+                {
+                    sums[j] = DT_CAT(fma, ENUM)(DT_CAT(load, ENUM)(from + j * apart), w, sums[j]);
+                }
             }
         }
+        UNROLL for (int j = 0; j < pixels; j++)
+        {
+            DT_CAT(put, ENUM)(job, sums[j], out + j * job->out_column + channel);
+        }
     }
-    UNROLL for (int j = 0; j < pixels; j++)
-    {
-        C lanes[LANES];
-        memcpy(lanes, &sums[j], sizeof(lanes));
-        DT_CAT(finish, ENUM)(job, lanes, count, LANES, out + j * job->out_column + channel, 1);
+}
+
+/* All channels of PIXELS results in each of `rows` rows with a weight of 3 x 3; places: of the pixels that they need.
+ */
+__attribute__((always_inline)) static inline void
+DT_CAT(threes, ENUM)(const conv_rows *job, int stride, int rows, const T *const *places, T *out)
+{
+    const int columns = (PIXELS - 1) * stride + 3;
+    const int64_t line = job->padded_outputs;
+    for (int64_t next = 0; next < job->outputs; next += LANES) {
+        const int64_t channel = CPU_MIN(next, job->outputs - LANES);
+        const C *weight = (const C *)job->packed + channel;
+        DT_CAT(vec, ENUM) sums[2][PIXELS], w[3][3];
+        UNROLL for (int i = 0; i < rows * PIXELS; i++)
+        {
+            memcpy(&sums[i / PIXELS][i % PIXELS], weight + 9 * line, sizeof(**sums));
+        }
+        UNROLL for (int y = 0; y < rows + 2; y++)
+        {
+            UNROLL for (int s = 0; s < 3 && y < 3; s++)
+            {
+                memcpy(&w[y][s], weight + (3 * y + s) * line, sizeof(**w));
+            }
+            UNROLL for (int c = 0; c < columns; c++)
+            {
+                const DT_CAT(vec, ENUM) x = DT_CAT(load, ENUM)(places[y * columns + c] + channel);
+                UNROLL for (int i = 0; i < rows * PIXELS; i++)
+                {
+                    const int r = y - i / PIXELS, s = c - i % PIXELS * stride;
+                    if (r >= 0 && r < 3 && s >= 0 && s < 3) {
+                        sums[i / PIXELS][i % PIXELS] = DT_CAT(fma, ENUM)(x, w[r][s], sums[i / PIXELS][i % PIXELS]);
+                    }
+                }
+            }
+        }
+        UNROLL for (int i = 0; i < rows * PIXELS; i++)
+        {
+            T *to = out + i / PIXELS * job->out_row + i % PIXELS * job->out_column + channel;
+            DT_CAT(put, ENUM)(job, sums[i / PIXELS][i % PIXELS], to);
+        }
+    }
+}
+
+/* `rows` rows of the result from row p on, with a weight of 3 x 3: the last pixels may be made twice. */
+static void
+DT_CAT(rows_of_threes, ENUM)(const conv_rows *job, const T *x, int64_t p, int rows, T *out)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t row = p * conv->stride[0] - conv->pad[0];
+    const int columns = (int)((PIXELS - 1) * conv->stride[1] + 3);
+    const T *zeros = (const T *)(const void *)((const C *)job->packed + 10 * job->padded_outputs);
+    for (int64_t q = 0; q < conv->result[1]; q += PIXELS) {
+        const int64_t at = CPU_MIN(q, conv->result[1] - PIXELS), column = at * conv->stride[1] - conv->pad[1];
+        const T *places[4 * (2 * PIXELS + 1)];
+        for (int y = 0; y < rows + 2; y++) {
+            bool there = row + y >= 0 && row + y < conv->height;
+            for (int c = 0; c < columns; c++) {
+                places[y * columns + c] = there && column + c >= 0 && column + c < conv->width
+                                              ? x + (row + y) * conv->x_row + (column + c) * conv->x_column
+                                              : zeros;
+            }
+        }
+        if (conv->stride[1] == 2) {
+            DT_CAT(threes, ENUM)(job, 2, 1, places, out + at * job->out_column);
+        } else if (rows == 1) {
+            DT_CAT(threes, ENUM)(job, 1, 1, places, out + at * job->out_column);
+        } else {
+            DT_CAT(threes, ENUM)(job, 1, 2, places, out + at * job->out_column);
+        }
     }
 }
 
 static void
-DT_CAT(all_channels, ENUM)(const conv_rows *job, const conv_window *window, int64_t pixels, const T *x, T *out)
+DT_CAT(row_of_any, ENUM)(const conv_rows *job, const T *x, int64_t p, T *out)
 {
-    const int span = (int)(window->columns[1] - window->columns[0]);
-    int64_t channel = 0;
-    for (; channel + LANES <= job->outputs; channel += LANES) {
-        if (pixels == MOST_PIXELS && span == 3) {
-            DT_CAT(pixels, ENUM)(job, window, 3, MOST_PIXELS, channel, LANES, x, job->packed, out);
-        } else if (pixels == MOST_PIXELS) {
-            DT_CAT(pixels, ENUM)(job, window, span, MOST_PIXELS, channel, LANES, x, job->packed, out);
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t row = p * conv->stride[0] - conv->pad[0];
+    conv_window window;
+    conv_meet(row, conv->height, conv->kernel[0], conv->dilation[0], window.rows);
+    for (int64_t q = 0, pixels; q < conv->result[1]; q += pixels) {
+        int64_t column = q * conv->stride[1] - conv->pad[1];
+        int64_t last = column + (PIXELS - 1) * conv->stride[1] + (conv->kernel[1] - 1) * conv->dilation[1];
+        bool inside = column >= 0 && last < conv->width && q + PIXELS <= conv->result[1];
+        pixels = inside ? PIXELS : 1;
+        conv_meet(column, conv->width, conv->kernel[1], conv->dilation[1], window.columns);
+        window.offset = row * conv->x_row + column * conv->x_column;
+        if (inside) {
+            DT_CAT(pixels, ENUM)(job, &window, PIXELS, x, out + q * job->out_column);
         } else {
-            DT_CAT(pixels, ENUM)(job, window, span, 1, channel, LANES, x, job->packed, out);
+            DT_CAT(pixels, ENUM)(job, &window, 1, x, out + q * job->out_column);
         }
-    }
-    conv_window one = *window;
-    for (int64_t j = 0; channel < job->outputs && j < pixels; j++) {
-        DT_CAT(pixels, ENUM)
-        (job, &one, span, 1, channel, job->outputs - channel, x, job->packed, out + j * job->out_column);
-        one.offset += job->conv.stride[1] * job->conv.x_column;
     }
 }
 
-/* Rows [begin, end) of all images' results. */
+/* Groups [begin, end) of job->together rows of all images' results. */
 static void
 DT_CAT(depthwise_rows, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
 {
     const struct cpu_conv *conv = &job->conv;
+    const int64_t groups = CPU_CEIL_DIV(conv->result[0], job->together);
+    bool threes = PLAIN && conv->kernel[0] == 3 && conv->kernel[1] == 3 && conv->dilation[0] == 1 &&
+                  conv->dilation[1] == 1 && conv->stride[1] <= 2 && conv->result[1] >= PIXELS;
     for (int64_t item = begin; item < end; item++) {
-        int64_t image = item / conv->result[0], p = item % conv->result[0], row = p * conv->stride[0] - conv->pad[0];
+        int64_t image = item / groups, p = item % groups * job->together;
+        int64_t rows = CPU_MIN(job->together, conv->result[0] - p);
         const T *x = (const T *)job->x + image * conv->x_image;
         T *out = (T *)job->out + image * job->out_image + p * job->out_row;
-        conv_window window;
-        conv_meet(row, conv->height, conv->kernel[0], conv->dilation[0], window.rows);
-        for (int64_t q = 0, pixels; q < conv->result[1]; q += pixels) {
-            int64_t column = q * conv->stride[1] - conv->pad[1];
-            int64_t last = column + (MOST_PIXELS - 1) * conv->stride[1] + (conv->kernel[1] - 1) * conv->dilation[1];
-            bool inside = column >= 0 && last < conv->width && q + MOST_PIXELS <= conv->result[1];
-            pixels = inside ? MOST_PIXELS : 1;
-            conv_meet(column, conv->width, conv->kernel[1], conv->dilation[1], window.columns);
-            window.offset = row * conv->x_row + column * conv->x_column;
-            DT_CAT(all_channels, ENUM)(job, &window, pixels, x, out + q * job->out_column);
+        if (threes) {
+            DT_CAT(rows_of_threes, ENUM)(job, x, p, (int)rows, out);
+        }
+        for (int64_t i = 0; i < rows; i++) {
+            if (!threes) {
+                DT_CAT(row_of_any, ENUM)(job, x, p + i, out + i * job->out_row);
+            }
+            for (int64_t q = 0; PLAIN && job->activation != NULL && q < conv->result[1]; q++) {
+                CPU_ACTIVATE(job->activation, out + i * job->out_row + q * job->out_column, job->outputs);
+            }
         }
     }
 }
 
 /* ---------------------------------------------------------------- planes, of any strides */
 
-/* n neighbours, and what is left of a vector zero; the last vector may lie over the one before. */
+/* n neighbours; the last vector may lie over the one before. Fewer than a vector has come with what lies behind them,
+ * if `more` allows reading that, and zeros are put there. */
 static inline void
-DT_CAT(copy_line, ENUM)(C *to, const T *from, int64_t n)
+DT_CAT(copy_line, ENUM)(C *to, const T *from, int64_t n, bool more)
 {
-    for (int64_t j = 0; j < n && n >= LANES; j += LANES) {
-        int64_t at = CPU_MIN(j, n - LANES);
-        const DT_CAT(vec, ENUM) v = DT_CAT(load, ENUM)(from + at);
-        memcpy(to + at, &v, sizeof(v));
+    const DT_CAT(vec, ENUM) zeros = {0};
+    if (n >= LANES || more) {
+        for (int64_t j = 0; j < n; j += LANES) {
+            int64_t at = CPU_MAX(CPU_MIN(j, n - LANES), 0);
+            const DT_CAT(vec, ENUM) v = DT_CAT(load, ENUM)(from + at);
+            memcpy(to + at, &v, sizeof(v));
+        }
+        if (n < LANES) {
+            memcpy(to + n, &zeros, sizeof(zeros));
+        }
+        return;
     }
-    if (n < LANES) {
-        const DT_CAT(vec, ENUM) v = DT_CAT(part, ENUM)(from, n);
-        memcpy(to, &v, sizeof(v));
+    for (int64_t j = 0; j < n; j++) {
+        to[j] = LOAD(from[j]);
     }
 }
 
-/* What a tile of the result needs of a plane, padding included, columns that are a stride apart side by side. The
- * padding of a whole plane is there already. */
+/* The same to two lines in turn. */
+static inline void
+DT_CAT(split_line, ENUM)(C *restrict even, C *restrict odd, const T *from, int64_t n, bool more)
+{
+    const int64_t pairs = n / 2;
+    const DT_CAT(vec, ENUM) zeros = {0};
+    if (pairs >= LANES || more) {
+        for (int64_t j = 0; j < pairs; j += LANES) {
+            int64_t at = CPU_MAX(CPU_MIN(j, pairs - LANES), 0);
+            C first[LANES], second[LANES];
+            for (int l = 0; l < LANES; l++) {
+                first[l] = LOAD(from[2 * (at + l)]);
+                second[l] = LOAD(from[2 * (at + l) + 1]);
+            }
+            memcpy(even + at, first, sizeof(first));
+            memcpy(odd + at, second, sizeof(second));
+        }
+        if (pairs < LANES) {
+            memcpy(even + pairs, &zeros, sizeof(zeros));
+            memcpy(odd + pairs, &zeros, sizeof(zeros));
+        }
+    } else {
+        for (int64_t j = 0; j < pairs; j++) {
+            even[j] = LOAD(from[2 * j]);
+            odd[j] = LOAD(from[2 * j + 1]);
+        }
+    }
+    if (n % 2 != 0) {
+        even[pairs] = LOAD(from[n - 1]);
+    }
+}
+
+/* One row of a plane from its column x on to a line of a tile, `stride` parts of it `pitch` apart; room: the numbers of
+ * the plane from there on, if its rows follow each other. */
+static inline void
+DT_CAT(fill_line, ENUM)(const conv_rows *job, const T *from, int64_t column, int64_t room, C *line)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t stride = conv->stride[1], pitch = job->tiles.pitch, skipped = CPU_MAX(-column, 0);
+    const int64_t n = CPU_MIN(column + pitch * stride, conv->width) - (column + skipped);
+    const int64_t used = (skipped + CPU_MAX(n, 0)) / stride + 1;
+    bool more = room >= stride * LANES && used + LANES <= pitch;
+    if (conv->x_column == 1 && stride == 1) {
+        DT_CAT(copy_line, ENUM)(line + skipped, from, n, more);
+    } else if (conv->x_column == 1 && stride == 2) {
+        C *first = line + skipped % 2 * pitch + skipped / 2, *second = line + (skipped + 1) % 2 * pitch;
+        DT_CAT(split_line, ENUM)(first, second + (skipped + 1) / 2, from, n, more);
+    } else {
+        int64_t phase = skipped % stride, place = skipped / stride;
+        for (int64_t j = 0; j < n; j++) {
+            line[phase * pitch + place] = LOAD(from[j * conv->x_column]);
+            if (++phase == stride) {
+                phase = 0;
+                place++;
+            }
+        }
+    }
+}
+
+/* What a tile of the result needs of a plane, padding included, columns that are a stride apart side by side. What
+ * stays padding in each tile is zero already. */
 static void
 DT_CAT(fill_tile, ENUM)(const conv_rows *job, const T *plane, int64_t row, int64_t column, C *tile)
 {
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
-    const int64_t step = conv->stride[1] * conv->x_column;
-    for (int64_t phase = 0; phase < conv->stride[1]; phase++) {
-        int64_t first = column + phase, begin = first < 0 ? CPU_CEIL_DIV(-first, conv->stride[1]) : 0;
-        int64_t end = first >= conv->width ? 0 : (conv->width - 1 - first) / conv->stride[1] + 1;
-        end = CPU_MIN(end, tiles->pitch);
-        begin = CPU_MIN(begin, end);
-        for (int64_t i = 0; i < tiles->in_rows; i++) {
-            C *line = tile + (i * conv->stride[1] + phase) * tiles->pitch;
-            bool there = row + i >= 0 && row + i < conv->height && begin < end;
-            if (!tiles->whole) {
-                memset(line, 0, (size_t)(there ? begin : tiles->pitch) * sizeof(C));
-                memset(line + end, 0, (size_t)(tiles->pitch - end) * sizeof(C));
-            }
-            if (!there) {
-                continue;
-            }
-            const T *from = plane + ((row + i) * conv->x_row + first * conv->x_column + begin * step);
-            if (step == 1 && begin + LANES <= tiles->pitch) {
-                DT_CAT(copy_line, ENUM)(line + begin, from, end - begin);
-            } else if (step == 2) {
-                for (int64_t j = 0; j < end - begin; j++) {
-                    line[begin + j] = LOAD(from[2 * j]);
-                }
-            } else {
-                for (int64_t j = 0; j < end - begin; j++) {
-                    line[begin + j] = LOAD(from[j * step]);
-                }
-            }
+    const int64_t skipped = CPU_MAX(column, 0);
+    for (int64_t i = 0; i < tiles->in_rows; i++, tile += conv->stride[1] * tiles->pitch) {
+        bool there = row + i >= 0 && row + i < conv->height;
+        if (tiles->across > 1 || (!there && tiles->down > 1)) {
+            memset(tile, 0, (size_t)(conv->stride[1] * tiles->pitch) * sizeof(C));
+        }
+        if (there && skipped < conv->width) {
+            const T *from = plane + ((row + i) * conv->x_row + skipped * conv->x_column);
+            int64_t room = conv->x_row == conv->width ? (conv->height - row - i) * conv->width - skipped : 0;
+            DT_CAT(fill_line, ENUM)(job, from, column, room, tile);
         }
     }
 }
 
-/* `vectors` side by side of each row of a tile of the result, `count` numbers of them; offsets, weights: of the taps.
- */
-__attribute__((always_inline)) static inline void
-DT_CAT(tile_rows, ENUM)(const conv_rows *job, int taps, int vectors, const C *tile, const int64_t *offsets,
-                        const DT_CAT(vec, ENUM) * weights, C bias, int64_t rows, int64_t count, T *out)
-{
-    const struct cpu_conv *conv = &job->conv;
-    const int64_t pitch = conv->stride[0] * conv->stride[1] * job->tiles.pitch;
-    for (int64_t p = 0; p < rows; p++, tile += pitch, out += job->out_row) {
-        DT_CAT(vec, ENUM) sums[MOST_VECTORS], x;
-        UNROLL for (int j = 0; j < vectors; j++)
-        {
-            sums[j] = (DT_CAT(vec, ENUM)){0} + bias;
-        }
-        for (int t = 0; t < taps; t++) {
-            UNROLL for (int j = 0; j < vectors; j++)
-            {
-                memcpy(&x, tile + offsets[t] + j * LANES, sizeof(x));
-                sums[j] = DT_CAT(fma, ENUM)(x, weights[t], sums[j]);
-            }
-        }
-        C lanes[MOST_VECTORS * LANES];
-        UNROLL for (int j = 0; j < vectors; j++)
-        {
-            memcpy(lanes + j * LANES, &sums[j], sizeof(*sums));
-        }
-        DT_CAT(finish, ENUM)(job, lanes, count, vectors * LANES, out, job->out_column);
-    }
-}
-
-#define TILE_ROWS(taps, vectors)                                                                                       \
-    DT_CAT(tile_rows, ENUM)                                                                                            \
-    (job, taps, vectors, tile + q, offsets, weights, bias, rows, count, out + q * job->out_column)
-
-/* One tile. */
+/* The sums of a tile, side by side, to the result. */
 static void
-DT_CAT(run_tile, ENUM)(const conv_rows *job, const C *tile, const int64_t *offsets, const T *weight, C bias,
-                       int64_t rows, int64_t columns, T *out)
+DT_CAT(finish_tile, ENUM)(const conv_rows *job, C *sums, int64_t rows, int64_t columns, T *out)
 {
-    const struct cpu_conv *conv = &job->conv;
-    int taps = (int)(conv->kernel[0] * conv->kernel[1]);
-    DT_CAT(vec, ENUM) weights[DEPTHWISE_TAPS];
-    for (int t = 0; t < taps; t++) {
-        int64_t r = t / conv->kernel[1], s = t % conv->kernel[1];
-        weights[t] = (DT_CAT(vec, ENUM)){0} + LOAD(weight[r * conv->weight_row + s * conv->weight_column]);
+    const int64_t step = job->out_column;
+    int64_t n = columns;
+    if (step == 1 && job->out_row == columns) {
+        n *= rows;
+        rows = 1;
     }
-    for (int64_t q = 0, count; q < columns; q += count) {
-        count = CPU_MIN(MOST_VECTORS * LANES, columns - q);
-        if (taps == 9 && count > 2 * LANES) {
-            TILE_ROWS(9, 4);
-        } else if (taps == 9 && count > LANES) {
-            TILE_ROWS(9, 2);
-        } else if (taps == 9) {
-            TILE_ROWS(9, 1);
-        } else if (count > LANES) {
-            TILE_ROWS(taps, 4);
+    for (int64_t p = 0; p < rows; p++, sums += n, out += job->out_row) {
+        if (job->activation != NULL) {
+            CPU_ACTIVATE(job->activation, sums, n);
+        }
+        if (PLAIN && step == 1) {
+            DT_CAT(copy_line, ENUM)((C *)(void *)out, (const T *)(const void *)sums, n, false);
+        } else if (step == 1) {
+            for (int64_t j = 0; j < n; j++) {
+                out[j] = STORE(sums[j]);
+            }
         } else {
-            TILE_ROWS(taps, 1);
+            for (int64_t j = 0; j < n; j++) {
+                out[j * step] = STORE(sums[j]);
+            }
         }
     }
 }
-#undef TILE_ROWS
 
 /* Tiles [begin, end) of all planes. */
 static void
@@ -264,12 +320,12 @@ DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
 {
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
+    const int64_t taps = conv->kernel[0] * conv->kernel[1];
     int64_t offsets[DEPTHWISE_TAPS];
-    _Alignas(64) C tile[TILE_NUMBERS];
-    if (tiles->whole) {
-        memset(tile, 0, (size_t)(tiles->in_rows * conv->stride[1] * tiles->pitch) * sizeof(C));
-    }
-    for (int64_t t = 0; t < conv->kernel[0] * conv->kernel[1]; t++) {
+    C weights[DEPTHWISE_TAPS];
+    _Alignas(64) C tile[TILE_NUMBERS], sums[TILE_NUMBERS + LANES];
+    memset(tile, 0, (size_t)(tiles->in_rows * conv->stride[1] * tiles->pitch) * sizeof(C));
+    for (int64_t t = 0; t < taps; t++) {
         int64_t r = t / conv->kernel[1] * conv->dilation[0], s = t % conv->kernel[1] * conv->dilation[1];
         offsets[t] = (r * conv->stride[1] + s % conv->stride[1]) * tiles->pitch + s / conv->stride[1];
     }
@@ -283,9 +339,20 @@ DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
         const C bias = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
         T *out =
             (T *)job->out + image * job->out_image + k * job->out_channel + p0 * job->out_row + q0 * job->out_column;
+        for (int64_t r = 0, t = 0; r < conv->kernel[0]; r++) {
+            for (int64_t s = 0; s < conv->kernel[1]; s++) {
+                weights[t++] = LOAD(weight[r * conv->weight_row + s * conv->weight_column]);
+            }
+        }
         DT_CAT(fill_tile, ENUM)
         (job, x, p0 * conv->stride[0] - conv->pad[0], q0 * conv->stride[1] - conv->pad[1], tile);
-        DT_CAT(run_tile, ENUM)(job, tile, offsets, weight, bias, rows, columns, out);
+        if (PLAIN && job->activation == NULL && job->out_column == 1 && columns >= LANES) {
+            DT_CAT(tile, ENUM)
+            (job, tile, offsets, weights, bias, rows, columns, (C *)(void *)out, job->out_row);
+        } else {
+            DT_CAT(tile, ENUM)(job, tile, offsets, weights, bias, rows, columns, sums, columns);
+            DT_CAT(finish_tile, ENUM)(job, sums, rows, columns, out);
+        }
     }
 }
 
@@ -315,11 +382,14 @@ DT_CAT(depthwise_each, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
             }
         }
         T *out = (T *)job->out + image * job->out_image + k * job->out_channel;
-        DT_CAT(finish, ENUM)(job, &sum, 1, 1, out + p * job->out_row + q * job->out_column, 1);
+        if (job->activation != NULL) {
+            CPU_ACTIVATE(job->activation, &sum, 1);
+        }
+        out[p * job->out_row + q * job->out_column] = STORE(sum);
     }
 }
 #undef LANES
 #undef TILE_NUMBERS
-#undef MOST_VECTORS
-#undef MOST_PIXELS
+#undef PIXELS
+#undef PLAIN
 #endif

@@ -48,6 +48,22 @@
 #endif
 #include "gemm_pack.h"
 
+#define TILE tile_f32
+#define S float
+#define V V_F32
+#define FMA FMA_F32
+#include "depthwise_tile.h"
+
+#define TILE tile_f64
+#define S double
+#define V V_F64
+#define FMA FMA_F64
+#include "depthwise_tile.h"
+
+#define tile_FLOAT16 tile_f32
+#define tile_BFLOAT16 tile_f32
+#define tile_FLOAT32 tile_f32
+#define tile_FLOAT64 tile_f64
 #define fma_FLOAT16 FMA_F32
 #define fma_BFLOAT16 FMA_F32
 #define fma_FLOAT32 FMA_F32
