@@ -238,50 +238,49 @@ DT_CAT(split_line, ENUM)(C *restrict even, C *restrict odd, const T *from, int64
     }
 }
 
-/* One row of a plane from its column x on to a line of a tile, `stride` parts of it `pitch` apart; room: the numbers of
- * the plane from there on, if its rows follow each other. */
+/* n numbers of a row of a plane to a line of a tile from its column `first` on. */
 static inline void
-DT_CAT(fill_line, ENUM)(const conv_rows *job, const T *from, int64_t column, int64_t room, C *line)
+DT_CAT(fill_line, ENUM)(const conv_rows *job, const T *from, int64_t first, int64_t n, bool more, C *line)
 {
-    const struct cpu_conv *conv = &job->conv;
-    const int64_t stride = conv->stride[1], pitch = job->tiles.pitch, skipped = CPU_MAX(-column, 0);
-    const int64_t n = CPU_MIN(column + pitch * stride, conv->width) - (column + skipped);
-    const int64_t used = (skipped + CPU_MAX(n, 0)) / stride + 1;
-    bool more = room >= stride * LANES && used + LANES <= pitch;
-    if (conv->x_column == 1 && stride == 1) {
-        DT_CAT(copy_line, ENUM)(line + skipped, from, n, more);
-    } else if (conv->x_column == 1 && stride == 2) {
-        C *first = line + skipped % 2 * pitch + skipped / 2, *second = line + (skipped + 1) % 2 * pitch;
-        DT_CAT(split_line, ENUM)(first, second + (skipped + 1) / 2, from, n, more);
+    const int64_t stride = job->conv.stride[1], step = job->conv.x_column, pitch = job->tiles.pitch;
+    if (step == 1 && stride == 1) {
+        DT_CAT(copy_line, ENUM)(line + first, from, n, more);
+    } else if (step == 1 && stride == 2) {
+        C *even = line + first % 2 * pitch + first / 2, *odd = line + (first + 1) % 2 * pitch + (first + 1) / 2;
+        DT_CAT(split_line, ENUM)(even, odd, from, n, more);
     } else {
-        int64_t phase = skipped % stride, place = skipped / stride;
+        int64_t part = first % stride, place = first / stride;
         for (int64_t j = 0; j < n; j++) {
-            line[phase * pitch + place] = LOAD(from[j * conv->x_column]);
-            if (++phase == stride) {
-                phase = 0;
+            line[part * pitch + place] = LOAD(from[j * step]);
+            if (++part == stride) {
+                part = 0;
                 place++;
             }
         }
     }
 }
 
-/* What a tile of the result needs of a plane, padding included, columns that are a stride apart side by side. What
- * stays padding in each tile is zero already. */
+/* What a tile of the result needs of a plane from (row, column) on, padding included, columns that a stride keeps apart
+ * side by side. What is padding in each tile is zero already. */
 static void
 DT_CAT(fill_tile, ENUM)(const conv_rows *job, const T *plane, int64_t row, int64_t column, C *tile)
 {
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
-    const int64_t skipped = CPU_MAX(column, 0);
-    for (int64_t i = 0; i < tiles->in_rows; i++, tile += conv->stride[1] * tiles->pitch) {
+    const int64_t line = conv->stride[1] * tiles->pitch, skipped = CPU_MAX(column, 0), first = skipped - column;
+    const int64_t n = CPU_MIN(column + line, conv->width) - skipped;
+    /* more than n numbers may be read if the plane goes on after them, and the line of the tile too */
+    const bool fits = ((first + n) >> (conv->stride[1] > 1)) + 1 + LANES <= tiles->pitch;
+    const int64_t plane_end = fits && conv->x_row == conv->width ? conv->height * conv->width : 0;
+    for (int64_t i = 0; i < tiles->in_rows; i++, tile += line) {
         bool there = row + i >= 0 && row + i < conv->height;
         if (tiles->across > 1 || (!there && tiles->down > 1)) {
-            memset(tile, 0, (size_t)(conv->stride[1] * tiles->pitch) * sizeof(C));
+            memset(tile, 0, (size_t)line * sizeof(C));
         }
-        if (there && skipped < conv->width) {
+        if (there && n > 0) {
+            bool more = (row + i) * conv->width + skipped + conv->stride[1] * LANES <= plane_end;
             const T *from = plane + ((row + i) * conv->x_row + skipped * conv->x_column);
-            int64_t room = conv->x_row == conv->width ? (conv->height - row - i) * conv->width - skipped : 0;
-            DT_CAT(fill_line, ENUM)(job, from, column, room, tile);
+            DT_CAT(fill_line, ENUM)(job, from, first, n, more, tile);
         }
     }
 }
@@ -329,12 +328,14 @@ DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
         int64_t r = t / conv->kernel[1] * conv->dilation[0], s = t % conv->kernel[1] * conv->dilation[1];
         offsets[t] = (r * conv->stride[1] + s % conv->stride[1]) * tiles->pitch + s / conv->stride[1];
     }
+    int64_t q = begin % tiles->across, p = begin / tiles->across % tiles->down;
+    int64_t plane = begin / tiles->across / tiles->down, k = plane % job->outputs, image = plane / job->outputs;
     for (int64_t item = begin; item < end; item++) {
-        int64_t q0 = item % tiles->across * tiles->columns, p0 = item / tiles->across % tiles->down * tiles->rows;
-        int64_t plane = item / tiles->across / tiles->down, k = plane % job->outputs, image = plane / job->outputs;
+        int64_t q0 = q * tiles->columns, p0 = p * tiles->rows;
         int64_t rows = CPU_MIN(tiles->rows, conv->result[0] - p0);
         int64_t columns = CPU_MIN(tiles->columns, conv->result[1] - q0);
-        const T *x = (const T *)job->x + image * conv->x_image + k / job->multiplier * conv->x_channel;
+        int64_t channel = job->multiplier == 1 ? k : k / job->multiplier;
+        const T *x = (const T *)job->x + image * conv->x_image + channel * conv->x_channel;
         const T *weight = (const T *)job->weight + k * conv->weight_output;
         const C bias = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
         T *out =
@@ -352,6 +353,18 @@ DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
         } else {
             DT_CAT(tile, ENUM)(job, tile, offsets, weights, bias, rows, columns, sums, columns);
             DT_CAT(finish_tile, ENUM)(job, sums, rows, columns, out);
+        }
+        if (++q == tiles->across) {
+            q = 0;
+            p++;
+        }
+        if (p == tiles->down) {
+            p = 0;
+            k++;
+        }
+        if (k == job->outputs) {
+            k = 0;
+            image++;
         }
     }
 }

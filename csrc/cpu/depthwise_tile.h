@@ -4,8 +4,8 @@
 #define MOST_DOWN 4
 #define MOST_ACROSS 4
 
-/* Where the j-th vector from column q on begins: the last one ends with the row, over others maybe. */
-#define VECTOR_AT(q, j) CPU_MAX(CPU_MIN((q) + (j)*LENGTH, columns - LENGTH), 0)
+/* Where the j-th vector from column q on begins: the last of several ends with the row, over the others maybe. */
+#define VECTOR_AT(q, j) (across == 1 ? 0 : CPU_MIN((q) + (j)*LENGTH, columns - LENGTH))
 
 /* Weights of 3 x 3 and one stride both ways; `down` rows of `across` vectors at once, the last over others maybe. */
 __attribute__((always_inline)) static inline void
@@ -26,6 +26,11 @@ DT_CAT(TILE, threes)(int stride, int down, int across, const S *tile, int64_t pi
             {
                 sums[i / across][i % across] = (V){0} + bias;
             }
+            int64_t at[MOST_ACROSS];
+            UNROLL for (int j = 0; j < across; j++)
+            {
+                at[j] = VECTOR_AT(q, j);
+            }
             const S *in = tile + first * stride * stride * pitch;
             UNROLL for (int y = 0; y < (down - 1) * stride + 3; y++)
             {
@@ -33,7 +38,7 @@ DT_CAT(TILE, threes)(int stride, int down, int across, const S *tile, int64_t pi
                 {
                     UNROLL for (int j = 0; j < across; j++)
                     {
-                        const V x = *(const U *)(in + (y * stride + s % stride) * pitch + s / stride + VECTOR_AT(q, j));
+                        const V x = *(const U *)(in + (y * stride + s % stride) * pitch + s / stride + at[j]);
                         UNROLL for (int i = 0; i < down; i++)
                         {
                             if (y >= i * stride && y < i * stride + 3) {
@@ -47,7 +52,7 @@ DT_CAT(TILE, threes)(int stride, int down, int across, const S *tile, int64_t pi
             {
                 UNROLL for (int j = 0; j < across; j++)
                 {
-                    *(U *)(out + (first + i) * out_row + VECTOR_AT(q, j)) = sums[i][j];
+                    *(U *)(out + (first + i) * out_row + at[j]) = sums[i][j];
                 }
             }
         }

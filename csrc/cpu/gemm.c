@@ -19,7 +19,9 @@
 #define SUMS_COLUMNS 512
 #define RAGGED_ROWS 8192
 #define THREAD_WORK ((int64_t)1 << 18) /* multiplications worth a thread */
-#define PACK_WORK 16                   /* of them to one number packed */
+#define FEW_COLUMNS 2                  /* of c */
+#define MEMORY_NUMBERS ((int64_t)1 << 16)
+#define PACK_WORK 16 /* of them to one number packed */
 
 /* ---------------------------------------------------------------- the blocks */
 
@@ -328,16 +330,26 @@ transposed(const cpu_gemm_args *g)
     return t;
 }
 
+/* Whether to read a few times is all that a product of few columns costs, and that can be done in vectors. */
+static bool
+waits_for_memory(const cpu_gemm_args *g)
+{
+    bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64;
+    return plain && g->m * g->k >= MEMORY_NUMBERS && (g->a_row == 1 || (g->a_column == 1 && g->b_row == 1));
+}
+
 dt_status
 cpu_gemm(const cpu_gemm_args *g, dt_error *err)
 {
     if (g->conv != NULL) {
         return run_plan(g, err);
     }
-    if (g->m == 1 || g->n == 1) {
-        cpu_gemm_args v = g->n == 1 ? *g : transposed(g);
-        cpu_parallel(v.m, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(v.k, 1)), vector_part, &v);
-        return DT_OK;
+    if (g->m <= FEW_COLUMNS || g->n <= FEW_COLUMNS) {
+        cpu_gemm_args v = g->n <= g->m ? *g : transposed(g);
+        if (v.n == 1 || waits_for_memory(&v)) {
+            cpu_parallel(v.m, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(v.k, 1)), vector_part, &v);
+            return DT_OK;
+        }
     }
     if (g->c_column != 1 && g->c_row == 1) { /* rows of c are best where they lie in memory */
         cpu_gemm_args t = transposed(g);

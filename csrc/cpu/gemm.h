@@ -44,7 +44,7 @@ typedef struct {
     /* rows x columns of a tile to c at (row, column) */
     void (*store)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
                   int64_t column, int64_t columns);
-    /* rows [begin, end) of a product with one column */
+    /* rows [begin, end) of a product with few columns, for which a is read once */
     void (*vector)(const cpu_gemm_args *g, int64_t begin, int64_t end);
     /* a depthwise convolution where channels lie side by side, rows of the result; in tiles; number by number */
     void (*depthwise[3])(const struct conv_rows *job, int64_t begin, int64_t end);

@@ -158,28 +158,32 @@ DT_CAT(strided_dot, ENUM)(const T *a, int64_t a_stride, const T *b, int64_t b_st
     return (C)total;
 }
 
+/* What is read of a for one column of b is in a cache for the next. */
 static void
-DT_CAT(dots, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums)
+DT_CAT(dots, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums, int64_t apart)
 {
     bool plain = (g->a_column == 1 && g->b_row == 1) || g->k == 1;
-    int64_t i = 0;
-    for (; plain && i + DOT_ROWS <= rows; i += DOT_ROWS) {
-        DT_CAT(dot, ENUM)(DOT_ROWS, a + i * g->a_row, g->a_row, g->b, g->k, sums + i);
-    }
-    for (; i < rows; i++) {
-        if (plain) {
-            DT_CAT(dot, ENUM)(1, a + i * g->a_row, g->a_row, g->b, g->k, sums + i);
-        } else {
-            sums[i] = DT_CAT(strided_dot, ENUM)(a + i * g->a_row, g->a_column, g->b, g->b_row, g->k);
+    for (int64_t i = 0, some; i < rows; i += some) {
+        const T *from = a + i * g->a_row;
+        some = plain && i + DOT_ROWS <= rows ? DOT_ROWS : 1;
+        for (int64_t j = 0; j < g->n; j++) {
+            const T *b = (const T *)g->b + j * g->b_column;
+            C *to = sums + j * apart + i;
+            if (some > 1) {
+                DT_CAT(dot, ENUM)(DOT_ROWS, from, g->a_row, b, g->k, to);
+            } else if (plain) {
+                DT_CAT(dot, ENUM)(1, from, g->a_row, b, g->k, to);
+            } else {
+                *to = DT_CAT(strided_dot, ENUM)(from, g->a_column, b, g->b_row, g->k);
+            }
         }
     }
 }
 
 /* Neighbouring rows side by side, some of a's columns at a time. */
 __attribute__((always_inline)) static inline void
-DT_CAT(add_columns, ENUM)(int columns, const cpu_gemm_args *g, const T *a, int64_t p, int64_t rows, C *sums)
+DT_CAT(add_columns, ENUM)(int columns, const cpu_gemm_args *g, const T *a, const T *b, int64_t p, int64_t rows, C *sums)
 {
-    const T *b = g->b;
     C x[COLUMNS_AT_ONCE];
     DT_CAT(vec, ENUM) splat[COLUMNS_AT_ONCE], v;
     int64_t i = 0;
@@ -204,15 +208,19 @@ DT_CAT(add_columns, ENUM)(int columns, const cpu_gemm_args *g, const T *a, int64
 }
 
 static void
-DT_CAT(columns, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums)
+DT_CAT(columns, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums, int64_t apart)
 {
-    int64_t p = 0;
-    memset(sums, 0, (size_t)rows * sizeof(C));
-    for (; p + COLUMNS_AT_ONCE <= g->k; p += COLUMNS_AT_ONCE) {
-        DT_CAT(add_columns, ENUM)(COLUMNS_AT_ONCE, g, a, p, rows, sums);
-    }
-    for (; p < g->k; p++) {
-        DT_CAT(add_columns, ENUM)(1, g, a, p, rows, sums);
+    memset(sums, 0, (size_t)(g->n * apart) * sizeof(C));
+    for (int64_t p = 0, some; p < g->k; p += some) {
+        some = p + COLUMNS_AT_ONCE <= g->k ? COLUMNS_AT_ONCE : 1;
+        for (int64_t j = 0; j < g->n; j++) {
+            const T *b = (const T *)g->b + j * g->b_column;
+            if (some > 1) {
+                DT_CAT(add_columns, ENUM)(COLUMNS_AT_ONCE, g, a, b, p, rows, sums + j * apart);
+            } else {
+                DT_CAT(add_columns, ENUM)(1, g, a, b, p, rows, sums + j * apart);
+            }
+        }
     }
 }
 
@@ -221,16 +229,20 @@ DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
 {
     const T *a = g->a;
     bool neighbours = g->a_row == 1 && g->a_column != 1;
-    for (int64_t i = begin; i < end; i += VECTOR_BLOCK) {
+    const int64_t apart = VECTOR_BLOCK / g->n;
+    for (int64_t i = begin; i < end; i += apart) {
         C sums[VECTOR_BLOCK];
-        int64_t rows = CPU_MIN(VECTOR_BLOCK, end - i);
+        int64_t rows = CPU_MIN(apart, end - i);
         if (neighbours) {
-            DT_CAT(columns, ENUM)(g, a + i, rows, sums);
+            DT_CAT(columns, ENUM)(g, a + i, rows, sums, apart);
         } else {
-            DT_CAT(dots, ENUM)(g, a + i * g->a_row, rows, sums);
+            DT_CAT(dots, ENUM)(g, a + i * g->a_row, rows, sums, apart);
         }
-        for (int64_t j = 0; j < rows; j += GEMM_MAX_COLUMNS) {
-            DT_CAT(store, ENUM)(g, sums + j, 1, i + j, CPU_MIN(GEMM_MAX_COLUMNS, rows - j), 0, 1);
+        for (int64_t j = 0; j < g->n; j++) {
+            for (int64_t r = 0; r < rows; r += GEMM_MAX_COLUMNS) {
+                const C *from = sums + j * apart + r;
+                DT_CAT(store, ENUM)(g, from, 1, i + r, CPU_MIN(GEMM_MAX_COLUMNS, rows - r), j, 1);
+            }
         }
     }
 }
