@@ -84,6 +84,17 @@ def matmul(n, dtype="float32", unit="GFLOP/s", target=None, ladder=""):
     return Row("matmul", name, inputs, everywhere("a @ b"), reference, {}, work, unit, target or {}, ladder, n)
 
 
+def dot(n, target):
+    def inputs(rng):
+        return {"a": rng.standard_normal(n, "float32"), "b": rng.standard_normal(n, "float32")}
+
+    def reference(x):
+        a, b = x["a"].astype("float64"), x["b"].astype("float64")
+        return a @ b, 2 * n * EPS["float32"] * (np.abs(a) @ np.abs(b))
+
+    return Row("matmul", f"a @ b float32, vectors of {n}", inputs, everywhere("a @ b"), reference, target=target)
+
+
 def linear(batch, features):
     """A layer of a network that answers one or a few at a time: it reads its weight and little else."""
 
@@ -256,6 +267,7 @@ GROUP_TARGETS = {
     "depthwise NCHW": {"torch": (2, 4)},
     "depthwise NHWC": {"torch": (2, 4)},
 }
+CASTS = (("float32", "float64"), ("float64", "float32"))
 ONE = {"numpy": (4, 10), "torch": (10, 25)}
 THOUSAND = {"numpy": (3, 4.5), "torch": (10, 25)}
 BIG_CAST = {"numpy": (1.8, 2.2), "torch": (2.5, 6)}
@@ -266,11 +278,12 @@ BIG_PRODUCT = {"numpy": (0.97, 1.05), "torch": (1.0, 1.1)}
 ROWS = [
     add(1, target=ONE),
     add(1000, target=THOUSAND),
-    cast(1, "float32", "float64", target=ONE),
-    cast(1000, "float32", "float64", target=THOUSAND),
+    *(cast(1, *dtypes, target=ONE) for dtypes in CASTS),
+    *(cast(1000, *dtypes, target=THOUSAND) for dtypes in CASTS),
     same_device(),
     matmul(1, unit="", target=ONE),
-    *(matmul(n, target=SMALL_PRODUCT) for n in (8, 32)),
+    dot(1000, THOUSAND),
+    *(matmul(n, target=SMALL_PRODUCT) for n in (8, 16, 24, 32)),
     cast(1 << 20, "float64", "float32", "GB/s"),
     *(cast(1 << n, "float64", "float32", "GB/s", BIG_CAST) for n in (24, 26)),
     *(add(1 << n, "GB/s", BIG_ADD) for n in (24, 26)),

@@ -174,15 +174,28 @@ dt_set_channels_last(dt_array *a)
     a->strides[0] = a->shape[1] * a->shape[3] * a->shape[2];
 }
 
-/* The strides of like where they fill a block, else contiguous. */
-static void
-set_strides_like(const dt_array *like, dt_array *a)
+/* Gives out like's shape, and its strides where they fill a block, else contiguous ones; the number of bytes. */
+static size_t
+take_layout(const dt_array *like, dt_dtype dtype, dt_array *out)
 {
-    if (!dt_array_is_contiguous(like) && dt_array_is_dense(like)) {
-        memcpy(a->strides, like->strides, sizeof(a->strides));
-    } else {
-        dt_array_set_contiguous(a);
+    int64_t numel = 1, stride = 1;
+    bool contiguous = true;
+    out->storage = NULL;
+    out->offset = 0;
+    out->dtype = (uint8_t)dtype;
+    out->ndim = like->ndim;
+    for (int d = like->ndim - 1; d >= 0; d--) {
+        int64_t size = like->shape[d];
+        numel *= size;
+        contiguous = contiguous && (size == 1 || like->strides[d] == stride || numel == 0);
+        out->shape[d] = size;
+        out->strides[d] = stride;
+        stride *= size > 1 ? size : 1;
     }
+    if (DT_UNLIKELY(!contiguous) && dt_array_is_dense(like)) {
+        memcpy(out->strides, like->strides, sizeof(out->strides));
+    }
+    return (size_t)numel * dt_itemsize(dtype);
 }
 
 dt_status
@@ -191,9 +204,10 @@ dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *
     if (dt_itemsize(dtype) > dt_itemsize((dt_dtype)like->dtype)) { /* else like has been checked for it */
         DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
     }
-    array_init(out, dtype, like->ndim, like->shape);
-    set_strides_like(like, out);
-    return dt_storage_new(device, dt_array_nbytes(out), &out->storage, err);
+    size_t nbytes = take_layout(like, dtype, out);
+    return dt_device_equal(dt_array_device(like), device)
+               ? dt_storage_new_beside(like->storage, nbytes, &out->storage, err)
+               : dt_storage_new(device, nbytes, &out->storage, err);
 }
 
 dt_status
@@ -201,9 +215,8 @@ dt_empty_pinned(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *e
 {
     dt_array a;
     DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
-    array_init(&a, dtype, like->ndim, like->shape);
-    set_strides_like(like, &a);
-    DT_TRY(dt_storage_new_pinned(dt_array_nbytes(&a), &a.storage, err));
+    size_t nbytes = take_layout(like, dtype, &a);
+    DT_TRY(dt_storage_new_pinned(nbytes, &a.storage, err));
     *out = a;
     return DT_OK;
 }

@@ -219,8 +219,9 @@ typedef struct dt_storage {
     void *private;                                  /* the backend's */
 } dt_storage;
 
-/* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */
+/* A new block of nbytes on device, or that of other (contents undefined). *out stays as it is on failure. */
 dt_status dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_storage_new_beside(const dt_storage *other, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
 /* Wraps memory that someone else owns; release_owner(owner, data) is called once, from any thread, without the GIL. */
 dt_status dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, void *owner,
                           void (*release_owner)(void *, void *), dt_storage **out, dt_error *err) DT_MUST_CHECK;
@@ -497,8 +498,7 @@ typedef struct dt_backend {
 
 /* ---------------------------------------------------------------- checks: check.c (every sentence about a mismatch) */
 
-/* All operands (absent ones skipped, immediates too) on one device; the same dtype. Hot: two compares when all is well.
- */
+/* All operands (absent ones skipped, immediates too) on one device; the same dtype. Two compares if all is well. */
 dt_status dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
 

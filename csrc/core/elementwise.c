@@ -230,12 +230,28 @@ checked_out(const char *name, const dt_operand *in, int n, bool in_place, dt_dty
     return out->storage != NULL ? dt_check_out(name, in, n, out, result, ndim, shape, err) : DT_OK;
 }
 
+/* The everyday case: a float array, a new result, nothing to wait for. */
+static dt_status
+unary_plain(dt_unary_op op, const dt_params *params, const dt_array *x, dt_dtype result, dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_empty_like(x, dt_array_device(x), result, out, err));
+    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->unary(op, params, x, out, err) : DT_OK;
+    if (rc != DT_OK) {
+        dt_array_clear(out);
+    }
+    return rc;
+}
+
 dt_status
 dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out,
          dt_error *err)
 {
-    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage ? out : NULL, -1}};
     dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
+    if (out->storage == NULL && dt_is_float((dt_dtype)x->dtype) && kind != DT_KIND_BITS &&
+        !(x->storage->pending & DT_READ)) {
+        return unary_plain(op, params, x, gives_bool(kind) ? DT_BOOL : (dt_dtype)x->dtype, out, err);
+    }
+    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage ? out : NULL, -1}};
     dt_dtype compute;
     DT_TRY(dt_check_same_device(name, in, in_place ? 1 : 2, err));
     DT_TRY(unary_dtype(kind, name, in, &compute, err));

@@ -47,8 +47,22 @@ check_operands(const char *op, const dt_operand *in, int n, int noperands, dt_er
     return dt_check_float(op, in, noperands, err);
 }
 
-/* out = activation(alpha * a @ b + beta * out + bias), where a and b are matrices or batches of one rank, batches
- * broadcast. */
+/* x, a matrix or batch, with the batch dimensions of out: borrowed. */
+static dt_array
+over_batch(const dt_array *x, const dt_array *out)
+{
+    dt_array wide = *x;
+    int ndim = out->ndim, lead = ndim - x->ndim;
+    wide.ndim = out->ndim;
+    for (int d = 0; d < ndim; d++) {
+        bool is_matrix = d >= ndim - 2, has = d >= lead && (is_matrix || x->shape[d - lead] == out->shape[d]);
+        wide.shape[d] = is_matrix ? x->shape[d - lead] : out->shape[d];
+        wide.strides[d] = has ? x->strides[d - lead] : 0;
+    }
+    return wide;
+}
+
+/* out = activation(alpha * a @ b + beta * out + bias), where a and b are matrices or batches, which broadcast. */
 static dt_status
 product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
         dt_error *err)
@@ -57,21 +71,11 @@ product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_mat
     DT_TRY(dt_settle(b, DT_READ, err));
     DT_TRY(dt_settle(bias, DT_READ, err));
     DT_TRY(dt_settle(out, DT_WRITE, err));
-    int ndim = out->ndim;
-    int64_t shape_a[DT_MAX_NDIM], shape_b[DT_MAX_NDIM];
-    memcpy(shape_a, out->shape, sizeof(shape_a));
-    memcpy(shape_b, out->shape, sizeof(shape_b));
-    memcpy(shape_a + ndim - 2, a->shape + a->ndim - 2, 2 * sizeof(int64_t));
-    memcpy(shape_b + ndim - 2, b->shape + b->ndim - 2, 2 * sizeof(int64_t));
-    dt_array wide_a, wide_b;
-    DT_TRY(dt_expand("matmul", a, ndim, shape_a, &wide_a, err));
-    dt_status rc = dt_expand("matmul", b, ndim, shape_b, &wide_b, err);
-    if (rc == DT_OK) {
-        rc = out->storage->backend->matmul(&wide_a, &wide_b, bias, params, out, err);
-        dt_array_clear(&wide_b);
+    if (out->ndim == 2) {
+        return out->storage->backend->matmul(a, b, bias, params, out, err);
     }
-    dt_array_clear(&wide_a);
-    return rc;
+    const dt_array wide_a = over_batch(a, out), wide_b = over_batch(b, out);
+    return out->storage->backend->matmul(&wide_a, &wide_b, bias, params, out, err);
 }
 
 /* Whether writing to out would change an operand that is still read. */
@@ -87,29 +91,45 @@ static dt_status
 run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
     int work_ndim, const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
-    dt_array work, result = DT_ARRAY_EMPTY;
+    dt_array result;
     bool direct = out->storage != NULL && dt_array_is_contiguous(out) && !aliases(out, a) && !aliases(out, b) &&
                   !aliases(out, bias);
     if (direct) {
-        DT_TRY(dt_reshape(op, out, work_ndim, work_shape, &work, err));
+        result = *out;
     } else {
-        DT_TRY(dt_empty(dt_array_device(a), (dt_dtype)a->dtype, work_ndim, work_shape, &work, err));
+        DT_TRY(dt_empty(dt_array_device(a), (dt_dtype)a->dtype, ndim, shape, &result, err));
     }
+    dt_array work = result;
+    work.ndim = (uint8_t)work_ndim;
+    for (int d = 0; d < work_ndim; d++) {
+        work.shape[d] = work_shape[d];
+    }
+    dt_array_set_contiguous(&work);
     dt_status rc = dt_array_numel(&work) > 0 ? product(a, b, bias, params, &work, err) : DT_OK;
-    if (rc == DT_OK && !direct) {
-        rc = dt_reshape(op, &work, ndim, shape, &result, err);
-    }
-    dt_array_clear(&work);
-    if (rc != DT_OK || direct) {
+    if (direct) {
         return rc;
     }
-    if (out->storage == NULL) {
+    if (rc == DT_OK && out->storage == NULL) {
         *out = result;
         return DT_OK;
     }
-    rc = dt_copy_into(op, out, &result, false, false, err);
+    if (rc == DT_OK) {
+        rc = dt_copy_into(op, out, &result, false, false, err);
+    }
     dt_array_clear(&result);
     return rc;
+}
+
+/* A vector as a matrix of one row or one column; borrowed. */
+static dt_array
+as_matrix(const dt_array *v, bool row)
+{
+    dt_array m = {.storage = v->storage, .offset = v->offset, .dtype = v->dtype, .ndim = 2};
+    m.shape[0] = row ? 1 : v->shape[0];
+    m.shape[1] = row ? v->shape[0] : 1;
+    m.strides[0] = row ? v->strides[0] * v->shape[0] : v->strides[0];
+    m.strides[1] = row ? v->strides[0] : 1;
+    return m;
 }
 
 dt_status
@@ -123,37 +143,31 @@ dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error 
     if (input->shape[input->ndim - 1] != other->shape[column ? 0 : other->ndim - 2]) {
         return dt_fail_matmul("matmul", in, 2, 0, -1, 1, column ? -1 : -2, err);
     }
-    dt_array a = *input, b = *other; /* borrowed: a vector is a matrix of one row or column */
+    /* borrowed: a vector is a matrix of one row or column */
+    dt_array row_a, column_b;
+    const dt_array *a = input, *b = other;
     if (row) {
-        a = (dt_array){.storage = input->storage,
-                       .offset = input->offset,
-                       .dtype = input->dtype,
-                       .ndim = 2,
-                       .shape = {1, input->shape[0]},
-                       .strides = {input->strides[0] * input->shape[0], input->strides[0]}};
+        row_a = as_matrix(input, true);
+        a = &row_a;
     }
     if (column) {
-        b = (dt_array){.storage = other->storage,
-                       .offset = other->offset,
-                       .dtype = other->dtype,
-                       .ndim = 2,
-                       .shape = {other->shape[0], 1},
-                       .strides = {other->strides[0], 1}};
+        column_b = as_matrix(other, false);
+        b = &column_b;
     }
-    /* the batch dimensions, seen as arrays of their own, broadcast */
-    dt_array batch_a = a, batch_b = b;
-    batch_a.ndim = (uint8_t)(a.ndim - 2);
-    batch_b.ndim = (uint8_t)(b.ndim - 2);
-    const dt_operand batches[] = {{"input", &batch_a, -1}, {"other", &batch_b, -1}};
-    int nbatch;
+    int nbatch = 0;
     int64_t work[DT_MAX_NDIM], shape[DT_MAX_NDIM];
-    dt_status rc = dt_broadcast_shapes("matmul", batches, 2, &nbatch, work, err);
-    if (rc != DT_OK) { /* the operands are the user's, not the views */
-        return dt_fail_batch("matmul", in, 2, 0, 1, err);
+    if (a->ndim > 2 || b->ndim > 2) { /* the batch dimensions, seen as arrays of their own, broadcast */
+        dt_array batch_a = *a, batch_b = *b;
+        batch_a.ndim = (uint8_t)(a->ndim - 2);
+        batch_b.ndim = (uint8_t)(b->ndim - 2);
+        const dt_operand batches[] = {{"input", &batch_a, -1}, {"other", &batch_b, -1}};
+        if (dt_broadcast_shapes("matmul", batches, 2, &nbatch, work, err) != DT_OK) {
+            return dt_fail_batch("matmul", in, 2, 0, 1, err); /* the operands are the user's, not the views */
+        }
     }
-    work[nbatch] = a.shape[a.ndim - 2];
-    work[nbatch + 1] = b.shape[b.ndim - 1];
-    memcpy(shape, work, sizeof(shape));
+    work[nbatch] = a->shape[a->ndim - 2];
+    work[nbatch + 1] = b->shape[b->ndim - 1];
+    memcpy(shape, work, (size_t)nbatch * sizeof(*shape));
     int ndim = nbatch;
     if (!row) {
         shape[ndim++] = work[nbatch];
@@ -165,7 +179,7 @@ dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error 
     if (out->storage != NULL) {
         DT_TRY(dt_check_out("matmul", in, 2, out, (dt_dtype)input->dtype, ndim, shape, err));
     }
-    return run("matmul", &a, &b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
+    return run("matmul", a, b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
 }
 
 /* mm (rank 2) and bmm (rank 3) */
@@ -201,18 +215,6 @@ dt_status
 dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
 {
     return ranked("bmm", 3, input, mat2, out, err);
-}
-
-/* A vector as a matrix of one row or one column; borrowed. */
-static dt_array
-as_matrix(const dt_array *v, bool row)
-{
-    dt_array m = {.storage = v->storage, .offset = v->offset, .dtype = v->dtype, .ndim = 2};
-    m.shape[0] = row ? 1 : v->shape[0];
-    m.shape[1] = row ? v->shape[0] : 1;
-    m.strides[0] = row ? 1 : v->strides[0];
-    m.strides[1] = row ? v->strides[0] : 1;
-    return m;
 }
 
 dt_status

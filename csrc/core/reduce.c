@@ -53,32 +53,30 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_array *x, int want
     }
 }
 
-/* A view of x with the dimensions in `reduced` last, and the shape of the result. */
-static dt_status
-rows_view(const char *name, const dt_array *x, int n, const int *reduced, bool keepdim, dt_array *view, int *ndim,
-          int64_t *shape, dt_error *err)
+/* x with the dimensions in `reduced` last, borrowed, and the shape of the result. */
+static dt_array
+rows_of(const dt_array *x, int n, const int *reduced, bool keepdim, int *ndim, int64_t *shape)
 {
     bool is_reduced[DT_MAX_NDIM] = {false};
-    int64_t order[DT_MAX_NDIM];
-    int k = 0;
     for (int i = 0; i < n; i++) {
         is_reduced[reduced[i]] = true;
     }
+    dt_array rows;
+    rows.storage = x->storage;
+    rows.offset = x->offset;
+    rows.dtype = x->dtype;
+    rows.ndim = x->ndim;
+    int kept = 0, last = x->ndim - n;
     *ndim = 0;
     for (int d = 0; d < x->ndim; d++) {
-        if (!is_reduced[d]) {
-            order[k++] = d;
-        }
+        int at = is_reduced[d] ? last++ : kept++;
+        rows.shape[at] = x->shape[d];
+        rows.strides[at] = x->strides[d];
         if (!is_reduced[d] || keepdim) {
             shape[(*ndim)++] = is_reduced[d] ? 1 : x->shape[d];
         }
     }
-    for (int d = 0; d < x->ndim; d++) {
-        if (is_reduced[d]) {
-            order[k++] = d;
-        }
-    }
-    return dt_permute(name, x, x->ndim, order, view, err);
+    return rows;
 }
 
 static dt_status
@@ -126,13 +124,14 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
     if (kind == DT_REDUCE_KIND_SAME || kind == DT_REDUCE_KIND_ARG) {
         DT_TRY(check_not_empty(name, x, ndims < 0, n, reduced, err));
     }
-    dt_array cast, view = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY;
     DT_TRY(dt_settle(x, DT_READ, err));
-    DT_TRY(dt_to(x, dt_array_device(x), input, false, false, &cast, err));
-    dt_status rc = rows_view(name, &cast, n, reduced, keepdim, &view, &ndim, shape, err);
-    if (rc == DT_OK) {
-        rc = dt_empty(dt_array_device(x), result, ndim, shape, &target, err);
+    dt_array cast = {.storage = NULL}, target;
+    if (x->dtype != input) {
+        DT_TRY(dt_to(x, dt_array_device(x), input, false, false, &cast, err));
+        x = &cast;
     }
+    const dt_array view = rows_of(x, n, reduced, keepdim, &ndim, shape);
+    dt_status rc = dt_empty(dt_array_device(x), result, ndim, shape, &target, err);
     if (rc == DT_OK && dt_array_numel(&target) > 0) {
         dt_array rows = target; /* the backend's out has the kept dimensions only */
         rows.ndim = (uint8_t)(view.ndim - n);
@@ -140,13 +139,12 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
         dt_array_set_contiguous(&rows);
         rc = dt_array_numel(&view) == 0 ? fill_identity(op, &rows, err)
                                         : target.storage->backend->reduce(op, NULL, &view, n, &rows, err);
+        if (rc != DT_OK) {
+            dt_array_clear(&target);
+        }
     }
     dt_array_clear(&cast);
-    dt_array_clear(&view);
-    if (rc != DT_OK) {
-        dt_array_clear(&target);
-        return rc;
-    }
+    DT_TRY(rc);
     *out = target;
     return DT_OK;
 }

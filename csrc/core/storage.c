@@ -56,11 +56,9 @@ storage_close(dt_status rc, dt_storage *s, dt_storage **out)
     return DT_OK;
 }
 
-dt_status
-dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
+static inline dt_status
+storage_new(const dt_backend *backend, dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
-    const dt_backend *backend;
-    DT_TRY(dt_backend_for(device, &backend, err));
     dt_storage *s = NULL;
     DT_TRY(storage_open(backend, device, nbytes, &s, err));
     s->ours = true;
@@ -71,6 +69,20 @@ dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
         return DT_OK;
     }
     return storage_close(backend->alloc(s, err), s, out);
+}
+
+dt_status
+dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
+{
+    const dt_backend *backend;
+    DT_TRY(dt_backend_for(device, &backend, err));
+    return storage_new(backend, device, nbytes, out, err);
+}
+
+dt_status
+dt_storage_new_beside(const dt_storage *other, size_t nbytes, dt_storage **out, dt_error *err)
+{
+    return storage_new(other->backend, other->device, nbytes, out, err);
 }
 
 dt_status

@@ -163,6 +163,10 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     (void)err;
     const dt_array *arrays[2] = {dst, src};
     dt_dtype from = (dt_dtype)src->dtype, to = (dt_dtype)dst->dtype;
+    cpu_row cast = cpu_cast_row(from, to);
+    if (cpu_one_row(2, arrays, cast, NULL)) {
+        return DT_OK;
+    }
     dt_walk walk;
     dt_walk_init(&walk, 2, arrays);
     if (from == to && is_one_row(&walk)) {
@@ -172,7 +176,7 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     }
     int across = find_across(&walk);
     if (across < 0) {
-        cpu_walk(&walk, arrays, cpu_cast_row(from, to), NULL);
+        cpu_walk(&walk, arrays, cast, NULL);
         return DT_OK;
     }
     static void (*const turns[])(const char *, int64_t, char *, int64_t) = {turn_8, turn_16, turn_32, turn_64};
@@ -184,7 +188,7 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         .tiles = {CPU_CEIL_DIV(walk.shape[across], TILE), CPU_CEIL_DIV(walk.shape[walk.ndim - 1], TILE)},
         .to_size = (int64_t)dt_itemsize(to),
         .from_size = (int64_t)dt_itemsize(from),
-        .cast = cpu_cast_row(from, to),
+        .cast = cast,
         .turn = turns[cpu_size_index(dt_itemsize(to))],
     };
     int64_t to_line = walk.strides[0][across] * job.to_size;

@@ -47,6 +47,9 @@ void cpu_set_num_threads(int n);
 typedef void (*cpu_row)(char *const *data, const int64_t *strides, int64_t n, const void *ctx);
 /* Calls row over the whole walk on all threads. */
 void cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const void *ctx);
+/* The everyday case at once: row over few elements that lie one after the other in all arrays (of one element in an
+ * immediate). False: nothing was done. */
+bool cpu_one_row(int narrays, const dt_array *const *arrays, cpu_row row, const void *ctx);
 
 /* n elements of one array, the first of them at `index` in row-major order; stride in bytes. */
 typedef void (*cpu_indexed_row)(char *data, int64_t stride, int64_t index, int64_t n, const void *ctx);

@@ -82,6 +82,9 @@ static dt_status
 run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
     dt_dtype dtype = (dt_dtype)arrays[1]->dtype, out = (dt_dtype)arrays[0]->dtype;
+    if (dtype == taken && cpu_one_row(ninputs + 1, arrays, row, ctx)) {
+        return DT_OK;
+    }
     dt_walk walk;
     dt_walk_init(&walk, ninputs + 1, arrays);
     if (dtype == taken) {

@@ -353,7 +353,7 @@ cpu_gemm(const cpu_gemm_args *g, dt_error *err)
     }
     if (g->c_column != 1 && g->c_row == 1) { /* rows of c are best where they lie in memory */
         cpu_gemm_args t = transposed(g);
-        return run_plan(&t, err);
+        return cpu_gemm_small(&t) ? DT_OK : run_plan(&t, err);
     }
-    return run_plan(g, err);
+    return cpu_gemm_small(g) ? DT_OK : run_plan(g, err);
 }

@@ -50,6 +50,9 @@ typedef struct {
     void (*depthwise[3])(const struct conv_rows *job, int64_t begin, int64_t end);
 } gemm_dtype;
 
+/* gemm_small.c: a product of so little work that any plan would cost more; false: it is none, and nothing was done. */
+bool cpu_gemm_small(const cpu_gemm_args *g);
+
 /* In the order of dt_dtype, from DT_FLOAT16. */
 typedef struct {
     gemm_dtype dtypes[4];

@@ -91,6 +91,9 @@ cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_
     for (int d = 0; d < job.nbatch; d++) {
         batch *= out->shape[d];
     }
+    if (batch == 1) {
+        return cpu_gemm(&job.g, err);
+    }
     /* large products share their own work among the threads */
     cpu_parallel(batch, work >= LARGE_WORK ? batch : CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job);
     return (dt_status)atomic_load(&job.status);

@@ -148,6 +148,33 @@ cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const 
     }
 }
 
+bool
+cpu_one_row(int narrays, const dt_array *const *arrays, cpu_row row, const void *ctx)
+{
+    const dt_array *first = arrays[0];
+    int64_t numel = 1;
+    for (int d = first->ndim - 1; d >= 0; d--) {
+        int64_t size = first->shape[d];
+        for (int j = 0; j < narrays && size != 1; j++) {
+            if (arrays[j]->storage != NULL && arrays[j]->strides[d] != numel) {
+                return false;
+            }
+        }
+        numel *= size;
+    }
+    if (numel >= CPU_GRAIN) {
+        return false;
+    }
+    char *data[MAX_ARRAYS];
+    int64_t inner[MAX_ARRAYS];
+    for (int j = 0; j < narrays; j++) {
+        data[j] = dt_array_data(arrays[j]);
+        inner[j] = arrays[j]->storage != NULL;
+    }
+    row(data, inner, numel, ctx);
+    return true;
+}
+
 typedef struct {
     const dt_array *out;
     cpu_indexed_row row;

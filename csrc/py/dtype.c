@@ -19,6 +19,12 @@ dtype_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+int
+py_dtype_of(PyObject *object)
+{
+    return Py_TYPE(object)->tp_dealloc == dtype_dealloc ? (int)value(object) : -1;
+}
+
 static PyObject *
 dtype_repr(PyObject *self)
 {

@@ -154,10 +154,9 @@ static PyObject *
 py_to(PY_PARAMS)
 {
     if (nargs == 1 && kwnames == NULL && py_is_array(self)) { /* the everyday calls, with nothing to match to names */
-        if (Py_TYPE(args[0]) == py_state_of(self)->dtype_type) {
-            dt_dtype dtype;
-            py_find_dtype(py_state_of(self), args[0], &dtype);
-            return py_convert(self, "to", dt_array_device(py_array_of(self)), dtype, false, false);
+        int dtype = py_dtype_of(args[0]);
+        if (dtype >= 0) {
+            return py_convert(self, "to", dt_array_device(py_array_of(self)), (dt_dtype)dtype, false, false);
         }
         if (is_cpu(args[0])) {
             return py_convert(self, "to", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);

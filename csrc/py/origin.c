@@ -200,11 +200,14 @@ py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
     if (Py_REFCNT(result) != 1) { /* written in place */
         return;
     }
-    /* the usual case once more, since every op passes here: the first operand is an array of the result's dtype */
+    /* the usual cases once more, since every op passes here: the first operand is an array of the result's dtype, or
+     * there is no other and it is on the result's device */
     PyObject *first = noperands > 0 ? operands[0] : NULL;
-    if (first != NULL && py_is_array(first) && py_array_of(first)->dtype == py_array_of(result)->dtype) {
+    if (first != NULL && py_is_array(first)) {
+        const dt_array *x = py_array_of(first), *y = py_array_of(result);
         py_step *step = ((py_array *)result)->step, *parent = ((py_array *)first)->step;
-        if (step == NULL || parent == NULL || step->parent != NULL || hang_on(step, parent, py_array_of(first))) {
+        if ((x->dtype == y->dtype || (noperands == 1 && dt_device_equal(dt_array_device(x), dt_array_device(y)))) &&
+            (step == NULL || parent == NULL || step->parent != NULL || hang_on(step, parent, x))) {
             return;
         }
     }

@@ -197,6 +197,8 @@ int py_scalar(PyObject *object, dt_scalar *out);
 bool py_is_ndarray(PyObject *object);
 int py_dtype(py_state *state, PyObject *object, dt_dtype *out);
 int py_device(py_state *state, PyObject *object, dt_device *out);
+/* The dtype that object is, or -1. */
+int py_dtype_of(PyObject *object);
 /* 1: object names a dtype; 0: not; -1: an exception. */
 int py_find_dtype(py_state *state, PyObject *object, dt_dtype *out);
 

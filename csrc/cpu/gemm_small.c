@@ -1,0 +1,79 @@
+/* gemm_small.c: small products, without a plan: a, b and c are read and written where they lie, by one thread. A sum
+ * runs over k in the same order as elsewhere. */
+#include "gemm.h"
+
+#define MOST_WORK ((int64_t)1 << 17) /* multiplications */
+#define MOST_DEPTH 256               /* that register blocks add up at once: GEMM_DEPTH */
+#define PANEL_BYTES 16384
+
+/* The register blocks below each other in the columns from `column` on, whose numbers of b stand at run.b; to c, or by
+ * way of tile to the first `columns` of them. */
+static void
+run_column(const cpu_gemm_args *g, const gemm_dtype *parts, gemm_block run, int64_t column, int64_t columns, char *tile)
+{
+    const gemm_kernel *kernel = parts->kernel;
+    const int64_t size = (int64_t)dt_itemsize(g->dtype), panels = CPU_CEIL_DIV(g->m, kernel->rows);
+    const gemm_run *runs = g->a_column == 1 ? kernel->anywhere : kernel->packed;
+    const char *a = g->a;
+    char *c = (char *)g->c + column * size;
+    const void *rows_of_a[GEMM_MAX_ROWS];
+    run.rows = rows_of_a;
+    for (int64_t i = 0, row = 0, rows; i < panels; i++, row += rows) {
+        rows = g->m / panels + (i < g->m % panels);
+        for (int64_t j = 0; j < rows; j++) {
+            rows_of_a[j] = a + j * g->a_row * size;
+        }
+        run.a = a;
+        run.to = tile != NULL ? tile : c;
+        runs[rows - 1](&run);
+        if (tile != NULL) {
+            parts->store(g, tile, kernel->columns, row, rows, column, columns);
+        }
+        a += rows * g->a_row * size;
+        c += rows * g->c_row * size;
+    }
+}
+
+bool
+cpu_gemm_small(const cpu_gemm_args *g)
+{
+    const bool plain = g->dtype == DT_FLOAT32 || g->dtype == DT_FLOAT64;
+    const bool in_place = (g->a_column == 1 || g->a_row == 1) && g->c_column == 1;
+    if (!plain || !in_place || g->k > MOST_DEPTH || g->m > MOST_WORK || g->n > MOST_WORK ||
+        g->m * g->n * g->k > MOST_WORK) {
+        return false;
+    }
+    const gemm_dtype *parts = cpu_gemm_parts(g->dtype);
+    const int64_t width = parts->kernel->columns, size = (int64_t)dt_itemsize(g->dtype);
+    /* the last columns are made by a whole block, some of them for a second time */
+    const bool twice = g->n > width && g->n % width != 0 && g->beta == 0;
+    const bool copies = g->b_column != 1 || (g->n % width != 0 && !twice);
+    const bool finished = g->alpha == 1 && g->beta == 0 && g->bias == NULL && g->activation == NULL;
+    if (copies && g->k * width * size > PANEL_BYTES) {
+        return false;
+    }
+    _Alignas(64) char panel[PANEL_BYTES], tile[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
+    gemm_block run = {.depth = g->k, .segments = 1, .a_step = g->a_column};
+    for (int64_t column = 0; column < g->n; column += width) {
+        int64_t columns = CPU_MIN(width, g->n - column);
+        if (columns < width && twice) {
+            column = g->n - width;
+            columns = width;
+        }
+        bool by_tile = !finished || columns < width;
+        const char *b = (const char *)g->b + column * g->b_column * size;
+        run.b = b;
+        run.b_step = g->b_row;
+        if (copies) {
+            if (columns < width) {
+                memset(panel, 0, (size_t)(g->k * width * size));
+            }
+            parts->pack(panel, b, g->b_column, g->b_row, columns, g->k, width, NULL);
+            run.b = panel;
+            run.b_step = width;
+        }
+        run.to_row = by_tile ? width : g->c_row;
+        run_column(g, parts, run, column, columns, by_tile ? tile : NULL);
+    }
+    return true;
+}
