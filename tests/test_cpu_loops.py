@@ -149,7 +149,7 @@ def test_bits_do_not_depend_on_the_number_of_threads() -> None:
 
 # ---------------------------------------------------------------- large results
 
-LARGE = 5 << 20  # elements: results of this size go around the caches
+LARGE = 7 << 20  # elements: results of this size go around the caches
 
 
 @pytest.mark.parametrize("start", [0, 1, 3, 15])
@@ -165,8 +165,10 @@ def test_large_results_are_complete(start: int) -> None:
     assert (got[:start] == 7).all() and (got[start + len(x) :] == 7).all()
     assert np.array_equal(y.to(dt.float32).numpy(), b[start:-5].astype("float32"))
     assert np.array_equal((x > 0).numpy(), a[start:-5] > 0)
-    rows = dt.from_numpy(a)[: 1000 * 5003].reshape(1000, 5003)
+    rows = dt.from_numpy(a)[: 1400 * 5003].reshape(1400, 5003)
     assert np.array_equal((rows[:, 1:] * 2).numpy(), rows.numpy()[:, 1:] * 2)
+    square = a[: 2640 * 2640].reshape(2640, 2640)
+    assert np.array_equal(dt.from_numpy(square).T.contiguous().numpy(), square.T)
 
 
 def test_casts_need_no_memory_but_their_result() -> None:

@@ -189,7 +189,7 @@ taken_dtype(dt_reduce_op op, dt_dtype dtype)
     if (op == DT_REDUCE_prod && !dt_is_float(dtype)) {
         return DT_INT64;
     }
-    return cpu_computed(dtype);
+    return op == DT_REDUCE_sum && dt_itemsize(dtype) < 4 && !dt_is_float(dtype) ? DT_INT32 : cpu_computed(dtype);
 }
 
 dt_status

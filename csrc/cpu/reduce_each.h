@@ -2,15 +2,19 @@
  * is the accumulator's type, R the result's; a comparison starts from an element, the others from their identity. */
 #if !DT_CAT(IS_HALF, ENUM)
 
+/* x or acc, without a jump that nobody can foresee */
+#define EITHER(A, chosen) ((const A[]){acc, x}[chosen])
+
 /* The upper of 2 * half lanes are joined to the lower; by name, as each loop then is one vector or a few. */
 #define HALVE(A, half, VALUE)                                                                                          \
     for (int l = 0; l < half; l++) {                                                                                   \
         const A acc = lanes[l], x = lanes[l + half];                                                                   \
         lanes[l] = (A)(VALUE);                                                                                         \
     }
-#define HALVES(A, VALUE) HALVE(A, 16, VALUE) HALVE(A, 8, VALUE) HALVE(A, 4, VALUE) HALVE(A, 2, VALUE) HALVE(A, 1, VALUE)
+#define HALVES(A, VALUE, PICK)                                                                                         \
+    HALVE(A, 16, VALUE) HALVE(A, 8, VALUE) HALVE(A, 4, VALUE) HALVE(A, 2, PICK) HALVE(A, 1, PICK)
 
-#define REDUCE_PARTS(name, A, START, VALUE, FINISH)                                                                    \
+#define REDUCE_PARTS(name, A, START, VALUE, PICK, FINISH)                                                              \
     static void DT_CAT(init_##name, ENUM)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart,     \
                                           int64_t position)                                                            \
     {                                                                                                                  \
@@ -64,7 +68,7 @@
             int64_t i = 0;                                                                                             \
             for (; count < LANES && i < count; i++) {                                                                  \
                 const A acc = all[j], x = (A)px[i * along];                                                            \
-                all[j] = (A)(VALUE);                                                                                   \
+                all[j] = (A)(PICK);                                                                                    \
             }                                                                                                          \
             if (i == count) {                                                                                          \
                 continue;                                                                                              \
@@ -87,9 +91,9 @@
                 const A acc = lanes[(uint64_t)i % LANES], x = (A)px[i * along];                                        \
                 lanes[(uint64_t)i % LANES] = (A)(VALUE);                                                               \
             }                                                                                                          \
-            HALVES(A, VALUE)                                                                                           \
+            HALVES(A, VALUE, PICK)                                                                                     \
             const A acc = all[j], x = lanes[0];                                                                        \
-            all[j] = (A)(VALUE);                                                                                       \
+            all[j] = (A)(PICK);                                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
     FINISH_PART(name, A, FINISH)
@@ -147,7 +151,7 @@
                 lanes[l] = E(STEP, (STEP) | (x != x)) ? x : acc;                                                       \
             }                                                                                                          \
         }                                                                                                              \
-        HALVES(C, E(STEP, (STEP) | (x != x)) ? x : acc)                                                                \
+        HALVES(C, E(STEP, (STEP) | (x != x)) ? x : acc, EITHER(C, E(STEP, (STEP) | (x != x))))                         \
         return lanes[0];                                                                                               \
     }                                                                                                                  \
     static void DT_CAT(step_##name, ENUM)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data,     \
@@ -218,7 +222,11 @@
         memcpy(results, at, (size_t)width * sizeof(*at));                                                              \
     }
 
+#if IS_FLOAT || DT_CAT(IS_INT64, ENUM) || DT_CAT(IS_INT32, ENUM)
 #define HAS_sum(...) __VA_ARGS__
+#else
+#define HAS_sum(...)
+#endif
 #define HAS_mean(...) __VA_ARGS__
 #if IS_FLOAT || DT_CAT(IS_INT64, ENUM)
 #define HAS_prod(...) __VA_ARGS__
@@ -232,10 +240,11 @@
 #endif
 
 #define REDUCE_TEST(name, identity, step, finish)                                                                      \
-    HAS_TEST(COMBINE_PART(name, C, step) REDUCE_PARTS(name, C, identity, step, finish))
+    HAS_TEST(COMBINE_PART(name, C, step) REDUCE_PARTS(name, C, identity, step, step, finish))
 #define REDUCE_SAME(name, identity, step, finish)                                                                      \
     COMBINE_PART(name, C, E(step, ((step) | (x != x))) ? x : acc)                                                      \
-    REDUCE_PARTS(name, C, first, E(step, ((step) | (x != x))) ? x : acc, finish)
+    REDUCE_PARTS(name, C, first, E(step, ((step) | (x != x))) ? x : acc, EITHER(C, E(step, ((step) | (x != x)))),      \
+                 finish)
 #define REDUCE_ARG(name, identity, step, finish) ARG_PARTS(name, step)
 #define REDUCE_SUM(...)
 #define REDUCE_FLOAT(...)
@@ -261,7 +270,7 @@
 #define REDUCE_FLOAT(...)
 #endif
 #define REDUCE_SUM(name, identity, step, finish)                                                                       \
-    DT_CAT(HAS, name)(COMBINE_PART(name, C, step) REDUCE_PARTS(name, C, identity, step, finish))
+    DT_CAT(HAS, name)(COMBINE_PART(name, C, step) REDUCE_PARTS(name, C, identity, step, step, finish))
 #define REDUCE_TEST(...)
 #define REDUCE_SAME(...)
 #define REDUCE_ARG(...)
@@ -299,6 +308,7 @@ static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
 #undef ENTRY_SAME
 #undef ENTRY_ARG
 #undef ENTRY_TEST
+#undef EITHER
 #undef HALVE
 #undef HALVES
 #undef REDUCE_PARTS

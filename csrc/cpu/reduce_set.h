@@ -2,6 +2,7 @@
 #define LANES 32
 #define ARG_BLOCK 2048
 #define IS_INT64_INT64 1
+#define IS_INT32_INT32 1
 
 #define DT_EACH "../cpu/reduce_each.h"
 #include "../core/each_dtype.h"
