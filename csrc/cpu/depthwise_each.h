@@ -9,6 +9,9 @@
 
 /* ---------------------------------------------------------------- channels side by side */
 
+/* Anywhere among accumulators: read as a whole, since a vector that comes by halves is waited for. */
+typedef DT_CAT(vec, ENUM) DT_CAT(loose, ENUM) __attribute__((aligned(sizeof(C)), may_alias));
+
 /* A vector of sums to the result, whose activation follows where that is not rounded once more. */
 static inline void
 DT_CAT(put, ENUM)(const conv_rows *job, DT_CAT(vec, ENUM) sums, T *out)
@@ -43,13 +46,13 @@ DT_CAT(pixels, ENUM)(const conv_rows *job, const conv_window *window, int pixels
         DT_CAT(vec, ENUM) sums[PIXELS], w;
         UNROLL for (int j = 0; j < pixels; j++)
         {
-            memcpy(&sums[j], weight + conv->kernel[0] * conv->kernel[1] * line, sizeof(*sums));
+            sums[j] = *(const DT_CAT(loose, ENUM) *)(weight + conv->kernel[0] * conv->kernel[1] * line);
         }
         for (int64_t r = window->rows[0]; r < window->rows[1]; r++) {
             const T *from = x + (window->offset + r * conv->dilation[0] * conv->x_row + first * along + channel);
             const C *place = weight + (r * conv->kernel[1] + first) * line;
             for (int64_t s = first; s < window->columns[1]; s++, from += along, place += line) {
-                memcpy(&w, place, sizeof(w));
+                w = *(const DT_CAT(loose, ENUM) *)place;
                 UNROLL for (int j = 0; j < pixels; j++)
                 {
                     sums[j] = DT_CAT(fma, ENUM)(DT_CAT(load, ENUM)(from + j * apart), w, sums[j]);
@@ -76,13 +79,13 @@ DT_CAT(threes, ENUM)(const conv_rows *job, int stride, int rows, const T *const 
         DT_CAT(vec, ENUM) sums[2][PIXELS], w[3][3];
         UNROLL for (int i = 0; i < rows * PIXELS; i++)
         {
-            memcpy(&sums[i / PIXELS][i % PIXELS], weight + 9 * line, sizeof(**sums));
+            sums[i / PIXELS][i % PIXELS] = *(const DT_CAT(loose, ENUM) *)(weight + 9 * line);
         }
         UNROLL for (int y = 0; y < rows + 2; y++)
         {
             UNROLL for (int s = 0; s < 3 && y < 3; s++)
             {
-                memcpy(&w[y][s], weight + (3 * y + s) * line, sizeof(**w));
+                w[y][s] = *(const DT_CAT(loose, ENUM) *)(weight + (3 * y + s) * line);
             }
             UNROLL for (int c = 0; c < columns; c++)
             {
