@@ -268,3 +268,33 @@ def test_a_convolution_takes_little_beside_its_result(
 ) -> None:
     code = PEAK.replace("SHAPE", repr(shape)).replace("WEIGHT", repr(weight)).replace("LAST", repr(last))
     assert int(run(code)) <= 32 << 20
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32", "float64"))
+@pytest.mark.parametrize("stride", (1, 2))
+def test_depthwise_of_three_by_three_is_exact_in_any_layout_and_for_any_threads(dtype: str, stride: int) -> None:
+    rng = np.random.default_rng(6)
+    T = getattr(dt, dtype)
+    for channels, height, width in ((16, 7, 7), (17, 14, 14), (40, 9, 30), (24, 3, 5), (16, 66, 270)):
+        x, w = rng.integers(-2, 3, (2, channels, height, width)), rng.integers(-2, 3, (channels, 1, 3, 3))
+        b = rng.integers(-2, 3, channels)
+        expected = np.maximum(conv2d(x, w, stride, 1, 1, channels) + b[:, None, None], 0)
+        image, weight, bias = (dt.tensor(v.astype("float64")).to(T) for v in (x, w, b))
+        for n in (1, 3):
+            dt.set_num_threads(n)
+            for i, k in ((image, weight), (channels_last(image), channels_last(weight))):
+                got = dt.conv2d(i, k, bias, stride, 1, 1, channels)
+                assert np.array_equal(np.maximum(got.to(dt.float64).numpy(), 0), expected), (channels, height, width)
+                fused = dt.conv2d(i, k, bias, stride, 1, 1, channels, activation="relu")
+                assert np.array_equal(fused.to(dt.float64).numpy(), expected), (channels, height, width)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_products_of_two_rows_are_exact_and_the_same_for_any_threads(dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(-2, 3, (2, 1031)).astype(dtype), rng.integers(-2, 3, (1031, 517)).astype(dtype)
+    for n in (1, 2, 3):
+        dt.set_num_threads(n)
+        for y in (dt.tensor(b), dt.tensor(b.T.copy()).T):
+            assert np.array_equal((dt.tensor(a) @ y).numpy(), a @ b)
+            assert np.array_equal((y.T @ dt.tensor(a).T).numpy(), (a @ b).T)
