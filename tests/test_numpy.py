@@ -304,4 +304,6 @@ def test_arrays_of_other_libraries_are_no_numbers(device: str) -> None:
                  lambda: x.fill_(OneElement()), lambda: dt.full((2,), OneElement())):  # fmt: skip
         with pytest.raises(TypeError):
             call()
+    with pytest.raises(IndexError, match="got OneElement"):
+        x[OneElement()]
     assert x.tolist() == [1, 1]

@@ -188,7 +188,8 @@ apply(PyObject *self, const char *op, selection *s, PyObject *item, int position
     } else if (!PyLong_CheckExact(item) && py_is_ndarray(item)) {
         py_refuse_numpy(py_state_of(self), op, "input", self, item);
         return -1;
-    } else if (PyIndex_Check(item)) {
+    } else if (PyLong_CheckExact(item) ||
+               (PyIndex_Check(item) && !PyObject_HasAttrString((PyObject *)Py_TYPE(item), "__dlpack__"))) {
         Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
         if (index == -1 && PyErr_Occurred()) {
             return -1;

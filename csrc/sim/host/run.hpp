@@ -62,7 +62,7 @@ void dt_failed_assertion(const char *file, int line, const char *text) {
     dt_fault(SIM_FAULT_ASSERT, 0, 0, false);
 }
 
-// Each access of the kernel passes here: the compiler sees to that. one: a single access, whose address must be aligned.
+// Each access of the kernel passes here: the compiler sees to that. one: a single access, to be aligned.
 DT_UNCHECKED static inline void dt_access(const void *pointer, size_t nbytes, bool writes, bool one = true) {
     static unsigned last;
     uint64_t address = (uint64_t)(uintptr_t)pointer;
