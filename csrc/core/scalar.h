@@ -155,7 +155,13 @@ dt_f64_to_f32(double d)
 DT_INLINE double
 dt_f32_to_f64(float f)
 {
+#ifdef __CUDA_ARCH__
     return f != f ? dt_bits_f64(0x7ff8000000000000u) : (double)f;
+#else
+    /* without a choice, which compilers would make between two doubles, twice as wide */
+    uint32_t u = dt_f32_bits(f), is_nan = (u & 0x7fffffffu) > 0x7f800000u;
+    return (double)dt_bits_f32(u ^ ((u ^ 0x7fc00000u) & (0u - is_nan)));
+#endif
 }
 
 /* Rounded to odd: a later rounding to a half type is then the only one that counts (Boldo and Melquiond 2008). */

@@ -60,7 +60,7 @@ conv_clip(const struct cpu_conv *conv, const conv_run *run, int64_t tap_row, int
 
 /* ---------------------------------------------------------------- one input channel a group: depthwise.c */
 
-#define DEPTHWISE_TILE 32768 /* bytes */
+#define DEPTHWISE_TILE 65536 /* bytes */
 #define DEPTHWISE_TAPS 128   /* of a weight that is used for tiles */
 
 /* How planes of the result are cut. A tile needs in_rows rows of x, each as stride[1] lines of `pitch` numbers. */
