@@ -54,7 +54,7 @@ def test_every_call_of_every_program(capsys: pytest.CaptureFixture[str]) -> None
     wrong = {answer["name"]: answer["found"] for answer in done if answer["found"]}
     with capsys.disabled():
         print(f"\n{points} failing calls in {len(done)} programs (one point in {SHARE})")
-    assert not wrong
+    assert not wrong, json.dumps(wrong, indent=1)
     assert [answer["stderr"] for answer in answers if "stderr" in answer] == [""] * WORKERS
     assert points > len(done)
 

@@ -53,6 +53,8 @@ DOORS: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "detach": lambda p: p.detach().tolist(),
     "array": lambda p: dt.array(p).tolist(),
     "to(dtype)": lambda p: p.to(dt.float64).tolist(),
+    "type_as": lambda p: p.type_as(dt.zeros(1, dtype=dt.float64)).tolist(),
+    "repeat": lambda p: p.repeat(2, 1)[3:].tolist(),
     "to(device)": lambda p: p.to("cuda:0").tolist(),
     "to(device, dtype)": lambda p: p.to("cuda:0", dt.float16).tolist(),
     "to(device, non_blocking)": lambda p: p.to("cuda:0", non_blocking=True).tolist(),
@@ -139,6 +141,7 @@ def test_the_table_of_doors_holds_every_method_that_hands_out_memory() -> None:
         "byte",
         "bool",
         "copy_",
+        "uniform_",
     }
     public = {n for n in dir(dt.DeviceArray) if not n.startswith("_")}
     unknown = {n for n in public - ops - named - READ_NOTHING if not hasattr(dt, n.rstrip("_"))}
