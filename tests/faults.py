@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 import sweep
-from support import Built, bits_of, question
+from support import Built, question
 
 import devtensor as dt
 
 NAMES = list(dt._C._cuda_api_calls())
 FIRST, SECOND = BOTH = ("cuda:0", "cuda:1")
 SLOTS = 40  # through which transfers pass, of a device
+BETWEEN_PARTS = ("cuCtxGetCurrent", "cuCtxSynchronize", "cuMemHostAlloc", "cuMemcpyHtoDAsync_v2")
 PARTS = 2  # of the largest transfer here, a slot each
 LIMIT_S = 30  # of one child; then it hangs
 
@@ -322,7 +323,7 @@ def settle(devices: tuple[str, ...]) -> None:
 
 
 def stored(x: dt.DeviceArray | None) -> str:
-    return "" if x is None else bits_of(x).tobytes().hex()
+    return "" if x is None else sweep.stored(x)
 
 
 def attempt(ready: Ready) -> dict[str, Any]:
@@ -428,9 +429,6 @@ def wrong_error(fault: Fault, error: dict[str, Any]) -> list[str]:
         return [f"{kind} instead of {' or '.join(sorted(wanted))}: {text}"]
     if kind == "DeviceNotAvailableError":
         return []
-    lost = f"{error['device']} cannot be used any more in this process: an earlier call failed with"
-    if fault.symbol == "cuCtxGetCurrent" and fault.code in LOST and fault.mode != "late" and lost in text:
-        return [] if f"({fault.code})" in text else [f"the text names no code: {text}"]  # met where nothing is raised
     if fault.code == 3000 and "no engine for this convolution on cuda:" in text:  # when all of them are refused
         return []
     if error["status"] != fault.code:
@@ -487,7 +485,7 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
     if fault.symbol.startswith("cuEvent"):  # a slot without its mark is passed over: others are equipped, once each
         allowed["events"] += SLOTS
         allowed["live"] += 4 * SLOTS
-    elif fault.symbol in ("cuCtxGetCurrent", "cuCtxSynchronize") and allowed["events"]:  # or one whose copy still runs
+    elif fault.symbol in BETWEEN_PARTS and allowed["events"]:  # or one whose copy still runs
         allowed["events"] += PARTS
         allowed["live"] += 4 * PARTS
     for name, count in got["left"].items():

@@ -208,7 +208,7 @@ typedef struct cuda_device {
     char name[128];
     int major, minor, multiprocessors, threads_per_multiprocessor;
     size_t total_memory;
-    atomic_int poison; /* the sticky error after which nothing works any more, or 0 */
+    atomic_int poison; /* the sticky error after which nothing works any more, and whose it is (failure.c), or 0 */
 
     pthread_mutex_t lock; /* queues and memory; held for moments, never over a call that waits */
     int nqueues, nused;   /* nused: those that somebody uses, without the default stream */

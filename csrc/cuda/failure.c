@@ -59,6 +59,8 @@ cublas_name(int status)
     }
 }
 
+#define POISON_BITS 16 /* of a status; above it stands the call that had it */
+
 /* Whether symbol only waits: what failed was sent by an earlier call. */
 static bool
 is_wait(dt_api_symbol symbol)
@@ -79,7 +81,7 @@ cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
         describe_driver(status, &name, &text);
         if (device != NULL && is_sticky(status)) {
             int none = 0;
-            atomic_compare_exchange_strong(&device->poison, &none, status);
+            atomic_compare_exchange_strong(&device->poison, &none, status | (int)symbol << POISON_BITS);
         }
         if (is_wait(symbol) && is_sticky(status)) {
             hint = ". An earlier operation went wrong on the device; with CUDA_LAUNCH_BLOCKING=1 in the environment it "
@@ -124,11 +126,13 @@ dt_status
 cuda_fail_lost(const cuda_device *device, dt_error *err)
 {
     const char *name, *text;
-    int status = device->poison;
+    int poison = atomic_load(&device->poison), status = poison & ((1 << POISON_BITS) - 1);
+    const char *symbol = cuda_api_names[poison >> POISON_BITS];
     describe_driver(status, &name, &text);
     dt_fail(err, DT_ECUDA, "cuda-error", NULL,
-            "cuda:%d cannot be used any more in this process: an earlier call failed with %s (%d): %s", device->index,
-            name, status, text);
+            "cuda:%d cannot be used any more in this process: an earlier call of %s failed with %s (%d): %s",
+            device->index, symbol, name, status, text);
+    err->symbol = symbol;
     err->library_status = status;
     err->device = (dt_device){DT_CUDA, device->index};
     return DT_ECUDA;
