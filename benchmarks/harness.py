@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import data_rows, machine, memory, networks, nn_rows, report, rows
+from . import data_rows, loop_rows, machine, memory, networks, nn_rows, report, rows
 
 OURS = "devtensor"
 CONTROL = "control"
@@ -105,7 +105,7 @@ def convert(name, lib, array):
 
 
 def to_numpy(result):
-    return result if isinstance(result, np.ndarray) else np.asarray(result.to("cpu").numpy())
+    return np.asarray(result if isinstance(result, np.ndarray | np.generic) else result.to("cpu").numpy())
 
 
 def check(name, got, expected, bound):
@@ -221,7 +221,7 @@ def run(options, threads):
     set_threads(libs, threads)
     effort = Effort(options.quick)
     wanted = options.only.lower()
-    everything = [*rows.ROWS, *nn_rows.ROWS, *data_rows.ROWS, *networks.ROWS, *rows.SIMULATED]
+    everything = [*rows.ROWS, *loop_rows.ROWS, *nn_rows.ROWS, *data_rows.ROWS, *networks.ROWS, *rows.SIMULATED]
     everything += [] if options.quick else rows.LADDERS
     chosen = [row for row in everything if wanted in f"{row.group} {row.name} {row.ladder}".lower()]
     imports = wanted in "import"
