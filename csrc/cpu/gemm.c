@@ -22,6 +22,7 @@
 #define FEW_COLUMNS 2                  /* of c */
 #define MEMORY_NUMBERS ((int64_t)1 << 16)
 #define PACK_WORK 16 /* of them to one number packed */
+#define CACHE_LINE 64
 
 /* ---------------------------------------------------------------- the blocks */
 
@@ -57,7 +58,8 @@ find_panel(const gemm_share *s, int64_t index, bool fresh, bool kept)
     return found;
 }
 
-/* The register blocks of a's panels [begin, end) with a panel of b. */
+/* The register blocks of a's panels [begin, end) with a panel of b. One that is kept comes from far away: the next is
+ * fetched meanwhile. */
 static void
 run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
 {
@@ -78,7 +80,8 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
         .to_row = in_c && !finish ? g->c_row : width,
     };
     char *tile = own, *c = (char *)g->c + (first * g->c_row + b->column * g->c_column) * p->itemsize;
-    int64_t tile_step = 0;
+    int64_t tile_step = 0, ahead = width * step, ahead_end = p->kept_b && b->index + 1 < s->end_b ? 2 * ahead : ahead;
+    const int64_t ahead_step = CPU_CEIL_DIV(ahead, (end - begin) * CACHE_LINE) * CACHE_LINE;
     if (s->sums != NULL && !in_c) {
         int64_t slot = p->c_holds_sums ? 0 : b->index - s->begin_b; /* what c cannot hold of the last panel */
         tile_step = kernel->rows * width * p->size;
@@ -97,6 +100,9 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
         char *place = in_c ? c : tile;
         run.from = s->first ? NULL : place;
         run.to = finish ? tile : place;
+        for (int64_t stop = CPU_MIN(ahead + ahead_step, ahead_end); ahead < stop; ahead += CACHE_LINE) {
+            __builtin_prefetch(b->b + ahead, 0, 2);
+        }
         runs[rows - 1](&run);
         if (finish) {
             p->parts->store(g, tile, width, row, rows, b->column, b->columns);

@@ -18,6 +18,8 @@ CPU_ISA_AVX2
 #define FMA_F64 _mm256_fmadd_pd
 #define TRANSPOSE_F32 transpose_f32
 #define TRANSPOSE_F64 transpose_f64
+#define EVENS_F32 evens_f32
+#define EVENS_F64 evens_f64
 #define V_PACK_F32 __m256
 #define V_PACK_F64 __m256d
 #include "gemm_set.h"

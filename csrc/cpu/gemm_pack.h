@@ -1,5 +1,6 @@
-/* gemm_pack.h: packing a panel (gemm_pack) of numbers S with vectors V. Included with PACK its name, and TRANSPOSE of
- * as many vectors as one has numbers, if the instruction set has one. */
+/* gemm_pack.h: packing a panel (gemm_pack) of numbers S with vectors V. Included with PACK its name, and if the
+ * instruction set has them TRANSPOSE of as many vectors as one has numbers, and EVENS(a, b) of two vectors, the second
+ * of which begins with the last number of the first. */
 #define LENGTH ((int64_t)(sizeof(V) / sizeof(S)))
 
 /* The first count numbers, fewer than a vector's, without touching more. */
@@ -79,6 +80,30 @@ DT_CAT(PACK, any)(S *to, const S *in, int64_t across, int64_t along, int64_t cou
     }
 }
 
+#ifdef EVENS
+/* Every other number of each line. */
+static void
+DT_CAT(PACK, evens)(S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
+                    const int32_t *places)
+{
+    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
+    for (int64_t p = 0; p < depth; p++, in += along) {
+        S *line = to + (places ? places[p] : p) * width;
+        for (int64_t i = 0; i < count && count >= LENGTH; i += LENGTH) {
+            const int64_t at = CPU_MIN(i, count - LENGTH);
+            *(U *)(line + at) = EVENS(*(const U *)(in + 2 * at), *(const U *)(in + 2 * at + LENGTH - 1));
+        }
+        const S *from = in;
+        for (int64_t n = LENGTH / 2; n > 0 && count < LENGTH; n /= 2) {
+            for (int64_t i = 0; i < n && (count & n) != 0; i++) {
+                *line++ = from[2 * i];
+            }
+            from += 2 * (count & n);
+        }
+    }
+}
+#endif
+
 #ifdef TRANSPOSE
 /* Up to LENGTH rows whose steps are neighbours; returns the steps that were packed. spill: what is written behind a
  * line is the next one's. */
@@ -120,6 +145,12 @@ PACK(void *panel, const void *from, int64_t across, int64_t along, int64_t count
         DT_CAT(PACK, neighbours)(to, in, along, count, depth, width, places);
         return;
     }
+#ifdef EVENS
+    if (across == 2) {
+        DT_CAT(PACK, evens)(to, in, along, count, depth, width, places);
+        return;
+    }
+#endif
 #ifdef TRANSPOSE
     if (along == 1) {
         for (int64_t i = 0; i < count; i += LENGTH) {
@@ -144,3 +175,4 @@ PACK(void *panel, const void *from, int64_t across, int64_t along, int64_t count
 #undef S
 #undef V
 #undef TRANSPOSE
+#undef EVENS

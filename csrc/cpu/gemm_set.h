@@ -1,6 +1,6 @@
 /* gemm_set.h: the matrix product's and convolution's inner loops for one instruction set, with SET the name of its
  * gemm_set, VECTOR_BYTES, EACH and VECTORS (gemm_kernel.h), and for float32 and float64 V_F32, SPLAT_F32, FMA_F32,
- * and for packing V_PACK_F32 and TRANSPOSE_F32 (or none), and so on. */
+ * and for packing V_PACK_F32, TRANSPOSE_F32 and EVENS_F32 (or neither), and so on. */
 #define DT_CAT_(a, b) a##_##b
 #define DT_CAT(a, b) DT_CAT_(a, b)
 
@@ -37,6 +37,7 @@
 #define V V_PACK_F32
 #ifdef TRANSPOSE_F32
 #define TRANSPOSE TRANSPOSE_F32
+#define EVENS EVENS_F32
 #endif
 #include "gemm_pack.h"
 
@@ -45,6 +46,7 @@
 #define V V_PACK_F64
 #ifdef TRANSPOSE_F64
 #define TRANSPOSE TRANSPOSE_F64
+#define EVENS EVENS_F64
 #endif
 #include "gemm_pack.h"
 

@@ -1,4 +1,4 @@
-/* gemm_transpose.h: squares of numbers in 256-bit vectors, turned. */
+/* gemm_transpose.h: squares of numbers in 256-bit vectors, turned; every other number of two vectors. */
 #ifndef DT_CPU_GEMM_TRANSPOSE_H
 #define DT_CPU_GEMM_TRANSPOSE_H
 
@@ -33,6 +33,20 @@ transpose_f64(__m256d *r)
     r[1] = _mm256_permute2f128_pd(b, d, 0x20);
     r[2] = _mm256_permute2f128_pd(a, c, 0x31);
     r[3] = _mm256_permute2f128_pd(b, d, 0x31);
+}
+
+/* a's even numbers, then b's odd ones. */
+__attribute__((target("avx2"))) static inline __m256
+evens_f32(__m256 a, __m256 b)
+{
+    const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xd8));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+
+__attribute__((target("avx2"))) static inline __m256d
+evens_f64(__m256d a, __m256d b)
+{
+    return _mm256_permute4x64_pd(_mm256_shuffle_pd(a, b, 0xa), 0xd8);
 }
 
 #endif
