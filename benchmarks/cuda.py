@@ -23,6 +23,9 @@ SIMULATED = "simulated: times mean nothing"
 QUEUE = 500  # calls in flight: fewer than a stream takes before it makes the host wait
 
 
+WARM_UP = 0.1  # of the timed calls of a turn
+
+
 class Devtensor:
     name = "devtensor"
 
@@ -263,7 +266,7 @@ def time_row(row, libs, effort, tick):
     try:
         for _ in range(effort.rounds):
             for label, name in turns:
-                runners[name].time(max(1, int(counts[name] * harness.WARM_UP)))
+                runners[name].time(max(1, int(counts[name] * WARM_UP)))
                 times[label].append(runners[name].time(counts[name]) / counts[name])
             tick()
     finally:

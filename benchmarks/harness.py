@@ -24,13 +24,16 @@ from . import data_rows, loop_rows, machine, memory, networks, nn_rows, report, 
 OURS = "devtensor"
 CONTROL = "control"
 SIMULATED = "simulated"  # our own arrays on a simulated GPU
-WARM_UP = 0.1  # of the timed calls of a turn
 
 
 class Effort:
-    def __init__(self, quick):
+    """How long is measured. Threads that slept may share one processor for tens of milliseconds: they are warmed up
+    until the system has spread them."""
+
+    def __init__(self, quick, threads):
         self.rounds = 5 if quick else 15
         self.turn_ns = 5e6 if quick else 40e6
+        self.warm_up_ns = 40e6 if threads > 1 else self.turn_ns / 10
 
 
 def libraries():
@@ -170,7 +173,7 @@ def time_row(row, libs, effort, tick):
         for _ in range(effort.rounds):
             for label, name in turns:
                 wait_until_quiet()
-                loops[name](max(1, int(counts[name] * WARM_UP)))
+                loops[name](max(1, int(counts[name] * effort.warm_up_ns / effort.turn_ns)))
                 times[label].append(loops[name](counts[name]) / counts[name])
                 tick()
     finally:
@@ -219,7 +222,7 @@ def time_imports(libs, effort, tick):
 def run(options, threads):
     libs = libraries()
     set_threads(libs, threads)
-    effort = Effort(options.quick)
+    effort = Effort(options.quick, threads)
     wanted = options.only.lower()
     everything = [*rows.ROWS, *loop_rows.ROWS, *nn_rows.ROWS, *data_rows.ROWS, *networks.ROWS, *rows.SIMULATED]
     everything += [] if options.quick else rows.LADDERS
