@@ -527,4 +527,16 @@ dt_int_pow(int64_t base, int64_t exponent)
 DT_FLOAT_DIVISION(float, f, fmodf, floorf, copysignf)
 DT_FLOAT_DIVISION(double, , fmod, floor, copysign)
 
+DT_INLINE float
+dt_geluf(float x)
+{
+    return x * 0.5f * (1 + erff(x * 0.70710678118654752440f));
+}
+
+DT_INLINE double
+dt_gelu(double x)
+{
+    return x * 0.5 * (1 + erf(x * 0.70710678118654752440));
+}
+
 #endif

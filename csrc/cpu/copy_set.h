@@ -1,11 +1,14 @@
 /* copy_set.h: casts by the rule of scalar.h, and moves of bits. */
-/* dt_f64_to_range for float32, in a vector of half the size; high is a float */
+/* dt_f64_to_range for float32, in a vector of half the size; low is negative or -0, high a float. The bits of positive
+ * floats are in order as signed numbers, those of negative ones, the further from 0 the larger, as unsigned numbers: to
+ * limit integers takes one instruction each, floats several comparisons, for the sake of NaN. */
 static inline int32_t
 cpu_f32_to_range(float x, float low, float high)
 {
-    float limited = x > low ? x : low; /* one instruction each */
-    limited = limited < high ? limited : high;
-    return x == x ? (int32_t)limited : 0;
+    int32_t bits = (int32_t)dt_f32_bits(x), most = (int32_t)dt_f32_bits(high);
+    uint32_t limited = (uint32_t)(bits < most ? bits : most), least = dt_f32_bits(low);
+    int32_t whole = (int32_t)dt_bits_f32(limited < least ? limited : least);
+    return x == x ? whole : 0;
 }
 
 static inline int32_t
@@ -15,17 +18,30 @@ cpu_f32_to_i32(float x)
     return x >= 0x1p31f ? INT32_MAX : i;
 }
 
+/* dt_f64_to_range, with choices that do not wait for each other */
+static inline int32_t
+cpu_f64_to_range(double d, double low, double high)
+{
+    double below = d < high ? d : high;
+    int32_t whole = (int32_t)(d > low ? below : low);
+    return d == d ? whole : 0;
+}
+
 static inline int64_t
 cpu_f32_to_i64(float x)
 {
     return fabsf(x) < 0x1p63f ? (int64_t)x : x > 0 ? INT64_MAX : x < 0 ? INT64_MIN : 0;
 }
 
-#define dt_cast_float32_uint8(x) ((uint8_t)cpu_f32_to_range(x, 0, 255))
+#define dt_cast_float32_uint8(x) ((uint8_t)cpu_f32_to_range(x, -0.0f, 255))
 #define dt_cast_float32_int8(x) ((int8_t)cpu_f32_to_range(x, -128, 127))
 #define dt_cast_float32_int16(x) ((int16_t)cpu_f32_to_range(x, -32768, 32767))
 #define dt_cast_float32_int32 cpu_f32_to_i32
 #define dt_cast_float32_int64 cpu_f32_to_i64
+#define dt_cast_float64_uint8(x) ((uint8_t)cpu_f64_to_range(x, 0, 255))
+#define dt_cast_float64_int8(x) ((int8_t)cpu_f64_to_range(x, -128, 127))
+#define dt_cast_float64_int16(x) ((int16_t)cpu_f64_to_range(x, -32768, 32767))
+#define dt_cast_float64_int32(x) cpu_f64_to_range(x, -2147483648.0, 2147483647.0)
 
 #undef bool /* stdbool's macro would get into the pasted names */
 #define DT_EACH "../cpu/copy_each.h"

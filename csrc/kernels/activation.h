@@ -9,9 +9,9 @@
     DT_DEVICE_RARE F k_gelu##suffix(F x, int activation)                                                               \
     {                                                                                                                  \
         if (activation == K_ACTIVATION_GELU) {                                                                         \
-            return x * (F)0.5 * (1 + erf##suffix(x * (F)0.70710678118654752440));                                      \
+            return dt_gelu##suffix(x);                                                                                 \
         }                                                                                                              \
-        return x * (F)0.5 * (1 + tanh##suffix((F)0.79788456080286535588 * (x + (F)0.044715 * x * x * x)));             \
+        return x / (1 + exp##suffix((F)-1.5957691216057307 * (x + (F)0.044715 * x * x * x)));                          \
     }                                                                                                                  \
     DT_DEVICE F k_activate##suffix(F x, int activation)                                                                \
     {                                                                                                                  \
