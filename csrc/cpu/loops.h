@@ -24,6 +24,11 @@ typedef struct {
     dt_dtype result;
 } cpu_reduction;
 
+/* The same for width rows of n neighbours, of some ops and dtypes: accumulators begin with the first of them, or count
+ * them besides. Of sums, either every set has it or it gives the bits that a cast and the one for float32 give. */
+typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t n,
+                                 int64_t position, bool first);
+
 /* The parts of softmax in float32 or float64: of n neighbours of one row, and of a line across `width` rows. */
 typedef struct {
     double (*largest)(const void *x, int64_t n, double start);
@@ -46,8 +51,9 @@ typedef struct {
     const cpu_row *const *casts;
     cpu_row load_f16, store_f16; /* between float16 and float32 where there are instructions for it, or NULL */
     const cpu_reduction *const *reductions;
-    const cpu_softmax_parts *softmax[2];        /* float32, float64 */
-    cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
+    const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
+    const cpu_softmax_parts *softmax[2];         /* float32, float64 */
+    cpu_pool_line pool_largest[4], pool_sum[4];  /* float16, bfloat16, float32, float64 */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;

@@ -23,6 +23,7 @@ const cpu_loops DT_CAT(cpu_loops, SET) = {
     .store_f16 = store_f16,
 #endif
     .reductions = reductions,
+    .reduced_rows = reduced_rows,
     .softmax = {&softmax_f32, &softmax_f64},
     .pool_largest = {POOL_LINES(largest)},
     .pool_sum = {POOL_LINES(sum)},

@@ -10,6 +10,7 @@
 #define LEAF_FLOAT64 2048
 #define CHUNK 65536 /* elements */
 #define STAGE 2048  /* elements cast at a time: a block, or a leaf that is alone */
+#define FEW 8       /* neighbours, or fewer, are read across rows */
 
 /* ---------------------------------------------------------------- the order of going over x */
 
@@ -55,6 +56,7 @@ take_dims(const dt_array *x, int first, int end, bool any_order)
 
 typedef struct {
     const cpu_reduction *kernel;
+    cpu_reduced_rows rows, rows_uncast; /* of what the kernel takes, of what x has; or NULL */
     const char *x;
     char *out;
     int64_t itemsize, taken_itemsize, out_itemsize;
@@ -106,12 +108,21 @@ reduce_leaf(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, c
         int64_t apart = job->kept.strides[job->kept.n - 1], along = r->strides[r->n - 1];
         int64_t inner = r->shape[r->n - 1];
         count = CPU_MIN(end - i, inner - i % inner);
+        cpu_reduced_rows rows = job->rows;
         if (job->load != NULL) {
             count = CPU_MIN(count, STAGE / width);
-            load_stage(job, data, apart, along, width, count, stage);
-            data = stage;
-            apart = job->lines ? 1 : count;
-            along = job->lines ? width : 1;
+            if (job->rows_uncast != NULL && !job->lines && along == 1) {
+                rows = job->rows_uncast;
+            } else {
+                load_stage(job, data, apart, along, width, count, stage);
+                data = stage;
+                apart = job->lines ? 1 : count;
+                along = job->lines ? width : 1;
+            }
+        }
+        if (rows != NULL && !job->lines && along == 1) {
+            rows(accs, at, width, apart, data, count, i, i == begin);
+            continue;
         }
         if (i == begin) {
             kernel->init(accs, at, width, data, apart, i);
@@ -197,9 +208,13 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
 {
     (void)params;
     dt_dtype dtype = (dt_dtype)x->dtype, taken = taken_dtype(op, dtype);
-    const cpu_reduction *kernel = &cpu_loops_here()->reductions[taken][op];
+    const cpu_loops *loops = cpu_loops_here();
+    const cpu_reduction *kernel = &loops->reductions[taken][op];
+    const cpu_reduced_rows *rows = loops->reduced_rows[taken], *rows_uncast = loops->reduced_rows[dtype];
     reduce_job job = {
         .kernel = kernel,
+        .rows = rows == NULL ? NULL : rows[op],
+        .rows_uncast = rows_uncast == NULL ? NULL : rows_uncast[op],
         .x = dt_array_data(x),
         .out = dt_array_data(out),
         .itemsize = (int64_t)dt_itemsize(dtype),
@@ -211,9 +226,10 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
         .store = cpu_cast_row(kernel->result, (dt_dtype)out->dtype),
     };
     int64_t neighbours = job.kept.shape[job.kept.n - 1], size = job.reduced.numel;
-    job.lines =
-        neighbours > 1 && (size < 32 || job.reduced.strides[job.reduced.n - 1] > job.kept.strides[job.kept.n - 1]);
-    job.width = job.lines ? BLOCK : CPU_MAX(CPU_MIN(STAGE / size, BLOCK), 1);
+    int64_t along = job.reduced.strides[job.reduced.n - 1];
+    job.lines = neighbours > 1 &&
+                (size < (along == 1 && job.rows != NULL ? FEW : 32) || along > job.kept.strides[job.kept.n - 1]);
+    job.width = job.lines ? BLOCK : CPU_MAX(CPU_MIN((job.load == NULL ? CHUNK / 2 : STAGE) / size, BLOCK), 1);
     job.width = CPU_MIN(job.width, neighbours);
     job.leaf = job.lines ? LEAF_LINES : taken == DT_FLOAT64 ? LEAF_FLOAT64 : CHUNK;
     job.blocks_per_row = CPU_CEIL_DIV(neighbours, job.width);

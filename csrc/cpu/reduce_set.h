@@ -1,6 +1,8 @@
 /* reduce_set.h: the reductions of reductions.def. */
 #define LANES 32
 #define ARG_BLOCK 2048
+#include "reduce_rows.h"
+
 #define IS_INT64_INT64 1
 #define IS_INT32_INT32 1
 
