@@ -35,6 +35,8 @@ typedef struct {
     double (*exp)(const void *x, void *exps, int64_t n, double largest); /* the sum of exp(x - largest) */
     void (*scale)(const void *exps, void *out, int64_t n, double sum);
     void (*log)(const void *x, void *out, int64_t n, double largest, double log_sum);
+    /* Rows of n neighbours from end to end, so many elements apart; NULL for float64. */
+    void (*rows)(const void *x, void *out, int64_t rows, int64_t n, int64_t x_apart, int64_t out_apart, bool take_log);
     void (*line_largest)(const void *x, void *largest, int64_t width);
     void (*line_exp)(const void *x, const void *largest, void *exps, double *sums, int64_t width);
     void (*line_scale)(const void *exps, void *out, const double *sums, int64_t width);

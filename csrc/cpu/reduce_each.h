@@ -227,7 +227,6 @@
 #else
 #define HAS_sum(...)
 #endif
-#define HAS_mean(...) __VA_ARGS__
 #if IS_FLOAT || DT_CAT(IS_INT64, ENUM)
 #define HAS_prod(...) __VA_ARGS__
 #else
@@ -264,7 +263,7 @@
 #define U uint64_t
 #if IS_FLOAT
 #define C double
-#define REDUCE_FLOAT REDUCE_SUM
+#define REDUCE_FLOAT(name, identity, step, finish) FINISH_PART(name, C, finish) /* else a sum */
 #else
 #define C int64_t
 #define REDUCE_FLOAT(...)
@@ -290,7 +289,9 @@ static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
                           DT_CAT(finish_##name, ENUM), result},
 #if IS_FLOAT
 #define ENTRY_SUM(name) DT_CAT(HAS, name)(ENTRY(name, DT_FLOAT64))
-#define ENTRY_FLOAT(name) ENTRY(name, DT_FLOAT64)
+#define ENTRY_FLOAT(name)                                                                                              \
+    [DT_REDUCE_##name] = {DT_CAT(init_sum, ENUM), DT_CAT(step_sum, ENUM), DT_CAT(combine_sum, ENUM),                   \
+                          DT_CAT(finish_##name, ENUM), DT_FLOAT64},
 #else
 #define ENTRY_SUM(name) DT_CAT(HAS, name)(ENTRY(name, DT_INT64))
 #define ENTRY_FLOAT(name)
@@ -316,7 +317,6 @@ static const cpu_reduction DT_CAT(reductions, ENUM)[DT_NREDUCE] = {
 #undef FINISH_PART
 #undef ARG_PARTS
 #undef HAS_sum
-#undef HAS_mean
 #undef HAS_prod
 #undef HAS_TEST
 #endif

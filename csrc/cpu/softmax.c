@@ -48,7 +48,7 @@ softmax_row(const softmax_job *job, char *from, char *to)
                                          : (char *)buffer;
         sum += parts->exp(x, job->direct_out && !job->log ? to + i * bo : (char *)results, m, largest);
     }
-    const double log_sum = log(sum);
+    const double log_sum = job->log ? log(sum) : 0;
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = CPU_MIN(BLOCK, n - i);
         char *result = job->direct_out ? to + i * bo : (char *)results;
@@ -69,15 +69,39 @@ softmax_row(const softmax_job *job, char *from, char *to)
     }
 }
 
+/* Rows that need a cast or a copy, no longer than a block. */
+static void
+buffered_row(const softmax_job *job, char *from, char *to)
+{
+    float buffer[BLOCK], results[BLOCK];
+    char *x = (char *)loaded(job, from, job->n, (char *)buffer), *result = job->direct_out ? to : (char *)results;
+    job->parts->rows(x, result, 1, job->n, 0, 0, job->log);
+    if (!job->direct_out) {
+        job->store((char *[]){to, result}, (const int64_t[]){job->so, 1}, job->n, NULL);
+    }
+}
+
 static void
 rows_part(void *ctx, int64_t begin, int64_t end)
 {
     const softmax_job *job = ctx;
     const dt_array *x = job->x, *out = job->out;
-    for (int64_t i = begin; i < end; i++) {
-        softmax_row(job, (char *)dt_array_data(x) + cpu_offset(x->ndim - 1, x->shape, x->strides, i) * job->itemsize,
-                    (char *)dt_array_data(out) +
-                        cpu_offset(out->ndim - 1, out->shape, out->strides, i) * job->itemsize);
+    const int inner = x->ndim - 2;
+    const int64_t run = inner < 0 ? 1 : x->shape[inner], x_apart = inner < 0 ? 0 : x->strides[inner];
+    const int64_t out_apart = inner < 0 ? 0 : out->strides[inner];
+    for (int64_t i = begin, rows; i < end; i += rows) {
+        char *from = (char *)dt_array_data(x) + cpu_offset(inner + 1, x->shape, x->strides, i) * job->itemsize;
+        char *to = (char *)dt_array_data(out) + cpu_offset(inner + 1, out->shape, out->strides, i) * job->itemsize;
+        rows = CPU_MIN(end - i, run - i % run);
+        if (job->parts->rows != NULL && job->direct_in && job->direct_out) {
+            job->parts->rows(from, to, rows, job->n, x_apart, out_apart, job->log);
+            continue;
+        }
+        for (int64_t j = 0; j < rows; j++) {
+            const bool buffered = job->parts->rows != NULL && job->n <= BLOCK;
+            (buffered ? buffered_row : softmax_row)(job, from + j * x_apart * job->itemsize,
+                                                    to + j * out_apart * job->itemsize);
+        }
     }
 }
 
