@@ -21,8 +21,6 @@ from . import cuda_rows, harness, machine, report
 
 SIMULATED = "simulated: times mean nothing"
 QUEUE = 500  # calls in flight: fewer than a stream takes before it makes the host wait
-
-
 WARM_UP = 0.1  # of the timed calls of a turn
 
 

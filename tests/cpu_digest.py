@@ -61,9 +61,9 @@ def binary(name: str):
     return lambda a, b: getattr(dt, name)(a, b)
 
 
-def rows(a: dt.DeviceArray) -> dt.DeviceArray:
-    """The same elements in rows of seven."""
-    return a[: a.numel() // 7 * 7].reshape(-1, 7)
+def rows(a: dt.DeviceArray, n: int = 7) -> dt.DeviceArray:
+    """The same elements in rows of n."""
+    return a[: a.numel() // n * n].reshape(-1, n)
 
 
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
@@ -77,6 +77,7 @@ OPS = {name: unary(name) for name in (*EXACT, *SMOOTH)}
 OPS |= {name: binary(name) for name in BINARY}
 OPS |= {name: unary(name) for name in REDUCTIONS}
 OPS |= {f"{name} of rows": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=1) for name in REDUCTIONS}
+OPS |= {f"{name} of long rows": lambda a, b, name=name: getattr(dt, name)(rows(a, 19), dim=1) for name in REDUCTIONS}
 OPS |= {f"{name} of columns": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=0) for name in REDUCTIONS}
 OPS |= {f"to {name}": lambda a, b, name=name: a.to(getattr(dt, name)) for name in (*NUMPY, "bfloat16")}
 OPS |= {
@@ -91,6 +92,7 @@ OPS |= {
     "softmax": lambda a, b: dt.softmax(a, 0),
     "softmax of columns": lambda a, b: dt.softmax(rows(a).T, 0),
     "log_softmax": lambda a, b: dt.log_softmax(rows(a), 1),
+    "softmax of long rows": lambda a, b: dt.softmax(rows(a, 19), 1),
     "max_pool2d": lambda a, b: dt.max_pool2d(rows(a)[None], 3, 2, 1),
     "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),
     "pooled channels": lambda a, b: dt.avg_pool2d(dt.stack([rows(a)] * 9, 2).permute(2, 0, 1)[None], 2),

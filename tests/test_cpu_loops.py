@@ -147,6 +147,18 @@ def test_sums_lose_little(dtype: str, layout: str, dim: int | None) -> None:
     assert (np.abs(got.numpy().astype("longdouble") - exact) <= allowed).all()
 
 
+@pytest.mark.parametrize("n", [8, 9, 31, 33, 64, 71, 300])
+def test_the_best_of_a_row_wherever_it_stands(n: int) -> None:
+    """Row i has its largest or smallest, or a NaN, at place i and at the last one: the first of them is the answer."""
+    for value in (9.0, -9.0, math.nan):
+        x = np.random.default_rng(n).uniform(-1, 1, (n, n)).astype("float32")
+        x[np.arange(n), np.arange(n)] = value
+        x[:, -1] = value
+        got = dt.from_numpy(x)
+        for name, function in {"amax": np.max, "amin": np.min, "argmax": np.argmax, "argmin": np.argmin}.items():
+            assert np.array_equal(getattr(got, name)(dim=1).numpy(), function(x, axis=1), equal_nan=True)
+
+
 SCRIPT = """
 import ctypes, hashlib, sys
 import devtensor as dt
