@@ -21,8 +21,9 @@ def parse():
 
 
 def clean_environment(threads):
-    """A process whose libraries choose their own kernels and use the same number of threads."""
-    wanted = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    """A process whose libraries choose their own kernels, use the same number of threads and keep what they compile."""
+    unwanted = ("OPENBLAS_CORETYPE", "PYTHONDONTWRITEBYTECODE")
+    wanted = {k: v for k, v in os.environ.items() if k not in unwanted}
     wanted.update(dict.fromkeys(THREADS, str(threads)))
     wanted.setdefault("DEVTENSOR_CUDA", "sim:1")  # opened by the rows that use it alone
     if wanted != dict(os.environ):

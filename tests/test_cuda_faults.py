@@ -1,6 +1,7 @@
 """Any call to a CUDA library may fail, with any code: the right error, nothing changed or leaked, the next call right.
 
-DEVTENSOR_FAULT_SHARE=1 runs every point (45 minutes on two cores); the default takes one in some hundreds, the same ones every time.
+DEVTENSOR_FAULT_SHARE=1 runs every point (45 minutes on two cores); the default takes one in some hundreds, always the
+same ones.
 """
 
 from __future__ import annotations

@@ -59,14 +59,15 @@ take(int i)
     return h;
 }
 
-/* The smallest block that holds size bytes and wastes no more than an eighth; NULL: there is none. */
+/* The smallest block that holds size bytes and wastes no more than an eighth, of equals the last that was given back,
+ * which may still be in the caches; NULL: there is none. */
 static header *
 find(size_t size)
 {
     int best = -1;
     for (int i = 0; i < nkept; i++) {
         if (kept[i]->size >= size && kept[i]->size - size <= size / 8 &&
-            (best < 0 || kept[i]->size < kept[best]->size)) {
+            (best < 0 || kept[i]->size <= kept[best]->size)) {
             best = i;
         }
     }
