@@ -32,7 +32,7 @@ class Effort:
 
     def __init__(self, quick, threads):
         self.rounds = 5 if quick else 15
-        self.turn_ns = 5e6 if quick else 40e6
+        self.turn_ns = 5e6 if quick else 20e6
         self.warm_up_ns = 40e6 if threads > 1 else self.turn_ns / 10
 
 
