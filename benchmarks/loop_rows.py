@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .rows import EPS, Row, everywhere, size
+from .rows import EPS, Row, cast, everywhere, size
 
 BOTH = ("devtensor", "torch")
 ULPS = 8  # allowed of a function, so that the bound asks for the right function, not for the best one
@@ -87,18 +87,6 @@ def softmax(rows, columns):
     return Row("reductions", title, inputs, expressions, reference, names, 8.0 * rows * columns, "GB/s")
 
 
-def cast(source, to, n=1 << 20):
-    def inputs(rng):
-        return {"a": (rng.random(n) * 200).astype(source)}
-
-    def reference(x):
-        return x["a"].astype(to).astype("float64"), 0.0
-
-    expressions = {"devtensor": "a.to(dtype)", "numpy": "a.astype(dtype)", "torch": "a.to(dtype)"}
-    nbytes, names = float(n * (np.dtype(source).itemsize + np.dtype(to).itemsize)), {"dtype": f"lib.{to}"}
-    return Row("cast", f"{source} to {to} n={size(n)}", inputs, expressions, reference, names, nbytes, "GB/s")
-
-
 def transposed_copy(n):
     def inputs(rng):
         return {"a": rng.standard_normal((n, n), "float32")}
@@ -117,7 +105,7 @@ ROWS = [
     *(reduction(name, shape) for name in REDUCTIONS for shape in ((1 << 20,), (1000, 1000), (16384, 64))),
     reduction("sum", (1 << 20,), "float16"),
     *(softmax(*shape) for shape in ((1000, 1000), (16384, 64))),
-    *(cast("float32", to) for to in ("float64", "float16", "int32", "uint8")),
-    cast("float16", "float32"),
+    *(cast(1 << 20, "float32", to, "GB/s") for to in ("float64", "float16", "int32", "uint8")),
+    cast(1 << 20, "float16", "float32", "GB/s"),
     *(transposed_copy(n) for n in (64, 1024, 4096)),
 ]
