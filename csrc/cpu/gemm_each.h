@@ -3,7 +3,6 @@
 
 #define PACK_LINE 64 /* converted at a time */
 #define DOT_BLOCK 1024
-#define DOT_ROWS 4
 #define COLUMNS_AT_ONCE 8
 #define VECTOR_BLOCK 4096
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(C)))
@@ -21,9 +20,16 @@ static inline DT_CAT(vec, ENUM) DT_CAT(load, ENUM)(const T *from)
     return v;
 }
 
-/* Packing of a dtype that is not its own accumulator: a stretch of each row, or row of each step, is converted first.
- */
-__attribute__((unused)) static void
+#if DT_CAT(IS_HALF, ENUM)
+static inline void
+DT_CAT(widen, ENUM)(const T *from, int64_t step, int64_t count, float *to)
+{
+    char *const data[2] = {(char *)to, (char *)(uintptr_t)from};
+    cpu_cast_row(DT_CAT(DT, ENUM), DT_FLOAT32)(data, (const int64_t[]){1, step}, count, NULL);
+}
+
+/* A stretch of each row, or row of each step, is made float32 first. */
+static void
 DT_CAT(pack, ENUM)(void *panel, const void *from, int64_t across, int64_t along, int64_t count, int64_t depth,
                    int64_t width, const int32_t *places)
 {
@@ -32,21 +38,13 @@ DT_CAT(pack, ENUM)(void *panel, const void *from, int64_t across, int64_t along,
     for (int64_t p = 0; p < depth; p += PACK_LINE) {
         int64_t part = CPU_MIN(PACK_LINE, depth - p);
         for (int64_t i = 0; i < count; i++) {
-            const T *row = in + i * across + p * along;
-            if (along == 1) {
-                for (int64_t j = 0; j < part; j++) {
-                    lines[i][j] = (float)LOAD(row[j]);
-                }
-            } else {
-                for (int64_t j = 0; j < part; j++) {
-                    lines[i][j] = (float)LOAD(row[j * along]);
-                }
-            }
+            DT_CAT(widen, ENUM)(in + i * across + p * along, along, part, lines[i]);
         }
         pack_f32((float *)panel + (places ? 0 : p * width), lines, PACK_LINE, 1, count, part, width,
                  places ? places + p : NULL);
     }
 }
+#endif
 
 /* One line of c, from `length` numbers of a tile that stand `apart`: activation(alpha * value + beta * c + bias). */
 static inline void
@@ -71,15 +69,20 @@ DT_CAT(store_line, ENUM)(const cpu_gemm_args *g, const C *from, int64_t apart, T
     if (g->activation != NULL) {
         CPU_ACTIVATE(g->activation, line, length);
     }
+#if DT_CAT(IS_HALF, ENUM)
+    char *const data[2] = {(char *)c, (char *)line};
+    cpu_cast_row(DT_FLOAT32, DT_CAT(DT, ENUM))(data, (const int64_t[]){c_step, 1}, length, NULL);
+#else
     if (c_step == 1) {
         for (int64_t i = 0; i < length; i++) {
-            c[i] = STORE(line[i]);
+            c[i] = line[i];
         }
     } else {
         for (int64_t i = 0; i < length; i++) {
-            c[i * c_step] = STORE(line[i]);
+            c[i * c_step] = line[i];
         }
     }
+#endif
 }
 
 static void
@@ -110,34 +113,23 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
     }
 }
 
-/* Rows of a times the one column of b: lanes within blocks, blocks in double. A row's sum does not depend on `rows`. */
-__attribute__((always_inline)) static inline void
-DT_CAT(dot, ENUM)(int rows, const T *a, int64_t a_row, const T *b, int64_t k, C *out)
+/* Rows of a times one column of b: blocks of k are added in double. */
+static void
+DT_CAT(dot_rows, ENUM)(const cpu_gemm_args *g, int rows, const T *a, const T *b, C *out)
 {
     double totals[DOT_ROWS] = {0};
-    for (int64_t p = 0; p < k; p += DOT_BLOCK) {
-        int64_t m = CPU_MIN(DOT_BLOCK, k - p), i = 0;
-        const T *pa = a + p, *pb = b + p;
-        DT_CAT(vec, ENUM) even[DOT_ROWS] = {0}, odd[DOT_ROWS] = {0};
-        for (; i + 2 * LANES <= m; i += 2 * LANES) {
-            const DT_CAT(vec, ENUM) x = DT_CAT(load, ENUM)(pb + i), y = DT_CAT(load, ENUM)(pb + i + LANES);
-            UNROLL for (int j = 0; j < rows; j++)
-            {
-                even[j] = DT_CAT(fma, ENUM)(DT_CAT(load, ENUM)(pa + j * a_row + i), x, even[j]);
-                odd[j] = DT_CAT(fma, ENUM)(DT_CAT(load, ENUM)(pa + j * a_row + i + LANES), y, odd[j]);
-            }
-        }
+    for (int64_t p = 0; p < g->k; p += DOT_BLOCK) {
+        const int64_t m = CPU_MIN(DOT_BLOCK, g->k - p);
+#if DT_CAT(IS_HALF, ENUM)
+        float lines[DOT_ROWS + 1][DOT_BLOCK + PACK_LINE]; /* they do not share sets of the cache */
+        DT_CAT(widen, ENUM)(b + p, 1, m, lines[DOT_ROWS]);
         for (int j = 0; j < rows; j++) {
-            C sum = 0;
-            for (int64_t l = i; l < m; l++) {
-                sum += LOAD(pa[j * a_row + l]) * LOAD(pb[l]);
-            }
-            even[j] += odd[j];
-            for (int l = 0; l < LANES; l++) {
-                sum += even[j][l];
-            }
-            totals[j] += (double)sum;
+            DT_CAT(widen, ENUM)(a + j * g->a_row + p, 1, m, lines[j]);
         }
+        dot_f32(rows, g->m == 1, lines[0], DOT_BLOCK + PACK_LINE, lines[DOT_ROWS], m, totals);
+#else
+        DT_CAT(dot, ENUM)(rows, g->m == 1, a + p, g->a_row, b + p, m, totals);
+#endif
     }
     for (int j = 0; j < rows; j++) {
         out[j] = (C)totals[j];
@@ -169,10 +161,8 @@ DT_CAT(dots, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums, in
         for (int64_t j = 0; j < g->n; j++) {
             const T *b = (const T *)g->b + j * g->b_column;
             C *to = sums + j * apart + i;
-            if (some > 1) {
-                DT_CAT(dot, ENUM)(DOT_ROWS, from, g->a_row, b, g->k, to);
-            } else if (plain) {
-                DT_CAT(dot, ENUM)(1, from, g->a_row, b, g->k, to);
+            if (plain) {
+                DT_CAT(dot_rows, ENUM)(g, (int)some, from, b, to);
             } else {
                 *to = DT_CAT(strided_dot, ENUM)(from, g->a_column, b, g->b_row, g->k);
             }
@@ -248,7 +238,6 @@ DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
 }
 #undef PACK_LINE
 #undef DOT_BLOCK
-#undef DOT_ROWS
 #undef COLUMNS_AT_ONCE
 #undef VECTOR_BLOCK
 #undef LANES

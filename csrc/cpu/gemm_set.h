@@ -50,6 +50,21 @@
 #endif
 #include "gemm_pack.h"
 
+#define DOT_ROWS 6 /* with two chains all but a few of 16 registers, and streams enough for the memory */
+#define DOT_CHAINS 4
+
+#define DOT dot_f32
+#define S float
+#define V V_F32
+#define FMA FMA_F32
+#include "gemm_dot.h"
+
+#define DOT dot_f64
+#define S double
+#define V V_F64
+#define FMA FMA_F64
+#include "gemm_dot.h"
+
 #define TILE tile_f32
 #define S float
 #define V V_F32
@@ -66,10 +81,14 @@
 #define tile_BFLOAT16 tile_f32
 #define tile_FLOAT32 tile_f32
 #define tile_FLOAT64 tile_f64
+#define IS_HALF_FLOAT16 1
+#define IS_HALF_BFLOAT16 1
 #define fma_FLOAT16 FMA_F32
 #define fma_BFLOAT16 FMA_F32
 #define fma_FLOAT32 FMA_F32
 #define fma_FLOAT64 FMA_F64
+#define dot_FLOAT32 dot_f32
+#define dot_FLOAT64 dot_f64
 #define DT_EACH "../cpu/gemm_each.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
