@@ -147,6 +147,17 @@ def test_sums_lose_little(dtype: str, layout: str, dim: int | None) -> None:
     assert (np.abs(got.numpy().astype("longdouble") - exact) <= allowed).all()
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_transposed_copies_write_all_of_their_target_and_nothing_else(dtype: str) -> None:
+    """Squares are turned in tiles of 32 by 32, the last of which may lie over one another."""
+    for rows in (8, 9, 15, 16, 31, 33, 47, 64, 130):
+        for columns in (8, 15, 17, 32, 40, 65, 256):
+            x = np.random.default_rng(0).integers(1, 200, (rows, columns)).astype(dtype)
+            out = dt.zeros(columns + 2, rows, dtype=getattr(dt, dtype))
+            out[1:-1].copy_(dt.from_numpy(x).T)
+            assert np.array_equal(out.numpy(), np.pad(x.T, ((1, 1), (0, 0)))), (rows, columns)
+
+
 @pytest.mark.parametrize("n", [8, 9, 31, 33, 64, 71, 300])
 def test_the_best_of_a_row_wherever_it_stands(n: int) -> None:
     """Row i has its largest or smallest, or a NaN, at place i and at the last one: the first of them is the answer."""

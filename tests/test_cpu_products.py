@@ -112,7 +112,9 @@ def test_products_of_small_integers_are_exact_and_the_same_for_any_threads(dtype
             dt.set_num_threads(n)
             i, k = (channels_last(image), channels_last(weight)) if turn else (image, weight)
             assert dt.equal(dt.conv2d(i, k, None, stride, padding, dilation, groups), expected), (x_shape, w_shape)
-    for m, k, n in ((1, 700, 33), (50, 600, 1), (7, 5, 3), (33, 64, 48), (130, 520, 150), (700, 300, 70)):
+    vectors = ((1, 1031, 1), (14, 1031, 1), (1000, 10, 1), (6, 3, 1))
+    small = ((7, 7, 7), (8, 8, 8), (15, 15, 15), (9, 20, 31))
+    for m, k, n in (*vectors, *small, (1, 700, 33), (7, 5, 3), (33, 64, 48), (130, 520, 150), (700, 300, 70)):
         a, b = rng.integers(-2, 3, (m, k)).astype("float64"), rng.integers(-2, 3, (k, n)).astype("float64")
         expected = dt.tensor(a @ b).to(T)
         for count in (1, 2, 3):

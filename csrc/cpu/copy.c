@@ -41,6 +41,7 @@ is_one_row(const dt_walk *walk)
 /* ---------------------------------------------------------------- transposed copies, in tiles */
 
 #define TILE 32
+#define CACHE_WAY 1024 /* lines so far apart fall on 4 of its sets or fewer */
 
 typedef struct {
     const dt_walk *walk;
@@ -48,15 +49,16 @@ typedef struct {
     int across; /* the dimension in which the source is contiguous; the target is in the last */
     int64_t tiles[2], to_size, from_size;
     cpu_row cast;
-    void (*turn)(const char *from, int64_t from_line, char *to, int64_t to_line);
+    void (*turn)(const char *from, int64_t from_line, char *to, int64_t to_line, int64_t rows, int64_t columns);
+    bool direct;   /* of one dtype, and the lines of a square do not share sets of the cache */
     bool streamed; /* every line of a tile is made of whole lines of the caches, and the target is large */
 } transpose_job;
 
 /* A square of 16 bytes by 16 / itemsize lines is turned by exchanging every second element of lines, half the square
- * apart, until all have moved. Strides of lines in bytes. */
+ * apart, until all have moved; the last squares of a tile may lie over the ones before. Strides of lines in bytes. */
 #define TURN(bits, count, steps, low, high)                                                                            \
     typedef uint##bits##_t turn_##bits##_v __attribute__((vector_size(16), may_alias));                                \
-    static void turn_##bits(const char *from, int64_t from_line, char *to, int64_t to_line)                            \
+    static inline void turn_square_##bits(const char *from, int64_t from_line, char *to, int64_t to_line)              \
     {                                                                                                                  \
         turn_##bits##_v a[count], b[count];                                                                            \
         for (int i = 0; i < count; i++) {                                                                              \
@@ -72,6 +74,18 @@ typedef struct {
         for (int i = 0; i < count; i++) {                                                                              \
             memcpy(to + i * to_line, &a[i], 16);                                                                       \
         }                                                                                                              \
+    }                                                                                                                  \
+    static void turn_##bits(const char *from, int64_t from_line, char *to, int64_t to_line, int64_t rows,              \
+                            int64_t columns)                                                                           \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < rows; i += count) {                                                                    \
+            const int64_t row = CPU_MIN(i, rows - count);                                                              \
+            for (int64_t j = 0; j < columns; j += count) {                                                             \
+                const int64_t column = CPU_MIN(j, columns - count);                                                    \
+                turn_square_##bits(from + column * from_line + row * (bits / 8), from_line,                            \
+                                   to + row * to_line + column * (bits / 8), to_line);                                 \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 #define LIST(...) __VA_ARGS__
 TURN(8, 16, 4, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
@@ -81,7 +95,7 @@ TURN(32, 4, 2, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
 TURN(64, 2, 1, LIST(0, 2), LIST(1, 3))
 
 /* Reads along the source into a tile of the target's dtype, turns it, then writes along the target: neither jumps in
- * memory, and what is written is whole lines of the caches. */
+ * memory, and what is written is whole lines of the caches. Without the tile where jumps cost nothing. */
 static void
 transpose_tile(const transpose_job *job, char *to, char *from, int64_t rows, int64_t columns)
 {
@@ -90,19 +104,22 @@ transpose_tile(const transpose_job *job, char *to, char *from, int64_t rows, int
     const int64_t size = job->to_size, square = 16 / size, line = TILE * size;
     const int64_t to_line = walk->strides[0][job->across] * size;
     const int64_t from_line = walk->strides[1][last] * job->from_size;
+    const bool direct = job->direct && rows >= square && columns >= square;
     _Alignas(64) char tile[TILE * TILE * sizeof(uint64_t)], turned[TILE * TILE * sizeof(uint64_t)];
     for (int64_t i = 0; i < columns; i++) {
         char *data[2] = {tile + i * line, from + i * from_line};
         for (int64_t j = 0; j < TILE * job->from_size; j += 64) { /* of the next tile */
             __builtin_prefetch(data[1] + TILE * from_line + j);
         }
-        job->cast(data, (const int64_t[]){1, 1}, rows, NULL);
-    }
-    for (int64_t i = 0; i < rows; i += square) {
-        for (int64_t j = 0; j < columns; j += square) {
-            job->turn(tile + j * line + i * size, line, turned + i * line + j * size, line);
+        if (!direct) {
+            job->cast(data, (const int64_t[]){1, 1}, rows, NULL);
         }
     }
+    if (direct) {
+        job->turn(from, from_line, to, to_line, rows, columns);
+        return;
+    }
+    job->turn(tile, line, turned, line, CPU_MAX(rows, square), CPU_MAX(columns, square));
     for (int64_t i = 0; i < rows; i++) {
         if (job->streamed && columns == TILE) {
             cpu_store_around_caches(to + i * to_line, turned + i * line, line);
@@ -179,7 +196,8 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
         cpu_walk(&walk, arrays, cast, NULL);
         return DT_OK;
     }
-    static void (*const turns[])(const char *, int64_t, char *, int64_t) = {turn_8, turn_16, turn_32, turn_64};
+    static void (*const turns[])(const char *, int64_t, char *, int64_t, int64_t, int64_t) = {turn_8, turn_16, turn_32,
+                                                                                              turn_64};
     transpose_job job = {
         .walk = &walk,
         .to = dt_array_data(dst),
@@ -197,6 +215,8 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     for (int d = 0; d < walk.ndim - 1; d++) {
         job.streamed = job.streamed && walk.strides[0][d] * job.to_size % 64 == 0;
     }
+    const int64_t from_line = walk.strides[1][walk.ndim - 1] * job.from_size;
+    job.direct = from == to && !job.streamed && from_line % CACHE_WAY != 0 && to_line % CACHE_WAY != 0;
     int64_t outer = walk.numel / (walk.shape[across] * walk.shape[walk.ndim - 1]);
     cpu_parallel(outer * job.tiles[0] * job.tiles[1], CPU_GRAIN / (TILE * TILE), transpose_part, &job);
     return DT_OK;

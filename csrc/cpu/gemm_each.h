@@ -85,6 +85,28 @@ DT_CAT(store_line, ENUM)(const cpu_gemm_args *g, const C *from, int64_t apart, T
 #endif
 }
 
+#if !DT_CAT(IS_HALF, ENUM)
+/* The last vector may lie over the one before. */
+static inline void
+DT_CAT(move_line, ENUM)(const T *from, T *to, int64_t length)
+{
+    for (int64_t i = 0; i + LANES <= length; i += LANES) {
+        memcpy(to + i, from + i, VECTOR_BYTES);
+    }
+    if (length >= LANES) {
+        memcpy(to + length - LANES, from + length - LANES, VECTOR_BYTES);
+        return;
+    }
+    for (int64_t part = LANES / 2; part > 0; part /= 2) {
+        if (length & part) {
+            memcpy(to, from, (size_t)part * sizeof(T));
+            to += part;
+            from += part;
+        }
+    }
+}
+#endif
+
 static void
 DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
                     int64_t column, int64_t columns)
@@ -92,12 +114,19 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
     const C *in = tile;
     T *c = (T *)g->c + row * g->c_row + column * g->c_column;
     const T *bias = g->bias ? (const T *)g->bias + row * g->bias_row + column * g->bias_column : NULL;
-    if (g->c_column != 1 && g->alpha == 1 && g->beta == 0 && bias == NULL && g->activation == NULL) {
+    const bool finished = g->alpha == 1 && g->beta == 0 && bias == NULL && g->activation == NULL;
+    if (finished && g->c_column != 1) {
         for (int64_t j = 0; j < columns; j++) {
             for (int64_t i = 0; i < rows; i++) {
                 c[i * g->c_row + j * g->c_column] = STORE(in[i * tile_columns + j]);
             }
         }
+#if !DT_CAT(IS_HALF, ENUM)
+    } else if (finished) {
+        for (int64_t i = 0; i < rows; i++) {
+            DT_CAT(move_line, ENUM)(in + i * tile_columns, c + i * g->c_row, columns);
+        }
+#endif
     } else if (g->c_column != 1 && g->c_row == 1) {
         for (int64_t j = 0; j < columns; j++) {
             DT_CAT(store_line, ENUM)
