@@ -10,6 +10,8 @@ CPU_ISA_AVX2
 #define VECTOR_BYTES 32
 #define EACH UP_TO_6
 #define VECTORS 2
+#define MANY_ROWS 4
+#define STEPS 4
 #define V_F32 __m256
 #define V_F64 __m256d
 #define SPLAT_F32 _mm256_set1_ps

@@ -3,19 +3,44 @@
  *   KERNEL   its name              S, V    scalar, vector
  *   EACH     each number of rows that a block may have
  *   VECTORS  vectors in a row      SPLAT(s), FMA(a, b, c)
+ *   STEPS    of depth at once in blocks of MANY_ROWS or more
  *
  * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed and KERNEL_anywhere are tables of them. */
 #define LOAD_V(p) (*(const U *)(p))
 #define STORE_V(p, v) (*(U *)(p) = (v))
 
+#define LENGTH ((int64_t)(sizeof(V) / sizeof(S)))
+
+/* One step of depth; a: its numbers side by side, or `row` the p-th of each. */
+__attribute__((always_inline)) static inline void
+DT_CAT(KERNEL, step)(int rows, bool anywhere, V acc[][VECTORS], const S *a, const S *const *row, int64_t p, const S *b)
+{
+    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
+    V line[VECTORS];
+    UNROLL for (int j = 0; j < VECTORS; j++)
+    {
+        line[j] = LOAD_V(b + j * LENGTH);
+    }
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        const V x = SPLAT(anywhere ? row[i][p] : a[i]);
+        UNROLL for (int j = 0; j < VECTORS; j++)
+        {
+            acc[i][j] = FMA(x, line[j], acc[i][j]);
+        }
+    }
+}
+
 __attribute__((always_inline)) static inline void
 DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
 {
-    enum { LENGTH = sizeof(V) / sizeof(S) };
     typedef V U __attribute__((aligned(sizeof(S)), may_alias));
     const S *a = block->a, *b = block->b, *in = block->from;
     S *out = block->to;
     const int64_t depth = block->depth, a_step = block->a_step, b_step = block->b_step, to_row = block->to_row;
+    /* then no pointer has to step: a loop of little more than loads and products suffers least from what else runs on
+     * the core */
+    const bool dense = rows >= MANY_ROWS && b_step == VECTORS * LENGTH && (anywhere || a_step == rows);
     V acc[GEMM_MAX_ROWS][VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
     {
@@ -32,20 +57,17 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
         {
             row[i] = block->rows[t * rows + i];
         }
+        if (dense) {
+            UNROLL_STEPS for (int64_t p = 0; p < depth; p++)
+            {
+                DT_CAT(KERNEL, step)(rows, anywhere, acc, a, row, p, b);
+                a += anywhere ? 0 : rows;
+                b += VECTORS * LENGTH;
+            }
+            continue;
+        }
         for (int64_t p = 0; p < depth; p++) {
-            V line[VECTORS];
-            UNROLL for (int j = 0; j < VECTORS; j++)
-            {
-                line[j] = LOAD_V(b + j * LENGTH);
-            }
-            UNROLL for (int i = 0; i < rows; i++)
-            {
-                const V x = SPLAT(anywhere ? row[i][p] : a[i]);
-                UNROLL for (int j = 0; j < VECTORS; j++)
-                {
-                    acc[i][j] = FMA(x, line[j], acc[i][j]);
-                }
-            }
+            DT_CAT(KERNEL, step)(rows, anywhere, acc, a, row, p, b);
             a += anywhere ? 0 : a_step;
             b += b_step;
         }
@@ -80,6 +102,7 @@ static const gemm_run DT_CAT(KERNEL, anywhere)[] = {EACH(ANYWHERE_ENTRY)};
 static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_run), VECTORS * sizeof(V) / sizeof(S),
                                    DT_CAT(KERNEL, packed), DT_CAT(KERNEL, anywhere)};
 
+#undef LENGTH
 #undef LOAD_V
 #undef STORE_V
 #undef ROWS_FUNCTIONS

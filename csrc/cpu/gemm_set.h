@@ -1,13 +1,17 @@
 /* gemm_set.h: the matrix product's and convolution's inner loops for one instruction set, with SET the name of its
- * gemm_set, VECTOR_BYTES, EACH and VECTORS (gemm_kernel.h), and for float32 and float64 V_F32, SPLAT_F32, FMA_F32,
- * and for packing V_PACK_F32, TRANSPOSE_F32 and EVENS_F32 (or neither), and so on. */
+ * gemm_set, VECTOR_BYTES, EACH, VECTORS, MANY_ROWS and STEPS (gemm_kernel.h), and for float32 and float64 V_F32,
+ * SPLAT_F32, FMA_F32, and for packing V_PACK_F32, TRANSPOSE_F32 and EVENS_F32 (or neither), and so on. */
 #define DT_CAT_(a, b) a##_##b
 #define DT_CAT(a, b) DT_CAT_(a, b)
 
+#define PRAGMA_(text) _Pragma(#text)
+#define PRAGMA(text) PRAGMA_(text)
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_STEPS PRAGMA(clang loop unroll_count(STEPS))
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#define UNROLL_STEPS PRAGMA(GCC unroll STEPS)
 #endif
 
 #define UP_TO_4(X) X(1) X(2) X(3) X(4)
