@@ -143,7 +143,7 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
 }
 
 /* Rows of a times one column of b: blocks of k are added in double. */
-static void
+DT_NOINLINE static void
 DT_CAT(dot_rows, ENUM)(const cpu_gemm_args *g, int rows, const T *a, const T *b, C *out)
 {
     double totals[DOT_ROWS] = {0};
@@ -243,8 +243,8 @@ DT_CAT(columns, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums,
     }
 }
 
-static void
-DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
+DT_NOINLINE static void
+DT_CAT(vectors, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
 {
     const T *a = g->a;
     bool neighbours = g->a_row == 1 && g->a_column != 1;
@@ -264,6 +264,18 @@ DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
             }
         }
     }
+}
+
+static void
+DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
+{
+    C sum;
+    if (g->m != 1 || g->n != 1 || g->a_column != 1 || g->b_row != 1) {
+        DT_CAT(vectors, ENUM)(g, begin, end);
+        return;
+    }
+    DT_CAT(dot_rows, ENUM)(g, 1, g->a, g->b, &sum);
+    DT_CAT(store, ENUM)(g, &sum, 1, 0, 1, 0, 1);
 }
 #undef PACK_LINE
 #undef DOT_BLOCK
