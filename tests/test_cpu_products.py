@@ -209,7 +209,9 @@ def guarded(array, dtype, at_end):
     return dt.from_numpy(np.frombuffer(raw, np_dtype, values.numel()).reshape(array.shape))
 
 rng = np.random.default_rng(5)
-for turn, (x_shape, w_shape, (stride, padding, dilation, groups)) in enumerate(convolutions(rng, 120)):
+threes = [((2, 3, *size), (3, 1, 3, 3), (stride, 1, 1, 3))
+          for size in ((1, 1), (7, 7), (14, 14), (5, 15), (9, 33)) for stride in (1, 2) for _ in range(3)]
+for turn, (x_shape, w_shape, (stride, padding, dilation, groups)) in enumerate([*threes, *convolutions(rng, 120)]):
     dtype = (dt.float32, dt.float64, dt.float16)[turn % 3]
     x, w = rng.integers(-2, 3, x_shape).astype("float64"), rng.integers(-2, 3, w_shape).astype("float64")
     expected = dt.tensor(conv2d(x, w, stride, padding, dilation, groups)).to(dtype)
@@ -289,6 +291,21 @@ def test_depthwise_of_three_by_three_is_exact_in_any_layout_and_for_any_threads(
                 assert np.array_equal(np.maximum(got.to(dt.float64).numpy(), 0), expected), (channels, height, width)
                 fused = dt.conv2d(i, k, bias, stride, 1, 1, channels, activation="relu")
                 assert np.array_equal(fused.to(dt.float64).numpy(), expected), (channels, height, width)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("stride", (1, 2))
+def test_depthwise_of_three_by_three_takes_nothing_from_beside_a_plane(dtype: str, stride: int) -> None:
+    rng = np.random.default_rng(8)
+    for height, width, padding in ((7, 7, 1), (5, 1, 1), (2, 3, 1), (9, 33, 1), (40, 16, 0), (950, 9, 1), (950, 9, 0)):
+        x, w = rng.integers(-2, 3, (1, 5, height, width)), rng.integers(-2, 3, (10, 1, 3, 3))
+        expected = conv2d(x, w, stride, padding, 1, 5).reshape(1, 5, 2, -1)
+        image = x.astype(dtype)
+        image[:, 1::2] = np.nan
+        for n in (1, 3):
+            dt.set_num_threads(n)
+            got = dt.conv2d(dt.tensor(image), dt.tensor(w.astype(dtype)), None, stride, padding, 1, 5).numpy()
+            assert np.array_equal(got.reshape(expected.shape)[:, ::2], expected[:, ::2]), (height, width, padding)
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))

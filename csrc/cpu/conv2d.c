@@ -273,6 +273,7 @@ run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, c
         .weight = dt_array_data(weight),
         .bias = bias ? dt_array_data(bias) : NULL,
         .out = dt_array_data(out),
+        .channels = x->shape[1],
         .outputs = weight->shape[0],
         .multiplier = weight->shape[0] / params->groups,
         .out_image = out->strides[0],

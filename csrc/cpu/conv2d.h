@@ -62,6 +62,7 @@ conv_clip(const struct cpu_conv *conv, const conv_run *run, int64_t tap_row, int
 
 #define DEPTHWISE_TILE 65536 /* bytes */
 #define DEPTHWISE_TAPS 128   /* of a weight that is used for tiles */
+#define DEPTHWISE_BAND 32768 /* the same, of some rows of a plane */
 
 /* How planes of the result are cut. A tile needs in_rows rows of x, each as stride[1] lines of `pitch` numbers. */
 typedef struct {
@@ -76,10 +77,18 @@ typedef struct conv_rows {
     void *packed; /* as accumulators, channels side by side, in lines of padded_outputs: taps, bias, zeros */
     void *out;
     int64_t together; /* rows of the result, where channels lie side by side */
-    int64_t outputs, multiplier, padded_outputs;
+    int64_t channels, outputs, multiplier, padded_outputs;
     int64_t out_image, out_channel, out_row, out_column, bias_stride;
     cpu_row activation;
 } conv_rows;
+
+/* Rows of a plane's result, whose first one needs row `first` of x and two more, counted from where x points; zeros:
+ * what the rows beyond [0, height) are. */
+typedef struct {
+    const void *x, *zeros;
+    void *out, *spare; /* a line for nothing */
+    int64_t width, height, pad, first, rows, columns, out_row;
+} conv_plane;
 
 /* Rows and columns [0, 1) of a weight that lie in the image; offset: of the weight's corner, which may not. */
 typedef struct {

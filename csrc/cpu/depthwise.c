@@ -18,6 +18,29 @@ run_part(void *ctx, int64_t begin, int64_t end)
     cpu_gemm_parts(work->job->dtype)->depthwise[work->way](work->job, begin, end);
 }
 
+/* Cuts planes into bands of rows; whether the weight is of 3 x 3, its middle column always in the image, and a band can
+ * be held behind a line of zeros of `pitch` numbers. */
+static bool
+cut_bands(conv_rows *job)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t stride = conv->stride[0], columns = conv->result[1];
+    const int64_t numbers = DEPTHWISE_BAND / (job->dtype == DT_FLOAT64 ? 8 : 4);
+    if (conv->kernel[0] != 3 || conv->kernel[1] != 3 || conv->dilation[0] != 1 || conv->dilation[1] != 1 ||
+        conv->stride[1] != stride || stride > 2 || conv->pad[1] > 1 || conv->pad[1] < 0 ||
+        (columns - 1) * stride + 1 - conv->pad[1] >= conv->width || conv->width > numbers / 8) {
+        return false;
+    }
+    conv_tiles t = {.columns = columns, .across = 1};
+    t.pitch = CPU_CEIL_DIV(CPU_MAX(columns, LANES) * stride + 2, LANES) * LANES + LANES;
+    t.rows = ((numbers - t.pitch - 3 * LANES) / conv->width - 3) / stride + 1;
+    t.down = CPU_CEIL_DIV(conv->result[0], t.rows);
+    t.rows = CPU_CEIL_DIV(conv->result[0], t.down);
+    t.in_rows = (t.rows - 1) * stride + 3;
+    job->tiles = t;
+    return true;
+}
+
 /* Cuts planes into tiles; whether one can hold what it needs. */
 static bool
 cut_tiles(conv_rows *job)
@@ -93,13 +116,14 @@ cpu_depthwise(conv_rows *job, int64_t images, dt_error *err)
     if (conv->x_channel == 1 && job->out_channel == 1 && job->multiplier == 1 && job->outputs >= LANES) {
         return run_rows(job, images, err);
     }
-    if (cut_tiles(job)) {
+    int way = cut_bands(job) ? 1 : cut_tiles(job) ? 2 : 3;
+    if (way < 3) {
         int64_t work = job->tiles.rows * job->tiles.columns * taps;
         cpu_parallel(images * job->outputs * job->tiles.down * job->tiles.across, CPU_CEIL_DIV(CPU_GRAIN, work),
-                     run_part, &(depthwise_work){job, 1});
+                     run_part, &(depthwise_work){job, way});
     } else {
         cpu_parallel(images * conv->result[0] * job->outputs * conv->result[1], CPU_CEIL_DIV(CPU_GRAIN, taps), run_part,
-                     &(depthwise_work){job, 2});
+                     &(depthwise_work){job, way});
     }
     return DT_OK;
 }

@@ -4,6 +4,7 @@
 
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(C)))
 #define TILE_NUMBERS ((int64_t)(DEPTHWISE_TILE / sizeof(C)))
+#define BAND_NUMBERS ((int64_t)(DEPTHWISE_BAND / sizeof(C)))
 #define PIXELS 4
 #define PLAIN (sizeof(T) == sizeof(C)) /* a number is its own accumulator */
 
@@ -187,9 +188,18 @@ DT_CAT(depthwise_rows, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
 
 /* ---------------------------------------------------------------- planes, of any strides */
 
+/* n numbers, `apart` from each other. */
+__attribute__((noinline)) static void
+DT_CAT(gather, ENUM)(C *to, const T *from, int64_t n, int64_t apart)
+{
+    for (int64_t j = 0; j < n; j++) {
+        to[j] = LOAD(from[j * apart]);
+    }
+}
+
 /* n neighbours; the last vector may lie over the one before. Fewer than a vector has come with what lies behind them,
  * if `more` allows reading that, and zeros are put there. */
-static inline void
+__attribute__((noinline)) static void
 DT_CAT(copy_line, ENUM)(C *to, const T *from, int64_t n, bool more)
 {
     const DT_CAT(vec, ENUM) zeros = {0};
@@ -288,19 +298,23 @@ DT_CAT(fill_tile, ENUM)(const conv_rows *job, const T *plane, int64_t row, int64
     }
 }
 
-/* The sums of a tile, side by side, to the result. */
-static void
+/* Sums side by side, which may be where they belong, to the result. */
+__attribute__((noinline)) static void
 DT_CAT(finish_tile, ENUM)(const conv_rows *job, C *sums, int64_t rows, int64_t columns, T *out)
 {
     const int64_t step = job->out_column;
+    const bool done = PLAIN && sums == (C *)(void *)out;
     int64_t n = columns;
     if (step == 1 && job->out_row == columns) {
         n *= rows;
         rows = 1;
     }
-    for (int64_t p = 0; p < rows; p++, sums += n, out += job->out_row) {
+    for (int64_t p = 0; p < rows; p++, sums += done ? job->out_row : n, out += job->out_row) {
         if (job->activation != NULL) {
             CPU_ACTIVATE(job->activation, sums, n);
+        }
+        if (done) {
+            continue;
         }
         if (PLAIN && step == 1) {
             DT_CAT(copy_line, ENUM)((C *)(void *)out, (const T *)(const void *)sums, n, false);
@@ -316,58 +330,148 @@ DT_CAT(finish_tile, ENUM)(const conv_rows *job, C *sums, int64_t rows, int64_t c
     }
 }
 
+/* A plane of the result, and what it is made of. */
+typedef struct {
+    int64_t image, output;
+    const T *x;
+    T *out;
+    const C *weights;
+    C bias, copied[DEPTHWISE_TAPS];
+} DT_CAT(plane_parts, ENUM);
+
+__attribute__((noinline)) static void
+DT_CAT(find_parts, ENUM)(const conv_rows *job, DT_CAT(plane_parts, ENUM) * parts)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t k = parts->output, channel = job->multiplier == 1 ? k : k / job->multiplier;
+    const T *weight = (const T *)job->weight + k * conv->weight_output;
+    parts->x = (const T *)job->x + parts->image * conv->x_image + channel * conv->x_channel;
+    parts->out = (T *)job->out + parts->image * job->out_image + k * job->out_channel;
+    parts->bias = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
+    if (PLAIN && conv->weight_column == 1 && conv->weight_row == conv->kernel[1]) {
+        parts->weights = (const C *)(const void *)weight;
+        return;
+    }
+    parts->weights = parts->copied;
+    for (int64_t r = 0; r < conv->kernel[0]; r++) {
+        DT_CAT(gather, ENUM)
+        (parts->copied + r * conv->kernel[1], weight + r * conv->weight_row, conv->kernel[1], conv->weight_column);
+    }
+}
+
+static inline void
+DT_CAT(next_plane, ENUM)(const conv_rows *job, DT_CAT(plane_parts, ENUM) * parts)
+{
+    if (++parts->output == job->outputs) {
+        parts->output = 0;
+        parts->image++;
+    }
+}
+
+/* Rows [first, first + rows) of a plane of x, where they lie or copied to `to`: vectors of what is beside them may be
+ * read. */
+static inline const C *
+DT_CAT(rows_of_plane, ENUM)(const conv_rows *job, const DT_CAT(plane_parts, ENUM) * parts, int64_t first, int64_t rows,
+                            C *to)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t width = conv->width, stride = conv->stride[1], size = conv->height * width;
+    const T *from = parts->x + first * conv->x_row;
+    const bool lines = conv->x_column == 1 && conv->x_row == width;
+    if (PLAIN && lines && conv->x_channel == size) {
+        const T *image = (const T *)job->x + parts->image * conv->x_image;
+        const int64_t reach = CPU_MAX(conv->result[1], LANES) * stride - conv->pad[1] + 3 - stride;
+        if (from - image >= conv->pad[1] && from - image + (rows - 1) * width + reach <= job->channels * size) {
+            return (const C *)(const void *)from;
+        }
+    }
+    if (lines) {
+        DT_CAT(copy_line, ENUM)(to, from, rows * width, false);
+    }
+    for (int64_t r = 0; !lines && r < rows; r++) {
+        DT_CAT(gather, ENUM)(to + r * width, from + r * conv->x_row, width, conv->x_column);
+    }
+    return to;
+}
+
+/* Bands [begin, end) of all planes, with a weight of 3 x 3. */
+static void
+DT_CAT(depthwise_planes, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const conv_tiles *tiles = &job->tiles;
+    const int64_t columns = conv->result[1], down = tiles->down, size = conv->result[0] * columns;
+    const bool in_place = PLAIN && job->out_column == 1;
+    const bool dense = job->out_row == columns && job->out_channel == size && down == 1;
+    _Alignas(64) C numbers[BAND_NUMBERS], sums[BAND_NUMBERS + LANES], spare[BAND_NUMBERS / 8 + LANES];
+    DT_CAT(plane_parts, ENUM) parts = {.image = begin / down / job->outputs, .output = begin / down % job->outputs};
+    memset(numbers, 0, sizeof(numbers));
+    for (int64_t item = begin, band = begin % down; item < end; item++) {
+        const int64_t p = band * tiles->rows, first = p * conv->stride[0] - conv->pad[0];
+        const int64_t above = CPU_MAX(CPU_MIN(first, conv->height), 0);
+        const int64_t below = CPU_MAX(CPU_MIN(first + tiles->in_rows, conv->height), above);
+        conv_plane plane = {
+            .zeros = numbers + LANES,
+            .spare = spare,
+            .width = conv->width,
+            .height = below - above,
+            .pad = conv->pad[1],
+            .first = first - above,
+            .rows = CPU_MIN(tiles->rows, conv->result[0] - p),
+            .columns = columns,
+        };
+        DT_CAT(find_parts, ENUM)(job, &parts);
+        plane.x = DT_CAT(rows_of_plane, ENUM)(job, &parts, above, plane.height, numbers + tiles->pitch);
+        /* what follows rows shorter than a vector is overwritten, which is right before this part makes it */
+        const int64_t left = CPU_MIN(end - item, job->outputs - parts.output) * size;
+        const bool direct = in_place && (columns >= LANES || (dense && size - columns + LANES <= left));
+        T *out = parts.out + p * job->out_row;
+        plane.out = direct ? (void *)out : sums;
+        plane.out_row = direct ? job->out_row : columns;
+        DT_CAT(plane, ENUM)(conv->stride[0], &plane, parts.weights, parts.bias);
+        if (!direct || job->activation != NULL) {
+            DT_CAT(finish_tile, ENUM)(job, plane.out, plane.rows, columns, out);
+        }
+        if (++band == down) {
+            band = 0;
+            DT_CAT(next_plane, ENUM)(job, &parts);
+        }
+    }
+}
+
 /* Tiles [begin, end) of all planes. */
 static void
 DT_CAT(depthwise_tiles, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
 {
     const struct cpu_conv *conv = &job->conv;
     const conv_tiles *tiles = &job->tiles;
-    const int64_t taps = conv->kernel[0] * conv->kernel[1];
+    const int64_t taps = conv->kernel[0] * conv->kernel[1], in_plane = tiles->across * tiles->down;
     int64_t offsets[DEPTHWISE_TAPS];
-    C weights[DEPTHWISE_TAPS];
     _Alignas(64) C tile[TILE_NUMBERS], sums[TILE_NUMBERS + LANES];
+    DT_CAT(plane_parts, ENUM)
+    parts = {.image = begin / in_plane / job->outputs, .output = begin / in_plane % job->outputs};
     memset(tile, 0, (size_t)(tiles->in_rows * conv->stride[1] * tiles->pitch) * sizeof(C));
     for (int64_t t = 0; t < taps; t++) {
         int64_t r = t / conv->kernel[1] * conv->dilation[0], s = t % conv->kernel[1] * conv->dilation[1];
         offsets[t] = (r * conv->stride[1] + s % conv->stride[1]) * tiles->pitch + s / conv->stride[1];
     }
-    int64_t q = begin % tiles->across, p = begin / tiles->across % tiles->down;
-    int64_t plane = begin / tiles->across / tiles->down, k = plane % job->outputs, image = plane / job->outputs;
     for (int64_t item = begin; item < end; item++) {
-        int64_t q0 = q * tiles->columns, p0 = p * tiles->rows;
-        int64_t rows = CPU_MIN(tiles->rows, conv->result[0] - p0);
-        int64_t columns = CPU_MIN(tiles->columns, conv->result[1] - q0);
-        int64_t channel = job->multiplier == 1 ? k : k / job->multiplier;
-        const T *x = (const T *)job->x + image * conv->x_image + channel * conv->x_channel;
-        const T *weight = (const T *)job->weight + k * conv->weight_output;
-        const C bias = job->bias ? LOAD(((const T *)job->bias)[k * job->bias_stride]) : 0;
-        T *out =
-            (T *)job->out + image * job->out_image + k * job->out_channel + p0 * job->out_row + q0 * job->out_column;
-        for (int64_t r = 0, t = 0; r < conv->kernel[0]; r++) {
-            for (int64_t s = 0; s < conv->kernel[1]; s++) {
-                weights[t++] = LOAD(weight[r * conv->weight_row + s * conv->weight_column]);
-            }
-        }
+        const int64_t q = item % tiles->across * tiles->columns, p = item / tiles->across % tiles->down * tiles->rows;
+        const int64_t rows = CPU_MIN(tiles->rows, conv->result[0] - p);
+        const int64_t columns = CPU_MIN(tiles->columns, conv->result[1] - q);
+        const bool direct = PLAIN && job->out_column == 1 && columns >= LANES;
+        DT_CAT(find_parts, ENUM)(job, &parts);
+        T *out = parts.out + p * job->out_row + q * job->out_column;
+        C *to = direct ? (C *)(void *)out : sums;
         DT_CAT(fill_tile, ENUM)
-        (job, x, p0 * conv->stride[0] - conv->pad[0], q0 * conv->stride[1] - conv->pad[1], tile);
-        if (PLAIN && job->activation == NULL && job->out_column == 1 && columns >= LANES) {
-            DT_CAT(tile, ENUM)
-            (job, tile, offsets, weights, bias, rows, columns, (C *)(void *)out, job->out_row);
-        } else {
-            DT_CAT(tile, ENUM)(job, tile, offsets, weights, bias, rows, columns, sums, columns);
-            DT_CAT(finish_tile, ENUM)(job, sums, rows, columns, out);
+        (job, parts.x, p * conv->stride[0] - conv->pad[0], q * conv->stride[1] - conv->pad[1], tile);
+        DT_CAT(tile, ENUM)
+        (job, tile, offsets, parts.weights, parts.bias, rows, columns, to, direct ? job->out_row : columns);
+        if (!direct || job->activation != NULL) {
+            DT_CAT(finish_tile, ENUM)(job, to, rows, columns, out);
         }
-        if (++q == tiles->across) {
-            q = 0;
-            p++;
-        }
-        if (p == tiles->down) {
-            p = 0;
-            k++;
-        }
-        if (k == job->outputs) {
-            k = 0;
-            image++;
+        if ((item + 1) % in_plane == 0) {
+            DT_CAT(next_plane, ENUM)(job, &parts);
         }
     }
 }
@@ -406,6 +510,7 @@ DT_CAT(depthwise_each, ENUM)(const conv_rows *job, int64_t begin, int64_t end)
 }
 #undef LANES
 #undef TILE_NUMBERS
+#undef BAND_NUMBERS
 #undef PIXELS
 #undef PLAIN
 #endif

@@ -46,8 +46,9 @@ typedef struct {
                   int64_t column, int64_t columns);
     /* rows [begin, end) of a product with few columns, for which a is read once */
     void (*vector)(const cpu_gemm_args *g, int64_t begin, int64_t end);
-    /* a depthwise convolution where channels lie side by side, rows of the result; in tiles; number by number */
-    void (*depthwise[3])(const struct conv_rows *job, int64_t begin, int64_t end);
+    /* a depthwise convolution where channels lie side by side, rows of the result; of 3 x 3, rows of its planes; in
+     * tiles; number by number */
+    void (*depthwise[4])(const struct conv_rows *job, int64_t begin, int64_t end);
 } gemm_dtype;
 
 /* gemm_small.c: a product of so little work that any plan would cost more; false: it is none, and nothing was done. */

@@ -1,6 +1,7 @@
 /* gemm_set.h: the matrix product's and convolution's inner loops for one instruction set, with SET the name of its
  * gemm_set, VECTOR_BYTES, EACH, VECTORS, MANY_ROWS and STEPS (gemm_kernel.h), and for float32 and float64 V_F32,
- * SPLAT_F32, FMA_F32, and for packing V_PACK_F32, TRANSPOSE_F32 and EVENS_F32 (or neither), and so on. */
+ * SPLAT_F32, FMA_F32, TWOS_F32(i) and JOINED_F32 (depthwise_plane.h), and for packing V_PACK_F32, TRANSPOSE_F32 and
+ * EVENS_F32 (or neither), and so on. */
 #define DT_CAT_(a, b) a##_##b
 #define DT_CAT(a, b) DT_CAT_(a, b)
 
@@ -81,6 +82,28 @@
 #define FMA FMA_F64
 #include "depthwise_tile.h"
 
+#define PLANE plane_f32
+#define S float
+#define V V_F32
+#define BITS int32_t
+#define TWOS TWOS_F32
+#define JOINED JOINED_F32
+#define FMA FMA_F32
+#include "depthwise_plane.h"
+
+#define PLANE plane_f64
+#define S double
+#define V V_F64
+#define BITS int64_t
+#define TWOS TWOS_F64
+#define JOINED JOINED_F64
+#define FMA FMA_F64
+#include "depthwise_plane.h"
+
+#define plane_FLOAT16 plane_f32
+#define plane_BFLOAT16 plane_f32
+#define plane_FLOAT32 plane_f32
+#define plane_FLOAT64 plane_f64
 #define tile_FLOAT16 tile_f32
 #define tile_BFLOAT16 tile_f32
 #define tile_FLOAT32 tile_f32
@@ -103,7 +126,7 @@
     {                                                                                                                  \
         &kernel, pack, store_##ENUM, vector_##ENUM,                                                                    \
         {                                                                                                              \
-            depthwise_rows_##ENUM, depthwise_tiles_##ENUM, depthwise_each_##ENUM                                       \
+            depthwise_rows_##ENUM, depthwise_planes_##ENUM, depthwise_tiles_##ENUM, depthwise_each_##ENUM              \
         }                                                                                                              \
     }
 const gemm_set SET = {{
