@@ -119,63 +119,100 @@ SOFTMAX_PARTS(float, f32, cpu_expf)
 SOFTMAX_PARTS(double, f64, exp)
 #undef SOFTMAX_PARTS
 
-#if !HAS_F16C
-#define row_max(x, n) ((float)softmax_largest_f32(x, n, -INFINITY))
+#define ROOM 1024
+#define ROWS_TOGETHER 32
+
+#if HAS_F16C
+
+/* x less its largest element, where a NaN makes no difference as all else becomes NaN by it; what is left after whole
+ * vectors is filled up with -inf, whose exponential is 0. */
+static inline void
+softmax_shift_row(const float *x, float *to, int64_t n)
+{
+    const int64_t whole = n / 8 * 8;
+    const __m256 there = _mm256_castsi256_ps(first_lanes(n - whole));
+    __m256 rest = _mm256_set1_ps(-INFINITY);
+    if (n > whole) {
+        rest = _mm256_blendv_ps(rest, load_some(x + whole, n - whole), there);
+    }
+    __m256 best = rest;
+    for (int64_t i = 0; i < whole; i += 8) {
+        best = _mm256_max_ps(best, _mm256_loadu_ps(x + i));
+    }
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(best), _mm256_extractf128_ps(best, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    const __m256 largest = _mm256_broadcastss_ps(_mm_max_ss(four, _mm_movehdup_ps(four)));
+    for (int64_t i = 0; i < whole; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_sub_ps(_mm256_loadu_ps(x + i), largest));
+    }
+    if (n > whole) {
+        _mm256_storeu_ps(to + whole, _mm256_sub_ps(rest, largest));
+    }
+}
+
+/* The last vector of a row may be stored twice; shorter rows are less than one. */
+#define SOFTMAX_FINISH_ROW(name, OP)                                                                                   \
+    static inline void softmax_##name##_row(const float *x, float *out, int64_t n, float by)                           \
+    {                                                                                                                  \
+        const __m256 value = _mm256_set1_ps(by);                                                                       \
+        if (n < 8) {                                                                                                   \
+            _mm256_maskstore_ps(out, first_lanes(n), OP(_mm256_loadu_ps(x), value));                                   \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i + 8 <= n; i += 8) {                                                                      \
+            _mm256_storeu_ps(out + i, OP(_mm256_loadu_ps(x + i), value));                                              \
+        }                                                                                                              \
+        if (n % 8 > 0) {                                                                                               \
+            _mm256_storeu_ps(out + n - 8, OP(_mm256_loadu_ps(x + n - 8), value));                                      \
+        }                                                                                                              \
+    }
+SOFTMAX_FINISH_ROW(divide, _mm256_div_ps)
+SOFTMAX_FINISH_ROW(subtract, _mm256_sub_ps)
+#undef SOFTMAX_FINISH_ROW
+
+#else
+
+static void
+softmax_shift_row(const float *x, float *to, int64_t n)
+{
+    const float largest = (float)softmax_largest_f32(x, n, -INFINITY);
+    int64_t i = 0;
+    for (; i < n; i++) {
+        to[i] = x[i] - largest;
+    }
+    for (; i % 8 > 0; i++) {
+        to[i] = -INFINITY;
+    }
+}
+
+static void
+softmax_divide_row(const float *x, float *out, int64_t n, float by)
+{
+    softmax_scale_f32(x, out, n, (double)by);
+}
+
+static void
+softmax_subtract_row(const float *x, float *out, int64_t n, float by)
+{
+    softmax_log_f32(x, out, n, 0, (double)by);
+}
 #endif
-#define EXP_BLOCK 1024
-#define ROWS_TOGETHER 16
 
-/* The last eight elements of a row; before those of a shorter one stands -inf. */
-static inline void
-softmax_load_last(const float *x, int64_t n, float *last)
+/* Rows longer than the room, through what they leave in out. */
+static void
+softmax_long_row(const float *x, float *out, int64_t n, bool take_log)
 {
-    if (n >= 8) {
-        memcpy(last, x + n - 8, 8 * sizeof(*last));
-        return;
-    }
-    for (int64_t l = 0; l < 8; l++) {
-        last[l] = l < 8 - n ? -INFINITY : x[n - 8 + l];
-    }
-}
-
-static inline void
-softmax_store_last(float *out, int64_t n, const float *last)
-{
-    if (n >= 8) {
-        memcpy(out + n - 8, last, 8 * sizeof(*last));
-        return;
-    }
-    for (int64_t l = 0; l < n; l++) {
-        out[l] = last[8 - n + l];
-    }
-}
-
-/* The sum of exp(x - largest); out is left with the exponentials, or as it was if they are not kept. What is left after
- * whole vectors is in the last eight elements, which are read before anything is written, as out may be x. */
-static inline double
-softmax_row_exp(const float *x, float *out, int64_t n, float largest, bool keep)
-{
-    const int64_t left = n % 8, whole = n - left;
-    float last[8], left_exps[8], exps[EXP_BLOCK];
+    float room[ROOM];
+    const double largest = softmax_largest_f32(x, n, -INFINITY);
     double sum = 0;
-    if (left > 0) {
-        softmax_load_last(x, n, last);
-        softmax_exps_f32(last, last, 8, (double)largest);
-        for (int l = 0; l < 8; l++) {
-            left_exps[l] = l < 8 - (int)left ? 0 : last[l];
-        }
-        sum = row_sum_float32(left_exps, 8);
+    for (int64_t i = 0; i < n; i += ROOM) {
+        sum += softmax_exp_f32(x + i, take_log ? room : out + i, CPU_MIN(ROOM, n - i), largest);
     }
-    for (int64_t i = 0; i < whole; i += EXP_BLOCK) {
-        const int64_t m = CPU_MIN(EXP_BLOCK, whole - i);
-        float *to = keep ? out + i : exps;
-        softmax_exps_f32(x + i, to, m, (double)largest);
-        sum += row_sum_float32(to, m);
+    if (take_log) {
+        softmax_log_f32(x, out, n, largest, log(sum));
+    } else {
+        softmax_scale_f32(out, out, n, sum);
     }
-    if (left > 0 && keep) {
-        softmax_store_last(out, n, last);
-    }
-    return sum;
 }
 
 /* Several rows a step, as the next row need not wait until the one before has its largest element and its sum. */
@@ -183,42 +220,43 @@ static void
 softmax_rows_f32(const void *from, void *to, int64_t rows, int64_t n, int64_t from_apart, int64_t to_apart,
                  bool take_log)
 {
-    const int64_t together = CPU_MAX(CPU_MIN(ROWS_TOGETHER, EXP_BLOCK / n), 1), left = n % 8, whole = n - left;
-    float largest[ROWS_TOGETHER], last[8] = {0};
+    const int64_t filled = (n + 7) / 8 * 8, together = CPU_MIN(ROWS_TOGETHER, ROOM / filled);
+    _Alignas(32) float shifted[ROOM], exps[ROOM];
     double sums[ROWS_TOGETHER];
+    if (n > ROOM) {
+        for (int64_t j = 0; j < rows; j++) {
+            softmax_long_row((const float *)from + j * from_apart, (float *)to + j * to_apart, n, take_log);
+        }
+        return;
+    }
     for (int64_t i = 0; i < rows; i += together) {
         const int64_t some = CPU_MIN(together, rows - i);
         const float *x = (const float *)from + i * from_apart;
         float *out = (float *)to + i * to_apart;
         for (int64_t j = 0; j < some; j++) {
-            largest[j] = row_max(x + j * from_apart, n);
+            softmax_shift_row(x + j * from_apart, shifted + j * filled, n);
         }
+        softmax_exps_f32(shifted, exps, some * filled, 0);
         for (int64_t j = 0; j < some; j++) {
-            sums[j] = softmax_row_exp(x + j * from_apart, out + j * to_apart, n, largest[j], !take_log);
+            sums[j] = row_sum_float32(exps + j * filled, filled);
         }
-        for (int64_t j = 0; j < some; j++) {
-            float *result = out + j * to_apart;
-            const float *source = take_log ? x + j * from_apart : result;
-            const double log_sum = take_log ? log(sums[j]) : 0;
-            if (left > 0) {
-                softmax_load_last(source, n, last);
+        if (take_log) {
+            CPU_INDEPENDENT
+            for (int64_t j = 0; j < some; j++) { /* of 1 and more, or NaN */
+                sums[j] = sums[j] >= 1 ? cpu_log_normal(sums[j]) : NAN;
             }
+        }
+        for (int64_t j = 0; j < some; j++) {
             if (take_log) {
-                softmax_log_f32(source, result, whole, (double)largest[j], log_sum);
-                softmax_log_f32(last, last, left > 0 ? 8 : 0, (double)largest[j], log_sum);
+                softmax_subtract_row(shifted + j * filled, out + j * to_apart, n, (float)sums[j]);
             } else {
-                softmax_scale_f32(source, result, whole, sums[j]);
-                softmax_scale_f32(last, last, left > 0 ? 8 : 0, sums[j]);
-            }
-            if (left > 0) {
-                softmax_store_last(result, n, last);
+                softmax_divide_row(exps + j * filled, out + j * to_apart, n, (float)sums[j]);
             }
         }
     }
 }
 #undef ROWS_TOGETHER
-#undef EXP_BLOCK
-#undef row_max
+#undef ROOM
 
 #define SOFTMAX_TABLE(suffix, ROWS)                                                                                    \
     static const cpu_softmax_parts softmax_##suffix = {softmax_largest_##suffix,                                       \
