@@ -69,15 +69,47 @@ softmax_row(const softmax_job *job, char *from, char *to)
     }
 }
 
-/* Rows that need a cast or a copy, no longer than a block. */
+/* Neighbouring rows: the first one's address, and so many elements apart, as the elements of a row are `step`. */
+typedef struct {
+    char *first;
+    int64_t size, apart, step; /* size: of an element */
+} row_block;
+
 static void
-buffered_row(const softmax_job *job, char *from, char *to)
+cast_rows(cpu_row cast, row_block to, row_block from, int64_t rows, int64_t n)
+{
+    const int64_t steps[2] = {to.step, from.step};
+    if (to.step == 1 && from.step == 1 && to.apart == n && from.apart == n) {
+        n *= rows;
+        rows = 1;
+    }
+    for (int64_t j = 0; j < rows; j++) {
+        cast((char *[]){to.first + j * to.apart * to.size, from.first + j * from.apart * from.size}, steps, n, NULL);
+    }
+}
+
+/* Rows that need a cast or a copy, no longer than a block: as many at a time as it has room for. */
+static void
+buffered_rows(const softmax_job *job, row_block from, row_block to, int64_t rows)
 {
     float buffer[BLOCK], results[BLOCK];
-    char *x = (char *)loaded(job, from, job->n, (char *)buffer), *result = job->direct_out ? to : (char *)results;
-    job->parts->rows(x, result, 1, job->n, 0, 0, job->log);
-    if (!job->direct_out) {
-        job->store((char *[]){to, result}, (const int64_t[]){job->so, 1}, job->n, NULL);
+    const int64_t n = job->n, together = BLOCK / n;
+    for (int64_t i = 0; i < rows; i += together) {
+        const int64_t some = CPU_MIN(together, rows - i);
+        row_block x = from, result = to;
+        if (!job->direct_in) {
+            x = (row_block){(char *)buffer, job->size, n, 1};
+            cast_rows(job->load, x, from, some, n);
+        }
+        if (!job->direct_out) {
+            result = (row_block){(char *)results, job->size, n, 1};
+        }
+        job->parts->rows(x.first, result.first, some, n, x.apart, result.apart, job->log);
+        if (!job->direct_out) {
+            cast_rows(job->store, to, result, some, n);
+        }
+        from.first += some * from.apart * from.size;
+        to.first += some * to.apart * to.size;
     }
 }
 
@@ -97,10 +129,13 @@ rows_part(void *ctx, int64_t begin, int64_t end)
             job->parts->rows(from, to, rows, job->n, x_apart, out_apart, job->log);
             continue;
         }
+        if (job->parts->rows != NULL && job->n <= BLOCK) {
+            buffered_rows(job, (row_block){from, job->itemsize, x_apart, job->sx},
+                          (row_block){to, job->itemsize, out_apart, job->so}, rows);
+            continue;
+        }
         for (int64_t j = 0; j < rows; j++) {
-            const bool buffered = job->parts->rows != NULL && job->n <= BLOCK;
-            (buffered ? buffered_row : softmax_row)(job, from + j * x_apart * job->itemsize,
-                                                    to + j * out_apart * job->itemsize);
+            softmax_row(job, from + j * x_apart * job->itemsize, to + j * out_apart * job->itemsize);
         }
     }
 }
