@@ -25,7 +25,9 @@ typedef struct {
 } cpu_reduction;
 
 /* The same for width rows of n neighbours, of some ops and dtypes: accumulators begin with the first of them, or count
- * them besides. Of sums, either every set has it or it gives the bits that a cast and the one for float32 give. */
+ * them besides. Of sums, either every set has it or it gives the bits that the one for float32 gives of
+ * CPU_CAST_AHEAD elements after the other, cast. */
+#define CPU_CAST_AHEAD 2048 /* elements cast at a time for a reduction: a block, or a leaf that is alone */
 typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t n,
                                  int64_t position, bool first);
 

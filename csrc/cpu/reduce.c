@@ -9,7 +9,6 @@
 #define LEAF_LINES 128 /* reduced elements of a leaf */
 #define LEAF_FLOAT64 2048
 #define CHUNK 65536 /* elements */
-#define STAGE 2048  /* elements cast at a time: a block, or a leaf that is alone */
 #define FEW 8       /* neighbours, or fewer, are read across rows */
 
 /* ---------------------------------------------------------------- the order of going over x */
@@ -102,23 +101,21 @@ reduce_leaf(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, c
 {
     const dims *r = &job->reduced;
     const cpu_reduction *kernel = job->kernel;
-    _Alignas(64) char stage[STAGE * sizeof(uint64_t)];
+    _Alignas(64) char stage[CPU_CAST_AHEAD * sizeof(uint64_t)];
     for (int64_t i = begin, count; i < end; i += count) {
         const char *data = x + cpu_offset(r->n, r->shape, r->strides, i) * job->itemsize;
         int64_t apart = job->kept.strides[job->kept.n - 1], along = r->strides[r->n - 1];
         int64_t inner = r->shape[r->n - 1];
         count = CPU_MIN(end - i, inner - i % inner);
         cpu_reduced_rows rows = job->rows;
-        if (job->load != NULL) {
-            count = CPU_MIN(count, STAGE / width);
-            if (job->rows_uncast != NULL && !job->lines && along == 1) {
-                rows = job->rows_uncast;
-            } else {
-                load_stage(job, data, apart, along, width, count, stage);
-                data = stage;
-                apart = job->lines ? 1 : count;
-                along = job->lines ? width : 1;
-            }
+        if (job->load != NULL && job->rows_uncast != NULL && !job->lines && along == 1) {
+            rows = job->rows_uncast;
+        } else if (job->load != NULL) {
+            count = CPU_MIN(count, CPU_CAST_AHEAD / width);
+            load_stage(job, data, apart, along, width, count, stage);
+            data = stage;
+            apart = job->lines ? 1 : count;
+            along = job->lines ? width : 1;
         }
         if (rows != NULL && !job->lines && along == 1) {
             rows(accs, at, width, apart, data, count, i, i == begin);
@@ -229,7 +226,7 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
     int64_t along = job.reduced.strides[job.reduced.n - 1];
     job.lines = neighbours > 1 &&
                 (size < (along == 1 && job.rows != NULL ? FEW : 32) || along > job.kept.strides[job.kept.n - 1]);
-    job.width = job.lines ? BLOCK : CPU_MAX(CPU_MIN((job.load == NULL ? CHUNK / 2 : STAGE) / size, BLOCK), 1);
+    job.width = job.lines ? BLOCK : CPU_MAX(CPU_MIN((job.load == NULL ? CHUNK / 2 : CPU_CAST_AHEAD) / size, BLOCK), 1);
     job.width = CPU_MIN(job.width, neighbours);
     job.leaf = job.lines ? LEAF_LINES : taken == DT_FLOAT64 ? LEAF_FLOAT64 : CHUNK;
     job.blocks_per_row = CPU_CEIL_DIV(neighbours, job.width);
