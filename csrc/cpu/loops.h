@@ -31,6 +31,9 @@ typedef struct {
 typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t n,
                                  int64_t position, bool first);
 
+/* Adds count lines of float32, so many elements apart, to the sums of width neighbours. */
+typedef void (*cpu_add_lines)(double *sums, const float *x, int64_t width, int64_t along, int64_t count);
+
 /* The parts of softmax in float32 or float64: of n neighbours of one row, and of a line across `width` rows. */
 typedef struct {
     double (*largest)(const void *x, int64_t n, double start);
@@ -56,6 +59,7 @@ typedef struct {
     cpu_row load_f16, store_f16; /* between float16 and float32 where there are instructions for it, or NULL */
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
+    cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
     cpu_pool_line pool_largest[4], pool_sum[4];  /* float16, bfloat16, float32, float64 */
 } cpu_loops;

@@ -19,6 +19,7 @@ const cpu_loops DT_CAT(cpu_loops, SET) = {
     .move = {move_8, move_16, move_32, move_64},
     .casts = casts,
 #if HAS_F16C
+    .add_lines = add_lines,
     .load_f16 = load_f16,
     .store_f16 = store_f16,
 #endif

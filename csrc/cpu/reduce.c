@@ -6,7 +6,8 @@
 #include "loops.h"
 
 #define BLOCK 512
-#define LEAF_LINES 128 /* reduced elements of a leaf */
+#define WIDE_BLOCK 1024 /* where a chunk is one leaf: nothing is joined on the stack */
+#define LEAF_LINES 128  /* reduced elements of a leaf */
 #define LEAF_FLOAT64 2048
 #define CHUNK 65536 /* elements */
 #define FEW 8       /* neighbours, or fewer, are read across rows */
@@ -56,6 +57,7 @@ take_dims(const dt_array *x, int first, int end, bool any_order)
 typedef struct {
     const cpu_reduction *kernel;
     cpu_reduced_rows rows, rows_uncast; /* of what the kernel takes, of what x has; or NULL */
+    cpu_add_lines add_lines;            /* or NULL */
     const char *x;
     char *out;
     int64_t itemsize, taken_itemsize, out_itemsize;
@@ -124,7 +126,11 @@ reduce_leaf(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, c
         if (i == begin) {
             kernel->init(accs, at, width, data, apart, i);
         }
-        kernel->step(accs, at, width, apart, data, count, along, i, job->lines);
+        if (job->add_lines != NULL && job->lines && apart == 1) {
+            job->add_lines((double *)accs, (const float *)data, width, along, count);
+        } else {
+            kernel->step(accs, at, width, apart, data, count, along, i, job->lines);
+        }
     }
 }
 
@@ -147,7 +153,7 @@ reduce_range(const reduce_job *job, uint64_t *accs, int64_t *at, int64_t width, 
 static void
 finish_block(const reduce_job *job, int64_t block, const uint64_t *accs, const int64_t *at)
 {
-    uint64_t results[BLOCK];
+    uint64_t results[WIDE_BLOCK];
     int64_t width = block_width(job, block);
     job->kernel->finish(accs, at, width, job->reduced.numel, results);
     char *out = job->out + block_first(job, block) * job->out_itemsize;
@@ -212,6 +218,7 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
         .kernel = kernel,
         .rows = rows == NULL ? NULL : rows[op],
         .rows_uncast = rows_uncast == NULL ? NULL : rows_uncast[op],
+        .add_lines = taken == DT_FLOAT32 && (op == DT_REDUCE_sum || op == DT_REDUCE_mean) ? loops->add_lines : NULL,
         .x = dt_array_data(x),
         .out = dt_array_data(out),
         .itemsize = (int64_t)dt_itemsize(dtype),
@@ -234,6 +241,11 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
     job.chunk = size;
     job.nchunks = 1;
     if (blocks < 32 && size * job.width >= 4 * CHUNK) {
+        if (job.lines && job.load == NULL && job.width == BLOCK) { /* memory is read faster in longer lines */
+            job.width = CPU_MIN(WIDE_BLOCK, neighbours);
+            job.blocks_per_row = CPU_CEIL_DIV(neighbours, job.width);
+            blocks = job.kept.numel / neighbours * job.blocks_per_row;
+        }
         job.chunk = CPU_CEIL_DIV(CHUNK / job.width, job.leaf) * job.leaf;
         job.nchunks = CPU_CEIL_DIV(size, job.chunk);
         size_t nbytes = (size_t)(blocks * job.nchunks * job.width) * 2 * sizeof(*job.partial);

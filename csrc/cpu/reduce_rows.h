@@ -40,6 +40,37 @@ add_eight(__m256d *lanes, const float *x, int64_t n)
     }
 }
 
+static inline void
+add_some_lines(double *sums, const float *x, int64_t width, int64_t along, int lines)
+{
+    int64_t j = 0;
+    for (; j + 4 <= width; j += 4) {
+        __m256d sum = _mm256_loadu_pd(sums + j);
+        CPU_LANES
+        for (int l = 0; l < lines; l++) {
+            sum = add_four(sum, _mm_loadu_ps(x + l * along + j));
+        }
+        _mm256_storeu_pd(sums + j, sum);
+    }
+    for (; j < width; j++) {
+        for (int l = 0; l < lines; l++) {
+            sums[j] += (double)x[l * along + j];
+        }
+    }
+}
+
+static void
+add_lines(double *sums, const float *x, int64_t width, int64_t along, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) { /* four at once: less to load and store */
+        add_some_lines(sums, x + i * along, width, along, 4);
+    }
+    for (; i < count; i++) {
+        add_some_lines(sums, x + i * along, width, along, 1);
+    }
+}
+
 static inline double
 row_sum_float32(const float *x, int64_t n)
 {
