@@ -6,12 +6,6 @@ cpu_row
 cpu_cast_row(dt_dtype from, dt_dtype to)
 {
     const cpu_loops *loops = cpu_loops_here();
-    if (from == DT_FLOAT16 && to == DT_FLOAT32 && loops->load_f16 != NULL) {
-        return loops->load_f16;
-    }
-    if (from == DT_FLOAT32 && to == DT_FLOAT16 && loops->store_f16 != NULL) {
-        return loops->store_f16;
-    }
     return from == to ? loops->move[cpu_size_index(dt_itemsize(to))] : loops->casts[from][to];
 }
 

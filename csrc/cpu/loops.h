@@ -54,9 +54,9 @@ typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t 
 
 typedef struct {
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
-    cpu_row where[4], move[4]; /* for elements of 1, 2, 4, 8 bytes */
+    cpu_row where[4];          /* for elements of 1, 2, 4, 8 bytes */
+    const cpu_row *move;       /* the same */
     const cpu_row *const *casts;
-    cpu_row load_f16, store_f16; /* between float16 and float32 where there are instructions for it, or NULL */
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
     cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */

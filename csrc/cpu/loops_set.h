@@ -16,12 +16,10 @@
 const cpu_loops DT_CAT(cpu_loops, SET) = {
     .ops = ops,
     .where = {where_8, where_16, where_32, where_64},
-    .move = {move_8, move_16, move_32, move_64},
+    .move = moves,
     .casts = casts,
 #if HAS_F16C
     .add_lines = add_lines,
-    .load_f16 = load_f16,
-    .store_f16 = store_f16,
 #endif
     .reductions = reductions,
     .reduced_rows = reduced_rows,
