@@ -125,8 +125,8 @@ dt_f32_to_f16(float f)
 DT_INLINE float
 dt_bf16_to_f32(dt_bfloat16 b)
 {
-    uint32_t u = (uint32_t)b.bits << 16;
-    return dt_bits_f32((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : u);
+    float f = dt_bits_f32((uint32_t)b.bits << 16);
+    return f != f ? dt_bits_f32(0x7fc00000u) : f;
 }
 
 DT_INLINE dt_bfloat16
@@ -137,8 +137,8 @@ dt_f32_to_bf16(float f)
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b.bits) : "f"(f));
     b.bits = f != f ? (uint16_t)0x7fc0u : b.bits;
 #else
-    uint32_t u = dt_f32_bits(f);
-    b.bits = (u & 0x7fffffffu) > 0x7f800000u ? (uint16_t)0x7fc0u : (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    uint32_t u = dt_f32_bits(f != f ? dt_bits_f32(0x7fc00000u) : f); /* which is rounded to itself */
+    b.bits = (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 #endif
     return b;
 }

@@ -18,7 +18,7 @@ static void
 block_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
 {
     const block_job *job = ctx;
-    float block[4][BLOCK];
+    _Alignas(64) float block[4][BLOCK];
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = CPU_MIN(BLOCK, n - i), steps[4];
         char *operands[4];
