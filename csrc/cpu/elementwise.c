@@ -75,6 +75,36 @@ static float (*far_function(dt_unary_op op))(float)
     return op == DT_UNARY_sin ? sinf : op == DT_UNARY_cos ? cosf : op == DT_UNARY_tan ? tanf : NULL;
 }
 
+/* ---------------------------------------------------------------- // and % of float32 */
+
+typedef struct {
+    cpu_row row; /* where CPU_DIVIDES_NEAR */
+    float (*far)(float a, float b);
+} division_job;
+
+static void
+division_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
+{
+    const division_job *job = ctx;
+    const int64_t so = strides[0], sa = strides[1], sb = strides[2];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        float *out = (float *)data[0] + i * so;
+        const float *a = (const float *)data[1] + i * sa, *b = (const float *)data[2] + i * sb;
+        const int64_t m = CPU_MIN(BLOCK, n - i);
+        int all_near = 1;
+        for (int64_t j = 0; j < m; j++) {
+            all_near &= CPU_DIVIDES_NEAR(a[j * sa], b[j * sb]);
+        }
+        if (all_near) {
+            job->row((char *[]){(char *)out, (char *)a, (char *)b}, strides, m, NULL);
+            continue;
+        }
+        for (int64_t j = 0; j < m; j++) {
+            out[j * so] = job->far(a[j * sa], b[j * sb]);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- slots */
 
 /* arrays: the output, then ninputs inputs of one dtype; row: of taken. */
@@ -137,7 +167,12 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
     } else if (op == DT_BINARY_logical_and || op == DT_BINARY_logical_or || op == DT_BINARY_logical_xor) {
         taken = DT_BOOL;
     }
-    return run(cpu_loops_here()->ops[taken]->binary[op], taken, params, 2, arrays);
+    cpu_row row = cpu_loops_here()->ops[taken]->binary[op];
+    if (taken == DT_FLOAT32 && (op == DT_BINARY_floor_divide || op == DT_BINARY_remainder)) {
+        division_job division = {row, op == DT_BINARY_remainder ? dt_floormodf : dt_floordivf};
+        return run(division_row, taken, &division, 2, arrays);
+    }
+    return run(row, taken, params, 2, arrays);
 }
 
 dt_status

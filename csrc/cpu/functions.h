@@ -213,6 +213,25 @@ cpu_tanf(float x)
     return (float)(number & 1 ? -c / s : s / c);
 }
 
+/* dt_floordivf and dt_floormodf where CPU_DIVIDES_NEAR: a quotient of doubles rounds to an integer only if it is one,
+ * and its product with b is exact, as is what it leaves of a. */
+#define CPU_DIVIDES_NEAR(a, b) ((fabsf(a) * 0x1p-20f < fabsf(b)) & (fabsf(b) < INFINITY))
+static inline float
+cpu_floordivf(float a, float b)
+{
+    double q = (double)a / (double)b, whole = (double)(int32_t)q;
+    double step = dt_bits_f64(dt_f64_bits(1) & (0u - (uint64_t)(whole > q)));
+    return (float)copysign(whole - step, q);
+}
+
+static inline float
+cpu_floormodf(float a, float b)
+{
+    double x = (double)a, y = (double)b, rest = x - (double)(int32_t)(x / y) * y;
+    double step = dt_bits_f64(dt_f64_bits(y) & (0u - (uint64_t)(rest * y < 0)));
+    return copysignf((float)(rest + step), b);
+}
+
 /* as the host's library has them */
 #define cpu_fabsf fabsf
 #define cpu_sqrtf sqrtf
@@ -221,9 +240,10 @@ cpu_tanf(float x)
 #define cpu_rintf rintf
 #define cpu_truncf truncf
 #define cpu_powf powf
-#define cpu_dt_floordivf dt_floordivf
-#define cpu_dt_floormodf dt_floormodf
 
-#define cpu_dt_geluf cpu_geluf /* not the formula of scalar.h */
+/* not the formulas of scalar.h */
+#define cpu_dt_geluf cpu_geluf
+#define cpu_dt_floordivf cpu_floordivf
+#define cpu_dt_floormodf cpu_floormodf
 
 #endif
