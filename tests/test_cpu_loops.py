@@ -67,6 +67,22 @@ def test_the_case_table_with_every_set(name: str) -> None:
     run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", only, *files], DEVTENSOR_CPU=name)
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_floor_division_of_float32(far: bool) -> None:
+    """Quotients at, just below and just above integers; a large one sends its whole block another way."""
+    rng = np.random.default_rng(11)
+    b = np.ldexp(rng.integers(1, 64, 3000), rng.integers(-60, 60, 3000)).astype(np.float32)
+    a = (rng.integers(-(2**18), 2**18, 3000) * b).astype(np.float32)
+    a[1::3] = np.nextafter(a[1::3], np.float32(np.inf))
+    a[2::3] = np.nextafter(a[2::3], np.float32(-np.inf))
+    b[::2] *= -1
+    if far:
+        a[::500] = np.float32(2.0**100)
+    x, y = dt.asarray(a), dt.asarray(b)
+    assert (x // y).numpy().tobytes() == np.floor_divide(a, b).tobytes()
+    assert (x % y).numpy().tobytes() == np.remainder(a, b).tobytes()
+
+
 # ---------------------------------------------------------------- accuracy
 
 FUNCTIONS = {
