@@ -143,7 +143,10 @@ cpu_activation_row(dt_activation activation, dt_dtype dtype)
 dt_status
 cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *out, dt_error *err)
 {
-    (void)err;
+    if ((op == DT_UNARY_isnan || op == DT_UNARY_isinf || op == DT_UNARY_isfinite) && !dt_is_float((dt_dtype)x->dtype)) {
+        const bool finite = op == DT_UNARY_isfinite;
+        return cpu_fill(out, &(dt_scalar){DT_CATEGORY_BOOL, finite, finite}, err);
+    }
     const dt_array *arrays[2] = {out, x};
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
     cpu_row row = cpu_loops_here()->ops[taken]->unary[op];

@@ -7,7 +7,9 @@
 #define WALK_GRAIN 65536 /* elements worth a thread: a sum takes 10 us for so many, to wake one up to 100 */
 #define STREAM_ROW 2048  /* bytes */
 #define LINE 64
-#define STREAM_BUFFER 4096
+#define STREAM_BUFFER 1024 /* bytes of output at a time: reading and writing take turns often */
+#define FETCH_AHEAD 2      /* so many of them */
+#define FETCH_MOST 256     /* bytes of an operand for a line of output: more are too far apart */
 
 typedef struct {
     const dt_walk *walk;
@@ -28,6 +30,31 @@ move(char **data, const walk_job *job, int dim, int64_t steps)
 }
 
 #if defined(__SSE2__)
+/* Fetches meanwhile what will be read soon. */
+static void
+store_and_fetch(const walk_job *job, char *const *data, char *to, const char *buffer, int64_t nbytes)
+{
+    uintptr_t ahead[MAX_ARRAYS]; /* maybe beyond the operand */
+    int64_t steps[MAX_ARRAYS];
+    int n = 0;
+    for (int j = 1; j < job->walk->narrays; j++) {
+        const int64_t step = job->strides[j][job->walk->ndim - 1] * (LINE / job->out_size);
+        if (step > 0 && step <= FETCH_MOST) {
+            ahead[n] = (uintptr_t)data[j] + (uintptr_t)(FETCH_AHEAD * STREAM_BUFFER / LINE * step);
+            steps[n++] = step;
+        }
+    }
+    for (int64_t i = 0; i < nbytes; i += LINE) {
+        cpu_store_around_caches(to + i, buffer + i, LINE);
+        for (int j = 0; j < n; j++) {
+            for (int64_t b = 0; b < steps[j]; b += LINE) {
+                __builtin_prefetch((const void *)(ahead[j] + (uintptr_t)b));
+            }
+            ahead[j] += (uintptr_t)steps[j];
+        }
+    }
+}
+
 static void
 stream_row(const walk_job *job, char *const *data, int64_t n)
 {
@@ -46,7 +73,7 @@ stream_row(const walk_job *job, char *const *data, int64_t n)
             now[0] = buffer;
             job->row(now, job->inner, m, job->ctx);
             now[0] = to;
-            cpu_store_around_caches(to, buffer, m * size);
+            store_and_fetch(job, now, to, buffer, m * size);
         }
         for (int j = 0; j < job->walk->narrays; j++) {
             now[j] += m * job->strides[j][job->walk->ndim - 1];
