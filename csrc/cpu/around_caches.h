@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-#define CPU_STREAM_FROM ((int64_t)24 << 20) /* bytes of output: below, it may stay in the cache for its reader */
+#define CPU_STREAM_FROM ((int64_t)16 << 20) /* bytes of output: below, it may stay in the cache for its reader */
 
 /* nbytes, a multiple of 64; both addresses are, too */
 static inline void
