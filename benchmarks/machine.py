@@ -68,7 +68,7 @@ def describe(libs, threads, options):
         "date": datetime.date.today().isoformat(),
         "cpu": model,
         "cores": len(os.sched_getaffinity(0)),
-        "instruction_set": instruction_set(flags),
+        "instruction_set": os.environ.get("DEVTENSOR_CPU") or instruction_set(flags),
         "threads": threads,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
