@@ -23,8 +23,12 @@ def cpu():
 
 
 def instruction_set(flags):
+    """The best that there is, or the lesser one that DEVTENSOR_CPU asks for."""
+    asked = os.environ.get("DEVTENSOR_CPU")
+    if asked == "generic":
+        return asked
     for name, needed in (("AVX-512", {"avx512f", "avx512vl"}), ("AVX2", {"avx2", "fma"}), ("SSE4.2", {"sse4_2"})):
-        if needed <= flags:
+        if needed <= flags and (asked, name) != ("avx2", "AVX-512"):
             return name
     return "baseline"
 
@@ -68,7 +72,7 @@ def describe(libs, threads, options):
         "date": datetime.date.today().isoformat(),
         "cpu": model,
         "cores": len(os.sched_getaffinity(0)),
-        "instruction_set": os.environ.get("DEVTENSOR_CPU") or instruction_set(flags),
+        "instruction_set": instruction_set(flags),
         "threads": threads,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
