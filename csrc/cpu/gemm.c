@@ -227,8 +227,8 @@ choose_stretch(gemm_plan *p)
     const struct cpu_conv *conv = p->g->conv;
     p->taps = conv != NULL ? conv->kernel[0] * conv->kernel[1] : 1;
     p->some_taps = CPU_MIN(p->taps, CONV_TAPS);
-    int64_t channels = CPU_MAX(GEMM_DEPTH / p->some_taps, IN_PLACE_CHANNELS);
-    p->some_channels = CPU_MIN(channels, CPU_MAX(p->g->k, 1));
+    int64_t channels = CPU_MAX(p->kernel->depth / p->some_taps, IN_PLACE_CHANNELS), all = CPU_MAX(p->g->k, 1);
+    p->some_channels = CPU_CEIL_DIV(all, CPU_CEIL_DIV(all, channels)); /* stretches of equal sizes */
     if (conv != NULL) {
         p->places = p->taps > 1 && p->some_taps == p->taps && conv->weight_channel == p->taps &&
                     conv->weight_column == 1 && conv->weight_row == conv->kernel[1];

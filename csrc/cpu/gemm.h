@@ -21,14 +21,16 @@ typedef struct {
 
 typedef void (*gemm_run)(const gemm_block *block);
 
-/* The register blocks of one type: columns wide; [i] for i + 1 rows, side by side or anywhere. */
+/* The register blocks of one type: columns wide, best when they add up `depth` products at once; [i] for i + 1 rows,
+ * side by side or anywhere. */
 typedef struct {
-    int64_t rows, columns;
+    int64_t rows, columns, depth;
     const gemm_run *packed, *anywhere;
 } gemm_kernel;
 
 #define GEMM_MAX_ROWS 16
 #define GEMM_MAX_COLUMNS 32
+#define GEMM_MAX_DEPTH 512
 
 /* count rows of depth numbers to a panel of accumulators: all rows' first numbers, up to width, all second numbers, ...
  * The p-th numbers go to the places[p]-th line, or to the p-th if places is NULL. */

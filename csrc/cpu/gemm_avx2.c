@@ -12,6 +12,8 @@ CPU_ISA_AVX2
 #define VECTORS 2
 #define MANY_ROWS 4
 #define STEPS 4
+#define DEPTH 256
+#define FETCH_STEPS 0
 #define V_F32 __m256
 #define V_F64 __m256d
 #define SPLAT_F32 _mm256_set1_ps

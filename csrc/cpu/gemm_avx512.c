@@ -12,6 +12,8 @@ CPU_ISA_AVX512
 #define VECTORS 2
 #define MANY_ROWS 8
 #define STEPS 2
+#define DEPTH 512
+#define FETCH_STEPS 64
 #define V_F32 __m512
 #define V_F64 __m512d
 #define SPLAT_F32 _mm512_set1_ps

@@ -10,6 +10,8 @@ typedef double double_2 __attribute__((vector_size(16), may_alias));
 #define VECTORS 2
 #define MANY_ROWS 3
 #define STEPS 4
+#define DEPTH 256
+#define FETCH_STEPS 0
 #define V_F32 float_4
 #define V_F64 double_2
 #define SPLAT_F32(s) ((float_4){0} + (s))

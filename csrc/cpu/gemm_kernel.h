@@ -4,6 +4,7 @@
  *   EACH     each number of rows that a block may have
  *   VECTORS  vectors in a row      SPLAT(s), FMA(a, b, c)
  *   STEPS    of depth at once in blocks of MANY_ROWS or more
+ *   DEPTH    of a sum before it is added to c, whose place is fetched FETCH_STEPS before that; 0: before the sum
  *
  * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed and KERNEL_anywhere are tables of them. */
 #define LOAD_V(p) (*(const U *)(p))
@@ -31,6 +32,17 @@ DT_CAT(KERNEL, step)(int rows, bool anywhere, V acc[][VECTORS], const S *a, cons
     }
 }
 
+/* Where the sums will go. */
+__attribute__((always_inline)) static inline void
+DT_CAT(KERNEL, fetch)(int rows, const S *out, int64_t to_row)
+{
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        __builtin_prefetch(out + i * to_row, 1);
+        __builtin_prefetch(out + i * to_row + VECTORS * LENGTH - 1, 1);
+    }
+}
+
 __attribute__((always_inline)) static inline void
 DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
 {
@@ -48,8 +60,9 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
         {
             acc[i][j] = (V){0};
         }
-        __builtin_prefetch(out + i * to_row, 1);
-        __builtin_prefetch(out + i * to_row + VECTORS * LENGTH - 1, 1);
+    }
+    if (!dense || FETCH_STEPS == 0) {
+        DT_CAT(KERNEL, fetch)(rows, out, to_row);
     }
     for (int64_t t = 0; t < block->segments; t++) {
         const S *row[GEMM_MAX_ROWS];
@@ -58,11 +71,18 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
             row[i] = block->rows[t * rows + i];
         }
         if (dense) {
-            UNROLL_STEPS for (int64_t p = 0; p < depth; p++)
-            {
-                DT_CAT(KERNEL, step)(rows, anywhere, acc, a, row, p, b);
-                a += anywhere ? 0 : rows;
-                b += VECTORS * LENGTH;
+            int64_t p = 0, stop = t + 1 < block->segments ? depth : depth - FETCH_STEPS;
+            for (;; stop = depth) {
+                UNROLL_STEPS for (; p < stop; p++)
+                {
+                    DT_CAT(KERNEL, step)(rows, anywhere, acc, a, row, p, b);
+                    a += anywhere ? 0 : rows;
+                    b += VECTORS * LENGTH;
+                }
+                if (stop == depth) {
+                    break;
+                }
+                DT_CAT(KERNEL, fetch)(rows, out, to_row);
             }
             continue;
         }
@@ -100,7 +120,7 @@ EACH(ROWS_FUNCTIONS)
 static const gemm_run DT_CAT(KERNEL, packed)[] = {EACH(PACKED_ENTRY)};
 static const gemm_run DT_CAT(KERNEL, anywhere)[] = {EACH(ANYWHERE_ENTRY)};
 static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_run), VECTORS * sizeof(V) / sizeof(S),
-                                   DT_CAT(KERNEL, packed), DT_CAT(KERNEL, anywhere)};
+                                   DEPTH, DT_CAT(KERNEL, packed), DT_CAT(KERNEL, anywhere)};
 
 #undef LENGTH
 #undef LOAD_V

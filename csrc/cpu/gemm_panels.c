@@ -5,7 +5,7 @@
 #define KEPT_PATCHES 1024 /* that share a weight: with more, packing it is little beside the product */
 #define KEPT_NUMBERS 4096 /* of a weight: with fewer too */
 
-static const char zeros[GEMM_DEPTH * sizeof(double)];
+static const char zeros[GEMM_MAX_DEPTH * sizeof(double)];
 
 /* ---------------------------------------------------------------- stretches */
 
@@ -169,7 +169,7 @@ pack_weights(const void *ctx, void *to)
 {
     const gemm_plan *p = ctx;
     const cpu_gemm_args *g = p->g;
-    int32_t places[GEMM_MOST_DEPTH];
+    int32_t places[GEMM_MAX_DEPTH];
     gemm_share s = {.plan = p, .places = places};
     bool is_b = g->conv->patches_are_rows;
     int64_t width = p->kernel->columns, steps = is_b ? p->panels_b * width : g->m;

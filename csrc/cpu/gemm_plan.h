@@ -5,9 +5,6 @@
 #include "../core/kept.h"
 #include "conv2d.h"
 
-#define GEMM_DEPTH 256
-#define GEMM_MOST_DEPTH 512 /* of a stretch with many taps */
-
 typedef enum { GEMM_PACKED, GEMM_NEIGHBOURS, GEMM_ANYWHERE } gemm_a_mode;
 
 /* The same for all threads. */

@@ -1,7 +1,7 @@
 /* gemm_set.h: the matrix product's and convolution's inner loops for one instruction set, with SET the name of its
- * gemm_set, VECTOR_BYTES, EACH, VECTORS, MANY_ROWS and STEPS (gemm_kernel.h), and for float32 and float64 V_F32,
- * SPLAT_F32, FMA_F32, TWOS_F32(i) and JOINED_F32 (depthwise_plane.h), and for packing V_PACK_F32, TRANSPOSE_F32 and
- * EVENS_F32 (or neither), and so on. */
+ * gemm_set, VECTOR_BYTES, EACH, VECTORS, MANY_ROWS, STEPS, DEPTH and FETCH_STEPS (gemm_kernel.h), and for float32 and
+ * float64 V_F32, SPLAT_F32, FMA_F32, TWOS_F32(i) and JOINED_F32 (depthwise_plane.h), and for packing V_PACK_F32,
+ * TRANSPOSE_F32 and EVENS_F32 (or neither), and so on. */
 #define DT_CAT_(a, b) a##_##b
 #define DT_CAT(a, b) DT_CAT_(a, b)
 

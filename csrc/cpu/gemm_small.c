@@ -3,7 +3,7 @@
 #include "gemm.h"
 
 #define MOST_WORK ((int64_t)1 << 17) /* multiplications */
-#define MOST_DEPTH 256               /* that register blocks add up at once: GEMM_DEPTH */
+#define MOST_DEPTH 256               /* the least that register blocks of a set add up at once */
 #define PANEL_BYTES 16384
 
 /* The register blocks below each other in the columns from `column` on, whose numbers of b stand at run.b; to c, or by
