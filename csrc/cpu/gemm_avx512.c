@@ -28,10 +28,19 @@ CPU_ISA_AVX512
 #define JOINED_F64 0, 2, 4, 6, 1, 3, 5, 7
 #define TRANSPOSE_F32 transpose_f32
 #define TRANSPOSE_F64 transpose_f64
-#define EVENS_F32 evens_f32
-#define EVENS_F64 evens_f64
 #define V_PACK_F32 __m256
 #define V_PACK_F64 __m256d
+#define W_F32 __m512
+#define W_F64 __m512d
+#define MASK_F32 __mmask16
+#define MASK_F64 __mmask8
+#define READ_F32 _mm512_maskz_loadu_ps
+#define READ_F64 _mm512_maskz_loadu_pd
+#define WRITE_F32 _mm512_mask_storeu_ps
+#define WRITE_F64 _mm512_mask_storeu_pd
+#define PAIRS_F32(a, b)                                                                                                \
+    _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b)
+#define PAIRS_F64(a, b) _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), b)
 #include "gemm_set.h"
 
 CPU_ISA_END

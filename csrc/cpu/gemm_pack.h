@@ -1,6 +1,6 @@
 /* gemm_pack.h: packing a panel (gemm_pack) of numbers S with vectors V. Included with PACK its name, and if the
- * instruction set has them TRANSPOSE of as many vectors as one has numbers, and EVENS(a, b) of two vectors, the second
- * of which begins with the last number of the first. */
+ * instruction set has them TRANSPOSE of as many vectors as one has numbers, and either EVENS(a, b) of two vectors, the
+ * second of which begins with the last number of the first, or what gemm_masked.h wants. */
 #define LENGTH ((int64_t)(sizeof(V) / sizeof(S)))
 
 /* The first count numbers, fewer than a vector's, without touching more. */
@@ -16,51 +16,12 @@ DT_CAT(PACK, few)(S *to, const S *from, int64_t count)
     }
 }
 
-/* Lines of `vectors` vectors, the last of which ends with the line and may lie over the one before. */
-__attribute__((always_inline)) static inline void
-DT_CAT(PACK, lines)(int vectors, S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
-                    const int32_t *places)
-{
-    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
-    const int64_t last = count - LENGTH;
-    for (int64_t p = 0; p < depth; p++, in += along) {
-        S *line = to + (places ? places[p] : p) * width;
-        __builtin_prefetch(in + 2 * width); /* the panel after the next: its lines are far apart */
-        UNROLL for (int i = 0; i < vectors; i++)
-        {
-            const int64_t at = i < vectors - 1 ? i * LENGTH : last;
-            *(U *)(line + at) = *(const U *)(in + at);
-        }
-    }
-}
-
-static void
-DT_CAT(PACK, neighbours)(S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
-                         const int32_t *places)
-{
-    const int64_t vectors = count < LENGTH ? 0 : CPU_CEIL_DIV(count, LENGTH);
-    switch (vectors) {
-    case 1:
-        DT_CAT(PACK, lines)(1, to, in, along, count, depth, width, places);
-        break;
-    case 2:
-        DT_CAT(PACK, lines)(2, to, in, along, count, depth, width, places);
-        break;
-    case 4:
-        DT_CAT(PACK, lines)(4, to, in, along, count, depth, width, places);
-        break;
-    case 0:
-        for (int64_t p = 0; p < depth; p++) {
-            DT_CAT(PACK, few)(to + (places ? places[p] : p) * width, in + p * along, count);
-        }
-        break;
-    default:
-        for (int64_t i = 0; i < vectors; i++) {
-            int64_t at = CPU_MIN(i * LENGTH, count - LENGTH);
-            DT_CAT(PACK, lines)(1, to + at, in + at, along, LENGTH, depth, width, places);
-        }
-    }
-}
+#ifdef W
+#define EVENS
+#include "gemm_masked.h"
+#else
+#include "gemm_lines.h"
+#endif
 
 static void
 DT_CAT(PACK, any)(S *to, const S *in, int64_t across, int64_t along, int64_t count, int64_t depth, int64_t width,
@@ -80,46 +41,22 @@ DT_CAT(PACK, any)(S *to, const S *in, int64_t across, int64_t along, int64_t cou
     }
 }
 
-#ifdef EVENS
-/* Every other number of each line. */
-static void
-DT_CAT(PACK, evens)(S *to, const S *in, int64_t along, int64_t count, int64_t depth, int64_t width,
-                    const int32_t *places)
-{
-    typedef V U __attribute__((aligned(sizeof(S)), may_alias));
-    for (int64_t p = 0; p < depth; p++, in += along) {
-        S *line = to + (places ? places[p] : p) * width;
-        for (int64_t i = 0; i < count && count >= LENGTH; i += LENGTH) {
-            const int64_t at = CPU_MIN(i, count - LENGTH);
-            *(U *)(line + at) = EVENS(*(const U *)(in + 2 * at), *(const U *)(in + 2 * at + LENGTH - 1));
-        }
-        const S *from = in;
-        for (int64_t n = LENGTH / 2; n > 0 && count < LENGTH; n /= 2) {
-            for (int64_t i = 0; i < n && (count & n) != 0; i++) {
-                *line++ = from[2 * i];
-            }
-            from += 2 * (count & n);
-        }
-    }
-}
-#endif
-
 #ifdef TRANSPOSE
-/* Up to LENGTH rows whose steps are neighbours; returns the steps that were packed. spill: what is written behind a
- * line is the next one's. */
-__attribute__((always_inline)) static inline int64_t
+/* Up to LENGTH rows whose steps, LENGTH or more, are neighbours. spill: what is written behind a line is the next
+ * one's. */
+__attribute__((always_inline)) static inline void
 DT_CAT(PACK, squares)(S *to, const S *in, int64_t across, int64_t count, int64_t depth, int64_t width,
                       const int32_t *places, bool spill)
 {
     typedef V U __attribute__((aligned(sizeof(S)), may_alias));
-    int64_t p = 0;
-    for (; p + LENGTH <= depth; p += LENGTH) {
+    for (int64_t next = 0; next < depth; next += LENGTH) {
+        const int64_t p = CPU_MIN(next, depth - LENGTH); /* the last may lie over the one before */
         V square[LENGTH];
         for (int i = 0; i < LENGTH; i++) {
             square[i] = i < count ? *(const U *)(in + i * across + p) : (V){0};
         }
         TRANSPOSE(square);
-        bool whole = count == LENGTH || (spill && p + 2 * LENGTH <= depth);
+        bool whole = count == LENGTH || (spill && next + 2 * LENGTH <= depth);
         for (int i = 0; i < LENGTH; i++) {
             S *line = to + (places ? places[p + i] : p + i) * width;
             if (whole) {
@@ -131,7 +68,6 @@ DT_CAT(PACK, squares)(S *to, const S *in, int64_t across, int64_t count, int64_t
             }
         }
     }
-    return p;
 }
 #endif
 
@@ -152,17 +88,14 @@ PACK(void *panel, const void *from, int64_t across, int64_t along, int64_t count
     }
 #endif
 #ifdef TRANSPOSE
-    if (along == 1) {
+    if (along == 1 && depth >= LENGTH) {
         for (int64_t i = 0; i < count; i += LENGTH) {
-            int64_t rows = CPU_MIN(LENGTH, count - i), done;
-            bool spill = places == NULL && count == width && count < LENGTH;
-            done = rows == LENGTH
-                       ? DT_CAT(PACK, squares)(to + i, in + i * across, across, LENGTH, depth, width, places, false)
-                       : DT_CAT(PACK, squares)(to + i, in + i * across, across, rows, depth, width, places, spill);
-            for (; done < depth; done++) {
-                DT_CAT(PACK, any)
-                (to + i + (places ? 0 : done) * width, in + i * across + done, across, 1, rows, 1, width,
-                 places ? places + done : NULL);
+            const int64_t rows = CPU_MIN(LENGTH, count - i);
+            if (rows == LENGTH) {
+                DT_CAT(PACK, squares)(to + i, in + i * across, across, LENGTH, depth, width, places, false);
+            } else {
+                const bool spill = places == NULL && count == width && count < LENGTH;
+                DT_CAT(PACK, squares)(to + i, in + i * across, across, rows, depth, width, places, spill);
             }
         }
         return;

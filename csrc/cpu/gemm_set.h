@@ -1,7 +1,8 @@
 /* gemm_set.h: the matrix product's and convolution's inner loops for one instruction set, with SET the name of its
  * gemm_set, VECTOR_BYTES, EACH, VECTORS, MANY_ROWS, STEPS, DEPTH and FETCH_STEPS (gemm_kernel.h), and for float32 and
  * float64 V_F32, SPLAT_F32, FMA_F32, TWOS_F32(i) and JOINED_F32 (depthwise_plane.h), and for packing V_PACK_F32,
- * TRANSPOSE_F32 and EVENS_F32 (or neither), and so on. */
+ * TRANSPOSE_F32 and EVENS_F32 (or neither) or W_F32, MASK_F32, READ_F32, WRITE_F32 and PAIRS_F32
+ * (gemm_masked.h), and so on. */
 #define DT_CAT_(a, b) a##_##b
 #define DT_CAT(a, b) DT_CAT_(a, b)
 
@@ -42,7 +43,16 @@
 #define V V_PACK_F32
 #ifdef TRANSPOSE_F32
 #define TRANSPOSE TRANSPOSE_F32
+#endif
+#ifdef EVENS_F32
 #define EVENS EVENS_F32
+#endif
+#ifdef W_F32
+#define W W_F32
+#define MASK MASK_F32
+#define READ READ_F32
+#define WRITE WRITE_F32
+#define PAIRS PAIRS_F32
 #endif
 #include "gemm_pack.h"
 
@@ -51,7 +61,16 @@
 #define V V_PACK_F64
 #ifdef TRANSPOSE_F64
 #define TRANSPOSE TRANSPOSE_F64
+#endif
+#ifdef EVENS_F64
 #define EVENS EVENS_F64
+#endif
+#ifdef W_F64
+#define W W_F64
+#define MASK MASK_F64
+#define READ READ_F64
+#define WRITE WRITE_F64
+#define PAIRS PAIRS_F64
 #endif
 #include "gemm_pack.h"
 
