@@ -48,40 +48,39 @@ gemm_next_stretch(gemm_share *s)
 
 /* ---------------------------------------------------------------- panels */
 
-/* Lanes [begin, end) of depth lines. */
-static void
-clear_lanes(char *to, int64_t begin, int64_t end, int64_t size, int64_t width, int64_t depth)
-{
-    for (int64_t p = 0; begin < end && p < depth; p++) {
-        memset(to + (p * width + begin) * size, 0, (size_t)((end - begin) * size));
-    }
-}
-
 static void
 pack_patches(const gemm_share *s, const char *x, char *to, int64_t patch, int64_t count, int64_t width)
 {
     const gemm_plan *p = s->plan;
     const struct cpu_conv *conv = p->g->conv;
-    const int64_t size = p->size, along = conv->stride[1] * conv->x_column, line = s->channels * width * size;
+    const int64_t along = conv->stride[1] * conv->x_column, line = s->channels * width * p->size;
+    conv_run runs[GEMM_MAX_COLUMNS];
+    int64_t nruns = 0, tap_row = s->tap / conv->kernel[1], tap_column = s->tap % conv->kernel[1];
+    for (int64_t lane = 0; lane < count; lane += runs[nruns++].count) {
+        runs[nruns] = conv_next_run(conv, conv->first + patch + lane, count - lane);
+    }
     x += s->channel * conv->x_channel * p->itemsize;
-    for (int64_t lane = 0; lane < count;) {
-        conv_run run = conv_next_run(conv, conv->first + patch + lane, count - lane);
-        int64_t tap_row = s->tap / conv->kernel[1], tap_column = s->tap % conv->kernel[1];
-        char *panel = to + lane * size;
-        for (int64_t t = 0; t < s->taps; t++, panel += line) {
-            conv_span in = conv_clip(conv, &run, tap_row, tap_column);
-            clear_lanes(panel, 0, in.begin, size, width, s->channels);
-            clear_lanes(panel, in.end, run.count, size, width, s->channels);
-            if (in.begin < in.end) {
-                p->parts->pack(panel + in.begin * size, x + in.offset * p->itemsize, along, conv->x_channel,
-                               in.end - in.begin, s->channels, width, NULL);
-            }
-            if (++tap_column == conv->kernel[1]) {
-                tap_column = 0;
-                tap_row++;
+    for (int64_t t = 0; t < s->taps; t++, to += line) {
+        conv_span in[GEMM_MAX_COLUMNS];
+        bool padded = false;
+        for (int64_t i = 0; i < nruns; i++) {
+            in[i] = conv_clip(conv, &runs[i], tap_row, tap_column);
+            padded |= in[i].end - in[i].begin < runs[i].count;
+        }
+        if (padded) {
+            memset(to, 0, (size_t)line);
+        }
+        char *lane = to;
+        for (int64_t i = 0; i < nruns; lane += runs[i++].count * p->size) {
+            if (in[i].begin < in[i].end) {
+                p->parts->pack(lane + in[i].begin * p->size, x + in[i].offset * p->itemsize, along, conv->x_channel,
+                               in[i].end - in[i].begin, s->channels, width, NULL);
             }
         }
-        lane += run.count;
+        if (++tap_column == conv->kernel[1]) {
+            tap_column = 0;
+            tap_row++;
+        }
     }
 }
 
