@@ -69,7 +69,9 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
     _Alignas(64) char own[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
     const int64_t width = kernel->columns, first = gemm_row_of(p, begin), step = s->depth * p->size;
     const bool in_c = p->c_holds_sums && b->columns == width, finish = s->last && (!p->finished || !in_c);
-    const gemm_run *runs = p->a_mode == GEMM_ANYWHERE ? kernel->anywhere : kernel->packed;
+    const gemm_run *runs = p->a_mode == GEMM_ANYWHERE ? kernel->anywhere
+                           : b->columns <= width / 2  ? kernel->narrow
+                                                      : kernel->packed;
     gemm_block run = {
         .depth = p->a_mode == GEMM_ANYWHERE ? s->channels : s->depth,
         .segments = p->a_mode == GEMM_ANYWHERE ? s->taps : 1,

@@ -6,7 +6,8 @@
  *   STEPS    of depth at once in blocks of MANY_ROWS or more
  *   DEPTH    of a sum before it is added to c, whose place is fetched FETCH_STEPS before that; 0: before the sum
  *
- * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed and KERNEL_anywhere are tables of them. */
+ * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed, KERNEL_anywhere and KERNEL_narrow are
+ * tables of them. */
 #define LOAD_V(p) (*(const U *)(p))
 #define STORE_V(p, v) (*(U *)(p) = (v))
 
@@ -14,18 +15,19 @@
 
 /* One step of depth; a: its numbers side by side, or `row` the p-th of each. */
 __attribute__((always_inline)) static inline void
-DT_CAT(KERNEL, step)(int rows, bool anywhere, V acc[][VECTORS], const S *a, const S *const *row, int64_t p, const S *b)
+DT_CAT(KERNEL, step)(int rows, int vectors, bool anywhere, V acc[][VECTORS], const S *a, const S *const *row, int64_t p,
+                     const S *b)
 {
     typedef V U __attribute__((aligned(sizeof(S)), may_alias));
     V line[VECTORS];
-    UNROLL for (int j = 0; j < VECTORS; j++)
+    UNROLL for (int j = 0; j < vectors; j++)
     {
         line[j] = LOAD_V(b + j * LENGTH);
     }
     UNROLL for (int i = 0; i < rows; i++)
     {
         const V x = SPLAT(anywhere ? row[i][p] : a[i]);
-        UNROLL for (int j = 0; j < VECTORS; j++)
+        UNROLL for (int j = 0; j < vectors; j++)
         {
             acc[i][j] = FMA(x, line[j], acc[i][j]);
         }
@@ -44,7 +46,7 @@ DT_CAT(KERNEL, fetch)(int rows, const S *out, int64_t to_row)
 }
 
 __attribute__((always_inline)) static inline void
-DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
+DT_CAT(KERNEL, rows)(int rows, int vectors, bool anywhere, const gemm_block *block)
 {
     typedef V U __attribute__((aligned(sizeof(S)), may_alias));
     const S *a = block->a, *b = block->b, *in = block->from;
@@ -56,7 +58,7 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
     V acc[GEMM_MAX_ROWS][VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
     {
-        UNROLL for (int j = 0; j < VECTORS; j++)
+        UNROLL for (int j = 0; j < vectors; j++)
         {
             acc[i][j] = (V){0};
         }
@@ -75,7 +77,7 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
             for (;; stop = depth) {
                 UNROLL_STEPS for (; p < stop; p++)
                 {
-                    DT_CAT(KERNEL, step)(rows, anywhere, acc, a, row, p, b);
+                    DT_CAT(KERNEL, step)(rows, vectors, anywhere, acc, a, row, p, b);
                     a += anywhere ? 0 : rows;
                     b += VECTORS * LENGTH;
                 }
@@ -87,14 +89,14 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
             continue;
         }
         for (int64_t p = 0; p < depth; p++) {
-            DT_CAT(KERNEL, step)(rows, anywhere, acc, a, row, p, b);
+            DT_CAT(KERNEL, step)(rows, vectors, anywhere, acc, a, row, p, b);
             a += anywhere ? 0 : a_step;
             b += b_step;
         }
     }
     UNROLL for (int i = 0; i < rows; i++)
     {
-        UNROLL for (int j = 0; j < VECTORS; j++)
+        UNROLL for (int j = 0; j < vectors; j++)
         {
             if (in != NULL) {
                 acc[i][j] += LOAD_V(in + i * block->from_row + j * LENGTH);
@@ -107,20 +109,30 @@ DT_CAT(KERNEL, rows)(int rows, bool anywhere, const gemm_block *block)
 #define ROWS_FUNCTIONS(n)                                                                                              \
     static void DT_CAT(KERNEL, packed_##n)(const gemm_block *block)                                                    \
     {                                                                                                                  \
-        DT_CAT(KERNEL, rows)(n, false, block);                                                                         \
+        DT_CAT(KERNEL, rows)(n, VECTORS, false, block);                                                                \
     }                                                                                                                  \
     static void DT_CAT(KERNEL, anywhere_##n)(const gemm_block *block)                                                  \
     {                                                                                                                  \
-        DT_CAT(KERNEL, rows)(n, true, block);                                                                          \
+        DT_CAT(KERNEL, rows)(n, VECTORS, true, block);                                                                 \
+    }                                                                                                                  \
+    static void DT_CAT(KERNEL, narrow_##n)(const gemm_block *block)                                                    \
+    {                                                                                                                  \
+        DT_CAT(KERNEL, rows)(n, VECTORS / 2, false, block);                                                            \
     }
 EACH(ROWS_FUNCTIONS)
 
 #define PACKED_ENTRY(n) DT_CAT(KERNEL, packed_##n),
 #define ANYWHERE_ENTRY(n) DT_CAT(KERNEL, anywhere_##n),
+#define NARROW_ENTRY(n) DT_CAT(KERNEL, narrow_##n),
 static const gemm_run DT_CAT(KERNEL, packed)[] = {EACH(PACKED_ENTRY)};
 static const gemm_run DT_CAT(KERNEL, anywhere)[] = {EACH(ANYWHERE_ENTRY)};
-static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_run), VECTORS * sizeof(V) / sizeof(S),
-                                   DEPTH, DT_CAT(KERNEL, packed), DT_CAT(KERNEL, anywhere)};
+static const gemm_run DT_CAT(KERNEL, narrow)[] = {EACH(NARROW_ENTRY)};
+static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_run),
+                                   VECTORS * sizeof(V) / sizeof(S),
+                                   DEPTH,
+                                   DT_CAT(KERNEL, packed),
+                                   DT_CAT(KERNEL, anywhere),
+                                   DT_CAT(KERNEL, narrow)};
 
 #undef LENGTH
 #undef LOAD_V
