@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import DEVICES, bits_of
+from support import DEVICES, bits_of, python_path
 
 import devtensor as dt
 
@@ -221,3 +224,25 @@ def test_the_number_of_threads_changes_no_bit(threads: int) -> None:
         assert results() == want
     finally:
         dt.set_num_threads(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system tells no thread's processors")
+@pytest.mark.parametrize("processors", [1, 1000])
+def test_workers_may_run_where_the_process_may(processors: int) -> None:
+    """However often they were woken, and moved out of the way of the thread that woke them."""
+    script = f"""
+        import os, time
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{processors}])
+        import devtensor as dt
+        dt.set_num_threads(2)
+        x = dt.full((512, 512), 0.5)
+        for _ in range(20):
+            assert (x @ x)[511, 511].item() == 128
+            time.sleep(0.01)
+        threads = os.listdir("/proc/self/task")
+        assert len(threads) == 2, threads
+        assert {{frozenset(os.sched_getaffinity(int(t))) for t in threads}} == {{frozenset(os.sched_getaffinity(0))}}
+    """
+    environment = {**os.environ, "PYTHONPATH": python_path(), "OPENBLAS_NUM_THREADS": "1"}
+    environment.pop("DEVTENSOR_NUM_THREADS", None)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=60)

@@ -31,6 +31,8 @@ static atomic_int pending;  /* parts of the region that workers have not finishe
 static atomic_int sleeping; /* workers */
 static atomic_bool waiting; /* the caller sleeps */
 static atomic_int wanted;   /* threads; 0: not known yet */
+static atomic_int caller_processor;
+static atomic_bool crowded; /* a worker woke up there */
 static int nworkers;
 static struct {
     cpu_body body;
@@ -84,6 +86,39 @@ run_part(int part, int parts)
     job.body(job.ctx, begin, begin + size + (part < larger));
 }
 
+static int
+processor_here(void)
+{
+#ifdef __linux__
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+/* A guest of a virtual machine takes a processor that sleeps for one that it was deprived of, and wakes a thread where
+ * the one that wakes it runs: there the two would take turns. Such a worker goes elsewhere, if all have room. */
+static void
+leave_caller(int parts)
+{
+#ifdef __linux__
+    cpu_set_t all, others;
+    int here = processor_here();
+    if (here < 0 || here != atomic_load_explicit(&caller_processor, memory_order_relaxed) ||
+        sched_getaffinity(0, sizeof(all), &all) != 0 || parts > CPU_COUNT(&all)) {
+        return;
+    }
+    atomic_store_explicit(&crowded, true, memory_order_relaxed);
+    others = all;
+    CPU_CLR((size_t)here, &others);
+    if (sched_setaffinity(0, sizeof(others), &others) == 0) {
+        (void)sched_setaffinity(0, sizeof(all), &all);
+    }
+#else
+    (void)parts;
+#endif
+}
+
 static uint_fast64_t
 next_ticket(uint_fast64_t seen)
 {
@@ -116,6 +151,7 @@ work(void *arg)
         if (part >= parts) {
             continue;
         }
+        leave_caller(parts);
         run_part(part, parts);
         if (atomic_fetch_sub(&pending, 1) == 1 && atomic_load(&waiting)) {
             pthread_mutex_lock(&sleepers);
@@ -211,11 +247,15 @@ cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx)
     job.ctx = ctx;
     job.nitems = nitems;
     atomic_store(&pending, parts - 1);
+    atomic_store_explicit(&caller_processor, processor_here(), memory_order_relaxed);
     announce(parts);
     if (atomic_load(&sleeping) > 0) {
         pthread_mutex_lock(&sleepers);
         pthread_cond_broadcast(&wake);
         pthread_mutex_unlock(&sleepers);
+        if (atomic_exchange_explicit(&crowded, false, memory_order_relaxed)) {
+            sched_yield(); /* so that one that wakes up here again can leave */
+        }
     }
     run_part(0, parts);
     wait_for_workers();
