@@ -44,6 +44,35 @@
 #define OUT_COMPARE uint8_t
 #define OUT_LOGIC uint8_t
 
+#if HAS_BITS && !IS_BOOL
+/* a / b without its fraction. Floats divide by vectors; no quotient of 32-bit integers is so near to the next integer
+ * that it would be rounded to it. */
+static inline C
+DT_CAT(truncdiv, ENUM)(C a, C b)
+{
+    if (sizeof(C) == sizeof(int64_t)) {
+        return (C)dt_int_truncdiv(a, b);
+    }
+    const C plain = b == 0 || b == -1 ? 1 : b; /* -1: the least number has no opposite */
+    const C quotient = (C)(int32_t)((double)a / (double)plain);
+    return b == 0 ? 0 : b == -1 ? NEG(a) : quotient;
+}
+
+static inline C
+DT_CAT(floordiv, ENUM)(C a, C b)
+{
+    const C q = DT_CAT(truncdiv, ENUM)(a, b), rest = SUB(a, MUL(q, b));
+    return b != 0 && rest != 0 && (a < 0) != (b < 0) ? (C)(q - 1) : q;
+}
+
+static inline C
+DT_CAT(floormod, ENUM)(C a, C b)
+{
+    const C q = DT_CAT(truncdiv, ENUM)(a, b), rest = SUB(a, MUL(q, b));
+    return b == 0 ? 0 : rest != 0 && (rest < 0) != (b < 0) ? (C)(rest + b) : rest;
+}
+#endif
+
 #define UNARY_ROW(name, R, expr)                                                                                       \
     static void DT_CAT(unary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)      \
     {                                                                                                                  \

@@ -20,6 +20,13 @@
 #define ROW_KIND_(ignored, kind, ...) kind
 #define ROW_KIND(...) ROW_KIND_(__VA_ARGS__, )
 
+#undef FLOORDIV
+#undef FLOORMOD
+#undef TRUNCDIV
+#define FLOORDIV(a, b) DT_CAT(floordiv, ENUM)(a, b)
+#define FLOORMOD(a, b) DT_CAT(floormod, ENUM)(a, b)
+#define TRUNCDIV(a, b) DT_CAT(truncdiv, ENUM)(a, b)
+
 #define DT_EACH "../cpu/elementwise_each.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH

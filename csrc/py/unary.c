@@ -170,12 +170,25 @@ apply_bound(dt_binary_op op, const dt_array *x, const bound *b, dt_array *out, d
     return dt_binary(op, "clamp", x, b->array, b->array == NULL ? &b->scalar : NULL, NULL, false, out, err);
 }
 
-/* One pass where both bounds are numbers in order and x is a float array, else maximum, then minimum. */
+/* Whether both are numbers, in order, that x's dtype holds. */
+static bool
+is_range(dt_dtype dtype, const bound *low, const bound *high)
+{
+    if (!low->given || !high->given || low->array != NULL || high->array != NULL) {
+        return false;
+    }
+    if (dt_is_float(dtype)) {
+        return low->scalar.f <= high->scalar.f;
+    }
+    return dtype != DT_BOOL && low->scalar.kind == DT_CATEGORY_INT && high->scalar.kind == DT_CATEGORY_INT &&
+           low->scalar.i <= high->scalar.i;
+}
+
+/* One pass for a range, else maximum, then minimum. */
 static dt_status
 clamp(const dt_array *x, const bound *low, const bound *high, dt_array *out, dt_error *err)
 {
-    if (low->given && high->given && low->array == NULL && high->array == NULL && low->scalar.f <= high->scalar.f &&
-        dt_is_float((dt_dtype)x->dtype)) {
+    if (is_range((dt_dtype)x->dtype, low, high)) {
         dt_params params = {{low->scalar.f, high->scalar.f}, {low->scalar.i, high->scalar.i}};
         return dt_unary(DT_UNARY_hardtanh, "clamp", x, &params, false, out, err);
     }
