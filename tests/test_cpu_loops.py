@@ -67,20 +67,37 @@ def test_the_case_table_with_every_set(name: str) -> None:
     run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", only, *files], DEVTENSOR_CPU=name)
 
 
+@pytest.mark.parametrize("dtype, quotient", [("float32", 2**18), ("float64", 2**45)])
 @pytest.mark.parametrize("far", [False, True])
-def test_floor_division_of_float32(far: bool) -> None:
+def test_floor_division_of_floats(far: bool, dtype: str, quotient: int) -> None:
     """Quotients at, just below and just above integers; a large one sends its whole block another way."""
     rng = np.random.default_rng(11)
-    b = np.ldexp(rng.integers(1, 64, 3000), rng.integers(-60, 60, 3000)).astype(np.float32)
-    a = (rng.integers(-(2**18), 2**18, 3000) * b).astype(np.float32)
-    a[1::3] = np.nextafter(a[1::3], np.float32(np.inf))
-    a[2::3] = np.nextafter(a[2::3], np.float32(-np.inf))
+    b = np.ldexp(rng.integers(1, 64, 3000), rng.integers(-60, 60, 3000)).astype(dtype)
+    a = (rng.integers(-quotient, quotient, 3000) * b).astype(dtype)
+    a[1::3] = np.nextafter(a[1::3], np.array(np.inf, dtype))
+    a[2::3] = np.nextafter(a[2::3], np.array(-np.inf, dtype))
     b[::2] *= -1
     if far:
-        a[::500] = np.float32(2.0**100)
+        a[::500] = np.finfo(dtype).max / 2
     x, y = dt.asarray(a), dt.asarray(b)
     assert (x // y).numpy().tobytes() == np.floor_divide(a, b).tobytes()
     assert (x % y).numpy().tobytes() == np.remainder(a, b).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_division_of_integers(dtype: str) -> None:
+    """The least number by -1 among them, which no vector of quotients holds; by 0 it is 0."""
+    info = np.iinfo(dtype)
+    ends = [info.min, info.min + 1, -1 if info.min else 1, 0, 1, 2, 7, info.max - 1, info.max]
+    numbers = np.array([*ends, *np.random.default_rng(3).integers(info.min, info.max, 200, endpoint=True)], dtype)
+    a, b = np.repeat(numbers, numbers.size), np.tile(numbers, numbers.size)
+    x, y = dt.asarray(a), dt.asarray(b)
+    with np.errstate(all="ignore"):
+        assert np.array_equal((x // y).numpy(), np.floor_divide(a, b))
+        assert np.array_equal((x % y).numpy(), np.remainder(a, b))
+        for divisor in ends:
+            want = np.floor_divide(numbers, np.array(divisor, dtype))
+            assert np.array_equal((dt.asarray(numbers) // divisor).numpy(), want)
 
 
 # ---------------------------------------------------------------- accuracy

@@ -75,35 +75,38 @@ static float (*far_function(dt_unary_op op))(float)
     return op == DT_UNARY_sin ? sinf : op == DT_UNARY_cos ? cosf : op == DT_UNARY_tan ? tanf : NULL;
 }
 
-/* ---------------------------------------------------------------- // and % of float32 */
+/* ---------------------------------------------------------------- // and % */
 
 typedef struct {
-    cpu_row row; /* where CPU_DIVIDES_NEAR */
-    float (*far)(float a, float b);
+    cpu_row row; /* where NEAR(a, b) */
+    float (*far_f32)(float a, float b);
+    double (*far_f64)(double a, double b);
 } division_job;
 
-static void
-division_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
-{
-    const division_job *job = ctx;
-    const int64_t so = strides[0], sa = strides[1], sb = strides[2];
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        float *out = (float *)data[0] + i * so;
-        const float *a = (const float *)data[1] + i * sa, *b = (const float *)data[2] + i * sb;
-        const int64_t m = CPU_MIN(BLOCK, n - i);
-        int all_near = 1;
-        for (int64_t j = 0; j < m; j++) {
-            all_near &= CPU_DIVIDES_NEAR(a[j * sa], b[j * sb]);
-        }
-        if (all_near) {
-            job->row((char *[]){(char *)out, (char *)a, (char *)b}, strides, m, NULL);
-            continue;
-        }
-        for (int64_t j = 0; j < m; j++) {
-            out[j * so] = job->far(a[j * sa], b[j * sb]);
-        }
+#define DIVISION_ROW(S, suffix, NEAR)                                                                                  \
+    static void division_##suffix(char *const *data, const int64_t *strides, int64_t n, const void *ctx)               \
+    {                                                                                                                  \
+        const division_job *job = ctx;                                                                                 \
+        const int64_t so = strides[0], sa = strides[1], sb = strides[2];                                               \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                                       \
+            S *out = (S *)data[0] + i * so;                                                                            \
+            const S *a = (const S *)data[1] + i * sa, *b = (const S *)data[2] + i * sb;                                \
+            const int64_t m = CPU_MIN(BLOCK, n - i);                                                                   \
+            int all_near = 1;                                                                                          \
+            for (int64_t j = 0; j < m; j++) {                                                                          \
+                all_near &= NEAR(a[j * sa], b[j * sb]);                                                                \
+            }                                                                                                          \
+            if (all_near) {                                                                                            \
+                job->row((char *[]){(char *)out, (char *)a, (char *)b}, strides, m, NULL);                             \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (int64_t j = 0; j < m; j++) {                                                                          \
+                out[j * so] = job->far_##suffix(a[j * sa], b[j * sb]);                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-}
+DIVISION_ROW(float, f32, CPU_DIVIDES_NEAR)
+DIVISION_ROW(double, f64, CPU_DIVIDES_NEAR_F64)
 
 /* ---------------------------------------------------------------- slots */
 
@@ -171,9 +174,12 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
         taken = DT_BOOL;
     }
     cpu_row row = cpu_loops_here()->ops[taken]->binary[op];
-    if (taken == DT_FLOAT32 && (op == DT_BINARY_floor_divide || op == DT_BINARY_remainder)) {
-        division_job division = {row, op == DT_BINARY_remainder ? dt_floormodf : dt_floordivf};
-        return run(division_row, taken, &division, 2, arrays);
+    if ((op == DT_BINARY_floor_divide || op == DT_BINARY_remainder) && dt_is_float(taken)) {
+        division_job division = {row, dt_floordivf, dt_floordiv};
+        if (op == DT_BINARY_remainder) {
+            division = (division_job){row, dt_floormodf, dt_floormod};
+        }
+        return run(taken == DT_FLOAT32 ? division_f32 : division_f64, taken, &division, 2, arrays);
     }
     return run(row, taken, params, 2, arrays);
 }

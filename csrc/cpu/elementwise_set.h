@@ -26,6 +26,10 @@
 #define FLOORDIV(a, b) DT_CAT(floordiv, ENUM)(a, b)
 #define FLOORMOD(a, b) DT_CAT(floormod, ENUM)(a, b)
 #define TRUNCDIV(a, b) DT_CAT(truncdiv, ENUM)(a, b)
+#if HAS_FMA
+#define dt_floordiv cpu_floordiv
+#define dt_floormod cpu_floormod
+#endif
 
 #define DT_EACH "../cpu/elementwise_each.h"
 #include "../core/each_dtype.h"

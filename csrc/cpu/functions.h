@@ -232,6 +232,44 @@ cpu_floormodf(float a, float b)
     return copysignf((float)(rest + step), b);
 }
 
+/* Of float64, where CPU_DIVIDES_NEAR_F64 and with instructions that round once: a quotient that was rounded up to an
+ * integer shows in the sign of what it leaves of a, which is exact. */
+#define CPU_DIVIDES_NEAR_F64(a, b) ((fabs(a) * 0x1p-51 < fabs(b)) & (fabs(b) < (double)INFINITY))
+#if HAS_FMA
+static inline double
+cpu_step(double step, bool taken)
+{
+    return dt_bits_f64(dt_f64_bits(step) & (0u - (uint64_t)taken));
+}
+
+/* The integer part of a / b, and what it leaves, with the sign of a. */
+static inline double
+cpu_divided(double a, double b, double *rest)
+{
+    const double q = trunc(a / b), r = __builtin_fma(-q, b, a);
+    const bool over = ((dt_f64_bits(r) ^ dt_f64_bits(a)) >> 63) & (r != 0);
+    *rest = r + cpu_step(copysign(b, a), over);
+    return q - cpu_step(copysign(1.0, q), over);
+}
+
+static inline double
+cpu_floordiv(double a, double b)
+{
+    double r, q = cpu_divided(a, b, &r);
+    const bool down = ((dt_f64_bits(r) ^ dt_f64_bits(b)) >> 63) & (r != 0);
+    return copysign(q - cpu_step(1, down), a / b);
+}
+
+static inline double
+cpu_floormod(double a, double b)
+{
+    double r;
+    (void)cpu_divided(a, b, &r);
+    const bool down = ((dt_f64_bits(r) ^ dt_f64_bits(b)) >> 63) & (r != 0);
+    return copysign(r + cpu_step(b, down), b);
+}
+#endif
+
 /* as the host's library has them */
 #define cpu_fabsf fabsf
 #define cpu_sqrtf sqrtf
