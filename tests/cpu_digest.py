@@ -68,7 +68,8 @@ def rows(a: dt.DeviceArray, n: int = 7) -> dt.DeviceArray:
 
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
-SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "erf", "silu", "softplus", "elu", "gelu")
+SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
+SMOOTH += ("silu", "softplus", "elu", "gelu")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "floor_divide")
 BINARY += ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all")

@@ -63,9 +63,10 @@ compare(float x, float got, double want, worst *w)
     }
 #define FUNCTIONS(DO) DO(exp) DO(tanh) DO(erf) DO(expm1) DO(log) DO(log1p) DO(log2) DO(log10) DO(sin) DO(cos) DO(tan)
 /* what the rows do with large arguments (elementwise.c) */
-#define cpu_sinf(x) (fabsf(x) < CPU_TURNS_END ? cpu_sinf(x) : sinf(x))
-#define cpu_cosf(x) (fabsf(x) < CPU_TURNS_END ? cpu_cosf(x) : cosf(x))
-#define cpu_tanf(x) (fabsf(x) < CPU_TURNS_END ? cpu_tanf(x) : tanf(x))
+#define TURNS(x, near, wide, far) (fabsf(x) < CPU_TURNS_NEAR ? near : fabsf(x) < CPU_TURNS_WIDE ? wide : far)
+#define cpu_sinf(x) TURNS(x, cpu_sinf(x), cpu_sin_wide(x, 0), sinf(x))
+#define cpu_cosf(x) TURNS(x, cpu_cosf(x), cpu_sin_wide(x, 1), cosf(x))
+#define cpu_tanf(x) TURNS(x, cpu_tanf(x), cpu_tanf(x), tanf(x))
 #define DEFINE(name) MEASURE(name, cpu_##name##f, name)
 FUNCTIONS(DEFINE)
 

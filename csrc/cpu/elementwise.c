@@ -41,38 +41,47 @@ block_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
 /* ---------------------------------------------------------------- sin, cos, tan of large numbers */
 
 typedef struct {
-    cpu_row row; /* for numbers below CPU_TURNS_END, of float32 */
+    cpu_row row; /* of float32, for numbers below near */
+    float near;
+    uint64_t quarters; /* for the wide loop, where near is less than CPU_TURNS_WIDE */
     float (*far)(float x);
 } turns_job;
 
-/* The rows reduce by the first bits of pi; the library's functions, which know all of them, take what is too large. */
+/* The rows reduce by the first bits of pi, the wide loop by more; the library's functions, which know all of them, take
+ * what is too large. Which one a number goes by depends on nothing but itself. */
 static void
 turns_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
 {
     const turns_job *job = ctx;
-    for (int64_t i = 0, m; i < n; i += m) {
-        float *out = (float *)data[0] + i * strides[0];
-        const float *x = (const float *)data[1] + i * strides[1];
-        int all_near = 1;
-        m = CPU_MIN(BLOCK, n - i);
-        for (int64_t j = 0; j < m; j++) {
-            all_near &= fabsf(x[j * strides[1]]) < CPU_TURNS_END;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = CPU_MIN(BLOCK, n - i), so = strides[0], sx = strides[1];
+        float *out = (float *)data[0] + i * so, block[BLOCK], values[BLOCK];
+        const float *x = (const float *)data[1] + i * sx, *from = sx == 1 ? x : block;
+        for (int64_t j = 0; sx != 1 && j < m; j++) {
+            block[j] = x[j * sx];
         }
-        for (int64_t j = 0, run = all_near ? m : 1; j < m; j += run) {
-            float *result = out + j * strides[0];
-            const float *from = x + j * strides[1];
-            if (all_near || fabsf(*from) < CPU_TURNS_END) {
-                job->row((char *[]){(char *)result, (char *)from}, strides, run, NULL);
-            } else {
-                *result = job->far(*from);
-            }
+        const float largest = cpu_loops_here()->magnitude(from, m);
+        if (largest < job->near) {
+            job->row((char *[]){(char *)out, (char *)x}, strides, m, NULL);
+            continue;
+        }
+        job->row((char *[]){(char *)values, (char *)from}, (const int64_t[]){1, 1}, m, NULL);
+        if (job->near < CPU_TURNS_WIDE) {
+            cpu_loops_here()->sin_wide(from, values, m, job->quarters);
+        }
+        for (int64_t j = 0; j < m; j++) {
+            out[j * so] = largest < CPU_TURNS_WIDE || fabsf(from[j]) < CPU_TURNS_WIDE ? values[j] : job->far(from[j]);
         }
     }
 }
 
-static float (*far_function(dt_unary_op op))(float)
+static bool
+turns(dt_unary_op op, cpu_row row, turns_job *job)
 {
-    return op == DT_UNARY_sin ? sinf : op == DT_UNARY_cos ? cosf : op == DT_UNARY_tan ? tanf : NULL;
+    *job = op == DT_UNARY_sin   ? (turns_job){row, CPU_TURNS_NEAR, 0, sinf}
+           : op == DT_UNARY_cos ? (turns_job){row, CPU_TURNS_NEAR, 1, cosf}
+                                : (turns_job){row, CPU_TURNS_WIDE, 0, tanf};
+    return op == DT_UNARY_sin || op == DT_UNARY_cos || op == DT_UNARY_tan;
 }
 
 /* ---------------------------------------------------------------- // and % */
@@ -153,9 +162,9 @@ cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *
     const dt_array *arrays[2] = {out, x};
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
     cpu_row row = cpu_loops_here()->ops[taken]->unary[op];
-    turns_job turns = {row, far_function(op)};
-    if (taken == DT_FLOAT32 && turns.far != NULL) {
-        return run(turns_row, taken, &turns, 1, arrays);
+    turns_job job;
+    if (taken == DT_FLOAT32 && turns(op, row, &job)) {
+        return run(turns_row, taken, &job, 1, arrays);
     }
     return run(row, taken, params, 1, arrays);
 }

@@ -43,6 +43,27 @@ static const cpu_ops *const ops[DT_NDTYPES] = {
 #undef DT_DTYPE
 };
 
+static void
+sin_wide(const float *x, float *sines, int64_t n, uint64_t quarters)
+{
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        const float near = sines[i], wide = cpu_sin_wide(x[i], quarters);
+        sines[i] = fabsf(x[i]) < CPU_TURNS_NEAR ? near : wide;
+    }
+}
+
+static float
+magnitude(const float *x, int64_t n)
+{
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = dt_f32_bits(x[i]) & 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    return dt_bits_f32(largest);
+}
+
 /* where: bits of one size, whatever they mean */
 #define WHERE_ROW(bits)                                                                                                \
     typedef uint##bits##_t __attribute__((may_alias)) word##bits;                                                      \

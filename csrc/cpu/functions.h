@@ -1,9 +1,10 @@
 /* functions.h: exp, log, tanh and the like of float32, without branches, so that loops over them become vectors.
  *
- * Exp, erf and gelu, for which others wait, compute in float, the others in double, rounded once: their error is 0.51
- * units in the last place at most. All are made of +, -, * and /, rounded one at a time, so that every instruction set
- * gives the same bits, and polynomials are minimax fits, cut into parts that need not wait for each other.
- * tools/measure_ulp.c looks at every float there is. */
+ * Most compute in float, with an error below 1.01 units in the last place, and gelu less exactly far below 0; expm1,
+ * log2, log10, tan, and sin and cos of large numbers in double, rounded once, with 0.51 at most. All are made of sums,
+ * products and quotients, rounded one at a time, so that every instruction set gives the same bits, and polynomials are
+ * minimax fits (log, tanh, sin and cos in float: fpminimax of Sollya, of what the leading terms leave), cut into parts
+ * that need not wait for each other. tools/measure_ulp.c looks at every float there is. */
 #ifndef DT_CPU_FUNCTIONS_H
 #define DT_CPU_FUNCTIONS_H
 
@@ -28,17 +29,19 @@ cpu_exp_parts(double x, double *scale)
 }
 
 /* 1.01 units in the last place. 2 ** n is multiplied in two steps, so that subnormals are rounded once; the lowest bits
- * of shifted are n + 254, which makes two exponents with their offset of 127. */
+ * of shifted are n + 254, which makes two exponents with their offset of 127. Above the largest n the rest grows, until
+ * it is infinite; below -104 whatever comes out is dropped. */
 static inline float
 cpu_expf(float x)
 {
-    const float shift = 0x1.8p23f + 254, y = CPU_CLAMP(x, -104.0f, 89.0f);
-    float shifted = y * 0x1.715476p+0f + shift, n = shifted - shift;
-    float r = y - n * 0x1.63p-1f - n * -0x1.bd0106p-13f, z = r * r;
+    const float shift = 0x1.8p23f + 254;
+    const uint32_t shifted = dt_f32_bits(x * 0x1.715476p+0f + shift), end = dt_f32_bits(shift + 129);
+    uint32_t exponents = shifted < end ? shifted : end, half = exponents >> 1;
+    float n = dt_bits_f32(exponents) - shift, r = x - n * 0x1.63p-1f - n * -0x1.bd0106p-13f, z = r * r;
     float q = 0x1.5554aep-5f + r * 0x1.110890p-7f + z * (0x1.6d7486p-10f + r * 0x1.a1a1c4p-13f);
     q = 0x1.000000p-1f + (r * 0x1.555556p-3f + z * q);
-    uint32_t exponents = dt_f32_bits(shifted), half = exponents >> 1;
-    return (1 + (r + z * q)) * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
+    float y = (1 + (r + z * q)) * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
+    return x < -104 ? 0 : y;
 }
 
 /* 2 ** (start + more) = scale + rest, for a sum from -126 to 0. As near as more is: start less the nearest integer to
@@ -51,7 +54,7 @@ cpu_exp2f_parts(float start, float more, float *scale)
     *scale = dt_bits_f32(dt_f32_bits(shifted) << 23);
     float q = 0x1.c6af7cp-5f + f * 0x1.3b2de0p-7f + z * (0x1.5f082ep-10f + f * 0x1.416b5ep-13f);
     q = 0x1.62e430p-1f + f * 0x1.ebfbdcp-3f + z * q;
-    return *scale * (f * q);
+    return *scale * f * q;
 }
 
 static inline float
@@ -61,12 +64,25 @@ cpu_expm1f(float x)
     return copysignf((float)(scale * rest + (scale - 1)), x);
 }
 
+/* x + x ** 3 * p(x * x) up to 0.625, and from there on 1 - 1 / d, with d = (exp(2 * |x|) + 1) / 2, where what d loses
+ * is taken from the quotient: 0.95 units in the last place. */
 static inline float
 cpu_tanhf(float x)
 {
-    double scale, rest = cpu_exp_parts(2 * (double)CPU_CLAMP(x, -20.0f, 20.0f), &scale);
-    double minus_one = scale * rest + (scale - 1);
-    return copysignf((float)(minus_one / (minus_one + 2)), x);
+    float z = x * x, w = z * z;
+    float p = -0x1.55551cp-2f + z * 0x1.11037ep-3f + w * (-0x1.b7d864p-5f + z * 0x1.4ff84ap-6f + w * -0x1.6d4b38p-8f);
+    float near = x + x * (z * p);
+
+    const float shift = 0x1.8p23f + 126, magnitude = fabsf(x);
+    const uint32_t bits = dt_f32_bits(magnitude), most = dt_f32_bits(10);
+    float y = dt_bits_f32(bits < most ? bits : most);
+    float shifted = y * 0x1.715476p+1f + shift, n = shifted - shift;
+    float r = y - n * 0x1.63p-2f - n * -0x1.bd0106p-14f, v = r * r;
+    float q = 0x1p+1f + r * 0x1.5554acp+0f + v * (0x1.5554e4p-1f + r * 0x1.122a12p-2f + v * 0x1.6d51c8p-4f);
+    float half = dt_bits_f32(dt_f32_bits(shifted) << 23), start = half + 0.5f, more = half * (r + r + v * q);
+    float d = start + more;
+    float t = 1 / d, far = 0.5f + (0.5f - t + t * (t * (more - (d - start))));
+    return copysignf(magnitude >= 0.625f ? far : near, x);
 }
 
 /* Of a normal positive number: x = 2 ** n * m with m between sqrt(1/2) and sqrt(2), log m by its series of (m - 1) /
@@ -84,39 +100,63 @@ cpu_log_normal(double x)
     return n * CPU_LN2 + (2 * s + s * z * t);
 }
 
-/* What the logarithm of x is, given the one of a normal number. */
-static inline float
-cpu_log_ends(float x, float log)
+/* What takes a positive number to 1 + f from 0.75 to 1.5, added to its bits: -n * 2 ** 23. */
+static inline uint32_t
+cpu_exponent_down(uint32_t bits)
 {
-    log = x < INFINITY ? log : x;
-    return x > 0 ? log : x == 0 ? -INFINITY : NAN;
+    return (dt_f32_bits(0.75f) + 0x7fffff - bits) & 0xff800000;
+}
+
+/* log(2 ** n * (1 + f)), down = -n * 2 ** 23. n times the first part of log 2 is exact, and what its sum with f loses
+ * is added to the rest of the series. */
+static inline float
+cpu_log_sum(float down, float f)
+{
+    float z = f * f, q = -0x1.0e9962p-3f + f * 0x1.a9d296p-4f + z * -0x1.66c7fep-5f;
+    q = -0x1.54e24ap-3f + f * 0x1.2928f4p-3f + z * q;
+    q = -0x1.00004p-2f + f * 0x1.995b3ep-3f + z * q;
+    float rest = z * (f * 0x1.5555dp-2f + z * q) - 0.5f * z;
+    float whole = down * -0x1.62e4p-24f, sum = whole + f;
+    return sum + (rest + (f - (sum - whole) - down * 0x1.7f7d1cp-43f));
+}
+
+/* What log is, where a logarithm begins at start */
+static inline float
+cpu_log_ends(float x, float start, float log)
+{
+    log = x == start ? -INFINITY : log;
+    log = x < start ? NAN : log;
+    return x < INFINITY ? log : x;
 }
 
 static inline float
 cpu_logf(float x)
 {
-    return cpu_log_ends(x, (float)cpu_log_normal((double)x));
+    const int tiny = x < 0x1p-126f;
+    const uint32_t bits = dt_f32_bits(tiny ? x * 0x1p23f : x), down = cpu_exponent_down(bits);
+    float f = dt_bits_f32(bits + down) - 1;
+    return cpu_log_ends(x, 0, cpu_log_sum((float)(int32_t)(tiny ? down + (23u << 23) : down), f));
 }
 
 static inline float
 cpu_log2f(float x)
 {
-    return cpu_log_ends(x, (float)(cpu_log_normal((double)x) * 0x1.71547652b82fep+0));
+    return cpu_log_ends(x, 0, (float)(cpu_log_normal((double)x) * 0x1.71547652b82fep+0));
 }
 
 static inline float
 cpu_log10f(float x)
 {
-    return cpu_log_ends(x, (float)(cpu_log_normal((double)x) * 0x1.bcb7b1526e50ep-2));
+    return cpu_log_ends(x, 0, (float)(cpu_log_normal((double)x) * 0x1.bcb7b1526e50ep-2));
 }
 
+/* f = (1 + x) / 2 ** n - 1 is exact, or as good as that where 2 ** -n adds nothing. */
 static inline float
 cpu_log1pf(float x)
 {
-    double d = (double)x, near = d - d * d * (0.5 - d * (1.0 / 3)), far = cpu_log_normal(1 + d);
-    float log = (float)(fabs(d) < 0x1p-17 ? near : far);
-    log = x < INFINITY ? log : x;
-    return x > -1 ? log : x == -1 ? -INFINITY : NAN;
+    const uint32_t down = cpu_exponent_down(dt_f32_bits(1 + x)), scale = down + dt_f32_bits(1);
+    float f = dt_bits_f32(dt_f32_bits(x) + down) - (1 - dt_bits_f32((int32_t)scale > 0 ? scale : 0));
+    return cpu_log_ends(x, -1, cpu_log_sum((float)(int32_t)down, f));
 }
 
 /* x + x * p(x * x) up to 0.93, and 1 - 2 ** q from there on, where q = log2(1 - erf(|x|)) is a polynomial of |x| - 1,
@@ -136,28 +176,69 @@ cpu_erff(float x)
     return magnitude < 0.93f ? near : copysignf(1 - scale - rest, x);
 }
 
-/* x * Phi(x), with Phi(-|x|) = 2 ** q, and q a polynomial of |x| - 1/2. Nothing cancels, so that what is left of
- * negative numbers is right as far as q is: to 3 units in the last place above -1, 10 above -2, 50 above -5. It is 0
- * from where the formula with erf is so in double. */
+/* relu(x) - |x| * Phi(-|x|), with Phi(-|x|) = 2 ** q, and q a polynomial of |x| - 1/2. Nothing cancels, so that what is
+ * left of negative numbers is right as far as q is: to 3 units in the last place above -1, 10 above -2, 50 above -5. It
+ * is 0 from where the formula with erf is so in double. */
 static inline float
 cpu_geluf(float x)
 {
-    const float end = 8.3f;
-    float magnitude = fabsf(x), t = magnitude - 0.5f, z = t * t, scale;
+    float magnitude = fabsf(x), t = magnitude - 0.5f, z = t * t, w = z * z, scale;
     float q =
-        0x1.4b0dcep-15f + t * -0x1.0b9f0ep-17f + z * (0x1.f40d6ep-21f + t * -0x1.04f908p-24f + z * 0x1.d630e6p-30f);
-    q = -0x1.404300p-5f + t * 0x1.95b5acp-8f + z * (-0x1.0e803ap-11f + t * -0x1.3c1c76p-14f + z * q);
+        0x1.4b0dcep-15f + t * -0x1.0b9f0ep-17f + z * (0x1.f40d6ep-21f + t * -0x1.04f908p-24f) + w * 0x1.d630e6p-30f;
+    q = -0x1.404300p-5f + t * 0x1.95b5acp-8f + z * (-0x1.0e803ap-11f + t * -0x1.3c1c76p-14f) + w * q;
     q = t * (-0x1.a56f2cp+0f + t * -0x1.0e2c16p-1f + z * q);
     float rest = cpu_exp2f_parts(-0x1.b24ca6p+0f, q, &scale);
-    float beyond = (end < x ? end : x) * (magnitude < end ? scale + rest : 0);
-    return x > 0 ? x - beyond : beyond;
+    float beyond = magnitude * (scale + rest);
+    return (x < 0 ? x * 0 : x) - (magnitude < 8.3f ? beyond : 0); /* NaN of -inf, as of the formula */
 }
 
-/* x less the nearest multiple of pi/2, and that multiple's number in the lowest bits. For |x| < CPU_TURNS_END, where
- * its product with the first part of pi/2 is exact; what is left of x is right to 30 bits. */
-#define CPU_TURNS_END 0x1p20f
+/* x less the nearest multiple of pi/2 as r + rest, and that multiple's number in the lowest bits. For |x| <
+ * CPU_TURNS_NEAR: then products with all but the last part of pi/2 are exact, and only the last two differences round.
+ */
+#define CPU_TURNS_NEAR 0x1p13f
+static inline float
+cpu_near_turns(float x, float *rest, uint32_t *number)
+{
+    const float shift = 0x1.8p23f;
+    float shifted = x * 0x1.45f306p-1f + shift, n = shifted - shift;
+    float before = x - n * 0x1.92p+0f - n * 0x1.fb4p-12f, part = n * 0x1.444p-24f, r = before - part;
+    *rest = before - r - part - n * 0x1.68c234p-39f;
+    *number = dt_f32_bits(shifted);
+    return r;
+}
+
+/* The sine of r + rest, for |r| up to pi/4, quarter turns further on. */
+static inline float
+cpu_sin_turned(float r, float rest, uint32_t quarters)
+{
+    float z = r * r, half = 0.5f * z, most = 1 - half;
+    float s = -0x1.55554p-3f + z * (0x1.1105bcp-7f + z * -0x1.98dc0cp-13f);
+    float c = 0x1.55554ap-5f + z * (-0x1.6c0c2ep-10f + z * 0x1.99eab8p-16f);
+    s = r + (rest + r * z * s);
+    c = most + (1 - most - half + (z * z * c - r * rest));
+    return dt_bits_f32(dt_f32_bits(quarters & 1 ? c : s) ^ (quarters & 2) << 30);
+}
+
+static inline float
+cpu_sinf(float x)
+{
+    uint32_t number;
+    float rest, r = cpu_near_turns(x, &rest, &number), y = cpu_sin_turned(r, rest, number);
+    return x == 0 ? x : y;
+}
+
+static inline float
+cpu_cosf(float x)
+{
+    uint32_t number;
+    float rest, r = cpu_near_turns(x, &rest, &number);
+    return cpu_sin_turned(r, rest, number + 1);
+}
+
+/* The same in double, for |x| < CPU_TURNS_WIDE; what is left of x is right to 30 bits. */
+#define CPU_TURNS_WIDE 0x1p20f
 static inline double
-cpu_quarter_turns(double x, uint64_t *number)
+cpu_wide_turns(double x, uint64_t *number)
 {
     const double shift = 0x1.8p52;
     double shifted = x * 0x1.45f306dc9c883p-1 + shift, n = shifted - shift;
@@ -181,35 +262,21 @@ cpu_cos_near(double r)
     return 1 + z * (-0.5 + z * (0x1.55554ab2628fep-5 + z * c));
 }
 
-/* The sine of r quarter turns further on. */
+/* The sine of x, quarter turns further on. */
 static inline float
-cpu_sin_turned(double r, uint64_t quarters)
-{
-    double y = quarters & 1 ? cpu_cos_near(r) : cpu_sin_near(r);
-    return (float)dt_bits_f64(dt_f64_bits(y) ^ (quarters & 2) << 62);
-}
-
-static inline float
-cpu_sinf(float x)
+cpu_sin_wide(float x, uint64_t quarters)
 {
     uint64_t number;
-    double r = cpu_quarter_turns((double)x, &number);
-    return cpu_sin_turned(r, number);
-}
-
-static inline float
-cpu_cosf(float x)
-{
-    uint64_t number;
-    double r = cpu_quarter_turns((double)x, &number);
-    return cpu_sin_turned(r, number + 1);
+    double r = cpu_wide_turns((double)x, &number), s = cpu_sin_near(r), c = cpu_cos_near(r);
+    number += quarters;
+    return (float)dt_bits_f64(dt_f64_bits(number & 1 ? c : s) ^ (number & 2) << 62);
 }
 
 static inline float
 cpu_tanf(float x)
 {
     uint64_t number;
-    double r = cpu_quarter_turns((double)x, &number), s = cpu_sin_near(r), c = cpu_cos_near(r);
+    double r = cpu_wide_turns((double)x, &number), s = cpu_sin_near(r), c = cpu_cos_near(r);
     return (float)(number & 1 ? -c / s : s / c);
 }
 

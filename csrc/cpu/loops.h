@@ -52,10 +52,18 @@ typedef struct {
  * their sum. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
 
+/* The sines of neighbours, quarter turns further on, where |x| is CPU_TURNS_NEAR or more; the others stay. */
+typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quarters);
+
+/* The largest magnitude of neighbours; NaN if one is. */
+typedef float (*cpu_magnitude)(const float *x, int64_t n);
+
 typedef struct {
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
-    cpu_row where[4];          /* for elements of 1, 2, 4, 8 bytes */
-    const cpu_row *move;       /* the same */
+    cpu_sines sin_wide;
+    cpu_magnitude magnitude;
+    cpu_row where[4];    /* for elements of 1, 2, 4, 8 bytes */
+    const cpu_row *move; /* the same */
     const cpu_row *const *casts;
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */

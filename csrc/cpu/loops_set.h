@@ -15,6 +15,8 @@
 
 const cpu_loops DT_CAT(cpu_loops, SET) = {
     .ops = ops,
+    .sin_wide = sin_wide,
+    .magnitude = magnitude,
     .where = {where_8, where_16, where_32, where_64},
     .move = moves,
     .casts = casts,
