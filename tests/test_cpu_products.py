@@ -100,6 +100,25 @@ def test_the_error_of_a_convolution_is_within_the_proven_bound(dtype: str) -> No
         assert np.all(np.abs(got - exact) <= bound), (x_shape, w_shape, parameters)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_products_of_vectors_of_any_stride_are_exact(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for k in (0, 1, 2, 15, 17, 63, 65, 200, 1023, 1024, 1025, 2100):
+        a, b = rng.integers(-2, 3, (2, 3 * k))
+        a[rng.random(3 * k) > 30 / (k + 1)] = 0  # no sum is too much for bfloat16
+        if k:
+            a[[k - 1, 2 * k - 2, 3 * k - 3]] = b[[k - 1, 2 * k - 2]] = 1  # the last of each
+        x, y = (dt.array(v.astype("float32")).to(dtype) for v in (a, b))
+        for step, other in ((1, 1), (2, 2), (3, 1), (1, 2)):
+            p, q = x[: k * step : step], y[: k * other : other]
+            expected = int(a[: k * step : step] @ b[: k * other : other])
+            result = p @ q
+            assert (result.shape, str(result.dtype), result.item()) == ((), f"devtensor.{dtype}", expected), (k, step)
+            assert dt.dot(p, q).item() == (p[None] @ q[:, None]).item() == expected
+            assert (p[None, None] @ q[None, :, None]).item() == expected
+        assert (x[:k] @ dt.ones(1, dtype=getattr(dt, dtype)).expand(k)).item() == int(a[:k].sum())
+
+
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32", "float64"))
 def test_products_of_small_integers_are_exact_and_the_same_for_any_threads(dtype: str) -> None:
     rng = np.random.default_rng(3)

@@ -133,14 +133,15 @@ dt_shape_check(const char *op, int ndim, const int64_t *shape, dt_dtype dtype, d
     return DT_OK;
 }
 
-static void
+static inline void
 array_init(dt_array *a, dt_dtype dtype, int ndim, const int64_t *shape)
 {
     a->storage = NULL;
     a->offset = 0;
     a->dtype = (uint8_t)dtype;
     a->ndim = (uint8_t)ndim;
-    for (int d = 0; d < ndim; d++) {
+    DT_SHORT_LOOP for (int d = 0; d < ndim; d++)
+    {
         a->shape[d] = shape[d];
     }
 }
@@ -152,6 +153,14 @@ dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_ar
     array_init(out, dtype, ndim, shape);
     dt_array_set_contiguous(out);
     return dt_storage_new(device, dt_array_nbytes(out), &out->storage, err);
+}
+
+dt_status
+dt_empty_checked(const dt_array *other, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+{
+    array_init(out, dtype, ndim, shape);
+    dt_array_set_contiguous(out);
+    return dt_storage_new_beside(other->storage, dt_array_nbytes(out), &out->storage, err);
 }
 
 bool
@@ -174,9 +183,10 @@ dt_set_channels_last(dt_array *a)
     a->strides[0] = a->shape[1] * a->shape[3] * a->shape[2];
 }
 
-/* Gives out like's shape, and its strides where they fill a block, else contiguous ones; the number of bytes. */
-static size_t
-take_layout(const dt_array *like, dt_dtype dtype, dt_array *out)
+/* Gives out like's shape and contiguous strides, and the number of bytes. False: like is not contiguous, or so large
+ * that a wider dtype might be too much. */
+static inline bool
+take_shape(const dt_array *like, dt_dtype dtype, dt_array *out, size_t *nbytes)
 {
     int64_t numel = 1, stride = 1;
     bool contiguous = true;
@@ -184,38 +194,64 @@ take_layout(const dt_array *like, dt_dtype dtype, dt_array *out)
     out->offset = 0;
     out->dtype = (uint8_t)dtype;
     out->ndim = like->ndim;
-    for (int d = like->ndim - 1; d >= 0; d--) {
-        int64_t size = like->shape[d];
+    DT_SHORT_LOOP for (size_t d = like->ndim; d > 0; d--)
+    {
+        int64_t size = like->shape[d - 1];
         numel *= size;
-        contiguous = contiguous && (size == 1 || like->strides[d] == stride || numel == 0);
-        out->shape[d] = size;
-        out->strides[d] = stride;
+        if (DT_UNLIKELY(like->strides[d - 1] != stride) && size != 1 && numel != 0) {
+            contiguous = false;
+        }
+        out->shape[d - 1] = size;
+        out->strides[d - 1] = stride;
         stride *= size > 1 ? size : 1;
     }
-    if (DT_UNLIKELY(!contiguous) && dt_array_is_dense(like)) {
+    *nbytes = (size_t)numel * dt_itemsize(dtype);
+    return contiguous && stride <= INT64_MAX / 8;
+}
+
+/* Gives out like's shape, and its strides where they fill a block, else contiguous ones; and the number of bytes. */
+static dt_status
+take_layout(const dt_array *like, dt_dtype dtype, dt_array *out, size_t *nbytes, dt_error *err)
+{
+    if (take_shape(like, dtype, out, nbytes)) {
+        return DT_OK;
+    }
+    if (!dt_array_is_contiguous(like) && dt_array_is_dense(like)) {
         memcpy(out->strides, like->strides, sizeof(out->strides));
     }
-    return (size_t)numel * dt_itemsize(dtype);
+    return dt_shape_check("empty_like", like->ndim, like->shape, dtype, err);
+}
+
+static DT_NOINLINE dt_status
+empty_beside(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err)
+{
+    size_t nbytes;
+    DT_TRY(take_layout(like, dtype, out, &nbytes, err));
+    return dt_storage_new_beside(like->storage, nbytes, &out->storage, err);
+}
+
+dt_status
+dt_empty_beside(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err)
+{
+    size_t nbytes;
+    return take_shape(like, dtype, out, &nbytes) ? dt_storage_new_beside(like->storage, nbytes, &out->storage, err)
+                                                 : empty_beside(like, dtype, out, err);
 }
 
 dt_status
 dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out, dt_error *err)
 {
-    if (dt_itemsize(dtype) > dt_itemsize((dt_dtype)like->dtype)) { /* else like has been checked for it */
-        DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
-    }
-    size_t nbytes = take_layout(like, dtype, out);
-    return dt_device_equal(dt_array_device(like), device)
-               ? dt_storage_new_beside(like->storage, nbytes, &out->storage, err)
-               : dt_storage_new(device, nbytes, &out->storage, err);
+    size_t nbytes;
+    DT_TRY(take_layout(like, dtype, out, &nbytes, err));
+    return dt_storage_new(device, nbytes, &out->storage, err);
 }
 
 dt_status
 dt_empty_pinned(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err)
 {
     dt_array a;
-    DT_TRY(dt_shape_check("empty_like", like->ndim, like->shape, dtype, err));
-    size_t nbytes = take_layout(like, dtype, &a);
+    size_t nbytes;
+    DT_TRY(take_layout(like, dtype, &a, &nbytes, err));
     DT_TRY(dt_storage_new_pinned(nbytes, &a.storage, err));
     *out = a;
     return DT_OK;

@@ -24,13 +24,12 @@ copy_slot(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     return rc;
 }
 
-/* A new array like x on device, of dtype, with x's values. */
-static dt_status
-copy_new(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, dt_array *out, dt_error *err)
+dt_status
+dt_cast(const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err)
 {
-    bool arrives_later = non_blocking && device.type == DT_CPU && dt_array_device(x).type != DT_CPU;
-    DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, out, err) : dt_empty_like(x, device, dtype, out, err));
-    dt_status rc = copy_slot(x, out, non_blocking, err);
+    DT_TRY(dt_settle(x, DT_READ, err));
+    DT_TRY(dt_empty_beside(x, dtype, out, err));
+    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->copy(x, out, false, err) : DT_OK;
     if (rc != DT_OK) {
         dt_array_clear(out);
     }
@@ -41,17 +40,26 @@ dt_status
 dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bool force_copy, dt_array *out,
       dt_error *err)
 {
-    if (!force_copy && x->dtype == dtype && dt_device_equal(dt_array_device(x), device)) {
+    if (dt_device_equal(dt_array_device(x), device)) {
+        if (force_copy || x->dtype != dtype) {
+            return dt_cast(x, dtype, out, err);
+        }
         dt_array_copy_handle(x, out);
         return DT_OK;
     }
-    return copy_new(x, device, dtype, non_blocking, out, err);
+    bool arrives_later = non_blocking && device.type == DT_CPU;
+    DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, out, err) : dt_empty_like(x, device, dtype, out, err));
+    dt_status rc = copy_slot(x, out, non_blocking, err);
+    if (rc != DT_OK) {
+        dt_array_clear(out);
+    }
+    return rc;
 }
 
 dt_status
 dt_clone(const dt_array *x, dt_array *out, dt_error *err)
 {
-    return copy_new(x, dt_array_device(x), (dt_dtype)x->dtype, false, out, err);
+    return dt_cast(x, (dt_dtype)x->dtype, out, err);
 }
 
 dt_status

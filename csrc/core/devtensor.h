@@ -18,23 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "compiler.h"
 #include "memory.h"
 #include "scalar.h"
 #include "walk.h"
 
 #define DT_MAX_OPERANDS 8
-
-#if defined(__GNUC__)
-#define DT_MUST_CHECK __attribute__((warn_unused_result))
-#define DT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
-#define DT_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define DT_NOINLINE __attribute__((noinline)) /* what is rare, so that what is not saves no registers for it */
-#else
-#define DT_MUST_CHECK
-#define DT_PRINTF(fmt, first)
-#define DT_UNLIKELY(x) (x)
-#define DT_NOINLINE
-#endif
 
 /* ---------------------------------------------------------------- status and error: error.c, check.c */
 
@@ -276,8 +265,9 @@ static inline int64_t
 dt_array_numel(const dt_array *a)
 {
     int64_t n = 1;
-    for (int i = 0; i < a->ndim; i++) {
-        n *= a->shape[i];
+    DT_SHORT_LOOP for (size_t d = a->ndim; d > 0; d--)
+    {
+        n *= a->shape[d - 1];
     }
     return n;
 }
@@ -332,9 +322,14 @@ void dt_array_set_contiguous(dt_array *a);
 dt_status dt_shape_check(const char *op, int ndim, const int64_t *shape, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out,
                    dt_error *err) DT_MUST_CHECK;
+/* The same for a shape that has been checked, on the device of other. */
+dt_status dt_empty_checked(const dt_array *other, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out,
+                           dt_error *err) DT_MUST_CHECK;
 /* Like dt_empty, with the strides of like where that is dense, else contiguous (PyTorch's preserve_format). */
 dt_status dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out,
                         dt_error *err) DT_MUST_CHECK;
+/* The same on its device. */
+dt_status dt_empty_beside(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_empty_pinned(const dt_array *like, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* A view of all of storage's elements with these strides (elements); the caller has checked the bounds. */
 dt_status dt_as_strided(dt_storage *storage, int64_t offset, dt_dtype dtype, int ndim, const int64_t *shape,
@@ -508,6 +503,8 @@ dt_status dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_er
 /* dst device and dtype; same value (a new handle) when nothing changes and force_copy is false. */
 dt_status dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bool force_copy, dt_array *out,
                 dt_error *err) DT_MUST_CHECK;
+/* The same values in a new array on the same device. */
+dt_status dt_cast(const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_clone(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op names the caller. */

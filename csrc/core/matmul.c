@@ -120,46 +120,78 @@ run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, 
     return rc;
 }
 
-/* A vector as a matrix of one row or one column; borrowed. */
-static dt_array
-as_matrix(const dt_array *v, bool row)
+/* out: a matrix over the memory of x, borrowed. */
+static inline void
+view_as_matrix(const dt_array *x, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
+               dt_array *out)
 {
-    dt_array m = {.storage = v->storage, .offset = v->offset, .dtype = v->dtype, .ndim = 2};
-    m.shape[0] = row ? 1 : v->shape[0];
-    m.shape[1] = row ? v->shape[0] : 1;
-    m.strides[0] = row ? v->strides[0] * v->shape[0] : v->strides[0];
-    m.strides[1] = row ? v->strides[0] : 1;
-    return m;
+    out->storage = x->storage;
+    out->offset = x->offset;
+    out->dtype = x->dtype;
+    out->ndim = 2;
+    out->shape[0] = rows;
+    out->shape[1] = columns;
+    out->strides[0] = row_stride;
+    out->strides[1] = column_stride;
 }
 
-/* The everyday case: two matrices of one device and dtype that fit, a new result, nothing to wait for. */
+/* A vector as a matrix of one row or one column; borrowed. */
+static inline void
+as_matrix(const dt_array *v, bool row, dt_array *out)
+{
+    int64_t n = v->shape[0], stride = v->strides[0];
+    if (row) {
+        view_as_matrix(v, 1, n, stride * n, stride, out);
+    } else {
+        view_as_matrix(v, n, 1, stride, 1, out);
+    }
+}
+
+/* The everyday case: two matrices, or two vectors, of one device and dtype that fit, a new result, nothing to wait for.
+ */
 static inline bool
 is_plain(const dt_array *a, const dt_array *b, const dt_array *out)
 {
-    return a->ndim == 2 && b->ndim == 2 && a->shape[1] == b->shape[0] && out->storage == NULL && a->dtype == b->dtype &&
-           dt_is_float((dt_dtype)a->dtype) && dt_device_equal(dt_array_device(a), dt_array_device(b)) &&
+    return a->ndim == b->ndim && (a->ndim == 2 || a->ndim == 1) && a->shape[a->ndim - 1] == b->shape[0] &&
+           out->storage == NULL && a->dtype == b->dtype && dt_is_float((dt_dtype)a->dtype) &&
+           dt_device_equal(dt_array_device(a), dt_array_device(b)) &&
            !((a->storage->pending | b->storage->pending) & DT_READ);
 }
 
+/* rc: how the call ended that was to fill out, a new array, which is undone if that failed. */
 static dt_status
-product_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
+finished(dt_status rc, dt_array *out)
 {
-    const int64_t shape[2] = {a->shape[0], b->shape[1]};
-    DT_TRY(dt_shape_check("matmul", 2, shape, (dt_dtype)a->dtype, err));
-    DT_TRY(dt_empty(dt_array_device(a), (dt_dtype)a->dtype, 2, shape, out, err));
-    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->matmul(a, b, NULL, &plain, out, err) : DT_OK;
-    if (rc != DT_OK) {
+    if (DT_UNLIKELY(rc != DT_OK)) {
         dt_array_clear(out);
     }
     return rc;
 }
 
-dt_status
-dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+static dt_status
+matrices_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
-    if (is_plain(input, other, out)) {
-        return product_plain(input, other, out, err);
-    }
+    const int64_t shape[2] = {a->shape[0], b->shape[1]};
+    DT_TRY(dt_shape_check("matmul", 2, shape, (dt_dtype)a->dtype, err));
+    DT_TRY(dt_empty_checked(a, (dt_dtype)a->dtype, 2, shape, out, err));
+    return dt_array_numel(out) == 0 ? DT_OK
+                                    : finished(out->storage->backend->matmul(a, b, NULL, &plain, out, err), out);
+}
+
+static dt_status
+vectors_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
+{
+    DT_TRY(dt_empty_checked(a, (dt_dtype)a->dtype, 0, NULL, out, err));
+    dt_array row, column, sum;
+    as_matrix(a, true, &row);
+    as_matrix(b, false, &column);
+    view_as_matrix(out, 1, 1, 1, 1, &sum);
+    return finished(out->storage->backend->matmul(&row, &column, NULL, &plain, &sum, err), out);
+}
+
+static DT_NOINLINE dt_status
+matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+{
     const dt_operand in[] = {{"input", input, -1}, {"other", other, -1}, {"out", out->storage ? out : NULL, -1}};
     DT_TRY(check_operands("matmul", in, 3, 2, err));
     DT_TRY(dt_check_min_rank("matmul", in, 2, 0, 1, err));
@@ -172,11 +204,11 @@ dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error 
     dt_array row_a, column_b;
     const dt_array *a = input, *b = other;
     if (row) {
-        row_a = as_matrix(input, true);
+        as_matrix(input, true, &row_a);
         a = &row_a;
     }
     if (column) {
-        column_b = as_matrix(other, false);
+        as_matrix(other, false, &column_b);
         b = &column_b;
     }
     int nbatch = 0;
@@ -205,6 +237,14 @@ dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error 
         DT_TRY(dt_check_out("matmul", in, 2, out, (dt_dtype)input->dtype, ndim, shape, err));
     }
     return run("matmul", a, b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
+}
+
+dt_status
+dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+{
+    return !is_plain(input, other, out) ? matmul(input, other, out, err)
+           : input->ndim == 1           ? vectors_plain(input, other, out, err)
+                                        : matrices_plain(input, other, out, err);
 }
 
 /* mm (rank 2) and bmm (rank 3) */
@@ -256,7 +296,8 @@ dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
     if (out->storage != NULL) {
         DT_TRY(dt_check_out("mv", in, 2, out, (dt_dtype)input->dtype, 1, work, err));
     }
-    dt_array column = as_matrix(vec, false);
+    dt_array column;
+    as_matrix(vec, false, &column);
     return run("mv", input, &column, NULL, &plain, 2, work, 1, work, out, err);
 }
 
@@ -274,7 +315,9 @@ dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *e
     if (out->storage != NULL) {
         DT_TRY(dt_check_out("dot", in, 2, out, (dt_dtype)input->dtype, 0, work, err));
     }
-    dt_array row = as_matrix(input, true), column = as_matrix(tensor, false);
+    dt_array row, column;
+    as_matrix(input, true, &row);
+    as_matrix(tensor, false, &column);
     return run("dot", &row, &column, NULL, &plain, 2, work, 0, work, out, err);
 }
 
@@ -286,7 +329,9 @@ dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *e
     DT_TRY(dt_check_same_dtype("outer", in, 2, err));
     DT_TRY(dt_check_rank("outer", in, 2, 0, 1, err));
     DT_TRY(dt_check_rank("outer", in, 2, 1, 1, err));
-    dt_array column = as_matrix(input, false), row = as_matrix(vec2, true);
+    dt_array column, row;
+    as_matrix(input, false, &column);
+    as_matrix(vec2, true, &row);
     return dt_binary(DT_BINARY_mul, "outer", &column, &row, NULL, NULL, false, out, err);
 }
 

@@ -108,7 +108,7 @@ make_key(void)
     (void)pthread_atfork(take_lock, give_lock, give_lock); /* no fork while another thread is inside */
 }
 
-static void
+static DT_NOINLINE void
 heap_join(void)
 {
     pthread_once(&once, make_key);
@@ -243,9 +243,6 @@ void
 dt_block_free(void *p)
 {
 #if !defined(__SANITIZE_ADDRESS__) /* which shall see a use after free */
-    if (DT_UNLIKELY(!mine.known)) {
-        heap_join();
-    }
     if (mine.known && mine.nspares < MAX_SPARE) {
         spare *block = p;
         block->next = mine.spares;

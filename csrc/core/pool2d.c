@@ -78,7 +78,7 @@ pool(const char *op, const dt_array *input, const dt_pool2d_params *params, int6
         y.strides[2] = shape[1] * shape[3];
         y.strides[0] = shape[1] * shape[3] * shape[2];
     }
-    dt_status rc = indices ? dt_empty_like(&y, dt_array_device(x), DT_INT64, &positions, err) : DT_OK;
+    dt_status rc = indices ? dt_empty_beside(&y, DT_INT64, &positions, err) : DT_OK;
     if (rc == DT_OK && dt_array_numel(&y) > 0) {
         dt_array bx = dt_as_batch(x), by = dt_as_batch(&y), bi = dt_as_batch(&positions);
         rc = y.storage->backend->pool2d(&bx, params, &by, indices ? &bi : NULL, err);

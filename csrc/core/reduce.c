@@ -163,7 +163,7 @@ dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype
     DT_TRY(dt_settle(x, DT_READ, err));
     DT_TRY(dt_to(x, dt_array_device(x), compute, false, false, &cast, err));
     const int64_t from = last, to = -1, one = 1;
-    dt_status rc = dt_empty_like(&cast, dt_array_device(x), compute, &target, err);
+    dt_status rc = dt_empty_beside(&cast, compute, &target, err);
     if (rc == DT_OK && x->ndim == 0) { /* one row of one element */
         rc = dt_expand(name, &cast, 1, &one, &rows, err);
         if (rc == DT_OK) {

@@ -19,7 +19,7 @@ release_inline(void *owner, void *data)
 }
 
 /* A header with one reference and no memory yet. */
-static dt_status
+static inline dt_status
 storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
     dt_storage *s = dt_block_new();
@@ -56,19 +56,25 @@ storage_close(dt_status rc, dt_storage *s, dt_storage **out)
     return DT_OK;
 }
 
+static DT_NOINLINE dt_status
+storage_fill(dt_storage *s, dt_storage **out, dt_error *err)
+{
+    return storage_close(s->backend->alloc(s, err), s, out);
+}
+
 static inline dt_status
 storage_new(const dt_backend *backend, dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
     dt_storage *s = NULL;
     DT_TRY(storage_open(backend, device, nbytes, &s, err));
     s->ours = true;
-    if (device.type == DT_CPU && nbytes <= sizeof(((block *)0)->bytes)) {
-        s->data = ((block *)(void *)s)->bytes;
-        s->release_owner = release_inline;
-        *out = s;
-        return DT_OK;
+    if (DT_UNLIKELY(device.type != DT_CPU || nbytes > sizeof(((block *)0)->bytes))) {
+        return storage_fill(s, out, err);
     }
-    return storage_close(backend->alloc(s, err), s, out);
+    s->data = ((block *)(void *)s)->bytes;
+    s->release_owner = release_inline;
+    *out = s;
+    return DT_OK;
 }
 
 dt_status

@@ -167,28 +167,23 @@ find_across(const dt_walk *walk)
     return -1;
 }
 
-dt_status
-cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
+/* What is not one row. */
+static DT_NOINLINE void
+copy_walk(const dt_array *const *arrays, cpu_row cast)
 {
-    (void)non_blocking;
-    (void)err;
-    const dt_array *arrays[2] = {dst, src};
+    const dt_array *dst = arrays[0], *src = arrays[1];
     dt_dtype from = (dt_dtype)src->dtype, to = (dt_dtype)dst->dtype;
-    cpu_row cast = cpu_cast_row(from, to);
-    if (cpu_one_row(2, arrays, cast, NULL)) {
-        return DT_OK;
-    }
     dt_walk walk;
     dt_walk_init(&walk, 2, arrays);
     if (from == to && is_one_row(&walk)) {
         move_job move = {dt_array_data(dst), dt_array_data(src)};
         cpu_parallel(walk.numel * (int64_t)dt_itemsize(to), MOVE_GRAIN, move_part, &move);
-        return DT_OK;
+        return;
     }
     int across = find_across(&walk);
     if (across < 0) {
         cpu_walk(&walk, arrays, cast, NULL);
-        return DT_OK;
+        return;
     }
     static void (*const turns[])(const char *, int64_t, char *, int64_t, int64_t, int64_t) = {turn_8, turn_16, turn_32,
                                                                                               turn_64};
@@ -213,6 +208,18 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     job.direct = from == to && !job.streamed && from_line % CACHE_WAY != 0 && to_line % CACHE_WAY != 0;
     int64_t outer = walk.numel / (walk.shape[across] * walk.shape[walk.ndim - 1]);
     cpu_parallel(outer * job.tiles[0] * job.tiles[1], CPU_GRAIN / (TILE * TILE), transpose_part, &job);
+}
+
+dt_status
+cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
+{
+    (void)non_blocking;
+    (void)err;
+    const dt_array *arrays[2] = {dst, src};
+    cpu_row cast = cpu_cast_row((dt_dtype)src->dtype, (dt_dtype)dst->dtype);
+    if (!cpu_one_row(2, arrays, cast, NULL)) {
+        copy_walk(arrays, cast);
+    }
     return DT_OK;
 }
 

@@ -43,13 +43,41 @@ void cpu_set_num_threads(int n);
 
 #define CPU_GRAIN 32768 /* elements worth a thread */
 
+#define CPU_MAX_ARRAYS 4
+
 /* n elements of up to four arrays, the output first: addresses, and strides in elements. */
 typedef void (*cpu_row)(char *const *data, const int64_t *strides, int64_t n, const void *ctx);
 /* Calls row over the whole walk on all threads. */
 void cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const void *ctx);
 /* The everyday case at once: row over few elements that lie one after the other in all arrays (of one element in an
  * immediate). False: nothing was done. */
-bool cpu_one_row(int narrays, const dt_array *const *arrays, cpu_row row, const void *ctx);
+static inline bool
+cpu_one_row(int narrays, const dt_array *const *arrays, cpu_row row, const void *ctx)
+{
+    const dt_array *first = arrays[0];
+    int64_t numel = 1;
+    DT_SHORT_LOOP for (size_t d = first->ndim; d > 0; d--)
+    {
+        int64_t size = first->shape[d - 1];
+        for (int j = 0; j < narrays && size != 1; j++) {
+            if (arrays[j]->storage != NULL && arrays[j]->strides[d - 1] != numel) {
+                return false;
+            }
+        }
+        numel *= size;
+    }
+    if (numel >= CPU_GRAIN) {
+        return false;
+    }
+    char *data[CPU_MAX_ARRAYS];
+    int64_t inner[CPU_MAX_ARRAYS];
+    for (int j = 0; j < narrays; j++) {
+        data[j] = dt_array_data(arrays[j]);
+        inner[j] = arrays[j]->storage != NULL;
+    }
+    row(data, inner, numel, ctx);
+    return true;
+}
 
 /* n elements of one array, the first of them at `index` in row-major order; stride in bytes. */
 typedef void (*cpu_indexed_row)(char *data, int64_t stride, int64_t index, int64_t n, const void *ctx);

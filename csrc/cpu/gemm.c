@@ -353,6 +353,10 @@ cpu_gemm(const cpu_gemm_args *g, dt_error *err)
         return run_plan(g, err);
     }
     if (g->m <= FEW_COLUMNS || g->n <= FEW_COLUMNS) {
+        if (g->m == 1 && g->n == 1 && cpu_gemm_finished(g)) {
+            cpu_gemm_parts(g->dtype)->dot(g->a, g->a_column, g->b, g->b_row, g->k, g->c);
+            return DT_OK;
+        }
         cpu_gemm_args v = g->n <= g->m ? *g : transposed(g);
         if (v.n == 1 || waits_for_memory(&v)) {
             cpu_parallel(v.m, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(v.k, 1)), vector_part, &v);

@@ -47,12 +47,21 @@ typedef struct {
     /* rows x columns of a tile to c at (row, column) */
     void (*store)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
                   int64_t column, int64_t columns);
+    /* one number: the sum of k products */
+    void (*dot)(const void *a, int64_t a_step, const void *b, int64_t b_step, int64_t k, void *out);
     /* rows [begin, end) of a product with few columns, for which a is read once */
     void (*vector)(const cpu_gemm_args *g, int64_t begin, int64_t end);
     /* a depthwise convolution where channels lie side by side, rows of the result; of 3 x 3, rows of its planes; in
      * tiles; number by number */
     void (*depthwise[4])(const struct conv_rows *job, int64_t begin, int64_t end);
 } gemm_dtype;
+
+/* Whether the sums are what is written. */
+static inline bool
+cpu_gemm_finished(const cpu_gemm_args *g)
+{
+    return g->alpha == 1 && g->beta == 0 && g->bias == NULL && g->activation == NULL;
+}
 
 /* gemm_small.c: a product of so little work that any plan would cost more; false: it is none, and nothing was done. */
 bool cpu_gemm_small(const cpu_gemm_args *g);

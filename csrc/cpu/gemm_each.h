@@ -107,14 +107,14 @@ DT_CAT(move_line, ENUM)(const T *from, T *to, int64_t length)
 }
 #endif
 
-static void
+DT_NOINLINE static void
 DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_columns, int64_t row, int64_t rows,
                     int64_t column, int64_t columns)
 {
     const C *in = tile;
     T *c = (T *)g->c + row * g->c_row + column * g->c_column;
     const T *bias = g->bias ? (const T *)g->bias + row * g->bias_row + column * g->bias_column : NULL;
-    const bool finished = g->alpha == 1 && g->beta == 0 && bias == NULL && g->activation == NULL;
+    const bool finished = cpu_gemm_finished(g);
     if (finished && g->c_column != 1) {
         for (int64_t j = 0; j < columns; j++) {
             for (int64_t i = 0; i < rows; i++) {
@@ -144,20 +144,20 @@ DT_CAT(store, ENUM)(const cpu_gemm_args *g, const void *tile, int64_t tile_colum
 
 /* Rows of a times one column of b: blocks of k are added in double. */
 DT_NOINLINE static void
-DT_CAT(dot_rows, ENUM)(const cpu_gemm_args *g, int rows, const T *a, const T *b, C *out)
+DT_CAT(dot_rows, ENUM)(int rows, bool alone, const T *a, int64_t a_row, const T *b, int64_t k, C *out)
 {
     double totals[DOT_ROWS] = {0};
-    for (int64_t p = 0; p < g->k; p += DOT_BLOCK) {
-        const int64_t m = CPU_MIN(DOT_BLOCK, g->k - p);
+    for (int64_t p = 0; p < k; p += DOT_BLOCK) {
+        const int64_t m = CPU_MIN(DOT_BLOCK, k - p);
 #if DT_CAT(IS_HALF, ENUM)
         float lines[DOT_ROWS + 1][DOT_BLOCK + PACK_LINE]; /* they do not share sets of the cache */
         DT_CAT(widen, ENUM)(b + p, 1, m, lines[DOT_ROWS]);
         for (int j = 0; j < rows; j++) {
-            DT_CAT(widen, ENUM)(a + j * g->a_row + p, 1, m, lines[j]);
+            DT_CAT(widen, ENUM)(a + j * a_row + p, 1, m, lines[j]);
         }
-        dot_f32(rows, g->m == 1, lines[0], DOT_BLOCK + PACK_LINE, lines[DOT_ROWS], m, totals);
+        dot_f32(rows, alone, lines[0], DOT_BLOCK + PACK_LINE, lines[DOT_ROWS], m, totals);
 #else
-        DT_CAT(dot, ENUM)(rows, g->m == 1, a + p, g->a_row, b + p, m, totals);
+        DT_CAT(dot, ENUM)(rows, alone, a + p, a_row, b + p, m, totals);
 #endif
     }
     for (int j = 0; j < rows; j++) {
@@ -179,6 +179,18 @@ DT_CAT(strided_dot, ENUM)(const T *a, int64_t a_stride, const T *b, int64_t b_st
     return (C)total;
 }
 
+static void
+DT_CAT(dot_one, ENUM)(const void *a, int64_t a_step, const void *b, int64_t b_step, int64_t k, void *out)
+{
+    C sum;
+    if ((a_step == 1 && b_step == 1) || k == 1) {
+        DT_CAT(dot_rows, ENUM)(1, true, a, 0, b, k, &sum);
+    } else {
+        sum = DT_CAT(strided_dot, ENUM)(a, a_step, b, b_step, k);
+    }
+    *(T *)out = STORE(sum);
+}
+
 /* What is read of a for one column of b is in a cache for the next. */
 static void
 DT_CAT(dots, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums, int64_t apart)
@@ -191,7 +203,7 @@ DT_CAT(dots, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums, in
             const T *b = (const T *)g->b + j * g->b_column;
             C *to = sums + j * apart + i;
             if (plain) {
-                DT_CAT(dot_rows, ENUM)(g, (int)some, from, b, to);
+                DT_CAT(dot_rows, ENUM)((int)some, g->m == 1, from, g->a_row, b, g->k, to);
             } else {
                 *to = DT_CAT(strided_dot, ENUM)(from, g->a_column, b, g->b_row, g->k);
             }
@@ -243,7 +255,7 @@ DT_CAT(columns, ENUM)(const cpu_gemm_args *g, const T *a, int64_t rows, C *sums,
     }
 }
 
-DT_NOINLINE static void
+static void
 DT_CAT(vectors, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
 {
     const T *a = g->a;
@@ -258,24 +270,21 @@ DT_CAT(vectors, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
             DT_CAT(dots, ENUM)(g, a + i * g->a_row, rows, sums, apart);
         }
         for (int64_t j = 0; j < g->n; j++) {
+#if !DT_CAT(IS_HALF, ENUM)
+            if (cpu_gemm_finished(g)) {
+                T *c = (T *)g->c + i * g->c_row + j * g->c_column;
+                for (int64_t r = 0; r < rows; r++) {
+                    c[r * g->c_row] = sums[j * apart + r];
+                }
+                continue;
+            }
+#endif
             for (int64_t r = 0; r < rows; r += GEMM_MAX_COLUMNS) {
                 const C *from = sums + j * apart + r;
                 DT_CAT(store, ENUM)(g, from, 1, i + r, CPU_MIN(GEMM_MAX_COLUMNS, rows - r), j, 1);
             }
         }
     }
-}
-
-static void
-DT_CAT(vector, ENUM)(const cpu_gemm_args *g, int64_t begin, int64_t end)
-{
-    C sum;
-    if (g->m != 1 || g->n != 1 || g->a_column != 1 || g->b_row != 1) {
-        DT_CAT(vectors, ENUM)(g, begin, end);
-        return;
-    }
-    DT_CAT(dot_rows, ENUM)(g, 1, g->a, g->b, &sum);
-    DT_CAT(store, ENUM)(g, &sum, 1, 0, 1, 0, 1);
 }
 #undef PACK_LINE
 #undef DOT_BLOCK

@@ -143,7 +143,7 @@
 
 #define PARTS(ENUM, kernel, pack)                                                                                      \
     {                                                                                                                  \
-        &kernel, pack, store_##ENUM, vector_##ENUM,                                                                    \
+        &kernel, pack, store_##ENUM, dot_one_##ENUM, vectors_##ENUM,                                                   \
         {                                                                                                              \
             depthwise_rows_##ENUM, depthwise_planes_##ENUM, depthwise_tiles_##ENUM, depthwise_each_##ENUM              \
         }                                                                                                              \

@@ -48,7 +48,7 @@ cpu_gemm_small(const cpu_gemm_args *g)
     /* the last columns are made by a whole block, some of them for a second time */
     const bool twice = g->n > width && g->n % width != 0 && g->beta == 0;
     const bool copies = g->b_column != 1 || (g->n % width != 0 && !twice);
-    const bool finished = g->alpha == 1 && g->beta == 0 && g->bias == NULL && g->activation == NULL;
+    const bool finished = cpu_gemm_finished(g);
     if (copies && g->k * width * size > PANEL_BYTES) {
         return false;
     }

@@ -1,5 +1,5 @@
 /* matmul.c: batches of matrix products. */
-#include "cpu.h"
+#include "gemm.h"
 
 #define LARGE_WORK ((int64_t)1 << 21) /* multiplications */
 
@@ -52,9 +52,9 @@ matmul_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-dt_status
-cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
-           dt_error *err)
+static DT_NOINLINE dt_status
+products(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
+         dt_error *err)
 {
     int row = out->ndim - 2, column = out->ndim - 1;
     matmul_job job = {
@@ -97,4 +97,24 @@ cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_
     /* large products share their own work among the threads */
     cpu_parallel(batch, work >= LARGE_WORK ? batch : CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job);
     return (dt_status)atomic_load(&job.status);
+}
+
+/* One number of one product, and nothing after it. */
+static inline bool
+is_dot(const dt_array *bias, const dt_matmul_params *params, const dt_array *out)
+{
+    return out->ndim == 2 && out->shape[0] == 1 && out->shape[1] == 1 && bias == NULL && params->alpha == 1 &&
+           params->beta == 0 && params->activation == DT_ACTIVATION_NONE;
+}
+
+dt_status
+cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
+           dt_error *err)
+{
+    if (!is_dot(bias, params, out)) {
+        return products(a, b, bias, params, out, err);
+    }
+    cpu_gemm_parts((dt_dtype)out->dtype)
+        ->dot(dt_array_data(a), a->strides[1], dt_array_data(b), b->strides[0], a->shape[1], dt_array_data(out));
+    return DT_OK;
 }

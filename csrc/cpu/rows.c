@@ -3,7 +3,6 @@
  * read the lines first that are about to be overwritten. */
 #include "around_caches.h"
 
-#define MAX_ARRAYS 4
 #define WALK_GRAIN 65536 /* elements worth a thread: a sum takes 10 us for so many, to wake one up to 100 */
 #define STREAM_ROW 2048  /* bytes */
 #define LINE 64
@@ -13,9 +12,9 @@
 
 typedef struct {
     const dt_walk *walk;
-    char *data[MAX_ARRAYS];
-    int64_t strides[MAX_ARRAYS][DT_MAX_NDIM]; /* bytes */
-    int64_t inner[MAX_ARRAYS];                /* elements */
+    char *data[CPU_MAX_ARRAYS];
+    int64_t strides[CPU_MAX_ARRAYS][DT_MAX_NDIM]; /* bytes */
+    int64_t inner[CPU_MAX_ARRAYS];                /* elements */
     cpu_row row;
     const void *ctx;
     int64_t out_size; /* of an element; 0: the output is not streamed */
@@ -34,8 +33,8 @@ move(char **data, const walk_job *job, int dim, int64_t steps)
 static void
 store_and_fetch(const walk_job *job, char *const *data, char *to, const char *buffer, int64_t nbytes)
 {
-    uintptr_t ahead[MAX_ARRAYS]; /* maybe beyond the operand */
-    int64_t steps[MAX_ARRAYS];
+    uintptr_t ahead[CPU_MAX_ARRAYS]; /* maybe beyond the operand */
+    int64_t steps[CPU_MAX_ARRAYS];
     int n = 0;
     for (int j = 1; j < job->walk->narrays; j++) {
         const int64_t step = job->strides[j][job->walk->ndim - 1] * (LINE / job->out_size);
@@ -59,7 +58,7 @@ static void
 stream_row(const walk_job *job, char *const *data, int64_t n)
 {
     _Alignas(LINE) char buffer[STREAM_BUFFER];
-    char *now[MAX_ARRAYS];
+    char *now[CPU_MAX_ARRAYS];
     const int64_t size = job->out_size;
     memcpy(now, data, sizeof(now));
     while (n > 0) {
@@ -102,7 +101,7 @@ walk_part(void *ctx, int64_t begin, int64_t end)
     const int64_t *shape = job->walk->shape;
     int last = job->walk->ndim - 1;
     int64_t index[DT_MAX_NDIM], rest = begin;
-    char *data[MAX_ARRAYS];
+    char *data[CPU_MAX_ARRAYS];
     memcpy(data, job->data, sizeof(data));
     for (int d = last; d >= 0; d--) {
         index[d] = rest % shape[d];
@@ -173,33 +172,6 @@ cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const 
     if (walk->numel > 0) {
         cpu_parallel(walk->numel, WALK_GRAIN, walk_part, &job);
     }
-}
-
-bool
-cpu_one_row(int narrays, const dt_array *const *arrays, cpu_row row, const void *ctx)
-{
-    const dt_array *first = arrays[0];
-    int64_t numel = 1;
-    for (int d = first->ndim - 1; d >= 0; d--) {
-        int64_t size = first->shape[d];
-        for (int j = 0; j < narrays && size != 1; j++) {
-            if (arrays[j]->storage != NULL && arrays[j]->strides[d] != numel) {
-                return false;
-            }
-        }
-        numel *= size;
-    }
-    if (numel >= CPU_GRAIN) {
-        return false;
-    }
-    char *data[MAX_ARRAYS];
-    int64_t inner[MAX_ARRAYS];
-    for (int j = 0; j < narrays; j++) {
-        data[j] = dt_array_data(arrays[j]);
-        inner[j] = arrays[j]->storage != NULL;
-    }
-    row(data, inner, numel, ctx);
-    return true;
 }
 
 typedef struct {

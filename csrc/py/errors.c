@@ -247,18 +247,21 @@ py_raise_args(const py_args *a, const dt_error *err)
     return raise_in(a->state, a->op, err, a->spec->names, a->v, PY_MAX_ARGS);
 }
 
+static DT_NOINLINE PyObject *
+fail(PyObject *result, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands)
+{
+    /* what is written in place has the name of what made it */
+    const py_step *step = py_array_of(result)->storage == NULL ? ((py_array *)result)->step : NULL;
+    raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, usual_names, operands, noperands);
+    Py_DECREF(result);
+    return NULL;
+}
+
 PyObject *
 py_finish(PyObject *result, dt_status status, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands)
 {
-    if (DT_UNLIKELY(status != DT_OK)) {
-        /* what is written in place has the name of what made it */
-        const py_step *step = py_array_of(result)->storage == NULL ? ((py_array *)result)->step : NULL;
-        raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, usual_names, operands, noperands);
-        Py_DECREF(result);
-        return NULL;
-    }
-    py_step_link(result, operands, noperands);
-    return result;
+    return DT_UNLIKELY(status != DT_OK) ? fail(result, err, operands, noperands)
+                                        : py_step_link(result, operands, noperands);
 }
 
 PyObject *

@@ -7,8 +7,8 @@
 bool
 py_matmul_is_large(const dt_array *a, const dt_array *b)
 {
-    int64_t columns = b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
-    return columns > 0 && dt_array_numel(a) > LARGE_PRODUCT / columns;
+    int64_t columns = b->ndim > 1 ? b->shape[b->ndim - 1] : 1, numbers = dt_array_numel(a);
+    return columns > LARGE_PRODUCT || numbers > LARGE_PRODUCT || numbers * columns > LARGE_PRODUCT;
 }
 
 typedef dt_status (*product)(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err);

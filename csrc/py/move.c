@@ -28,16 +28,12 @@ narrower(dt_dtype a, dt_dtype b)
     return dt_itemsize(b) <= dt_itemsize(a) ? b : a;
 }
 
-/* self on device and of dtype: the same object when nothing changes. */
-PyObject *
-py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy)
+/* self on another device and of dtype. */
+static DT_NOINLINE PyObject *
+move(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking)
 {
     const dt_array *x = py_array_of(self);
-    bool moves = !dt_device_equal(dt_array_device(x), device);
-    if (!copy && !moves && x->dtype == dtype) {
-        return Py_NewRef(self);
-    }
-    if (non_blocking && moves && !py_on_device(x) &&
+    if (non_blocking && !py_on_device(x) &&
         warn_synchronous(x, false, narrower((dt_dtype)x->dtype, dtype), action) < 0) {
         return NULL;
     }
@@ -47,9 +43,34 @@ py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype,
     }
     dt_error err;
     dt_status status;
-    PY_MOVE(action, self, moves || py_is_large(x), status,
-            dt_to(x, device, dtype, non_blocking, copy, py_array_of(result), &err));
+    PY_MOVE(action, self, true, status, dt_to(x, device, dtype, non_blocking, false, py_array_of(result), &err));
     return py_finish(result, status, &err, &self, 1);
+}
+
+/* self on its device and of dtype, copied. */
+static PyObject *
+cast(PyObject *self, const char *action, dt_dtype dtype)
+{
+    const dt_array *x = py_array_of(self);
+    PyObject *result = py_array_new(Py_TYPE(self), action);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(x), status, dt_cast(x, dtype, py_array_of(result), &err));
+    return py_finish(result, status, &err, &self, 1);
+}
+
+/* self on device and of dtype: the same object when nothing changes. */
+PyObject *
+py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking, bool copy)
+{
+    const dt_array *x = py_array_of(self);
+    if (!dt_device_equal(dt_array_device(x), device)) {
+        return move(self, action, device, dtype, non_blocking);
+    }
+    return copy || x->dtype != dtype ? cast(self, action, dtype) : Py_NewRef(self);
 }
 
 /* ---------------------------------------------------------------- to */

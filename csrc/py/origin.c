@@ -185,20 +185,21 @@ source(uint8_t dtype, PyObject *const *operands, Py_ssize_t n)
     return first;
 }
 
-static DT_NOINLINE void
+static DT_NOINLINE PyObject *
 link_slowly(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
 {
     PyObject *operand = source(py_array_of(result)->dtype, operands, noperands);
     if (operand != NULL && operand != result) {
         attach((py_array *)result, (py_array *)operand);
     }
+    return result;
 }
 
-void
+PyObject *
 py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
 {
     if (Py_REFCNT(result) != 1) { /* written in place */
-        return;
+        return result;
     }
     /* the usual cases once more, since every op passes here: the first operand is an array of the result's dtype, or
      * there is no other and it is on the result's device */
@@ -208,10 +209,10 @@ py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
         py_step *step = ((py_array *)result)->step, *parent = ((py_array *)first)->step;
         if ((x->dtype == y->dtype || (noperands == 1 && dt_device_equal(dt_array_device(x), dt_array_device(y)))) &&
             (step == NULL || parent == NULL || step->parent != NULL || hang_on(step, parent, x))) {
-            return;
+            return result;
         }
     }
-    link_slowly(result, operands, noperands);
+    return link_slowly(result, operands, noperands);
 }
 
 /* ---------------------------------------------------------------- for people */

@@ -77,8 +77,8 @@ void py_array_clear_free_list(void);
 /* The step that action makes now; NULL without an exception where there is no memory. */
 py_step *py_step_new(const char *action);
 void py_step_release(py_step *step);
-/* result was just made from operands (also those in tuples and lists). */
-void py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands);
+/* result, which was just made from operands (also those in tuples and lists). */
+PyObject *py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands);
 /* The Origin of the array, or None. */
 PyObject *py_step_origin(py_state *state, PyObject *array);
 /* All steps, the latest first: tuples (action, filename, lineno, device, dtype, elided, decides). */
