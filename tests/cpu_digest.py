@@ -95,6 +95,7 @@ OPS |= {
     "log_softmax": lambda a, b: dt.log_softmax(rows(a), 1),
     "softmax of long rows": lambda a, b: dt.softmax(rows(a, 19), 1),
     "max_pool2d": lambda a, b: dt.max_pool2d(rows(a)[None], 3, 2, 1),
+    "max_pool2d of pairs": lambda a, b: dt.max_pool2d(rows(a)[None], 2),
     "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),
     "pooled channels": lambda a, b: dt.avg_pool2d(dt.stack([rows(a)] * 9, 2).permute(2, 0, 1)[None], 2),
 }

@@ -52,6 +52,9 @@ typedef struct {
  * their sum. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
 
+/* The largest of n windows of 2 x 2 side by side in two rows. */
+typedef void (*cpu_pool_pairs)(void *out, const void *upper, const void *lower, int64_t n);
+
 /* The sines of neighbours, quarter turns further on, where |x| is CPU_TURNS_NEAR or more; the others stay. */
 typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quarters);
 
@@ -70,6 +73,7 @@ typedef struct {
     cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
     cpu_pool_line pool_largest[4], pool_sum[4];  /* float16, bfloat16, float32, float64 */
+    cpu_pool_pairs pool_pairs[4];                /* the same; NULL for the half types */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;

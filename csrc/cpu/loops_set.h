@@ -28,4 +28,5 @@ const cpu_loops DT_CAT(cpu_loops, SET) = {
     .softmax = {&softmax_f32, &softmax_f64},
     .pool_largest = {POOL_LINES(largest)},
     .pool_sum = {POOL_LINES(sum)},
+    .pool_pairs = {NULL, NULL, pool_pairs_FLOAT32, pool_pairs_FLOAT64},
 };

@@ -50,6 +50,7 @@ typedef struct {
     cpu_row store;
     int64_t in_size, size; /* of an element, of an accumulator */
     bool max, channels;
+    cpu_pool_pairs pairs; /* where it makes the lines, else NULL */
 } line_job;
 
 static void
@@ -155,6 +156,12 @@ lines_part(void *ctx, int64_t begin, int64_t end)
         int64_t to = job->channels ? plane * out->strides[0] : cpu_offset(2, out->shape, out->strides, plane);
         const char *in = (const char *)dt_array_data(x) + from * job->in_size;
         char *results = (char *)dt_array_data(out) + to * job->in_size;
+        if (job->pairs != NULL) {
+            const char *upper = in + 2 * p * x->strides[2] * job->in_size;
+            job->pairs(results + p * out->strides[2] * job->in_size, upper, upper + x->strides[2] * job->in_size,
+                       length);
+            continue;
+        }
         for (int64_t i = 0; i < length; i += n) {
             n = CPU_MIN(LINE, length - i);
             if (!job->channels) {
@@ -211,6 +218,18 @@ is_mean(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
            (out->shape[1] == 1 || out->strides[1] == 1);
 }
 
+/* Windows of 2 x 2 beside each other, all of them whole. */
+static bool
+is_pairs(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
+{
+    bool found = params->mode == DT_POOL_MAX && x->strides[3] == 1 && out->strides[3] == 1;
+    for (int d = 0; d < 2; d++) {
+        found = found && params->kernel[d] == 2 && params->stride[d] == 2 && params->padding[d] == 0 &&
+                params->dilation[d] == 1 && 2 * out->shape[2 + d] <= x->shape[2 + d];
+    }
+    return found;
+}
+
 dt_status
 cpu_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_array *indices, dt_error *err)
 {
@@ -238,6 +257,9 @@ cpu_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_
         .max = max,
         .channels = x->strides[1] == 1 && out->strides[1] == 1 && x->shape[1] >= 8,
     };
+    if (!lines.channels && is_pairs(x, params, out)) {
+        lines.pairs = loops->pool_pairs[dtype - DT_FLOAT16];
+    }
     int64_t length = lines.channels ? out->shape[1] * out->shape[3] : out->shape[3];
     int64_t items = (lines.channels ? out->shape[0] : planes) * out->shape[2];
     cpu_parallel(items, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(length * window_size, 1)), lines_part, &lines);

@@ -27,4 +27,20 @@
 POOL_LINE(largest, ((v > a) | (v != v)) ? v : a)
 POOL_LINE(sum, a + v)
 #undef POOL_LINE
+
+#if !DT_CAT(IS_HALF, ENUM)
+#define LARGER(v, a) (((v) > (a)) | ((v) != (v)) ? (v) : (a))
+static void
+DT_CAT(pool_pairs, ENUM)(void *out, const void *upper, const void *lower, int64_t n)
+{
+    T *to = out;
+    const T *x = upper, *y = lower;
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        const C first = LARGER(x[2 * i + 1], x[2 * i]), second = LARGER(y[2 * i], first);
+        to[i] = LARGER(y[2 * i + 1], second);
+    }
+}
+#undef LARGER
+#endif
 #endif
