@@ -53,9 +53,10 @@ DT_CAT(truncdiv, ENUM)(C a, C b)
     if (sizeof(C) == sizeof(int64_t)) {
         return (C)dt_int_truncdiv(a, b);
     }
-    const C plain = b == 0 || b == -1 ? 1 : b; /* -1: the least number has no opposite */
+    const bool turns = (C)-1 < 0 && b == (C)-1; /* -1: the least number has no opposite */
+    const C plain = b == 0 || turns ? 1 : b;
     const C quotient = (C)(int32_t)((double)a / (double)plain);
-    return b == 0 ? 0 : b == -1 ? NEG(a) : quotient;
+    return b == 0 ? 0 : turns ? NEG(a) : quotient;
 }
 
 static inline C

@@ -29,7 +29,7 @@ POOL_LINE(sum, a + v)
 #undef POOL_LINE
 
 #if !DT_CAT(IS_HALF, ENUM)
-#define LARGER(v, a) (((v) > (a)) | ((v) != (v)) ? (v) : (a))
+#define LARGER(v, a) ((((v) > (a)) | ((v) != (v))) ? (v) : (a))
 static void
 DT_CAT(pool_pairs, ENUM)(void *out, const void *upper, const void *lower, int64_t n)
 {
