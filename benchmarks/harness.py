@@ -23,6 +23,7 @@ from . import data_rows, loop_rows, machine, memory, networks, nn_rows, report, 
 
 OURS = "devtensor"
 CONTROL = "control"
+PEERS_SHARE = 2  # of the bound that ours are held to: the gelu of PyTorch with AVX-512 is out by 9 units
 SIMULATED = "simulated"  # our own arrays on a simulated GPU
 
 
@@ -147,7 +148,8 @@ def prepare(row, libs):
         if name == OURS:
             poison(lib, result)
         del result
-        errors[name] = check(f"{row.name}, {name}", to_numpy(value()), expected, bound)
+        allowed = bound if name in (OURS, SIMULATED) else PEERS_SHARE * bound
+        errors[name] = check(f"{row.name}, {name}", to_numpy(value()), expected, allowed)
         loops[name] = loop
     return loops, first, errors
 

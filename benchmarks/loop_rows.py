@@ -7,7 +7,7 @@ import numpy as np
 from .rows import EPS, Row, cast, everywhere, size
 
 BOTH = ("devtensor", "torch")
-ULPS = 16  # allowed of a function: PyTorch's gelu with AVX-512 is out by 9
+ULPS = 8  # allowed of a function, so that the bound asks for the right function, not for the best one
 
 
 def gelu(x):

@@ -34,6 +34,8 @@
 #define DT_EACH "../cpu/elementwise_each.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
+#undef dt_floordiv
+#undef dt_floormod
 
 #define ops_FLOAT16 ops_FLOAT32
 #define ops_BFLOAT16 ops_FLOAT32

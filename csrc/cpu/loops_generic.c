@@ -3,5 +3,6 @@
 
 #define SET generic
 #define HAS_F16C 0
+#define HAS_FMA 0
 #define HAS_INT64_CASTS 0
 #include "loops_set.h"
