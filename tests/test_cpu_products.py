@@ -227,7 +227,28 @@ def guarded(array, dtype, at_end):
     np_dtype = {"float16": np.float16, "float32": np.float32, "float64": np.float64}[str(dtype).rpartition(".")[2]]
     return dt.from_numpy(np.frombuffer(raw, np_dtype, values.numel()).reshape(array.shape))
 
+def multiply(m, k, n, dtype, flips):
+    a, b = rng.integers(-2, 3, (m, k)).astype("float64"), rng.integers(-2, 3, (k, n)).astype("float64")
+    expected = dt.tensor(a @ b).to(dtype)
+    for flip_a, flip_b in flips:
+        left = guarded(a.T.copy(), dtype, True).T if flip_a else guarded(a, dtype, True)
+        right = guarded(b.T.copy(), dtype, True).T if flip_b else guarded(b, dtype, True)
+        out = guarded(np.zeros((m, n)), dtype, True)
+        dt.matmul(left, right, out=out)
+        assert dt.equal(out, expected), (m, k, n)
+        assert dt.equal(dt.addmm(out, left, right, beta=2), expected * 3), (m, k, n)
+
+def let_go():
+    for base, size in kept:
+        libc.munmap(base, size)
+    kept.clear()
+
 rng = np.random.default_rng(5)
+for n in range(1, 82): # every end of a block of columns, and of rows
+    for dtype in (dt.float32, dt.float64):
+        multiply(3 + n % 5, 7, n, dtype, [(False, False), (n % 2 == 0, n % 2 == 1)])
+        multiply(n, 7, 16, dtype, [(False, False), (True, False)])
+    let_go()
 threes = [((2, 3, *size), (3, 1, 3, 3), (stride, 1, 1, 3))
           for size in ((1, 1), (7, 7), (14, 14), (5, 15), (9, 33)) for stride in (1, 2) for _ in range(3)]
 for turn, (x_shape, w_shape, (stride, padding, dilation, groups)) in enumerate([*threes, *convolutions(rng, 120)]):
@@ -244,18 +265,9 @@ for turn, (x_shape, w_shape, (stride, padding, dilation, groups)) in enumerate([
             dt.conv2d(operand(x), operand(w), None, stride, padding, dilation, groups, out=out)
             assert dt.equal(out, expected), (x_shape, w_shape)
     m, k, n = (int(v) for v in np.exp(rng.uniform(0, np.log(300), 3)))
-    a, b = rng.integers(-2, 3, (m, k)).astype("float64"), rng.integers(-2, 3, (k, n)).astype("float64")
-    for flip_a in (False, True):
-        for flip_b in (False, True):
-            left = guarded(a.T.copy(), dtype, True).T if flip_a else guarded(a, dtype, True)
-            right = guarded(b.T.copy(), dtype, True).T if flip_b else guarded(b, dtype, True)
-            out = guarded(np.zeros((m, n)), dtype, True)
-            dt.matmul(left, right, out=out)
-            assert dt.equal(out, dt.tensor(a @ b).to(dtype)), (m, k, n)
-    del left, right, out
-    for base, size in kept:
-        libc.munmap(base, size)
-    kept.clear()
+    multiply(m, k, n, dtype, [(flip_a, flip_b) for flip_a in (False, True) for flip_b in (False, True)])
+    del out
+    let_go()
 print("ok")
 """
 

@@ -56,17 +56,6 @@ dt_array_is_dense(const dt_array *a)
     return true;
 }
 
-bool
-dt_array_overlaps_itself(const dt_array *a)
-{
-    for (int d = 0; d < a->ndim; d++) {
-        if (a->shape[d] > 1 && a->strides[d] == 0) {
-            return dt_array_numel(a) > 0;
-        }
-    }
-    return false;
-}
-
 void
 dt_array_extent(const dt_array *a, int64_t *first, int64_t *last)
 {

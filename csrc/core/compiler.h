@@ -10,7 +10,7 @@
 #if defined(__clang__)
 #define DT_SHORT_LOOP _Pragma("clang loop unroll(disable)")
 #else
-#define DT_SHORT_LOOP _Pragma("GCC unroll 1") /* before a loop over dimensions, of which there are few */
+#define DT_SHORT_LOOP _Pragma("GCC unroll 1") /* before a loop of few turns, such as over dimensions */
 #endif
 #else
 #define DT_MUST_CHECK

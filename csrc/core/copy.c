@@ -29,7 +29,7 @@ dt_cast(const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err)
 {
     DT_TRY(dt_settle(x, DT_READ, err));
     DT_TRY(dt_empty_beside(x, dtype, out, err));
-    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->copy(x, out, false, err) : DT_OK;
+    dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->copy(x, out, false, err) : DT_OK;
     if (rc != DT_OK) {
         dt_array_clear(out);
     }

@@ -272,6 +272,19 @@ dt_array_numel(const dt_array *a)
     return n;
 }
 
+/* Whether two elements share an address (an expanded dimension). */
+static inline bool
+dt_array_overlaps_itself(const dt_array *a)
+{
+    DT_SHORT_LOOP for (size_t d = 0; d < a->ndim; d++)
+    {
+        if (DT_UNLIKELY(a->strides[d] == 0) && a->shape[d] > 1) {
+            return dt_array_numel(a) > 0;
+        }
+    }
+    return false;
+}
+
 static inline size_t
 dt_array_nbytes(const dt_array *a)
 {
@@ -308,8 +321,6 @@ dt_written(const dt_array *x)
 bool dt_array_is_contiguous(const dt_array *a);
 /* Whether every element has an address of its own and together they fill one block (any order of dimensions). */
 bool dt_array_is_dense(const dt_array *a);
-/* Whether two elements share an address (an expanded dimension). */
-bool dt_array_overlaps_itself(const dt_array *a);
 /* First and one past the last byte that a touches, from storage->data. */
 void dt_array_extent(const dt_array *a, int64_t *first, int64_t *last);
 void dt_array_clear(dt_array *a);

@@ -235,7 +235,7 @@ static dt_status
 unary_plain(dt_unary_op op, const dt_params *params, const dt_array *x, dt_dtype result, dt_array *out, dt_error *err)
 {
     DT_TRY(dt_empty_beside(x, result, out, err));
-    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->unary(op, params, x, out, err) : DT_OK;
+    dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->unary(op, params, x, out, err) : DT_OK;
     if (rc != DT_OK) {
         dt_array_clear(out);
     }
@@ -338,7 +338,7 @@ binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const 
              dt_array *out, dt_error *err)
 {
     DT_TRY(dt_empty_beside(dt_array_overlaps_itself(a) ? b : a, result, out, err));
-    dt_status rc = dt_array_numel(out) > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
+    dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
     if (rc != DT_OK) {
         dt_array_clear(out);
     }

@@ -168,14 +168,27 @@ finished(dt_status rc, dt_array *out)
     return rc;
 }
 
+/* out: a new matrix beside x. */
+static inline dt_status
+new_matrix(const dt_array *x, int64_t rows, int64_t columns, dt_array *out, dt_error *err)
+{
+    view_as_matrix(x, rows, columns, columns > 1 ? columns : 1, 1, out);
+    out->storage = NULL;
+    out->offset = 0;
+    size_t nbytes = (size_t)rows * (size_t)columns * dt_itemsize((dt_dtype)x->dtype);
+    return dt_storage_new_beside(x->storage, nbytes, &out->storage, err);
+}
+
 static dt_status
 matrices_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
     const int64_t shape[2] = {a->shape[0], b->shape[1]};
-    DT_TRY(dt_shape_check("matmul", 2, shape, (dt_dtype)a->dtype, err));
-    DT_TRY(dt_empty_checked(a, (dt_dtype)a->dtype, 2, shape, out, err));
-    return dt_array_numel(out) == 0 ? DT_OK
-                                    : finished(out->storage->backend->matmul(a, b, NULL, &plain, out, err), out);
+    if (DT_UNLIKELY((shape[0] | shape[1]) >> 30)) {
+        DT_TRY(dt_shape_check("matmul", 2, shape, (dt_dtype)a->dtype, err));
+    }
+    DT_TRY(new_matrix(a, shape[0], shape[1], out, err));
+    return out->storage->nbytes == 0 ? DT_OK
+                                     : finished(out->storage->backend->matmul(a, b, NULL, &plain, out, err), out);
 }
 
 static dt_status

@@ -119,14 +119,10 @@ DIVISION_ROW(double, f64, CPU_DIVIDES_NEAR_F64)
 
 /* ---------------------------------------------------------------- slots */
 
-/* arrays: the output, then ninputs inputs of one dtype; row: of taken. */
-static dt_status
-run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
+static DT_NOINLINE dt_status
+walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
     dt_dtype dtype = (dt_dtype)arrays[1]->dtype, out = (dt_dtype)arrays[0]->dtype;
-    if (dtype == taken && cpu_one_row(ninputs + 1, arrays, row, ctx)) {
-        return DT_OK;
-    }
     dt_walk walk;
     dt_walk_init(&walk, ninputs + 1, arrays);
     if (dtype == taken) {
@@ -144,6 +140,15 @@ run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *c
     };
     cpu_walk(&walk, arrays, block_row, &job);
     return DT_OK;
+}
+
+/* arrays: the output, then ninputs inputs of one dtype; row: of taken. */
+static inline dt_status
+run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
+{
+    return arrays[1]->dtype == taken && cpu_one_row(ninputs + 1, arrays, row, ctx)
+               ? DT_OK
+               : walk_over(row, taken, ctx, ninputs, arrays);
 }
 
 cpu_row

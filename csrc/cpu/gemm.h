@@ -26,7 +26,7 @@ typedef void (*gemm_run)(const gemm_block *block);
 typedef struct {
     int64_t rows, columns, depth;
     const gemm_run *packed, *anywhere;
-    const gemm_run *narrow; /* packed, for the first half of the columns */
+    const gemm_run *narrow, *narrow_anywhere; /* for the first half of the columns */
 } gemm_kernel;
 
 #define GEMM_MAX_ROWS 16

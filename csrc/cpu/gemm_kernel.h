@@ -6,8 +6,8 @@
  *   STEPS    of depth at once in blocks of MANY_ROWS or more
  *   DEPTH    of a sum before it is added to c, whose place is fetched FETCH_STEPS before that; 0: before the sum
  *
- * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed, KERNEL_anywhere and KERNEL_narrow are
- * tables of them. */
+ * EACH(X) makes functions for 1, 2, ... rows of type gemm_run; KERNEL_packed, KERNEL_anywhere, KERNEL_narrow and
+ * KERNEL_narrow_anywhere are tables of them. */
 #define LOAD_V(p) (*(const U *)(p))
 #define STORE_V(p, v) (*(U *)(p) = (v))
 
@@ -38,10 +38,10 @@ DT_CAT(KERNEL, step)(int rows, int vectors, bool anywhere, V acc[][VECTORS], con
 __attribute__((always_inline)) static inline void
 DT_CAT(KERNEL, fetch)(int rows, const S *out, int64_t to_row)
 {
-    UNROLL for (int i = 0; i < rows; i++)
+    DT_SHORT_LOOP for (int i = 0; i < rows; i++, out += to_row)
     {
-        __builtin_prefetch(out + i * to_row, 1);
-        __builtin_prefetch(out + i * to_row + VECTORS * LENGTH - 1, 1);
+        __builtin_prefetch(out, 1);
+        __builtin_prefetch(out + VECTORS * LENGTH - 1, 1);
     }
 }
 
@@ -52,9 +52,10 @@ DT_CAT(KERNEL, rows)(int rows, int vectors, bool anywhere, const gemm_block *blo
     const S *a = block->a, *b = block->b, *in = block->from;
     S *out = block->to;
     const int64_t depth = block->depth, a_step = block->a_step, b_step = block->b_step, to_row = block->to_row;
+    const bool small = anywhere && vectors < VECTORS; /* of gemm_small.c alone */
     /* then no pointer has to step: a loop of little more than loads and products suffers least from what else runs on
      * the core */
-    const bool dense = rows >= MANY_ROWS && b_step == VECTORS * LENGTH && (anywhere || a_step == rows);
+    const bool dense = !small && rows >= MANY_ROWS && b_step == VECTORS * LENGTH && (anywhere || a_step == rows);
     V acc[GEMM_MAX_ROWS][VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
     {
@@ -63,7 +64,7 @@ DT_CAT(KERNEL, rows)(int rows, int vectors, bool anywhere, const gemm_block *blo
             acc[i][j] = (V){0};
         }
     }
-    if (!dense || FETCH_STEPS == 0) {
+    if (!small && (!dense || FETCH_STEPS == 0)) {
         DT_CAT(KERNEL, fetch)(rows, out, to_row);
     }
     for (int64_t t = 0; t < block->segments; t++) {
@@ -118,21 +119,28 @@ DT_CAT(KERNEL, rows)(int rows, int vectors, bool anywhere, const gemm_block *blo
     static void DT_CAT(KERNEL, narrow_##n)(const gemm_block *block)                                                    \
     {                                                                                                                  \
         DT_CAT(KERNEL, rows)(n, VECTORS / 2, false, block);                                                            \
+    }                                                                                                                  \
+    static void DT_CAT(KERNEL, narrow_anywhere_##n)(const gemm_block *block)                                           \
+    {                                                                                                                  \
+        DT_CAT(KERNEL, rows)(n, VECTORS / 2, true, block);                                                             \
     }
 EACH(ROWS_FUNCTIONS)
 
 #define PACKED_ENTRY(n) DT_CAT(KERNEL, packed_##n),
 #define ANYWHERE_ENTRY(n) DT_CAT(KERNEL, anywhere_##n),
 #define NARROW_ENTRY(n) DT_CAT(KERNEL, narrow_##n),
+#define NARROW_ANYWHERE_ENTRY(n) DT_CAT(KERNEL, narrow_anywhere_##n),
 static const gemm_run DT_CAT(KERNEL, packed)[] = {EACH(PACKED_ENTRY)};
 static const gemm_run DT_CAT(KERNEL, anywhere)[] = {EACH(ANYWHERE_ENTRY)};
 static const gemm_run DT_CAT(KERNEL, narrow)[] = {EACH(NARROW_ENTRY)};
+static const gemm_run DT_CAT(KERNEL, narrow_anywhere)[] = {EACH(NARROW_ANYWHERE_ENTRY)};
 static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_run),
                                    VECTORS * sizeof(V) / sizeof(S),
                                    DEPTH,
                                    DT_CAT(KERNEL, packed),
                                    DT_CAT(KERNEL, anywhere),
-                                   DT_CAT(KERNEL, narrow)};
+                                   DT_CAT(KERNEL, narrow),
+                                   DT_CAT(KERNEL, narrow_anywhere)};
 
 #undef LENGTH
 #undef LOAD_V
@@ -140,6 +148,8 @@ static const gemm_kernel KERNEL = {sizeof(DT_CAT(KERNEL, packed)) / sizeof(gemm_
 #undef ROWS_FUNCTIONS
 #undef PACKED_ENTRY
 #undef ANYWHERE_ENTRY
+#undef NARROW_ENTRY
+#undef NARROW_ANYWHERE_ENTRY
 #undef KERNEL
 #undef S
 #undef V

@@ -5,15 +5,20 @@
 #define MOST_WORK ((int64_t)1 << 17) /* multiplications */
 #define MOST_DEPTH 256               /* the least that register blocks of a set add up at once */
 #define PANEL_BYTES 16384
+/* of a block, since each has an address of its own here: more do not fit the registers */
+#define MOST_ROWS 7
+#define MOST_NARROW_ROWS 8
 
 /* The register blocks below each other in the columns from `column` on, whose numbers of b stand at run.b; to c, or by
- * way of tile to the first `columns` of them. */
+ * way of tile, rows of run.to_row numbers, to the first `columns` of them. */
 static void
-run_column(const cpu_gemm_args *g, const gemm_dtype *parts, gemm_block run, int64_t column, int64_t columns, char *tile)
+run_column(const cpu_gemm_args *g, const gemm_dtype *parts, const gemm_run *runs, gemm_block run, int64_t column,
+           int64_t columns, char *tile)
 {
     const gemm_kernel *kernel = parts->kernel;
-    const int64_t size = (int64_t)dt_itemsize(g->dtype), panels = CPU_CEIL_DIV(g->m, kernel->rows);
-    const gemm_run *runs = g->a_column == 1 ? kernel->anywhere : kernel->packed;
+    const int64_t size = (int64_t)dt_itemsize(g->dtype);
+    const int64_t most = runs == kernel->narrow_anywhere ? MOST_NARROW_ROWS : MOST_ROWS;
+    const int64_t panels = CPU_CEIL_DIV(g->m, CPU_MIN(most, kernel->rows));
     const char *a = g->a;
     char *c = (char *)g->c + column * size;
     const void *rows_of_a[GEMM_MAX_ROWS];
@@ -27,7 +32,7 @@ run_column(const cpu_gemm_args *g, const gemm_dtype *parts, gemm_block run, int6
         run.to = tile != NULL ? tile : c;
         runs[rows - 1](&run);
         if (tile != NULL) {
-            parts->store(g, tile, kernel->columns, row, rows, column, columns);
+            parts->store(g, tile, run.to_row, row, rows, column, columns);
         }
         a += rows * g->a_row * size;
         c += rows * g->c_row * size;
@@ -44,18 +49,23 @@ cpu_gemm_small(const cpu_gemm_args *g)
         return false;
     }
     const gemm_dtype *parts = cpu_gemm_parts(g->dtype);
-    const int64_t width = parts->kernel->columns, size = (int64_t)dt_itemsize(g->dtype);
-    /* the last columns are made by a whole block, some of them for a second time */
-    const bool twice = g->n > width && g->n % width != 0 && g->beta == 0;
-    const bool copies = g->b_column != 1 || (g->n % width != 0 && !twice);
+    const gemm_kernel *kernel = parts->kernel;
+    const gemm_run *whole = g->a_column == 1 ? kernel->anywhere : kernel->packed;
+    const gemm_run *narrow = g->a_column == 1 ? kernel->narrow_anywhere : kernel->narrow;
+    const int64_t half = kernel->columns / 2, size = (int64_t)dt_itemsize(g->dtype);
+    /* the last columns are made by a block of its own width, some of them for a second time */
+    const bool twice = g->n > half && g->beta == 0;
+    const bool copies = g->b_column != 1 || (g->n % half != 0 && !twice);
     const bool finished = cpu_gemm_finished(g);
-    if (copies && g->k * width * size > PANEL_BYTES) {
+    if (copies && g->k * kernel->columns * size > PANEL_BYTES) {
         return false;
     }
     _Alignas(64) char panel[PANEL_BYTES], tile[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
     gemm_block run = {.depth = g->k, .segments = 1, .a_step = g->a_column};
-    for (int64_t column = 0; column < g->n; column += width) {
-        int64_t columns = CPU_MIN(width, g->n - column);
+    for (int64_t column = 0, width; column < g->n; column += width) {
+        const int64_t left = g->n - column;
+        width = left <= half || g->n < kernel->columns ? half : kernel->columns;
+        int64_t columns = CPU_MIN(width, left);
         if (columns < width && twice) {
             column = g->n - width;
             columns = width;
@@ -73,7 +83,7 @@ cpu_gemm_small(const cpu_gemm_args *g)
             run.b_step = width;
         }
         run.to_row = by_tile ? width : g->c_row;
-        run_column(g, parts, run, column, columns, by_tile ? tile : NULL);
+        run_column(g, parts, width == half ? narrow : whole, run, column, columns, by_tile ? tile : NULL);
     }
     return true;
 }
