@@ -25,6 +25,7 @@ OURS = "devtensor"
 CONTROL = "control"
 PEERS_SHARE = 2  # of the bound that ours are held to: the gelu of PyTorch with AVX-512 is out by 9 units
 SIMULATED = "simulated"  # our own arrays on a simulated GPU
+INTERPRETER = "interpreter"  # its own arrays
 
 
 class Effort:
@@ -151,6 +152,8 @@ def prepare(row, libs):
         allowed = bound if name in (OURS, SIMULATED) else PEERS_SHARE * bound
         errors[name] = check(f"{row.name}, {name}", to_numpy(value()), expected, allowed)
         loops[name] = loop
+    if row.floor:
+        loops[INTERPRETER], _ = compile_loop(row.floor, rows.FLOOR_NAMES)
     return loops, first, errors
 
 
@@ -246,7 +249,7 @@ def run(options, threads):
         print(f"{key}: {value}")
     if meta["load_before"] > 0.5:
         print("WARNING: other programs are running on this machine; these figures are not for a table", file=sys.stderr)
-    per_round = [1 + sum(name in libs for name in row.expressions) for row in chosen]
+    per_round = [1 + sum(name in libs for name in row.expressions) + bool(row.floor) for row in chosen]
     if imports:
         per_round.append(1 + len(libs))
     done = []

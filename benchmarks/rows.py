@@ -5,6 +5,7 @@ In an expression the inputs stand under their names, `lib` is the library, and t
 to in that library.
 """
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,11 @@ class Row:
     target: dict = field(default_factory=dict)  # peer -> (pass, aim): the peer's time over ours
     ladder: str = ""  # the row is a point of this ladder
     at: int = 0  # where on it
+    floor: str = ""  # what the interpreter's own types need for such a call, an expression of FLOOR_NAMES
+
+
+# An addition that makes a new array of one number, and a method of one argument that makes a new object.
+FLOOR_NAMES = {"x": array("f", [1]), "y": array("f", [2]), "view": memoryview(bytes(8)), "kind": "b"}
 
 
 def everywhere(expression, libraries=("devtensor", "numpy", "torch")):
@@ -46,8 +52,8 @@ def add(n, unit="", target=None, ladder=""):
         return exact, EPS["float32"] * np.abs(exact)
 
     name = f"a + b float32 n={size(n)}"
-    expressions = everywhere("a + b")
-    return Row("elementwise", name, inputs, expressions, reference, {}, 12.0 * n, unit, target or {}, ladder, n)
+    expressions, floor = everywhere("a + b"), "x + y" if n == 1 else ""
+    return Row("elementwise", name, inputs, expressions, reference, {}, 12.0 * n, unit, target or {}, ladder, n, floor)
 
 
 def cast(n, source, to, unit="", target=None, ladder=""):
@@ -60,7 +66,8 @@ def cast(n, source, to, unit="", target=None, ladder=""):
     expressions = {"devtensor": "a.to(dtype)", "numpy": "a.astype(dtype)", "torch": "a.to(dtype)"}
     nbytes = float(n * (np.dtype(source).itemsize + np.dtype(to).itemsize))
     name, names = f"{source} to {to} n={size(n)}", {"dtype": f"lib.{to}"}
-    return Row("cast", name, inputs, expressions, reference, names, nbytes, unit, target or {}, ladder, n)
+    floor = "view.cast(kind)" if n == 1 else ""
+    return Row("cast", name, inputs, expressions, reference, names, nbytes, unit, target or {}, ladder, n, floor)
 
 
 def same_device():

@@ -2,6 +2,7 @@
 #include "check.h"
 #include "devtensor.h"
 #include "layout.h"
+#include "storage.h"
 
 #include <string.h>
 
@@ -54,6 +55,17 @@ dt_array_is_dense(const dt_array *a)
         expected *= a->shape[order[i]];
     }
     return true;
+}
+
+bool
+dt_array_overlaps_itself(const dt_array *a)
+{
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] > 1 && a->strides[d] == 0) {
+            return dt_array_numel(a) > 0;
+        }
+    }
+    return false;
 }
 
 void

@@ -208,9 +208,8 @@ typedef struct dt_storage {
     void *private;                                  /* the backend's */
 } dt_storage;
 
-/* A new block of nbytes on device, or that of other (contents undefined). *out stays as it is on failure. */
+/* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */
 dt_status dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_storage_new_beside(const dt_storage *other, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;
 /* Wraps memory that someone else owns; release_owner(owner, data) is called once, from any thread, without the GIL. */
 dt_status dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, void *owner,
                           void (*release_owner)(void *, void *), dt_storage **out, dt_error *err) DT_MUST_CHECK;
@@ -272,19 +271,6 @@ dt_array_numel(const dt_array *a)
     return n;
 }
 
-/* Whether two elements share an address (an expanded dimension). */
-static inline bool
-dt_array_overlaps_itself(const dt_array *a)
-{
-    DT_SHORT_LOOP for (size_t d = 0; d < a->ndim; d++)
-    {
-        if (DT_UNLIKELY(a->strides[d] == 0) && a->shape[d] > 1) {
-            return dt_array_numel(a) > 0;
-        }
-    }
-    return false;
-}
-
 static inline size_t
 dt_array_nbytes(const dt_array *a)
 {
@@ -321,6 +307,8 @@ dt_written(const dt_array *x)
 bool dt_array_is_contiguous(const dt_array *a);
 /* Whether every element has an address of its own and together they fill one block (any order of dimensions). */
 bool dt_array_is_dense(const dt_array *a);
+/* Whether two elements share an address (an expanded dimension). */
+bool dt_array_overlaps_itself(const dt_array *a);
 /* First and one past the last byte that a touches, from storage->data. */
 void dt_array_extent(const dt_array *a, int64_t *first, int64_t *last);
 void dt_array_clear(dt_array *a);

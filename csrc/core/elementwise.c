@@ -333,11 +333,24 @@ is_plain(dt_elementwise_kind kind, const dt_array *a, const dt_array *b, const d
            !((a->storage->pending | b->storage->pending) & DT_READ);
 }
 
+/* Whether a may overlap itself. */
+static inline bool
+has_zero_stride(const dt_array *a)
+{
+    bool found = false;
+    DT_SHORT_LOOP for (size_t d = 0; d < a->ndim; d++)
+    {
+        found |= a->strides[d] == 0;
+    }
+    return found;
+}
+
 static dt_status
 binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_dtype result,
              dt_array *out, dt_error *err)
 {
-    DT_TRY(dt_empty_beside(dt_array_overlaps_itself(a) ? b : a, result, out, err));
+    const bool expanded = DT_UNLIKELY(has_zero_stride(a)) && dt_array_overlaps_itself(a);
+    DT_TRY(dt_empty_beside(expanded ? b : a, result, out, err));
     dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
     if (rc != DT_OK) {
         dt_array_clear(out);

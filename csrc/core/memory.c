@@ -2,7 +2,7 @@
  *
  * Each thread counts for itself, since a shared counter would cost more than the arithmetic of a small op, and keeps a
  * few blocks of the size that every op needs. */
-#include "devtensor.h"
+#include "heap.h"
 #include "sized.h"
 
 #include <pthread.h>
@@ -10,38 +10,19 @@
 
 dt_counter_set dt_counters;
 
-#define MAX_SPARE 64
-
-typedef struct spare {
-    struct spare *next;
-} spare;
-
-/* Blocks between the two sizes that the library gives away in steps of a quarter of the power of two below. */
-#define MIN_SIZED_BITS 6
-#define MAX_SIZED_BITS 17 /* DT_LARGE_BLOCK */
-#define NSIZES (4 * (MAX_SIZED_BITS - MIN_SIZED_BITS) + 1)
 #define MAX_SPARE_SIZED 4 /* of each size */
 
-typedef struct heap {
-    atomic_int_fast64_t calls, live; /* written by the owner alone, so never by a locked instruction */
-    spare *spares;
-    int nspares;
-    spare *sized[NSIZES];
-    uint8_t nsized[NSIZES];
-    bool known;
-    struct heap *next;
-} heap;
-
-static _Thread_local heap mine __attribute__((tls_model("initial-exec")));
+_Thread_local dt_heap dt_heap_here __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_exit;
 static bool has_key;
-static heap *heaps;
+static dt_heap *heaps;
 static int64_t retired_calls, retired_live; /* of threads that are gone */
 
-static atomic_bool armed, sticky_failure;
+atomic_bool dt_failures_planned;
+static atomic_bool sticky_failure;
 static atomic_int_fast64_t left;
 
 static int64_t
@@ -50,19 +31,13 @@ get(const atomic_int_fast64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static inline void
-bump(atomic_int_fast64_t *counter, int64_t n)
-{
-    atomic_store_explicit(counter, get(counter) + n, memory_order_relaxed);
-}
-
 /* The thread ends: its counts are kept, its blocks go back. */
 static void
 heap_leave(void *p)
 {
-    heap *own = p;
+    dt_heap *own = p;
     pthread_mutex_lock(&lock);
-    for (heap **at = &heaps; *at != NULL; at = &(*at)->next) {
+    for (dt_heap **at = &heaps; *at != NULL; at = &(*at)->next) {
         if (*at == own) {
             *at = own->next;
             break;
@@ -72,13 +47,13 @@ heap_leave(void *p)
     retired_live += get(&own->live);
     pthread_mutex_unlock(&lock);
     while (own->spares != NULL) {
-        spare *first = own->spares;
+        dt_spare *first = own->spares;
         own->spares = first->next;
         free(first);
     }
-    for (int i = 0; i < NSIZES; i++) {
+    for (int i = 0; i < DT_NSIZES; i++) {
         while (own->sized[i] != NULL) {
-            spare *first = own->sized[i];
+            dt_spare *first = own->sized[i];
             own->sized[i] = first->next;
             free(first);
         }
@@ -112,12 +87,12 @@ static DT_NOINLINE void
 heap_join(void)
 {
     pthread_once(&once, make_key);
-    if (has_key && pthread_setspecific(at_exit, &mine) == 0) {
+    if (has_key && pthread_setspecific(at_exit, &dt_heap_here) == 0) {
         pthread_mutex_lock(&lock);
-        mine.next = heaps;
-        heaps = &mine;
+        dt_heap_here.next = heaps;
+        heaps = &dt_heap_here;
         pthread_mutex_unlock(&lock);
-        mine.known = true;
+        dt_heap_here.known = true;
     }
 }
 
@@ -126,7 +101,7 @@ total(const int64_t *retired, size_t counter)
 {
     pthread_mutex_lock(&lock);
     int64_t sum = *retired;
-    for (const heap *h = heaps; h != NULL; h = h->next) {
+    for (const dt_heap *h = heaps; h != NULL; h = h->next) {
         sum += get((const atomic_int_fast64_t *)(const void *)((const char *)h + counter));
     }
     pthread_mutex_unlock(&lock);
@@ -136,22 +111,22 @@ total(const int64_t *retired, size_t counter)
 int64_t
 dt_allocation_count(void)
 {
-    return total(&retired_calls, offsetof(heap, calls));
+    return total(&retired_calls, offsetof(dt_heap, calls));
 }
 
 int64_t
 dt_live_blocks(void)
 {
-    return total(&retired_live, offsetof(heap, live));
+    return total(&retired_live, offsetof(dt_heap, live));
 }
 
 void
 dt_fail_allocations(int64_t n, bool sticky)
 {
-    atomic_store(&armed, false);
+    atomic_store(&dt_failures_planned, false);
     atomic_store(&sticky_failure, sticky);
     atomic_store(&left, n);
-    atomic_store(&armed, n >= 0);
+    atomic_store(&dt_failures_planned, n >= 0);
 }
 
 static bool
@@ -165,17 +140,17 @@ planned_failure(void)
 static inline bool
 request(void)
 {
-    if (DT_UNLIKELY(!mine.known)) {
+    if (DT_UNLIKELY(!dt_heap_here.known)) {
         heap_join();
     }
-    bump(&mine.calls, 1);
-    return !(DT_UNLIKELY(atomic_load_explicit(&armed, memory_order_relaxed)) && planned_failure());
+    dt_heap_count(&dt_heap_here.calls, 1);
+    return !(DT_UNLIKELY(atomic_load_explicit(&dt_failures_planned, memory_order_relaxed)) && planned_failure());
 }
 
 static inline void *
 counted(void *p)
 {
-    bump(&mine.live, p != NULL);
+    dt_heap_count(&dt_heap_here.live, p != NULL);
     return p;
 }
 
@@ -201,10 +176,10 @@ void
 dt_free(void *p)
 {
     if (p != NULL) {
-        if (DT_UNLIKELY(!mine.known)) {
+        if (DT_UNLIKELY(!dt_heap_here.known)) {
             heap_join();
         }
-        bump(&mine.live, -1);
+        dt_heap_count(&dt_heap_here.live, -1);
         free(p);
     }
 }
@@ -218,41 +193,25 @@ dt_adopt(void *p)
 void
 dt_disown(void *p)
 {
-    if (DT_UNLIKELY(!mine.known)) {
+    if (DT_UNLIKELY(!dt_heap_here.known)) {
         heap_join();
     }
-    bump(&mine.live, -(p != NULL));
+    dt_heap_count(&dt_heap_here.live, -(p != NULL));
 }
 
-void *
-dt_block_new(void)
+DT_NOINLINE void *
+dt_block_new_slowly(void)
 {
     if (!request()) {
         return NULL;
     }
-    spare *first = mine.spares;
+    dt_spare *first = dt_heap_here.spares;
     if (first == NULL) {
         return counted(malloc(DT_SMALL_BLOCK));
     }
-    mine.spares = first->next;
-    mine.nspares--;
+    dt_heap_here.spares = first->next;
+    dt_heap_here.nspares--;
     return counted(first);
-}
-
-void
-dt_block_free(void *p)
-{
-#if !defined(__SANITIZE_ADDRESS__) /* which shall see a use after free */
-    if (mine.known && mine.nspares < MAX_SPARE) {
-        spare *block = p;
-        block->next = mine.spares;
-        mine.spares = block;
-        mine.nspares++;
-        bump(&mine.live, -1);
-        return;
-    }
-#endif
-    dt_free(p);
 }
 
 /* Which size of blocks serves nbytes, more than 64 and below DT_LARGE_BLOCK, and how large it is. */
@@ -262,7 +221,7 @@ size_of_block(size_t nbytes, size_t *size)
     int power = 63 - __builtin_clzll((unsigned long long)(nbytes - 1)); /* 2 ** power < nbytes <= 2 ** (power + 1) */
     int quarter = (int)((nbytes - 1) >> (power - 2)) & 3;
     *size = (((size_t)(5 + quarter) << (power - 2)) + 63) & ~(size_t)63;
-    return 4 * (power - MIN_SIZED_BITS) + quarter;
+    return 4 * (power - DT_MIN_SIZED_BITS) + quarter;
 }
 
 void *
@@ -273,12 +232,12 @@ dt_sized_new(size_t nbytes)
     }
     size_t size;
     int i = size_of_block(nbytes, &size);
-    spare *first = mine.sized[i];
+    dt_spare *first = dt_heap_here.sized[i];
     if (first == NULL) {
         return counted(aligned_alloc(64, size));
     }
-    mine.sized[i] = first->next;
-    mine.nsized[i]--;
+    dt_heap_here.sized[i] = first->next;
+    dt_heap_here.nsized[i]--;
     return counted(first);
 }
 
@@ -286,17 +245,17 @@ void
 dt_sized_free(void *p, size_t nbytes)
 {
 #if !defined(__SANITIZE_ADDRESS__)
-    if (DT_UNLIKELY(!mine.known)) {
+    if (DT_UNLIKELY(!dt_heap_here.known)) {
         heap_join();
     }
     size_t size;
     int i = size_of_block(nbytes, &size);
-    if (p != NULL && mine.known && mine.nsized[i] < MAX_SPARE_SIZED) {
-        spare *block = p;
-        block->next = mine.sized[i];
-        mine.sized[i] = block;
-        mine.nsized[i]++;
-        bump(&mine.live, -1);
+    if (p != NULL && dt_heap_here.known && dt_heap_here.nsized[i] < MAX_SPARE_SIZED) {
+        dt_spare *block = p;
+        block->next = dt_heap_here.sized[i];
+        dt_heap_here.sized[i] = block;
+        dt_heap_here.nsized[i]++;
+        dt_heap_count(&dt_heap_here.live, -1);
         return;
     }
 #else

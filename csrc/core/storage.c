@@ -1,46 +1,13 @@
 /* storage.c: one counted block of memory, and the one path on which it is released. */
-#include "devtensor.h"
+#include "storage.h"
 
 #include <string.h>
 
-/* A header, and behind it the elements of a small array on the host. */
-typedef struct {
-    dt_storage storage;
-    _Alignas(16) unsigned char bytes[64];
-} block;
-
-_Static_assert(sizeof(block) <= DT_SMALL_BLOCK, "a storage fits a block");
-
-static void
-release_inline(void *owner, void *data)
+void
+dt_storage_release_small(void *owner, void *data)
 {
     (void)owner;
     (void)data;
-}
-
-/* A header with one reference and no memory yet. */
-static inline dt_status
-storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
-{
-    dt_storage *s = dt_block_new();
-    if (s == NULL) {
-        return dt_fail_nomem(err, DT_SMALL_BLOCK);
-    }
-    atomic_init(&s->refs, 1);
-    s->backend = backend;
-    s->device = device;
-    s->flags = 0;
-    atomic_init(&s->pending, 0);
-    atomic_init(&s->exported, false);
-    atomic_init(&s->kept, false);
-    s->ours = false;
-    s->nbytes = nbytes;
-    s->data = NULL;
-    s->owner = NULL;
-    s->release_owner = NULL;
-    s->private = NULL;
-    *out = s;
-    return DT_OK;
 }
 
 /* rc: how the backend's allocation ended. */
@@ -56,25 +23,10 @@ storage_close(dt_status rc, dt_storage *s, dt_storage **out)
     return DT_OK;
 }
 
-static DT_NOINLINE dt_status
-storage_fill(dt_storage *s, dt_storage **out, dt_error *err)
+dt_status
+dt_storage_fill(dt_storage *s, dt_storage **out, dt_error *err)
 {
     return storage_close(s->backend->alloc(s, err), s, out);
-}
-
-static inline dt_status
-storage_new(const dt_backend *backend, dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
-{
-    dt_storage *s = NULL;
-    DT_TRY(storage_open(backend, device, nbytes, &s, err));
-    s->ours = true;
-    if (DT_UNLIKELY(device.type != DT_CPU || nbytes > sizeof(((block *)0)->bytes))) {
-        return storage_fill(s, out, err);
-    }
-    s->data = ((block *)(void *)s)->bytes;
-    s->release_owner = release_inline;
-    *out = s;
-    return DT_OK;
 }
 
 dt_status
@@ -82,13 +34,7 @@ dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err)
 {
     const dt_backend *backend;
     DT_TRY(dt_backend_for(device, &backend, err));
-    return storage_new(backend, device, nbytes, out, err);
-}
-
-dt_status
-dt_storage_new_beside(const dt_storage *other, size_t nbytes, dt_storage **out, dt_error *err)
-{
-    return storage_new(other->backend, other->device, nbytes, out, err);
+    return dt_storage_make(backend, device, nbytes, out, err);
 }
 
 dt_status
@@ -98,7 +44,7 @@ dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, voi
     const dt_backend *backend;
     DT_TRY(dt_backend_for(device, &backend, err));
     dt_storage *s = NULL;
-    DT_TRY(storage_open(backend, device, nbytes, &s, err));
+    DT_TRY(dt_storage_open(backend, device, nbytes, &s, err));
     s->data = data;
     s->flags = flags;
     s->owner = owner;
@@ -115,7 +61,7 @@ dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
     DT_TRY(dt_backend_for((dt_device){DT_CPU, 0}, &cpu, err));
     DT_TRY(dt_backend_for((dt_device){DT_CUDA, dt_current_device()}, &cuda, err));
     dt_storage *s = NULL;
-    DT_TRY(storage_open(cpu, (dt_device){DT_CPU, 0}, nbytes, &s, err));
+    DT_TRY(dt_storage_open(cpu, (dt_device){DT_CPU, 0}, nbytes, &s, err));
     s->flags = DT_STORAGE_PINNED;
     return storage_close(cuda->alloc_pinned(s, err), s, out);
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "../core/heap.h"
 #include "../kernels/args.h"
 #include "api.h"
 

@@ -46,7 +46,7 @@ py_array_dealloc(PyObject *object)
         PyObject_ClearWeakRefs(object);
     }
     if (self->array.storage != NULL) {
-        dt_array_clear(&self->array);
+        dt_storage_release(self->array.storage);
     }
     if (self->step != NULL) {
         py_step_release(self->step);
