@@ -100,6 +100,35 @@ def test_division_of_integers(dtype: str) -> None:
             assert np.array_equal((dt.asarray(numbers) // divisor).numpy(), want)
 
 
+@pytest.mark.parametrize("channels", [2, 3, 16, 33, 511, 512, 513])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_an_operand_that_each_row_repeats(dtype: str, channels: int) -> None:
+    """Few channels: rows are joined over copies of it. A large result is stored around the caches."""
+    rng, threads = np.random.default_rng(7), dt.get_num_threads()
+    blocks = [cpu_digest.Guarded((4 << 20) + 4 * channels) for _ in range(2)]
+    enough = 2048 // channels
+    streamed = (1 << 22) // channels + 3 if (dtype, channels) == ("float32", 33) else 7
+    try:
+        for rows in (1, enough - 1, enough, enough + 1, 7 * enough + 1, 200_000 // channels, streamed):
+            a = rng.integers(0, 5, (rows, channels)).astype(dtype)
+            if a.nbytes < 4 << 20:
+                guarded = blocks[0].last(a.size, dtype).reshape(a.shape)
+                guarded[:] = a
+                a = guarded
+            b = blocks[1].last(channels, dtype)
+            b[:] = rng.integers(0, 5, channels)
+            x, y = dt.from_numpy(a), dt.from_numpy(b)
+            for n in (1, 2, 3):
+                dt.set_num_threads(n)
+                assert np.array_equal((x + y).numpy(), a + b)
+                assert np.array_equal((y - x[::2]).numpy(), b - a[::2])
+                assert np.array_equal(dt.where(y > 2, x, y).numpy(), np.where(b > 2, a, b))
+                assert np.array_equal(y.expand(rows, channels).to(dt.float32).numpy(), np.broadcast_to(b, a.shape))
+                assert np.array_equal(x.clone().mul_(y).numpy(), a * b)
+    finally:
+        dt.set_num_threads(threads)
+
+
 # ---------------------------------------------------------------- accuracy
 
 FUNCTIONS = {

@@ -6,6 +6,7 @@
 #define WALK_GRAIN 65536 /* elements worth a thread: a sum takes 10 us for so many, to wake one up to 100 */
 #define STREAM_ROW 2048  /* bytes */
 #define LINE 64
+#define TILE 1024          /* elements: of half of it a row is long enough */
 #define STREAM_BUFFER 1024 /* bytes of output at a time: reading and writing take turns often */
 #define FETCH_AHEAD 2      /* so many of them */
 #define FETCH_MOST 256     /* bytes of an operand for a line of output: more are too far apart */
@@ -17,7 +18,8 @@ typedef struct {
     int64_t inner[CPU_MAX_ARRAYS];                /* elements */
     cpu_row row;
     const void *ctx;
-    int64_t out_size; /* of an element; 0: the output is not streamed */
+    int64_t out_size;              /* of an element; 0: the output is not streamed */
+    int64_t fetch[CPU_MAX_ARRAYS]; /* bytes for a line of output to fetch ahead */
 } walk_job;
 
 static void
@@ -37,10 +39,9 @@ store_and_fetch(const walk_job *job, char *const *data, char *to, const char *bu
     int64_t steps[CPU_MAX_ARRAYS];
     int n = 0;
     for (int j = 1; j < job->walk->narrays; j++) {
-        const int64_t step = job->strides[j][job->walk->ndim - 1] * (LINE / job->out_size);
-        if (step > 0 && step <= FETCH_MOST) {
-            ahead[n] = (uintptr_t)data[j] + (uintptr_t)(FETCH_AHEAD * STREAM_BUFFER / LINE * step);
-            steps[n++] = step;
+        if (job->fetch[j] > 0) {
+            ahead[n] = (uintptr_t)data[j] + (uintptr_t)(FETCH_AHEAD * STREAM_BUFFER / LINE * job->fetch[j]);
+            steps[n++] = job->fetch[j];
         }
     }
     for (int64_t i = 0; i < nbytes; i += LINE) {
@@ -118,8 +119,10 @@ walk_part(void *ctx, int64_t begin, int64_t end)
             }
             return;
         }
-        move(data, job, last, -index[last]);
-        index[last] = 0;
+        if (index[last] != 0) { /* the first row may begin inside */
+            move(data, job, last, -index[last]);
+            index[last] = 0;
+        }
         int d = last - 1;
         for (; index[d] == shape[d] - 1; d--) {
             move(data, job, d, -index[d]);
@@ -142,6 +145,52 @@ is_streamed(const dt_walk *walk, const dt_array *const *arrays, int64_t itemsize
     }
     return streamed && (uintptr_t)out % (uintptr_t)itemsize == 0;
 }
+
+/* ---------------------------------------------------------------- short rows that repeat an operand */
+
+/* Whether each row, short as it is, goes on where the last one ended, or begins again: x + bias of few channels. */
+static bool
+is_tiled(const dt_walk *walk)
+{
+    if (walk->ndim != 2 || walk->shape[1] > TILE / 2 || walk->numel < 2 * TILE) {
+        return false;
+    }
+    bool tiled = walk->strides[0][0] != 0;
+    for (int j = 0; j < walk->narrays && tiled; j++) {
+        const int64_t *strides = walk->strides[j];
+        tiled = strides[0] == strides[1] * walk->shape[1] || (strides[0] == 0 && strides[1] == 1);
+    }
+    return tiled;
+}
+
+/* Many rows become one, over copies of what they repeat. */
+static DT_NOINLINE void
+walk_tiles(walk_job *job)
+{
+    _Alignas(LINE) char tiles[CPU_MAX_ARRAYS][TILE * 8];
+    dt_walk walk = *job->walk;
+    const int64_t rows = TILE / walk.shape[1];
+    walk.shape[0] = CPU_CEIL_DIV(walk.shape[0], rows);
+    walk.shape[1] *= rows;
+    for (int j = 0; j < walk.narrays; j++) {
+        int64_t done = job->strides[j][1] * job->walk->shape[1], all = done * rows;
+        if (job->strides[j][0] == done) {
+            job->strides[j][0] = all;
+            continue;
+        }
+        memcpy(tiles[j], job->data[j], (size_t)done);
+        for (int64_t more; done < all; done += more) {
+            more = CPU_MIN(done, all - done);
+            memcpy(tiles[j] + done, tiles[j], (size_t)more);
+        }
+        job->data[j] = tiles[j];
+        job->fetch[j] = 0;
+    }
+    job->walk = &walk;
+    cpu_parallel(walk.numel, WALK_GRAIN, walk_part, job);
+}
+
+/* ---------------------------------------------------------------- any rows */
 
 void
 cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const void *ctx)
@@ -169,7 +218,13 @@ cpu_walk(const dt_walk *walk, const dt_array *const *arrays, cpu_row row, const 
     }
     int64_t out_size = (int64_t)dt_itemsize((dt_dtype)arrays[0]->dtype);
     job.out_size = is_streamed(walk, arrays, out_size) ? out_size : 0;
-    if (walk->numel > 0) {
+    for (int j = 1; j < walk->narrays && job.out_size > 0; j++) {
+        const int64_t step = job.strides[j][walk->ndim - 1] * (LINE / out_size);
+        job.fetch[j] = step <= FETCH_MOST ? step : 0;
+    }
+    if (is_tiled(walk)) {
+        walk_tiles(&job);
+    } else if (walk->numel > 0) {
         cpu_parallel(walk->numel, WALK_GRAIN, walk_part, &job);
     }
 }
