@@ -66,6 +66,12 @@ def rows(a: dt.DeviceArray, n: int = 7) -> dt.DeviceArray:
     return a[: a.numel() // n * n].reshape(-1, n)
 
 
+def normalized(x: dt.DeviceArray, b: dt.DeviceArray) -> dt.DeviceArray:
+    """By statistics out of b."""
+    mean, var, weight, bias = (b[i : i + x.shape[1]] for i in range(4))
+    return dt.batch_norm(x, mean, var.abs(), weight, bias)
+
+
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
@@ -89,6 +95,8 @@ OPS |= {
     "where": lambda a, b: dt.where(a > b, a, b),
     "where a number": lambda a, b: dt.where(a > b, a, 1),
     "lerp": lambda a, b: dt.lerp(a, b, 0.25),
+    "batch_norm": lambda a, b: normalized(rows(a)[None], b),
+    "batch_norm of columns": lambda a, b: normalized(rows(a), b),
     "transposed": lambda a, b: rows(a).T.contiguous(),
     "softmax": lambda a, b: dt.softmax(a, 0),
     "softmax of columns": lambda a, b: dt.softmax(rows(a).T, 0),

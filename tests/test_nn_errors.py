@@ -39,6 +39,17 @@ SHAPES: list[Row] = [
     (lambda a: F.conv1d(a(1, 4), a(1, 1, 1), stride=0), RuntimeError, "conv1d: stride and dilation must be positive"),
     (lambda a: F.conv1d(a(1, 4), a(1, 1, 1), padding=-1), RuntimeError, "negative padding is not supported"),
     (lambda a: F.conv1d(a(1, 4), a(1, 1, 1), groups=0), RuntimeError, "expected groups to be greater than 0"),
+    (lambda a: F.batch_norm(a(3), a(3), a(3)), dt.ShapeMismatchError, "Expected input to be at least 2D, but got 1D"),
+    (
+        lambda a: F.batch_norm(None, a(3), a(3)),  # type: ignore[arg-type]
+        TypeError,
+        "batch_norm(): argument 'input' must be DeviceArray, not NoneType",
+    ),
+    (
+        lambda a: F.layer_norm(None, (3,)),  # type: ignore[arg-type]
+        TypeError,
+        "layer_norm(): argument 'input' must be DeviceArray, not NoneType",
+    ),
     (lambda a: F.batch_norm(a(3), None, None), dt.ShapeMismatchError, "Expected input to be at least 2D, but got 1D"),
     (
         lambda a: F.batch_norm(a(2, 3), a(4), a(3)),

@@ -13,7 +13,7 @@ import nn_reference as slow
 import numpy as np
 import pytest
 from formats import FLOATS
-from support import from_bits, name_of, no_transfers, wide_of
+from support import bits_of, from_bits, name_of, no_transfers, wide_of
 
 import devtensor as dt
 from devtensor.nn import functional as F
@@ -87,6 +87,54 @@ def test_batch_norm(shape: tuple[int, ...], dtype: str, device: str) -> None:
     check(got, slow.batch_norm(x, batch_mean, batch_var, weight, bias), dtype, device)
     check(arrays[1], 0.75 * mean + 0.25 * batch_mean, dtype, device)
     check(arrays[2], 0.75 * var + 0.25 * unbiased, dtype, device)
+
+
+def odd_values(*shape: int, dtype: str) -> np.ndarray:
+    """Numbers, some of them zeros with a sign, infinite, NaN, subnormal or next to the largest."""
+    found = np.array(values(*shape, seed=5, dtype=dtype))
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 6e4, 1e-42 if dtype == "float32" else 2**-14]
+    found.reshape(-1)[::11] = np.resize(special, found.reshape(-1)[::11].shape)
+    return formats.round_float(found, dtype)
+
+
+ARRANGED: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
+    "channels first": lambda x: x,
+    "channels last": lambda x: x.movedim(1, -1).contiguous().movedim(-1, 1),
+    "half of each row": lambda x: dt.cat([x, x], -1)[..., x.shape[-1] :],
+    "every second": lambda x: dt.stack([x, -x], -1)[..., 0],
+    "batch last": lambda x: x.movedim(0, -1).contiguous().movedim(-1, 0),
+    "behind an element": lambda x: dt.cat([x.reshape(-1)[:1], x.reshape(-1)])[1:].reshape(x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape", [(3, 4), (2, 5, 7), (700, 3), (2, 33, 5, 7), (9, 16, 17, 3), (1, 1, 2, 3), (3, 600, 5)]
+)
+@pytest.mark.parametrize("layout", ARRANGED)
+def test_batch_norm_rounds_after_each_operation(layout: str, shape: tuple[int, ...], dtype: str, device: str) -> None:
+    """x * scale + shift to the last bit: in no set of instructions are the two fused."""
+    c = shape[1]
+    x = odd_values(*shape, dtype=dtype)
+    mean, weight, bias = (values(c, seed=i, dtype=dtype) for i in range(3))
+    var = formats.round_float(np.abs(values(c, seed=9, dtype=dtype)) + 0.5, dtype)
+    wide = np.float64 if dtype == "float64" else np.float32
+    across = (1, c) + (1,) * (len(shape) - 2)
+    arrays = [put(a, dtype, device) for a in (x, mean, var, weight, bias)]
+    arrays[0] = ARRANGED[layout](arrays[0])
+    scale = 1 / np.sqrt(var.astype(wide) + wide(1e-5))
+    for given in ((), (weight,), (weight, bias)):
+        factor = scale * given[0].astype(wide) if given else scale
+        offset = mean.astype(wide) * factor
+        shift = given[1].astype(wide) - offset if given[1:] else -offset
+        with np.errstate(all="ignore"):
+            want = x.astype(wide) * factor.reshape(across) + shift.reshape(across)
+        want = put(formats.round_float(want.astype(np.float64), dtype), dtype, device)
+        got = F.batch_norm(*arrays[: 3 + len(given)])
+        assert got.dtype == arrays[0].dtype
+        assert got.is_contiguous() or layout in ("channels last", "batch last")
+        same = (bits_of(got) == bits_of(want)) | (np.isnan(wide_of(got)) & np.isnan(wide_of(want)))
+        assert same.all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -359,6 +359,18 @@ dt_check_rank_between(const char *op, const dt_operand *in, int n, int which, in
                               dt_operand_name(&in[which], name), range, ndim);
 }
 
+dt_status
+dt_check_channels(const char *op, const dt_operand *in, int n, dt_error *err)
+{
+    DT_TRY(dt_check_rank_between(op, in, n, 0, 2, DT_MAX_NDIM, err));
+    for (int i = 1; i < n; i++) {
+        if (dt_operand_present(&in[i])) {
+            DT_TRY(dt_check_shape(op, in, n, i, 1, &in[0].array->shape[1], err));
+        }
+    }
+    return DT_OK;
+}
+
 /* ---------------------------------------------------------------- results */
 
 dt_status

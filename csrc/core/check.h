@@ -57,6 +57,9 @@ dt_status dt_check_shape(const char *op, const dt_operand *in, int n, int which,
 dt_status dt_check_rank_between(const char *op, const dt_operand *in, int n, int which, int low, int high,
                                 dt_error *err) DT_MUST_CHECK;
 
+/* the first is (N, C, ...), the others are (C) */
+dt_status dt_check_channels(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
+
 /* results: out= and in place */
 dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, dt_dtype dtype, int ndim,

@@ -391,10 +391,12 @@ typedef enum {
 } dt_binary_op;
 
 typedef enum {
-    DT_TERNARY_where,
-    DT_TERNARY_lerp,
+    DT_TERNARY_where, /* a is the bool condition */
+#define DT_TERNARY(name, ...) DT_TERNARY_##name,
+#include "elementwise.def"
+#undef DT_TERNARY
     DT_NTERNARY
-} dt_ternary_op; /* where: a is the bool condition; lerp: a + c * (b - a) */
+} dt_ternary_op;
 
 typedef enum {
 #define DT_REDUCE(name, ...) DT_REDUCE_##name,

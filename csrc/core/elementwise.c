@@ -1,6 +1,6 @@
 /* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
 #include "check.h"
-#include "devtensor.h"
+#include "norm.h"
 
 #include <string.h>
 
@@ -406,10 +406,10 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
 
 /* ---------------------------------------------------------------- ternary */
 
-/* x[0..2] have dtypes[i] already chosen; shapes broadcast together. */
+/* x[0..2] have dtypes[i] already chosen; shapes broadcast together; a new result takes the layout of x[like]. */
 static dt_status
 ternary(dt_ternary_op op, const char *name, const dt_operand *in, const dt_array *const x[3], const dt_dtype dtypes[3],
-        dt_dtype result, bool in_place, dt_array *out, dt_error *err)
+        int like, dt_dtype result, bool in_place, dt_array *out, dt_error *err)
 {
     int ndim;
     int64_t shape[DT_MAX_NDIM];
@@ -427,7 +427,7 @@ ternary(dt_ternary_op op, const char *name, const dt_operand *in, const dt_array
     }
     destination d;
     if (rc == DT_OK) {
-        rc = destination_open(&d, device, result, ndim, shape, inputs[1], inputs, 3, out, err);
+        rc = destination_open(&d, device, result, ndim, shape, inputs[like], inputs, 3, out, err);
         if (rc == DT_OK) {
             if (dt_array_numel(d.target) > 0) {
                 rc = d.target->storage->backend->ternary(op, inputs[0], inputs[1], inputs[2], d.target, err);
@@ -468,7 +468,7 @@ dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const 
     }
     const dt_array *x[3] = {condition, a ? a : &immediate[0], b ? b : &immediate[1]};
     const dt_dtype dtypes[3] = {DT_BOOL, compute, compute};
-    return ternary(DT_TERNARY_where, "where", in, x, dtypes, compute, false, out, err);
+    return ternary(DT_TERNARY_where, "where", in, x, dtypes, 1, compute, false, out, err);
 }
 
 dt_status
@@ -489,7 +489,7 @@ dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *valu
     const dt_operand by_mask[] = {in[1], in[0], in[2]}; /* the order in which PyTorch compares the shapes */
     const dt_array *x[3] = {mask, value ? value : &immediate, input};
     const dt_dtype dtypes[3] = {DT_BOOL, dtype, dtype};
-    return ternary(DT_TERNARY_where, "masked_fill", in_place ? in : by_mask, x, dtypes, dtype, in_place, out, err);
+    return ternary(DT_TERNARY_where, "masked_fill", in_place ? in : by_mask, x, dtypes, 1, dtype, in_place, out, err);
 }
 
 dt_status
@@ -505,5 +505,18 @@ dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool
     dt_dtype compute = (dt_dtype)input->dtype;
     const dt_array *x[3] = {input, end, weight};
     const dt_dtype dtypes[3] = {compute, compute, compute};
-    return ternary(DT_TERNARY_lerp, "lerp", in, x, dtypes, compute, in_place, out, err);
+    return ternary(DT_TERNARY_lerp, "lerp", in, x, dtypes, 1, compute, in_place, out, err);
+}
+
+dt_status
+dt_affine(const char *name, const dt_array *input, const dt_array *scale, const dt_array *shift, bool in_place,
+          dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"scale", scale, -1}, {"shift", shift, -1}};
+    DT_TRY(dt_check_same_device(name, in, 3, err));
+    DT_TRY(dt_check_float(name, in, 3, err));
+    const dt_dtype dtype = (dt_dtype)input->dtype, wide = dt_wide(dtype);
+    const dt_array *x[3] = {input, scale, shift};
+    const dt_dtype dtypes[3] = {dtype, wide, wide};
+    return ternary(DT_TERNARY_affine, name, in, x, dtypes, 0, dtype, in_place, out, err);
 }

@@ -8,9 +8,9 @@
 #define BLOCK 512
 
 typedef struct {
-    cpu_row row, load, store; /* store NULL: the row's result is that of the op */
-    int ninputs;
-    int64_t itemsize, out_itemsize;
+    cpu_row row, store, load[CPU_MAX_ARRAYS]; /* NULL: what the row gives or takes is that of the op */
+    int narrays;
+    int64_t itemsize[CPU_MAX_ARRAYS];
     const void *ctx;
 } block_job;
 
@@ -22,15 +22,22 @@ block_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = CPU_MIN(BLOCK, n - i), steps[4];
         char *operands[4];
-        for (int j = 1; j <= job->ninputs; j++) {
-            char *source = data[j] + i * strides[j] * job->itemsize;
-            operands[j] = (char *)block[j];
-            steps[j] = strides[j] != 0;
-            job->load((char *[]){operands[j], source}, (const int64_t[]){1, strides[j]}, strides[j] ? m : 1, NULL);
+        for (int j = 0; j < job->narrays; j++) {
+            operands[j] = data[j] + i * strides[j] * job->itemsize[j];
+            steps[j] = strides[j];
+            if (job->load[j]) {
+                char *source = operands[j];
+                operands[j] = (char *)block[j];
+                steps[j] = strides[j] != 0;
+                job->load[j]((char *[]){operands[j], source}, (const int64_t[]){1, strides[j]}, strides[j] ? m : 1,
+                             NULL);
+            }
         }
-        char *result = data[0] + i * strides[0] * job->out_itemsize;
-        operands[0] = job->store ? (char *)block[0] : result;
-        steps[0] = job->store ? 1 : strides[0];
+        char *result = operands[0];
+        if (job->store) {
+            operands[0] = (char *)block[0];
+            steps[0] = 1;
+        }
         job->row(operands, steps, m, job->ctx);
         if (job->store) {
             job->store((char *[]){result, operands[0]}, (const int64_t[]){strides[0], 1}, m, NULL);
@@ -131,18 +138,19 @@ walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_ar
     }
     block_job job = {
         .row = row,
-        .load = cpu_cast_row(dtype, taken),
         .store = out == dtype ? cpu_cast_row(taken, dtype) : NULL,
-        .ninputs = ninputs,
-        .itemsize = (int64_t)dt_itemsize(dtype),
-        .out_itemsize = (int64_t)dt_itemsize(out),
+        .narrays = ninputs + 1,
         .ctx = ctx,
     };
+    for (int j = 0; j <= ninputs; j++) {
+        job.load[j] = j > 0 && arrays[j]->dtype == dtype ? cpu_cast_row(dtype, taken) : NULL;
+        job.itemsize[j] = (int64_t)dt_itemsize((dt_dtype)arrays[j]->dtype);
+    }
     cpu_walk(&walk, arrays, block_row, &job);
     return DT_OK;
 }
 
-/* arrays: the output, then ninputs inputs of one dtype; row: of taken. */
+/* arrays: the output, then ninputs inputs, of the dtype of the first or of taken, which is the row's. */
 static inline dt_status
 run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
@@ -203,9 +211,9 @@ cpu_ternary(dt_ternary_op op, const dt_array *a, const dt_array *b, const dt_arr
 {
     (void)err;
     const dt_array *arrays[4] = {out, a, b, c};
-    if (op == DT_TERNARY_lerp) {
+    if (op != DT_TERNARY_where) {
         dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
-        return run(cpu_loops_here()->ops[taken]->lerp, taken, NULL, 3, arrays);
+        return run(cpu_loops_here()->ops[taken]->ternary[op], taken, NULL, 3, arrays);
     }
     dt_walk walk;
     dt_walk_init(&walk, 4, arrays);

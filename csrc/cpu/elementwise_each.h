@@ -146,17 +146,35 @@ DT_CAT(floormod, ENUM)(C a, C b)
 #undef DT_BINARY
 
 #if IS_FLOAT
-static void
-DT_CAT(lerp, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
-{
-    T *out = (T *)data[0];
-    const T *pa = (const T *)data[1], *pb = (const T *)data[2], *pc = (const T *)data[3];
-    (void)ctx;
-    for (int64_t i = 0; i < n; i++) {
-        const C a = pa[i * strides[1]], b = pb[i * strides[2]], c = pc[i * strides[3]];
-        out[i * strides[0]] = c < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c);
+#define DT_TERNARY(name, type, expr)                                                                                   \
+    static void DT_CAT(ternary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)    \
+    {                                                                                                                  \
+        const int64_t so = strides[0], sa = strides[1], sb = strides[2], sc = strides[3];                              \
+        T *out = (T *)data[0];                                                                                         \
+        const T *pa = (const T *)data[1], *pb = (const T *)data[2], *pc = (const T *)data[3];                          \
+        (void)ctx;                                                                                                     \
+        if (DENSE_##type && so == 1 && sa == 1 && sb == 1 && sc == 1) {                                                \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C a = pa[i], b = pb[i], c = pc[i];                                                               \
+                out[i] = (expr);                                                                                       \
+            }                                                                                                          \
+        } else if (DENSE_##type && so == 1 && sa == 1 && sb == 0 && sc == 0) {                                         \
+            const C b = *pb, c = *pc;                                                                                  \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C a = pa[i];                                                                                     \
+                out[i] = (expr);                                                                                       \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const C a = pa[i * sa], b = pb[i * sb], c = pc[i * sc];                                                \
+                out[i * so] = (expr);                                                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-}
+#include "../core/elementwise.def"
+#undef DT_TERNARY
 #endif
 
 static const cpu_ops DT_CAT(ops, ENUM) = {
@@ -168,7 +186,9 @@ static const cpu_ops DT_CAT(ops, ENUM) = {
 #undef DT_UNARY
 #undef DT_BINARY
 #if IS_FLOAT
-    .lerp = DT_CAT(lerp, ENUM),
+#define DT_TERNARY(name, ...) .ternary[DT_TERNARY_##name] = DT_CAT(ternary_##name, ENUM),
+#include "../core/elementwise.def"
+#undef DT_TERNARY
 #endif
 };
 

@@ -17,6 +17,9 @@
 #define KIND_logical_xor , LOGIC
 #define KIND_gt , MIRRORED
 #define KIND_ge , MIRRORED
+/* which ternary ops have loops of their own over neighbours */
+#define DENSE_STORED 0
+#define DENSE_COMPUTED 1
 #define ROW_KIND_(ignored, kind, ...) kind
 #define ROW_KIND(...) ROW_KIND_(__VA_ARGS__, )
 

@@ -8,7 +8,7 @@
 
 /* Of elementwise.def, for one dtype. */
 typedef struct {
-    cpu_row unary[DT_NUNARY], binary[DT_NBINARY], lerp;
+    cpu_row unary[DT_NUNARY], binary[DT_NBINARY], ternary[DT_NTERNARY];
 } cpu_ops;
 
 /* Of reductions.def, for one op and dtype (of some ops not every one: reduce.c): width accumulators side by side, and

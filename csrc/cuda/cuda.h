@@ -422,7 +422,6 @@ dt_status cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err) D
 /* Kernels that do not come from a .def list: name and dtype. */
 #define CUDA_KERNELS(X)                                                                                                \
     X(where)                                                                                                           \
-    X(lerp)                                                                                                            \
     X(softmax)                                                                                                         \
     X(log_softmax)                                                                                                     \
     X(max_pool2d)                                                                                                      \
@@ -443,6 +442,9 @@ dt_status cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err) D
     X(nonzero)
 
 typedef enum {
+#define DT_TERNARY(name, ...) CUDA_KERNEL_##name,
+#include "../core/elementwise.def"
+#undef DT_TERNARY
 #define CUDA_KERNEL(name) CUDA_KERNEL_##name,
     CUDA_KERNELS(CUDA_KERNEL)
 #undef CUDA_KERNEL

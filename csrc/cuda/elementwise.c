@@ -15,6 +15,13 @@ static const uint8_t binary_kinds[] = {
 #undef DT_BINARY
 };
 
+static const cuda_kernel ternary_kernels[] = {
+    CUDA_KERNEL_where,
+#define DT_TERNARY(name, ...) CUDA_KERNEL_##name,
+#include "../core/elementwise.def"
+#undef DT_TERNARY
+};
+
 static size_t
 widest(const dt_walk *walk, const dt_dtype *dtypes)
 {
@@ -151,6 +158,6 @@ dt_status
 cuda_ternary(dt_ternary_op op, const dt_array *a, const dt_array *b, const dt_array *c, dt_array *out, dt_error *err)
 {
     const dt_array *arrays[MAX_ARRAYS] = {out, a, b, c};
-    cuda_kernel kernel = op == DT_TERNARY_where ? CUDA_KERNEL_where : CUDA_KERNEL_lerp;
-    return launch_elementwise(CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)out->dtype, NULL, MAX_ARRAYS, arrays, err);
+    return launch_elementwise(CUDA_FAMILY_OTHER, (int)ternary_kernels[op], (dt_dtype)out->dtype, NULL, MAX_ARRAYS,
+                              arrays, err);
 }

@@ -8,6 +8,9 @@
 #include "image.h"
 
 static const char *const other_names[CUDA_NKERNELS] = {
+#define DT_TERNARY(name, ...) #name,
+#include "../core/elementwise.def"
+#undef DT_TERNARY
 #define CUDA_KERNEL(name) #name,
     CUDA_KERNELS(CUDA_KERNEL)
 #undef CUDA_KERNEL

@@ -69,7 +69,12 @@
 
 #define K_ONE_INPUT(X) X(1, T)
 #define K_TWO_INPUTS(X) X(1, T) X(2, T)
-#define K_THREE_INPUTS(X) X(1, T) X(2, T) X(3, T)
+#define K_STORED_INPUTS(X) X(1, T) X(2, T) X(3, T)
+#define K_COMPUTED_INPUTS(X) X(1, T) X(2, C) X(3, C)
+#define K_STORED_TYPE T
+#define K_COMPUTED_TYPE C
+#define K_STORED_LOAD(v) LOAD(v)
+#define K_COMPUTED_LOAD(v) (v)
 #define K_WHERE_INPUTS(X) X(1, uint8_t) X(2, T) X(3, T)
 
 #define DT_UNARY(op, kind, integer, real, parameters, doc)                                                             \
@@ -88,6 +93,19 @@
     } K_STREAM(K_NAMED(op), K_RESULT_##kind, K_WIDTH, K_DEEP(K_COSTLY_##kind, 2), K_TWO_INPUTS,                        \
                DT_CAT(k_one_##op, NAME)))
 
+#if IS_FLOAT
+#define DT_TERNARY(op, type, real)                                                                                     \
+    DT_DEVICE T DT_CAT(k_one_##op, NAME)(const k_elementwise_args *a_, T first_, K_##type##_TYPE second_,              \
+                                         K_##type##_TYPE third_)                                                       \
+    {                                                                                                                  \
+        const C a = LOAD(first_), b = K_##type##_LOAD(second_), c = K_##type##_LOAD(third_);                           \
+        (void)a_;                                                                                                      \
+        return STORE(real);                                                                                            \
+    }                                                                                                                  \
+    K_STREAM(K_NAMED(op), T, K_VECTOR_BYTES / (int)sizeof(K_##type##_TYPE), K_DEPTH(0, sizeof(K_##type##_TYPE), 3),    \
+             K_##type##_INPUTS, DT_CAT(k_one_##op, NAME))
+#endif
+
 #include "../core/elementwise.def"
 
 DT_DEVICE T
@@ -97,17 +115,6 @@ DT_CAT(k_one_where, NAME)(const k_elementwise_args *a, uint8_t condition, T yes,
     return condition ? yes : no;
 }
 K_STREAM(K_NAMED(where), T, K_WIDTH, K_DEEP(0, 3), K_WHERE_INPUTS, DT_CAT(k_one_where, NAME))
-
-#if IS_FLOAT
-DT_DEVICE T
-DT_CAT(k_one_lerp, NAME)(const k_elementwise_args *a, T start, T end, T weight)
-{
-    (void)a;
-    const C x = LOAD(start), y = LOAD(end), w = LOAD(weight);
-    return STORE(w < (C)0.5 ? x + w * (y - x) : y - (y - x) * (1 - w));
-}
-K_STREAM(K_NAMED(lerp), T, K_WIDTH, K_DEEP(0, 3), K_THREE_INPUTS, DT_CAT(k_one_lerp, NAME))
-#endif
 
 #undef K_WIDTH
 #undef K_COSTLY_ARITH
@@ -120,10 +127,16 @@ K_STREAM(K_NAMED(lerp), T, K_WIDTH, K_DEEP(0, 3), K_THREE_INPUTS, DT_CAT(k_one_l
 #undef K_DEEP
 #undef K_ONE_INPUT
 #undef K_TWO_INPUTS
-#undef K_THREE_INPUTS
+#undef K_STORED_INPUTS
+#undef K_COMPUTED_INPUTS
+#undef K_STORED_TYPE
+#undef K_COMPUTED_TYPE
+#undef K_STORED_LOAD
+#undef K_COMPUTED_LOAD
 #undef K_WHERE_INPUTS
 #undef DT_UNARY
 #undef DT_BINARY
+#undef DT_TERNARY
 #undef K_NAMED
 #undef K_PARAMS
 #undef K_PARAM

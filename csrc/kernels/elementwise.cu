@@ -1,4 +1,4 @@
-/* elementwise.cu: every op of elementwise.def, where and lerp, for every dtype. */
+/* elementwise.cu: every op of elementwise.def, and where, for every dtype. */
 #include "stream.h"
 
 /* x < 0 for unsigned dtypes */

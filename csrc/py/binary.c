@@ -1,5 +1,7 @@
-/* binary.c: functions of two arrays or of an array and a number, element by element; where and lerp. */
+/* binary.c: functions of two arrays or of an array and a number, element by element; where and lerp; normalisation. */
 #include "py.h"
+
+#include "../core/norm.h"
 
 /* One side of an op: an array, or a number. */
 typedef struct {
@@ -275,6 +277,43 @@ py_lerp_(PY_PARAMS)
     return call_lerp(&a, true);
 }
 
+/* ---------------------------------------------------------------- normalisation */
+
+static PyObject *
+py__affine_(PY_PARAMS)
+{
+    PY_PARSE("_affine_", 3, 3, "input", "scale", "shift")
+    const dt_array *input = py_arg_array(&a, 0), *scale = py_arg_array(&a, 1), *shift = py_arg_array(&a, 2);
+    if (input == NULL || scale == NULL || shift == NULL) {
+        return NULL;
+    }
+    PyObject *result = Py_NewRef(a.v[0]);
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(input), status, dt_affine("_affine_", input, scale, shift, true, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
+static PyObject *
+py__batch_norm(PY_PARAMS)
+{
+    PY_PARSE("batch_norm", 6, 6, "input", "running_mean", "running_var", "weight", "bias", "eps")
+    const dt_array *mean, *var, *weight, *bias, *input = py_arg_array(&a, 0);
+    double eps;
+    if (input == NULL || py_arg_optional_array(&a, 3, &weight) < 0 || py_arg_optional_array(&a, 4, &bias) < 0 ||
+        (mean = py_arg_array(&a, 1)) == NULL || (var = py_arg_array(&a, 2)) == NULL || py_arg_float(&a, 5, &eps) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, "batch_norm");
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PY_CALL(py_is_large(input), status, dt_batch_norm(input, mean, var, weight, bias, eps, py_array_of(result), &err));
+    return py_done(&a, result, status, &err);
+}
+
 /* ---------------------------------------------------------------- tables */
 
 #define SHAPES "Shapes broadcast together. "
@@ -315,6 +354,8 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(where, "condition, input=None, other=None, *, out=None",
           WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
     PY_OP(lerp, "input, end, weight, *, out=None", LERP_DOC),
+    PY_OP(_affine_, "input, scale, shift", "input = input * scale + shift, rounded twice."),
+    PY_OP(_batch_norm, "input, running_mean, running_var, weight, bias, eps", "batch_norm in evaluation mode."),
     PY_END,
 };
 

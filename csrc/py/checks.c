@@ -1,5 +1,5 @@
 /* checks.c: the checks of the core, for the ops that Python composes of others. names are public parameter names,
- * arrays a DeviceArray or None for each. */
+ * arrays a DeviceArray for each, or None but for the first. */
 #include "py.h"
 
 #include "../core/check.h"
@@ -27,7 +27,7 @@ parse(const py_args *a, operands *out)
     for (int i = 0; out->op != NULL && i < out->n; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i), *array = PyTuple_GET_ITEM(arrays, i);
         const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-        if (text == NULL || (array != Py_None && !py_is_array(array))) {
+        if (text == NULL || !(py_is_array(array) || (array == Py_None && i > 0))) {
             PyErr_Format(PyExc_TypeError, "%s(): argument '%S' must be DeviceArray, not %s", out->op, name,
                          Py_TYPE(array)->tp_name);
             return py_explain_args(a, -1);
@@ -63,10 +63,11 @@ parse_which(const py_args *a, const operands *o, int64_t *which)
 static PyObject *
 py__check(PY_PARAMS)
 {
-    PY_PARSE("_check", 3, 5, "op", "names", "arrays", "same_dtype", "floating")
+    PY_PARSE("_check", 3, 6, "op", "names", "arrays", "same_dtype", "floating", "channels")
     operands o;
-    bool same_dtype = true, floating = true;
-    if (parse(&a, &o) < 0 || py_arg_bool(&a, 3, &same_dtype) < 0 || py_arg_bool(&a, 4, &floating) < 0) {
+    bool same_dtype = true, floating = true, channels = false;
+    if (parse(&a, &o) < 0 || py_arg_bool(&a, 3, &same_dtype) < 0 || py_arg_bool(&a, 4, &floating) < 0 ||
+        py_arg_bool(&a, 5, &channels) < 0) {
         return NULL;
     }
     dt_error err;
@@ -76,6 +77,9 @@ py__check(PY_PARAMS)
     }
     if (status == DT_OK && floating) {
         status = dt_check_float(o.op, o.in, o.n, &err);
+    }
+    if (status == DT_OK && channels) {
+        status = dt_check_channels(o.op, o.in, o.n, &err);
     }
     return answer(&a, &o, status, &err);
 }
@@ -181,8 +185,8 @@ py__explained(PY_PARAMS)
 }
 
 PyMethodDef py_checks_functions[] = {
-    PY_OP(_check, "op, names, arrays, same_dtype=True, floating=True",
-          "One device; one dtype; a float: else raises what a compiled op raises."),
+    PY_OP(_check, "op, names, arrays, same_dtype=True, floating=True, channels=False",
+          "One device; one dtype; a float; (N, C, ...), then (C): else raises what a compiled op raises."),
     PY_OP(_check_shape, "op, names, arrays, which, shape", "Raises ShapeMismatchError; -1 stands for any size."),
     PY_OP(_check_rank, "op, names, arrays, which, low, high", "Raises ShapeMismatchError for another rank."),
     PY_OP(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),

@@ -164,45 +164,41 @@ def batch_norm(
     place. Floats of one dtype on one device, computed in float32 for the half types. Raises DeviceMismatchError,
     DTypeMismatchError, ShapeMismatchError, ValueError for one value per channel in training.
     """
+    if not training and running_mean is not None and running_var is not None:
+        return _C._batch_norm(input, running_mean, running_var, weight, bias, eps)
     names = ("input", "weight", "bias", "running_mean", "running_var")
-    arrays = (input, weight, bias, running_mean, running_var)
-    _C._check("batch_norm", names, arrays)
-    _C._check_rank("batch_norm", names, arrays, 0, 2, 64)
-    channels = input.shape[1]
-    for i, array in enumerate(arrays[1:], 1):
-        if array is not None:
-            _C._check_shape("batch_norm", names, arrays, i, [channels])
-    if not training and (running_mean is None or running_var is None):
+    _C._check("batch_norm", names, (input, weight, bias, running_mean, running_var), channels=True)
+    if not training:
         raise RuntimeError("batch_norm: running_mean and running_var must be given in evaluation mode")
+    channels = input.shape[1]
+    count = input.numel() // max(channels, 1)
+    if count <= 1:
+        error = ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+        raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
+    x, dims = _wide(input), [d for d in range(input.ndim) if d != 1]
+    mean = x.mean(dims, keepdim=True)
+    distance = x - mean
+    var = distance.square().mean(dims, keepdim=True)
+    _update(running_mean, mean.reshape(channels), momentum)
+    _update(running_var, var.reshape(channels) * (count / (count - 1)), momentum)
     view = (1, channels) + (1,) * (input.ndim - 2)
-    x = _wide(input)
-    if training:
-        count = input.numel() // max(channels, 1)
-        if count <= 1:
-            error = ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-            raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
-        dims = [d for d in range(input.ndim) if d != 1]
-        mean = x.mean(dims, keepdim=True)
-        distance = x - mean
-        var = distance.square().mean(dims, keepdim=True)
-        _update(running_mean, mean.reshape(channels), momentum)
-        _update(running_var, var.reshape(channels) * (count / (count - 1)), momentum)
-        result = distance * _scale(var, eps, weight, view)
-        shift = None if bias is None else bias.reshape(view)
-    else:
-        assert running_mean is not None and running_var is not None
-        scale = _scale(_wide(running_var).reshape(view), eps, weight, view)
-        offset = _wide(running_mean).reshape(view) * scale
-        shift = -offset if bias is None else bias.reshape(view) - offset
-        result = x * scale
-    if shift is not None:
-        result += shift
-    return result.to(input.dtype)
-
-
-def _scale(var: DeviceArray, eps: float, weight: DeviceArray | None, view: Sequence[int]) -> DeviceArray:
     scale = (var + eps).rsqrt()
-    return scale if weight is None else scale * weight.reshape(view)
+    return _affine(
+        distance,
+        scale if weight is None else scale * weight.reshape(view),
+        None if bias is None else bias.reshape(view),
+    ).to(input.dtype)
+
+
+def _affine(x: DeviceArray, scale: DeviceArray | None, shift: DeviceArray | None) -> DeviceArray:
+    """x * scale + shift, in place."""
+    if scale is not None and shift is not None:
+        return _C._affine_(x, scale, shift)
+    if scale is not None:
+        x *= scale
+    if shift is not None:
+        x += shift
+    return x
 
 
 def _update(running: DeviceArray | None, batch: DeviceArray, momentum: float) -> None:
@@ -236,11 +232,7 @@ def layer_norm(
     x, dims = _wide(input), tuple(range(lead, input.ndim))
     distance = x - x.mean(dims, keepdim=True)
     result = distance * (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
-    if weight is not None:
-        result *= weight
-    if bias is not None:
-        result += bias
-    return result.to(input.dtype)
+    return _affine(result, weight, bias).to(input.dtype)
 
 
 def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> DeviceArray:
