@@ -42,8 +42,8 @@ DT_CAT(PACK, any)(S *to, const S *in, int64_t across, int64_t along, int64_t cou
 }
 
 #ifdef TRANSPOSE
-/* Up to LENGTH rows whose steps, LENGTH or more, are neighbours. spill: what is written behind a line is the next
- * one's. */
+/* Up to LENGTH rows whose steps, LENGTH or more, are neighbours. spill: what is written behind a line is the beginning
+ * of the next one, which is yet to be written. */
 __attribute__((always_inline)) static inline void
 DT_CAT(PACK, squares)(S *to, const S *in, int64_t across, int64_t count, int64_t depth, int64_t width,
                       const int32_t *places, bool spill)
@@ -89,14 +89,14 @@ PACK(void *panel, const void *from, int64_t across, int64_t along, int64_t count
 #endif
 #ifdef TRANSPOSE
     if (along == 1 && depth >= LENGTH) {
-        for (int64_t i = 0; i < count; i += LENGTH) {
-            const int64_t rows = CPU_MIN(LENGTH, count - i);
-            if (rows == LENGTH) {
-                DT_CAT(PACK, squares)(to + i, in + i * across, across, LENGTH, depth, width, places, false);
-            } else {
-                const bool spill = places == NULL && count == width && count < LENGTH;
-                DT_CAT(PACK, squares)(to + i, in + i * across, across, rows, depth, width, places, spill);
-            }
+        const int64_t rest = count % LENGTH;
+        if (rest != 0) { /* first, so that what it spills is overwritten */
+            const int64_t i = count - rest;
+            const bool spill = places == NULL && count == width;
+            DT_CAT(PACK, squares)(to + i, in + i * across, across, rest, depth, width, places, spill);
+        }
+        for (int64_t i = 0; i + LENGTH <= count; i += LENGTH) {
+            DT_CAT(PACK, squares)(to + i, in + i * across, across, LENGTH, depth, width, places, false);
         }
         return;
     }
