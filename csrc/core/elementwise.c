@@ -208,7 +208,6 @@ unary_dtype(dt_elementwise_kind kind, const char *name, const dt_operand *in, dt
     *compute = (dt_dtype)in->array->dtype;
     switch (kind) {
     case DT_KIND_FLOAT:
-    case DT_KIND_FTEST:
         *compute = float_dtype(*compute);
         return DT_OK;
     case DT_KIND_ARITH:
@@ -267,9 +266,14 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
     if (rc == DT_OK) {
         if (dt_array_numel(d.target) > 0) {
             const dt_backend *backend = d.target->storage->backend;
-            bool already_round = kind == DT_KIND_ROUND && !dt_is_float(compute);
-            rc = already_round ? backend->copy(a.array, d.target, false, err)
-                               : backend->unary(op, params, a.array, d.target, err);
+            if (kind == DT_KIND_ROUND && !dt_is_float(compute)) { /* already round */
+                rc = backend->copy(a.array, d.target, false, err);
+            } else if (kind == DT_KIND_FTEST && !dt_is_float(compute)) { /* finite, all of them */
+                const bool finite = op == DT_UNARY_isfinite;
+                rc = backend->fill(d.target, &(dt_scalar){DT_CATEGORY_BOOL, finite, finite}, err);
+            } else {
+                rc = backend->unary(op, params, a.array, d.target, err);
+            }
         }
         rc = destination_close(&d, name, rc, out, err);
     }

@@ -283,6 +283,29 @@ rows_sum_float32(void *accs, int64_t *at, int64_t width, int64_t apart, const ch
     }
 }
 
+/* Whether any is set: the largest bits; whether all are: the smallest. */
+#define ROWS_TEST(name, start, joined)                                                                                 \
+    static void rows_##name(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t n,        \
+                            int64_t position, bool first)                                                              \
+    {                                                                                                                  \
+        uint8_t *all = accs;                                                                                           \
+        (void)at;                                                                                                      \
+        (void)position;                                                                                                \
+        for (int64_t j = 0; j < width; j++) {                                                                          \
+            const uint8_t *row = (const uint8_t *)data + j * apart;                                                    \
+            uint8_t acc = first || all[j] == start ? start : !start;                                                   \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const uint8_t x = row[i];                                                                              \
+                acc = joined;                                                                                          \
+            }                                                                                                          \
+            all[j] = acc != 0;                                                                                         \
+        }                                                                                                              \
+    }
+ROWS_TEST(any, 0, acc | x)
+ROWS_TEST(all, 1, x < acc ? x : acc)
+#undef ROWS_TEST
+static const cpu_reduced_rows rows_bool[DT_NREDUCE] = {[DT_REDUCE_any] = rows_any, [DT_REDUCE_all] = rows_all};
+
 #define SUMS(name) [DT_REDUCE_sum] = rows_sum_##name, [DT_REDUCE_mean] = rows_sum_##name
 
 static const cpu_reduced_rows rows_float32[DT_NREDUCE] = {
@@ -353,6 +376,7 @@ static const cpu_reduced_rows rows_bfloat16[DT_NREDUCE] = {SUMS(bfloat16)};
 #endif
 
 static const cpu_reduced_rows *const reduced_rows[DT_NDTYPES] = {
+    [DT_BOOL] = rows_bool,
     [DT_FLOAT32] = rows_float32,
 #if HAS_F16C
     [DT_FLOAT16] = rows_float16,
