@@ -77,7 +77,7 @@ EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "l
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
 SMOOTH += ("silu", "softplus", "elu", "gelu")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "floor_divide")
-BINARY += ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
+BINARY += ("pow", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all")
 
 OPS = {name: unary(name) for name in (*EXACT, *SMOOTH)}

@@ -3,6 +3,7 @@ no memory beyond what is promised."""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import math
@@ -162,6 +163,114 @@ def test_error_in_units_in_the_last_place(name: str) -> None:
     assert np.array_equal(np.signbit(got[finite]), np.signbit(nearest[finite]))
     error = np.abs(got[finite].astype("float64") - want[finite]) / np.spacing(np.abs(nearest[finite])).astype("float64")
     assert error.max() <= allowed
+
+
+WIDE_FUNCTIONS = {
+    "exp": (np.exp, 0.95),
+    "expm1": (np.expm1, 1.4),
+    "log": (np.log, 0.85),
+    "log1p": (np.log1p, 0.95),
+    "tanh": (np.tanh, 2.5),
+}
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("name", WIDE_FUNCTIONS)
+def test_error_of_float64(name: str, step: int) -> None:
+    """Against long double; where that is no longer than double its own error is allowed for."""
+    exact, allowed = WIDE_FUNCTIONS[name]
+    allowed += np.finfo("longdouble").nmant == np.finfo("float64").nmant
+    rng = np.random.default_rng(17)
+    bits = rng.integers(0, 1 << 64, 30000, dtype=np.uint64).view("float64")
+    ends = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, 709.78, 709.79, -745.1, -745.2, -708.5]
+    x = np.concatenate([bits, rng.uniform(-3, 3, 30000), rng.uniform(-760, 720, 30000), ends])
+    with np.errstate(all="ignore"):
+        want = exact(x.astype("longdouble"))
+        nearest = want.astype("float64")
+    got = getattr(dt, name)(dt.from_numpy(np.repeat(x, step))[::step]).numpy()
+    finite = np.isfinite(nearest)
+    assert np.array_equal(got[~finite], nearest[~finite], equal_nan=True)
+    assert np.array_equal(np.signbit(got[finite]), np.signbit(nearest[finite]))
+    error = np.abs(got[finite] - want[finite]) / np.spacing(np.abs(nearest[finite]))
+    assert error.max() <= allowed
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_turns_of_float64(name: str, step: int) -> None:
+    """Below 2^20, near multiples of pi/2 too, and beyond; which way a number goes does not depend on the block."""
+    exact = {"sin": np.sin, "cos": np.cos}[name]
+    rng = np.random.default_rng(29)
+    ends = [0, -0.0, np.inf, -np.inf, np.nan, 2.0**20, np.nextafter(2.0**20, 0), 5e-324, 1e300]
+    multiples = rng.integers(-600000, 600000, 4000) * (np.pi / 2)
+    x = np.concatenate([rng.uniform(-10, 10, 4000), rng.uniform(-(2.0**20), 2.0**20, 4000), multiples, ends])
+    x = np.concatenate([x, rng.uniform(-(2.0**30), 2.0**30, 700), x[:1000]])
+    function = getattr(dt, name)
+    got = function(dt.from_numpy(np.repeat(x, step))[::step]).numpy()
+    order = rng.permutation(x.size)
+    assert function(dt.from_numpy(x[order])).numpy().tobytes() == got[order].tobytes()
+    with np.errstate(invalid="ignore"):
+        want = exact(x.astype("longdouble"))
+    finite = np.isfinite(x)
+    assert np.isnan(got[~finite]).all()
+    assert np.array_equal(np.signbit(got[finite]), np.signbit(want[finite].astype("float64")))
+    error = np.abs(got[finite] - want[finite]) / np.spacing(np.abs(got[finite]))
+    assert error.max() <= (0.98 if np.finfo("longdouble").nmant > np.finfo("float64").nmant else 2)
+
+
+def test_error_of_powers() -> None:
+    """Every pair of ends as the C standard has it, and what lies between, of either sign and with whole exponents."""
+    rng = np.random.default_rng(19)
+    ends = [0, 1, 0.5, 2, 3, 1.5, 1e-45, 1e-38, 3e38, 8388607.5, 8388609, 16777215, 16777216, 33554434, np.inf]
+    ends = np.float32([*ends, *np.negative(ends), np.nan])
+    x = np.exp2(rng.uniform(-30, 30, 40000)) * rng.choice([-1, 1], 40000)
+    y = rng.uniform(-150, 150, x.size) / np.log2(np.abs(x))
+    y[::2] = np.rint(y[::2])
+    x = np.concatenate([np.repeat(ends, ends.size), x.astype("float32")])
+    y = np.concatenate([np.tile(ends, ends.size), y.astype("float32")])
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype("float64"), y.astype("float64"))
+        nearest = want.astype("float32")
+    got = (dt.from_numpy(x) ** dt.from_numpy(y)).numpy()
+    finite = np.isfinite(nearest)
+    assert np.array_equal(got[~finite], nearest[~finite], equal_nan=True)
+    assert np.array_equal(np.signbit(got[finite]), np.signbit(nearest[finite]))
+    unit = np.spacing(np.abs(nearest[finite])).astype("float64")
+    assert (np.abs(got[finite].astype("float64") - want[finite]) / unit).max() <= 0.505
+    spread = dt.from_numpy(np.repeat(x, 3))[::3] ** dt.from_numpy(np.repeat(y, 2))[::2]
+    assert np.array_equal(spread.numpy(), got, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int32", "int64"])
+def test_squares(dtype: str) -> None:
+    """A number for an exponent, 2, is a product."""
+    x = np.random.default_rng(23).integers(-100, 100, 3000).astype(dtype)
+    if x.dtype.kind == "f":
+        x = np.concatenate([x / x.dtype.type(7), np.array([0, -0.0, np.inf, -np.inf, np.nan, 6e-5], dtype)])
+    for a, b in ((x, dt.from_numpy(x)), (x[::3], dt.from_numpy(x)[::3])):
+        assert np.array_equal((b**2).numpy(), a * a, equal_nan=x.dtype.kind == "f")
+
+
+def halves(dtype: str) -> tuple[dt.DeviceArray, np.ndarray]:
+    """Every number of a half type there is, and its bits."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    wide = (
+        bits.view("float16").astype("float32") if dtype == "float16" else (bits.astype(np.uint32) << 16).view("float32")
+    )
+    return dt.from_numpy(wide).to(getattr(dt, dtype)), bits
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_signs_of_half_types(dtype: str, step: int) -> None:
+    """Bits alone decide, and NaN is the one of casts."""
+    x, bits = halves(dtype)
+    infinity, nan = (0x7C00, 0x7E00) if dtype == "float16" else (0x7F80, 0x7FC0)
+    want = {dt.neg: bits ^ 0x8000, dt.abs: bits & 0x7FFF, dt.relu: np.where(bits >> 15, 0, bits)}
+    for op, expected in want.items():
+        expected = np.where(bits & 0x7FFF > infinity, nan, expected).astype("uint16")[::step]
+        got = op(x[::step]).contiguous()
+        assert ctypes.string_at(got.data_ptr(), got.nbytes) == expected.tobytes()
 
 
 @pytest.mark.parametrize("step", [1, 3])

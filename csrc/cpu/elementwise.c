@@ -45,6 +45,31 @@ block_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
     }
 }
 
+void
+cpu_row_packed(cpu_row row, dt_dtype dtype, int ninputs, char *const *data, const int64_t *strides, int64_t n,
+               const void *ctx)
+{
+    const int64_t itemsize = (int64_t)dt_itemsize(dtype);
+    const cpu_row move = cpu_cast_row(dtype, dtype);
+    _Alignas(64) uint64_t block[3][BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = CPU_MIN(BLOCK, n - i);
+        char *operands[3];
+        for (int j = 0; j <= ninputs; j++) {
+            char *const place = data[j] + i * strides[j] * itemsize;
+            operands[j] = strides[j] == 1 ? place : (char *)block[j];
+            if (j > 0 && strides[j] != 1) {
+                move((char *[]){operands[j], place}, (const int64_t[]){1, strides[j]}, m, NULL);
+            }
+        }
+        row(operands, (const int64_t[]){1, 1, 1}, m, ctx);
+        if (strides[0] != 1) {
+            char *const place = data[0] + i * strides[0] * itemsize;
+            move((char *[]){place, operands[0]}, (const int64_t[]){strides[0], 1}, m, NULL);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- sin, cos, tan of large numbers */
 
 typedef struct {
@@ -60,24 +85,32 @@ static void
 turns_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
 {
     const turns_job *job = ctx;
+    if (strides[0] != 1 || strides[1] != 1) {
+        cpu_row_packed(turns_row, DT_FLOAT32, 1, data, strides, n, ctx);
+        return;
+    }
     for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t m = CPU_MIN(BLOCK, n - i), so = strides[0], sx = strides[1];
-        float *out = (float *)data[0] + i * so, block[BLOCK], values[BLOCK];
-        const float *x = (const float *)data[1] + i * sx, *from = sx == 1 ? x : block;
-        for (int64_t j = 0; sx != 1 && j < m; j++) {
-            block[j] = x[j * sx];
-        }
-        const float largest = cpu_loops_here()->magnitude(from, m);
+        const int64_t m = CPU_MIN(BLOCK, n - i);
+        float *out = (float *)data[0] + i, values[BLOCK];
+        const float *x = (const float *)data[1] + i, largest = cpu_loops_here()->magnitude(x, m);
         if (largest < job->near) {
             job->row((char *[]){(char *)out, (char *)x}, strides, m, NULL);
             continue;
         }
-        job->row((char *[]){(char *)values, (char *)from}, (const int64_t[]){1, 1}, m, NULL);
+        int some_near = 0;
+        for (int64_t j = 0; j < m; j++) {
+            some_near |= fabsf(x[j]) < job->near;
+        }
+        if (some_near) {
+            job->row((char *[]){(char *)values, (char *)x}, strides, m, NULL);
+        } else {
+            memset(values, 0, sizeof(values));
+        }
         if (job->near < CPU_TURNS_WIDE) {
-            cpu_loops_here()->sin_wide(from, values, m, job->quarters);
+            cpu_loops_here()->sin_wide(x, values, m, job->quarters);
         }
         for (int64_t j = 0; j < m; j++) {
-            out[j * so] = largest < CPU_TURNS_WIDE || fabsf(from[j]) < CPU_TURNS_WIDE ? values[j] : job->far(from[j]);
+            out[j] = largest < CPU_TURNS_WIDE || fabsf(x[j]) < CPU_TURNS_WIDE ? values[j] : job->far(x[j]);
         }
     }
 }
@@ -89,6 +122,35 @@ turns(dt_unary_op op, cpu_row row, turns_job *job)
            : op == DT_UNARY_cos ? (turns_job){row, CPU_TURNS_NEAR, 1, cosf}
                                 : (turns_job){row, CPU_TURNS_WIDE, 0, tanf};
     return op == DT_UNARY_sin || op == DT_UNARY_cos || op == DT_UNARY_tan;
+}
+
+/* Of float64 */
+typedef struct {
+    cpu_row row;
+    double (*far)(double x);
+} turns_f64_job;
+
+static void
+turns_f64_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
+{
+    const turns_f64_job *job = ctx;
+    if (strides[0] != 1 || strides[1] != 1) {
+        cpu_row_packed(turns_f64_row, DT_FLOAT64, 1, data, strides, n, ctx);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = CPU_MIN(BLOCK, n - i);
+        double *out = (double *)data[0] + i, values[BLOCK];
+        const double *x = (const double *)data[1] + i;
+        int all_near = 1;
+        for (int64_t j = 0; j < m; j++) {
+            all_near &= fabs(x[j]) < CPU_TURNS_F64;
+        }
+        job->row((char *[]){(char *)(all_near ? out : values), (char *)x}, strides, m, NULL);
+        for (int64_t j = 0; !all_near && j < m; j++) {
+            out[j] = fabs(x[j]) < CPU_TURNS_F64 ? values[j] : job->far(x[j]);
+        }
+    }
 }
 
 /* ---------------------------------------------------------------- // and % */
@@ -165,21 +227,44 @@ cpu_activation_row(dt_activation activation, dt_dtype dtype)
     return activation == DT_ACTIVATION_NONE ? NULL : cpu_loops_here()->ops[dtype]->unary[dt_activation_op(activation)];
 }
 
+static bool
+half_signs(dt_unary_op op, dt_dtype dtype, cpu_half_signs *signs)
+{
+    *signs = dtype == DT_FLOAT16 ? (cpu_half_signs){.infinity = 0x7c00, .nan = 0x7e00}
+                                 : (cpu_half_signs){.infinity = 0x7f80, .nan = 0x7fc0};
+    signs->kept = op == DT_UNARY_abs ? 0x7fff : 0xffff;
+    signs->flipped = op == DT_UNARY_neg ? 0x8000 : 0;
+    signs->dropped = op == DT_UNARY_relu ? 0xffff : 0;
+    return dt_itemsize(dtype) == 2 && dt_is_float(dtype) &&
+           (op == DT_UNARY_neg || op == DT_UNARY_abs || op == DT_UNARY_relu);
+}
+
 dt_status
 cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *out, dt_error *err)
 {
-    if ((op == DT_UNARY_isnan || op == DT_UNARY_isinf || op == DT_UNARY_isfinite) && !dt_is_float((dt_dtype)x->dtype)) {
-        const bool finite = op == DT_UNARY_isfinite;
-        return cpu_fill(out, &(dt_scalar){DT_CATEGORY_BOOL, finite, finite}, err);
-    }
+    (void)err;
     const dt_array *arrays[2] = {out, x};
+    cpu_half_signs signs;
+    if (half_signs(op, (dt_dtype)x->dtype, &signs)) {
+        return run(cpu_loops_here()->half_signs, (dt_dtype)x->dtype, &signs, 1, arrays);
+    }
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
     cpu_row row = cpu_loops_here()->ops[taken]->unary[op];
     turns_job job;
     if (taken == DT_FLOAT32 && turns(op, row, &job)) {
         return run(turns_row, taken, &job, 1, arrays);
     }
+    if (taken == DT_FLOAT64 && (op == DT_UNARY_sin || op == DT_UNARY_cos)) {
+        const turns_f64_job wide = {row, op == DT_UNARY_sin ? sin : cos};
+        return run(turns_f64_row, taken, &wide, 1, arrays);
+    }
     return run(row, taken, params, 1, arrays);
+}
+
+static bool
+is_number(const dt_array *x, double value)
+{
+    return x->storage == NULL && dt_scalar_load((dt_dtype)x->dtype, x->immediate).f == value;
 }
 
 dt_status
@@ -188,6 +273,9 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
     (void)err;
     const dt_array *arrays[3] = {out, a, b};
     dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
+    if (op == DT_BINARY_pow && is_number(b, 2)) {
+        return cpu_unary(DT_UNARY_square, params, a, out, err);
+    }
     if (op == DT_BINARY_gt || op == DT_BINARY_ge) { /* a > b is b < a */
         op = op == DT_BINARY_gt ? DT_BINARY_lt : DT_BINARY_le;
         arrays[1] = b;

@@ -1,10 +1,13 @@
 /* elementwise_each.h: the rows of elementwise.def for one dtype. Included by each_dtype.h. The functions of <math.h>
- * for float32 are those of functions.h where that has them. */
+ * are those of functions.h. */
 #if !DT_CAT(IS_HALF, ENUM)
 
 #if DT_CAT(IS_F32, ENUM)
 #undef M
 #define M(fn) cpu_##fn##f
+#elif DT_CAT(IS_F64, ENUM)
+#undef M
+#define M(fn) cpu_##fn
 #endif
 
 #if IS_FLOAT
@@ -31,12 +34,14 @@
 #define RESULT_BITS(v) (v)
 #endif
 #endif
+#define HAS_POWER HAS_ARITH
 #define HAS_TEST 1
 #define HAS_COMPARE 1
 #define HAS_LOGIC IS_BOOL
 #define HAS_MIRRORED 0
 #define OUT_ARITH T
 #define OUT_FLOAT T
+#define OUT_POWER T
 #define OUT_ROUND T
 #define OUT_BITS T
 #define OUT_TEST uint8_t
@@ -74,7 +79,7 @@ DT_CAT(floormod, ENUM)(C a, C b)
 }
 #endif
 
-#define UNARY_ROW(name, R, expr)                                                                                       \
+#define UNARY_ROW(name, kind, R, expr)                                                                                 \
     static void DT_CAT(unary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)      \
     {                                                                                                                  \
         const dt_params *params = ctx;                                                                                 \
@@ -92,13 +97,17 @@ DT_CAT(floormod, ENUM)(C a, C b)
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const C x = GET(px[i * sx]);                                                                               \
-            out[i * so] = (R)(expr);                                                                                   \
-        }                                                                                                              \
+        STRIDED_##kind(name, R, expr)                                                                                  \
     }
+#define STRIDED(name, R, expr)                                                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+        const C x = GET(px[i * sx]);                                                                                   \
+        out[i * so] = (R)(expr);                                                                                       \
+    }
+#define STRIDED_FLOAT(name, R, expr)                                                                                   \
+    cpu_row_packed(DT_CAT(unary_##name, ENUM), DT_CAT(DT, ENUM), 1, data, strides, n, ctx);
 
-#define BINARY_ROW(name, R, expr)                                                                                      \
+#define BINARY_ROW(name, kind, R, expr)                                                                                \
     static void DT_CAT(binary_##name, ENUM)(char *const *data, const int64_t *strides, int64_t n, const void *ctx)     \
     {                                                                                                                  \
         const dt_params *params = ctx;                                                                                 \
@@ -113,31 +122,39 @@ DT_CAT(floormod, ENUM)(C a, C b)
                 const C a = GET(pa[i]), b = GET(pb[i]);                                                                \
                 out[i] = (R)(expr);                                                                                    \
             }                                                                                                          \
-        } else if (so == 1 && sa == 1 && sb == 0) {                                                                    \
-            const C b = GET(*pb);                                                                                      \
-            CPU_INDEPENDENT                                                                                            \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                const C a = GET(pa[i]);                                                                                \
-                out[i] = (R)(expr);                                                                                    \
-            }                                                                                                          \
-        } else if (so == 1 && sa == 0 && sb == 1) {                                                                    \
-            const C a = GET(*pa);                                                                                      \
-            CPU_INDEPENDENT                                                                                            \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                const C b = GET(pb[i]);                                                                                \
-                out[i] = (R)(expr);                                                                                    \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                const C a = GET(pa[i * sa]), b = GET(pb[i * sb]);                                                      \
-                out[i * so] = (R)(expr);                                                                               \
-            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        APART_##kind(name, R, expr)                                                                                    \
+    }
+#define APART(name, R, expr)                                                                                           \
+    if (so == 1 && sa == 1 && sb == 0) {                                                                               \
+        const C b = GET(*pb);                                                                                          \
+        CPU_INDEPENDENT                                                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const C a = GET(pa[i]);                                                                                    \
+            out[i] = (R)(expr);                                                                                        \
+        }                                                                                                              \
+    } else if (so == 1 && sa == 0 && sb == 1) {                                                                        \
+        const C a = GET(*pa);                                                                                          \
+        CPU_INDEPENDENT                                                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const C b = GET(pb[i]);                                                                                    \
+            out[i] = (R)(expr);                                                                                        \
+        }                                                                                                              \
+    } else {                                                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const C a = GET(pa[i * sa]), b = GET(pb[i * sb]);                                                          \
+            out[i * so] = (R)(expr);                                                                                   \
         }                                                                                                              \
     }
+#define APART_POWER(name, R, expr)                                                                                     \
+    cpu_row_packed(DT_CAT(binary_##name, ENUM), DT_CAT(DT, ENUM), 2, data, strides, n, ctx);
 
-#define UNARY_OF_(name, kind, expr) DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(expr)))
+#define UNARY_OF_(name, kind, expr)                                                                                    \
+    DT_CAT(IF, HAS_##kind)(UNARY_ROW(name, kind, OUT_##kind, DT_CAT(RESULT, kind)(expr)))
 #define UNARY_OF(...) UNARY_OF_(__VA_ARGS__)
-#define BINARY_OF_(name, kind, expr) DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, OUT_##kind, DT_CAT(RESULT, kind)(expr)))
+#define BINARY_OF_(name, kind, expr)                                                                                   \
+    DT_CAT(IF, HAS_##kind)(BINARY_ROW(name, kind, OUT_##kind, DT_CAT(RESULT, kind)(expr)))
 #define BINARY_OF(...) BINARY_OF_(__VA_ARGS__)
 #define DT_UNARY(name, kind, i, f, ...) UNARY_OF(name, ROW_KIND(KIND_##name, kind), E(i, f))
 #define DT_BINARY(name, kind, i, f, ...) BINARY_OF(name, ROW_KIND(KIND_##name, kind), E(i, f))
@@ -193,6 +210,7 @@ static const cpu_ops DT_CAT(ops, ENUM) = {
 };
 
 #undef HAS_ARITH
+#undef HAS_POWER
 #undef HAS_FLOAT
 #undef HAS_ROUND
 #undef HAS_FTEST
@@ -205,6 +223,7 @@ static const cpu_ops DT_CAT(ops, ENUM) = {
 #undef PARAM
 #undef RESULT_BITS
 #undef OUT_ARITH
+#undef OUT_POWER
 #undef OUT_FLOAT
 #undef OUT_ROUND
 #undef OUT_BITS
@@ -213,7 +232,11 @@ static const cpu_ops DT_CAT(ops, ENUM) = {
 #undef OUT_COMPARE
 #undef OUT_LOGIC
 #undef UNARY_ROW
+#undef STRIDED
+#undef STRIDED_FLOAT
 #undef BINARY_ROW
+#undef APART
+#undef APART_POWER
 #undef UNARY_OF_
 #undef UNARY_OF
 #undef BINARY_OF_

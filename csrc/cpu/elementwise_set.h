@@ -2,19 +2,23 @@
 #define IS_HALF_FLOAT16 1
 #define IS_HALF_BFLOAT16 1
 #define IS_F32_FLOAT32 1
+#define IS_F64_FLOAT64 1
 /* what an integer expression becomes; bool keeps its lowest bit (elementwise_each.h) */
 #define RESULT_ARITH(v) (v)
 #define RESULT_FLOAT(v) (v)
+#define RESULT_POWER(v) (v)
 #define RESULT_ROUND(v) (v)
 #define RESULT_TEST(v) (v)
 #define RESULT_FTEST(v) (v)
 #define RESULT_COMPARE(v) (v)
 #define RESULT_LOGIC(v) (v)
-/* what has no row of its own for every dtype (elementwise.c): the logical ops are those of bool, a > b is b < a */
+/* what has no row of its own for every dtype (elementwise.c): the logical ops are those of bool, a > b is b < a; and
+ * what is as large as a function */
 #define KIND_logical_not , LOGIC
 #define KIND_logical_and , LOGIC
 #define KIND_logical_or , LOGIC
 #define KIND_logical_xor , LOGIC
+#define KIND_pow , POWER
 #define KIND_gt , MIRRORED
 #define KIND_ge , MIRRORED
 /* which ternary ops have loops of their own over neighbours */
@@ -22,6 +26,18 @@
 #define DENSE_COMPUTED 1
 #define ROW_KIND_(ignored, kind, ...) kind
 #define ROW_KIND(...) ROW_KIND_(__VA_ARGS__, )
+/* what a row does with elements that are not neighbours: functions are made once, for those that are */
+#define STRIDED_ARITH STRIDED
+#define STRIDED_ROUND STRIDED
+#define STRIDED_BITS STRIDED
+#define STRIDED_TEST STRIDED
+#define STRIDED_FTEST STRIDED
+#define STRIDED_LOGIC STRIDED
+#define APART_ARITH APART
+#define APART_FLOAT APART
+#define APART_BITS APART
+#define APART_COMPARE APART
+#define APART_LOGIC APART
 
 #undef FLOORDIV
 #undef FLOORMOD
@@ -29,16 +45,10 @@
 #define FLOORDIV(a, b) DT_CAT(floordiv, ENUM)(a, b)
 #define FLOORMOD(a, b) DT_CAT(floormod, ENUM)(a, b)
 #define TRUNCDIV(a, b) DT_CAT(truncdiv, ENUM)(a, b)
-#if HAS_FMA
-#define dt_floordiv cpu_floordiv
-#define dt_floormod cpu_floormod
-#endif
 
 #define DT_EACH "../cpu/elementwise_each.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
-#undef dt_floordiv
-#undef dt_floormod
 
 #define ops_FLOAT16 ops_FLOAT32
 #define ops_BFLOAT16 ops_FLOAT32
@@ -47,6 +57,26 @@ static const cpu_ops *const ops[DT_NDTYPES] = {
 #include "../core/dtypes.def"
 #undef DT_DTYPE
 };
+
+typedef uint16_t __attribute__((may_alias)) half_bits;
+
+static void
+half_signs(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
+{
+    const cpu_half_signs job = *(const cpu_half_signs *)ctx;
+    half_bits *out = (half_bits *)data[0];
+    const half_bits *x = (const half_bits *)data[1];
+    if (strides[0] != 1 || strides[1] != 1) {
+        cpu_row_packed(half_signs, DT_FLOAT16, 1, data, strides, n, ctx);
+        return;
+    }
+    CPU_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t bits = x[i], negative = (uint16_t)(0 - (bits >> 15));
+        const uint16_t value = (uint16_t)(((bits & job.kept) ^ job.flipped) & ~(negative & job.dropped));
+        out[i] = (bits & 0x7fff) > job.infinity ? job.nan : value;
+    }
+}
 
 static void
 sin_wide(const float *x, float *sines, int64_t n, uint64_t quarters)

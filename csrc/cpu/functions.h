@@ -1,18 +1,18 @@
 /* functions.h: exp, log, tanh and the like of float32, without branches, so that loops over them become vectors.
  *
  * Most compute in float, with an error below 1.01 units in the last place, and gelu less exactly far below 0; expm1,
- * log2, log10, tan, and sin and cos of large numbers in double, rounded once, with 0.51 at most. All are made of sums,
- * products and quotients, rounded one at a time, so that every instruction set gives the same bits, and polynomials are
- * minimax fits (log, tanh, sin and cos in float: fpminimax of Sollya, of what the leading terms leave), cut into parts
- * that need not wait for each other. tools/measure_ulp.c looks at every float there is. */
+ * log2, log10, pow, tan, and sin and cos of large numbers in double, rounded once, with 0.51 at most. All are made of
+ * sums, products and quotients, rounded one at a time, so that every instruction set gives the same bits, and
+ * polynomials are minimax fits (log, tanh, sin and cos in float: fpminimax of Sollya, of what the leading terms leave),
+ * cut into parts that need not wait for each other. tools/measure_ulp.c looks at every float there is. */
 #ifndef DT_CPU_FUNCTIONS_H
 #define DT_CPU_FUNCTIONS_H
 
 #include <math.h>
 
 #include "../core/scalar.h"
+#include "functions_f64.h"
 
-#define CPU_CLAMP(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
 #define CPU_LN2 0x1.62e42fefa39efp-1
 
 /* exp(x) = scale * (1 + rest) for |x| < 700: scale is a power of 2, rest as exact near 0 as it is elsewhere. */
@@ -85,19 +85,18 @@ cpu_tanhf(float x)
     return copysignf(magnitude >= 0.625f ? far : near, x);
 }
 
-/* Of a normal positive number: x = 2 ** n * m with m between sqrt(1/2) and sqrt(2), log m by its series of (m - 1) /
- * (m + 1). */
+/* The logarithm to base 2 of a normal positive number: x = 2 ** n * m with m between sqrt(1/2) and sqrt(2), log m by
+ * its series of (m - 1) / (m + 1). */
 static inline double
-cpu_log_normal(double x)
+cpu_log2_normal(double x)
 {
     const uint64_t one = UINT64_C(0x3ff0000000000000), root = UINT64_C(0x3fe6a09e667f3bcd); /* 1, sqrt(1/2) */
     uint64_t bits = dt_f64_bits(x), exponent = (bits - root + one) >> 52;                   /* n + 1023 */
     double m = dt_bits_f64(bits + one - (exponent << 52));
     double n = dt_bits_f64(exponent | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023);
     double s = (m - 1) / (m + 1), z = s * s;
-    double t = 0x1.2438f01110c0cp-2 + z * 0x1.e2f3374d4557fp-3;
-    t = 0x1.555554fde6d32p-1 + z * (0x1.999a7a18f0f5fp-2 + z * t);
-    return n * CPU_LN2 + (2 * s + s * z * t);
+    double t = 0x1.2777800ff88c9p-1 + z * (0x1.a58d753bdd19dp-2 + z * 0x1.5ce9d0100042cp-2);
+    return n + s * (0x1.71547652bee18p1 + z * (0x1.ec709d129df75p-1 + z * t));
 }
 
 /* What takes a positive number to 1 + f from 0.75 to 1.5, added to its bits: -n * 2 ** 23. */
@@ -141,13 +140,13 @@ cpu_logf(float x)
 static inline float
 cpu_log2f(float x)
 {
-    return cpu_log_ends(x, 0, (float)(cpu_log_normal((double)x) * 0x1.71547652b82fep+0));
+    return cpu_log_ends(x, 0, (float)cpu_log2_normal((double)x));
 }
 
 static inline float
 cpu_log10f(float x)
 {
-    return cpu_log_ends(x, 0, (float)(cpu_log_normal((double)x) * 0x1.bcb7b1526e50ep-2));
+    return cpu_log_ends(x, 0, (float)(cpu_log2_normal((double)x) * 0x1.34413509f79ffp-2));
 }
 
 /* f = (1 + x) / 2 ** n - 1 is exact, or as good as that where 2 ** -n adds nothing. */
@@ -280,6 +279,41 @@ cpu_tanf(float x)
     return (float)(number & 1 ? -c / s : s / c);
 }
 
+/* 2 ** x for |x| < 1000, right to 34 bits */
+static inline double
+cpu_exp2_near(double x)
+{
+    const double shift = 0x1.8p52 + 1023;
+    double shifted = x + shift, f = x - (shifted - shift), z = f * f, scale = dt_bits_f64(dt_f64_bits(shifted) << 52);
+    double q = 0x1.5d874c79f776bp-10 + f * 0x1.44400329158d6p-13 + z * 0x1.00dc4e57a1442p-16;
+    q = 0x1.c6b08dc5e38c4p-5 + f * 0x1.3b2a1b6d1ac41p-7 + z * q;
+    q = 0x1.62e42fef95ec2p-1 + f * 0x1.ebfbe045f90bap-3 + z * q;
+    return scale + scale * f * q;
+}
+
+/* 2 ** (y * log2(|x|)), with the sign of x where y is odd: 0.505 units in the last place. The logarithms that come out
+ * for 0 and infinity, -1023 and 1024, are made as large as no others are. What |y|, or 2 ** 24, which is as even as
+ * what is larger, leaves of its half rounded and doubled is 0 or 1 of integers. */
+static inline float
+cpu_powf(float x, float y)
+{
+    const float length = fabsf(x), height = fabsf(y), shift = 0x1p23f;
+    double log = cpu_log2_normal((double)length);
+    log = fabs(log) < 1000 ? log : log * 0x1p200;
+    const double power = (double)y * log;
+    float value = (float)cpu_exp2_near(fabs(power) > 200 ? copysign(200.0, power) : power);
+    value = x == x ? value : x;
+    value = y == 0 ? 1 : value;
+    value = length == 1 ? 1 : value;
+
+    const float most = height > 0x1p24f ? 0x1p24f : height, half = 0.5f * most + shift - shift;
+    const float rest = fabsf(most - (half + half));
+    const float odd = rest == 1 ? copysignf(value, x) : value;
+    float broken = x < 0 ? NAN : value;
+    broken = length < INFINITY ? broken : value;
+    return rest * rest == rest ? odd : broken;
+}
+
 /* dt_floordivf and dt_floormodf where CPU_DIVIDES_NEAR: a quotient of doubles rounds to an integer only if it is one,
  * and its product with b is exact, as is what it leaves of a. */
 #define CPU_DIVIDES_NEAR(a, b) ((fabsf(a) * 0x1p-20f < fabsf(b)) & (fabsf(b) < INFINITY))
@@ -302,7 +336,10 @@ cpu_floormodf(float a, float b)
 /* Of float64, where CPU_DIVIDES_NEAR_F64 and with instructions that round once: a quotient that was rounded up to an
  * integer shows in the sign of what it leaves of a, which is exact. */
 #define CPU_DIVIDES_NEAR_F64(a, b) ((fabs(a) * 0x1p-51 < fabs(b)) & (fabs(b) < (double)INFINITY))
-#if HAS_FMA
+#if !HAS_FMA
+#define cpu_dt_floordiv dt_floordiv
+#define cpu_dt_floormod dt_floormod
+#else
 static inline double
 cpu_step(double step, bool taken)
 {
@@ -320,7 +357,7 @@ cpu_divided(double a, double b, double *rest)
 }
 
 static inline double
-cpu_floordiv(double a, double b)
+cpu_dt_floordiv(double a, double b)
 {
     double r, q = cpu_divided(a, b, &r);
     const bool down = ((dt_f64_bits(r) ^ dt_f64_bits(b)) >> 63) & (r != 0);
@@ -328,7 +365,7 @@ cpu_floordiv(double a, double b)
 }
 
 static inline double
-cpu_floormod(double a, double b)
+cpu_dt_floormod(double a, double b)
 {
     double r;
     (void)cpu_divided(a, b, &r);
@@ -344,7 +381,6 @@ cpu_floormod(double a, double b)
 #define cpu_ceilf ceilf
 #define cpu_rintf rintf
 #define cpu_truncf truncf
-#define cpu_powf powf
 
 /* not the formulas of scalar.h */
 #define cpu_dt_geluf cpu_geluf

@@ -61,8 +61,15 @@ typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quar
 /* The largest magnitude of neighbours; NaN if one is. */
 typedef float (*cpu_magnitude)(const float *x, int64_t n);
 
+/* Of ops that change no more of a half type than signs, what becomes of the bits: kept, flipped, and dropped from
+ * negative numbers. NaN, above infinity, becomes the one that casts make. */
+typedef struct {
+    uint16_t infinity, nan, kept, flipped, dropped;
+} cpu_half_signs;
+
 typedef struct {
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
+    cpu_row half_signs;        /* its context is a cpu_half_signs */
     cpu_sines sin_wide;
     cpu_magnitude magnitude;
     cpu_row where[4];    /* for elements of 1, 2, 4, 8 bytes */
@@ -93,6 +100,10 @@ cpu_loops_here(void)
     };
     return sets[cpu_isa_here()];
 }
+
+/* Gives neighbours to a row of one or two inputs, and a result of the same dtype, whose elements are apart. */
+void cpu_row_packed(cpu_row row, dt_dtype dtype, int ninputs, char *const *data, const int64_t *strides, int64_t n,
+                    const void *ctx);
 
 /* What the loops take in the place of dtype: the half types are computed as float32. */
 static inline dt_dtype

@@ -15,6 +15,7 @@
 
 const cpu_loops DT_CAT(cpu_loops, SET) = {
     .ops = ops,
+    .half_signs = half_signs,
     .sin_wide = sin_wide,
     .magnitude = magnitude,
     .where = {where_8, where_16, where_32, where_64},

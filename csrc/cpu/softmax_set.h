@@ -116,7 +116,7 @@
         }                                                                                                              \
     }
 SOFTMAX_PARTS(float, f32, cpu_expf)
-SOFTMAX_PARTS(double, f64, exp)
+SOFTMAX_PARTS(double, f64, cpu_exp)
 #undef SOFTMAX_PARTS
 
 #define ROOM 1024
@@ -243,7 +243,7 @@ softmax_rows_f32(const void *from, void *to, int64_t rows, int64_t n, int64_t fr
         if (take_log) {
             CPU_INDEPENDENT
             for (int64_t j = 0; j < some; j++) { /* of 1 and more, or NaN */
-                sums[j] = sums[j] >= 1 ? cpu_log_normal(sums[j]) : NAN;
+                sums[j] = sums[j] >= 1 ? cpu_log2_normal(sums[j]) * CPU_LN2 : (double)NAN;
             }
         }
         for (int64_t j = 0; j < some; j++) {
