@@ -13,6 +13,7 @@ DT_CAT(PACK, lines)(int vectors, S *to, const S *in, int64_t along, int64_t coun
     for (int64_t p = 0; p < depth; p++, in += along) {
         S *line = to + (places ? places[p] : p) * width;
         __builtin_prefetch(in + 2 * width); /* the panel after the next: its lines are far apart */
+        __builtin_prefetch(in + 2 * width + PER_LINE);
         UNROLL for (int i = 0; i < vectors; i++)
         {
             if (i < vectors - 1) {
