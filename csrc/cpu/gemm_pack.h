@@ -54,6 +54,7 @@ DT_CAT(PACK, squares)(S *to, const S *in, int64_t across, int64_t count, int64_t
         V square[LENGTH];
         for (int i = 0; i < LENGTH; i++) {
             square[i] = i < count ? *(const U *)(in + i * across + p) : (V){0};
+            __builtin_prefetch(in + (i + width) * across + p); /* of the next panel */
         }
         TRANSPOSE(square);
         bool whole = count == LENGTH || (spill && next + 2 * LENGTH <= depth);
