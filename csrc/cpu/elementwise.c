@@ -115,15 +115,6 @@ turns_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
     }
 }
 
-static bool
-turns(dt_unary_op op, cpu_row row, turns_job *job)
-{
-    *job = op == DT_UNARY_sin   ? (turns_job){row, CPU_TURNS_NEAR, 0, sinf}
-           : op == DT_UNARY_cos ? (turns_job){row, CPU_TURNS_NEAR, 1, cosf}
-                                : (turns_job){row, CPU_TURNS_WIDE, 0, tanf};
-    return op == DT_UNARY_sin || op == DT_UNARY_cos || op == DT_UNARY_tan;
-}
-
 /* Of float64 */
 typedef struct {
     cpu_row row;
@@ -227,6 +218,7 @@ cpu_activation_row(dt_activation activation, dt_dtype dtype)
     return activation == DT_ACTIVATION_NONE ? NULL : cpu_loops_here()->ops[dtype]->unary[dt_activation_op(activation)];
 }
 
+/* Whether op changes signs, or drops numbers by them: how, for a half type. */
 static bool
 half_signs(dt_unary_op op, dt_dtype dtype, cpu_half_signs *signs)
 {
@@ -235,8 +227,23 @@ half_signs(dt_unary_op op, dt_dtype dtype, cpu_half_signs *signs)
     signs->kept = op == DT_UNARY_abs ? 0x7fff : 0xffff;
     signs->flipped = op == DT_UNARY_neg ? 0x8000 : 0;
     signs->dropped = op == DT_UNARY_relu ? 0xffff : 0;
-    return dt_itemsize(dtype) == 2 && dt_is_float(dtype) &&
-           (op == DT_UNARY_neg || op == DT_UNARY_abs || op == DT_UNARY_relu);
+    return op == DT_UNARY_neg || op == DT_UNARY_abs || op == DT_UNARY_relu;
+}
+
+static DT_NOINLINE dt_status
+turn(dt_unary_op op, cpu_row row, dt_dtype taken, const dt_array *const *arrays)
+{
+    if (taken == DT_FLOAT32) {
+        const turns_job job = op == DT_UNARY_sin   ? (turns_job){row, CPU_TURNS_NEAR, 0, sinf}
+                              : op == DT_UNARY_cos ? (turns_job){row, CPU_TURNS_NEAR, 1, cosf}
+                                                   : (turns_job){row, CPU_TURNS_WIDE, 0, tanf};
+        return run(turns_row, taken, &job, 1, arrays);
+    }
+    if (op == DT_UNARY_tan) {
+        return run(row, taken, NULL, 1, arrays);
+    }
+    const turns_f64_job job = {row, op == DT_UNARY_sin ? sin : cos};
+    return run(turns_f64_row, taken, &job, 1, arrays);
 }
 
 dt_status
@@ -244,19 +251,15 @@ cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *
 {
     (void)err;
     const dt_array *arrays[2] = {out, x};
+    const bool half = x->dtype == DT_FLOAT16 || x->dtype == DT_BFLOAT16;
     cpu_half_signs signs;
-    if (half_signs(op, (dt_dtype)x->dtype, &signs)) {
+    if (DT_UNLIKELY(half) && half_signs(op, (dt_dtype)x->dtype, &signs)) {
         return run(cpu_loops_here()->half_signs, (dt_dtype)x->dtype, &signs, 1, arrays);
     }
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
     cpu_row row = cpu_loops_here()->ops[taken]->unary[op];
-    turns_job job;
-    if (taken == DT_FLOAT32 && turns(op, row, &job)) {
-        return run(turns_row, taken, &job, 1, arrays);
-    }
-    if (taken == DT_FLOAT64 && (op == DT_UNARY_sin || op == DT_UNARY_cos)) {
-        const turns_f64_job wide = {row, op == DT_UNARY_sin ? sin : cos};
-        return run(turns_f64_row, taken, &wide, 1, arrays);
+    if (DT_UNLIKELY(op == DT_UNARY_sin || op == DT_UNARY_cos || op == DT_UNARY_tan)) {
+        return turn(op, row, taken, arrays);
     }
     return run(row, taken, params, 1, arrays);
 }
