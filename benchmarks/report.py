@@ -214,8 +214,9 @@ def draw_ladders(plt, record):
     for axes, name in zip(panels[0], names, strict=True):
         points = [row for row in rows if row["ladder"] == name]
         for library in ["devtensor", *peers_of(points)]:
-            times = [row["median_ns"][library] for row in points]
-            axes.plot([row["at"] for row in points], times, "o-", markersize=3, label=TITLES[library])
+            own = [row for row in points if library in row["median_ns"]]
+            times = [row["median_ns"][library] for row in own]
+            axes.plot([row["at"] for row in own], times, "o-", markersize=3, label=TITLES[library])
         axes.set(xscale="log", yscale="log", title=name, xlabel="n", ylabel="ns a call")
         axes.grid(alpha=0.3)
         axes.legend()
