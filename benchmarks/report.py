@@ -15,6 +15,7 @@ TITLES = {
     "interpreter": "the interpreter's own",
     "control": "control",
 }
+VERDICTS = ("miss", "pass", "aim")
 FLOOR = 1 / 1.5  # of the time of the interpreter's own types: a small call cannot aim higher
 UNITS = {"GFLOP/s": ("float32 GFLOP/s", "float64 GFLOP/s"), "GB/s": ("GB/s", "GB/s")}
 PEERS = [name for name in TITLES if name not in ("devtensor", "control")]
@@ -47,16 +48,36 @@ def of_ceiling(row, ceilings):
     return row["rate"]["devtensor"] / limit if limit else None
 
 
-def verdict(ratios, target):
-    """The worst over the peers of "aim", "pass" and "miss"; empty without a target. What passes beside NumPy and takes
-    hardly longer than the interpreter's own types has reached its aim."""
+def reached(ratios, target):
+    """{peer: 0 for a miss, 1 for a pass, 2 for an aim}. What passes beside NumPy and takes hardly longer than the
+    interpreter's own types has reached its aim."""
     at_floor = ratios.get("interpreter", 0) >= FLOOR
-    reached = []
+    out = {}
     for peer, (good, best) in target.items():
         if peer in ratios:
             most = good if peer == "numpy" and at_floor else best
-            reached.append(2 if ratios[peer] >= most else 1 if ratios[peer] >= good else 0)
-    return ("miss", "pass", "aim")[min(reached)] if reached else ""
+            out[peer] = 2 if ratios[peer] >= most else 1 if ratios[peer] >= good else 0
+    return out
+
+
+def verdict(ratios, target):
+    """The worst over the peers of "aim", "pass" and "miss"; empty without a target."""
+    found = reached(ratios, target).values()
+    return VERDICTS[min(found)] if found else ""
+
+
+def goals(record):
+    """How many goals, each a row beside a peer or the mean of a group, are at the aim, passed and missed."""
+    from .rows import GROUP_TARGETS
+
+    found = [list(reached(medians(row), row.get("target", {})).values()) for row in record["rows"]]
+    found += [list(reached(means, GROUP_TARGETS[group]).values()) for group, means in geometric_means(record).items()]
+    counts = [sum(goal.count(level) for goal in found) for level in (2, 1, 0)]
+    return "Of {} goals {} are at the aim, {} passed, {} missed.".format(sum(counts), *counts) if sum(counts) else ""
+
+
+def medians(row):
+    return {peer: quartiles[1] for peer, quartiles in row["ratio_quartiles"].items()}
 
 
 def cells(row, peers, ceilings):
@@ -72,8 +93,7 @@ def cells(row, peers, ceilings):
         low, middle, high = row["ratio_quartiles"][peer]
         text = f"{middle:.2f} ({low:.2f} to {high:.2f})"
         out.append(text if peer == "control" else f"{duration(row['median_ns'][peer])}, **{text}**")
-    medians = {peer: quartiles[1] for peer, quartiles in row["ratio_quartiles"].items()}
-    return [*out, verdict(medians, row.get("target", {}))]
+    return [*out, verdict(medians(row), row.get("target", {}))]
 
 
 def peers_of(rows):
@@ -140,7 +160,7 @@ def ladder_table(record):
 
 
 def tables(record):
-    made = [make(record) for make in (table, group_table, memory_table, ladder_table)]
+    made = [make(record) for make in (goals, table, group_table, memory_table, ladder_table)]
     return "\n\n".join(text for text in made if text)
 
 

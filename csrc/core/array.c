@@ -156,14 +156,6 @@ dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_ar
     return dt_storage_new(device, dt_array_nbytes(out), &out->storage, err);
 }
 
-dt_status
-dt_empty_checked(const dt_array *other, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
-{
-    array_init(out, dtype, ndim, shape);
-    dt_array_set_contiguous(out);
-    return dt_storage_new_beside(other->storage, dt_array_nbytes(out), &out->storage, err);
-}
-
 bool
 dt_is_channels_last(const dt_array *a)
 {

@@ -321,9 +321,6 @@ void dt_array_set_contiguous(dt_array *a);
 dt_status dt_shape_check(const char *op, int ndim, const int64_t *shape, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_empty(dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out,
                    dt_error *err) DT_MUST_CHECK;
-/* The same for a shape that has been checked, on the device of other. */
-dt_status dt_empty_checked(const dt_array *other, dt_dtype dtype, int ndim, const int64_t *shape, dt_array *out,
-                           dt_error *err) DT_MUST_CHECK;
 /* Like dt_empty, with the strides of like where that is dense, else contiguous (PyTorch's preserve_format). */
 dt_status dt_empty_like(const dt_array *like, dt_device device, dt_dtype dtype, dt_array *out,
                         dt_error *err) DT_MUST_CHECK;

@@ -26,6 +26,10 @@ typedef struct dt_heap {
 extern _Thread_local dt_heap dt_heap_here __attribute__((tls_model("initial-exec")));
 extern atomic_bool dt_failures_planned;
 
+#define DT_SMALL_BLOCK 144 /* bytes */
+#define DT_MAX_SPARE 64
+
+/* A fresh block, if none is planned to fail. */
 void *dt_block_new_slowly(void);
 
 /* Adds n to a counter of this thread. */
@@ -49,8 +53,6 @@ dt_block_new(void)
     dt_heap_count(&dt_heap_here.live, 1);
     return first;
 }
-
-#define DT_MAX_SPARE 64
 
 static inline void
 dt_block_free(void *p)

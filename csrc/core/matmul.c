@@ -183,7 +183,7 @@ static dt_status
 matrices_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
     const int64_t shape[2] = {a->shape[0], b->shape[1]};
-    if (DT_UNLIKELY((shape[0] | shape[1]) >> 30)) {
+    if (DT_UNLIKELY((shape[0] | shape[1]) >> 30)) { /* else it is not too large */
         DT_TRY(dt_shape_check("matmul", 2, shape, (dt_dtype)a->dtype, err));
     }
     DT_TRY(new_matrix(a, shape[0], shape[1], out, err));
@@ -194,7 +194,8 @@ matrices_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *er
 static dt_status
 vectors_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
-    DT_TRY(dt_empty_checked(a, (dt_dtype)a->dtype, 0, NULL, out, err));
+    DT_TRY(new_matrix(a, 1, 1, out, err));
+    out->ndim = 0;
     dt_array row, column, sum;
     as_matrix(a, true, &row);
     as_matrix(b, false, &column);

@@ -202,16 +202,7 @@ dt_disown(void *p)
 DT_NOINLINE void *
 dt_block_new_slowly(void)
 {
-    if (!request()) {
-        return NULL;
-    }
-    dt_spare *first = dt_heap_here.spares;
-    if (first == NULL) {
-        return counted(malloc(DT_SMALL_BLOCK));
-    }
-    dt_heap_here.spares = first->next;
-    dt_heap_here.nspares--;
-    return counted(first);
+    return request() ? counted(malloc(DT_SMALL_BLOCK)) : NULL;
 }
 
 /* Which size of blocks serves nbytes, more than 64 and below DT_LARGE_BLOCK, and how large it is. */

@@ -15,7 +15,6 @@ void dt_free(void *p);
 /* Counts p, got elsewhere, as an allocation, which may be planned to fail: NULL, and p is still the caller's. */
 void *dt_adopt(void *p);
 void dt_disown(void *p);
-#define DT_SMALL_BLOCK 144 /* bytes of what heap.h gives out */
 /* Like dt_malloc_aligned, from warm blocks given back before where one fits: large.c. */
 #define DT_LARGE_BLOCK ((size_t)128 << 10)
 void *dt_large_new(size_t nbytes);

@@ -179,6 +179,7 @@ DIVISION_ROW(double, f64, CPU_DIVIDES_NEAR_F64)
 
 /* ---------------------------------------------------------------- slots */
 
+/* What is not one row. */
 static DT_NOINLINE dt_status
 walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
