@@ -50,8 +50,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simulated", action="store_const", dest="mode", const="simulated", default="real")
     parser.add_argument("--libraries", action="store_const", dest="mode", const="libraries")
+    parser.add_argument("--objects", metavar="DIR", help="a folder for what is compiled; what it has is taken")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as own:
+        folder = Path(options.objects or own)
+        folder.mkdir(parents=True, exist_ok=True)
         return subprocess.run([compile_program(folder), options.mode, directories()]).returncode
 
 

@@ -1,16 +1,17 @@
-"""Parts of tools/gpu_check.sh: facts about the machine, a run of every op, the report.
+"""Reads and writes what tools/gpu_check.py keeps: facts about the machine, the state of each step, report, archive.
 
-python tools/gpu_report.py facts DIR          writes DIR/facts.json
-python tools/gpu_report.py ops [--brief]      runs each op once on cuda:0 against its reference; for a sanitizer
-python tools/gpu_report.py report DIR         reads what the sections left in DIR, writes report.json and report.md
+python tools/gpu_report.py facts FILE     writes what is known about GPU, driver and libraries
 """
 
+import contextlib
 import datetime
+import io
 import json
 import os
 import platform
 import subprocess
 import sys
+import tarfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -19,6 +20,8 @@ FIELDS = (
     "name,driver_version,memory.total,compute_cap,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.limit,"
     "persistence_mode,pcie.link.gen.max,pcie.link.width.max,ecc.mode.current,mig.mode.current"
 )
+LOG = 128 << 10  # bytes of the beginning and of the end of a log that go into the archive
+ARCHIVE = 15 << 20
 
 
 def output(*command):
@@ -28,20 +31,26 @@ def output(*command):
         return None
 
 
-def facts(folder):
+def read(path):
+    """What a JSON file holds; None where there is none or half of one."""
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_text())
+
+
+def write(path, value):
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps(value, indent=1) + "\n")
+    aside.replace(path)
+
+
+def facts(path):
     import devtensor as dt
 
-    x = dt.ones(4, 4, device="cuda")
-    dt.conv2d((x @ x).reshape(1, 1, 4, 4), dt.ones(1, 1, 3, 3, device="cuda"))  # loads every library
-    dt.cuda.synchronize()
     smi = output("nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader")
     found = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "simulated": dt.cuda.is_simulated(),
-        "device": dt.cuda.get_device_properties(0)._asdict(),
+        "simulated": None,
         "nvidia_smi": dict(zip(FIELDS.split(","), smi.splitlines()[0].split(", "), strict=False)) if smi else None,
-        "libraries": dt._C._cuda_versions(),
-        "loaded": dt._C._cuda_report().splitlines(),
         "devtensor": dt.__version__,
         "commit": output("git", "-C", str(ROOT), "rev-parse", "HEAD"),
         "python": platform.python_version(),
@@ -49,97 +58,128 @@ def facts(folder):
         "cores": len(os.sched_getaffinity(0)),
         "nvcc": (output("nvcc", "--version") or "none").splitlines()[-1],
     }
-    Path(folder, "facts.json").write_text(json.dumps(found, indent=1) + "\n")
+    write(path, found)  # also where the device cannot be used
+    found |= {"simulated": dt.cuda.is_simulated(), "device": dt.cuda.get_device_properties(0)._asdict()}
+    write(path, found)
+    found |= {"libraries": dt.cuda.library_versions(), "loaded": dt._C._cuda_report().splitlines()}
+    write(path, found)
     print(json.dumps(found, indent=1))
 
 
-def ops(brief):
-    sys.path.insert(0, str(ROOT / "tests"))
-    import sweep
-    from support import Built
-
-    done = 0
-    for case in sweep.chosen():
-        for dtype in case.dtypes[-1:] if brief else case.dtypes:
-            for layout in case.layouts[-1:] if brief else case.layouts:
-                built = Built(case, dtype, "cuda:0", layout)
-                built.check(built.call())
-                done += 1
-    print(f"{done} calls agree with their references")
+# ---------------------------------------------------------------- steps
 
 
-def suite(folder):
+def steps(state):
+    """(command, step, record) of all that was run, by command."""
+    order = ("build", "probe", "suite", "sanitizer", "bench")
+    for command in order:
+        for path in sorted((state / command).glob("*.json")):
+            record = read(path)
+            if record and "status" in record:
+                yield command, path.stem, record
+
+
+def bad(state):
+    return [
+        f"{record['status']}: {command}/{name}"
+        for command, name, record in steps(state)
+        if record["status"] != "passed"
+    ]
+
+
+def forget_failed(state):
+    for command, name, record in list(steps(state)):
+        if record["status"] != "passed":
+            (state / command / f"{name}.json").unlink()
+
+
+def tests(path):
+    """Counts of a junit file, and the tests that failed."""
     total = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-    seconds, names = 0.0, []
-    for path in sorted(folder.glob("junit-*.xml")):
+    names = []
+    with contextlib.suppress(OSError, ElementTree.ParseError):
         for one in ElementTree.parse(path).getroot().iter("testsuite"):
             total = {key: value + int(one.get(key, 0)) for key, value in total.items()}
-            seconds = max(seconds, float(one.get("time", 0)))
-            for case in one.iter("testcase"):
-                if case.find("failure") is not None or case.find("error") is not None:
-                    names.append(f"{case.get('classname')}::{case.get('name')}")
-    return {**total, "seconds": seconds, "failed": names}
+        for case in ElementTree.parse(path).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                names.append(f"{case.get('classname')}::{case.get('name')}")
+    return total, names
 
 
-def conformance(folder):
-    path = folder / "conformance.tsv"
-    lines = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
-    wrong = [line for line in lines if line[0] == "FAIL"]
-    return {"passed": sum(line[0] == "ok" for line in lines), "failed": len(wrong), "wrong": wrong}
+def end_of(log, lines=12):
+    with contextlib.suppress(OSError):
+        return log.read_text(errors="replace").splitlines()[-lines:]
+    return []
 
 
-def sections(folder):
-    found = {}
-    for path in folder.glob("*.status"):
-        status, seconds = path.read_text().split()
-        found[path.stem] = {"status": int(status), "seconds": int(seconds)}
-    return found
+def title(known, dry):
+    if dry:
+        return "Dry run on a simulated GPU: says nothing about a real one"
+    return f"devtensor on {known.get('device', {}).get('name') or (known.get('nvidia_smi') or {}).get('name', 'a GPU')}"
 
 
-def report(folder):
-    folder = Path(folder)
-    path = folder / "facts.json"
-    record = {
-        "facts": json.loads(path.read_text()) if path.exists() else {},
-        "sections": sections(folder),
-        "suite": suite(folder),
-        "conformance": conformance(folder),
-        "sanitizer": {p.stem: p.read_text().splitlines()[-1:] for p in sorted(folder.glob("sanitizer-*.log"))},
-        "benchmarks": [p.name for p in sorted(folder.glob("????-??-??-*.json"))],
-    }
-    (folder / "report.json").write_text(json.dumps(record, indent=1) + "\n")
-    gpu = record["facts"].get("device", {}).get("name", "unknown")
-    simulated = record["facts"].get("simulated", True)
-    title = "Dry run on a simulated GPU: says nothing about a real one" if simulated else f"devtensor on {gpu}"
-    tests, listed = record["suite"], record["conformance"]
-    lines = [f"# {title}", ""]
-    lines += [f"- {key}: {value}" for key, value in record["facts"].items() if key != "loaded"]
-    lines += ["", "| section | status | seconds |", "| --- | --- | --- |"]
-    lines += [f"| {name} | {s['status']} | {s['seconds']} |" for name, s in record["sections"].items()]
-    lines += ["", f"Suite: {tests['tests']} tests, {tests['failures']} failed, {tests['errors']} errors, "]
-    lines[-1] += f"{tests['skipped']} skipped."
-    lines += [f"- {name}" for name in tests["failed"]]
-    lines += ["", f"Conformance: {listed['passed']} assertions hold, {listed['failed']} do not."]
-    lines += [f"- {' '.join(one[1:])}" for one in listed["wrong"]]
-    lines += ["", *(f"- {name}: {' '.join(text)}" for name, text in record["sanitizer"].items())]
-    lines += ["", *(f"Benchmarks: {name}" for name in record["benchmarks"]), ""]
-    (folder / "report.md").write_text("\n".join(lines))
-    print("\n".join(lines))
+def report(state, out, dry):
+    """Writes report.md: what each step came to, and the end of the log of those that failed."""
+    known = read(state / "facts.json") or {}
+    lines = [f"# {title(known, dry)}", ""]
+    lines += [f"- {key}: {value}" for key, value in known.items() if key != "loaded"] or ["- facts: none were found"]
+    total = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    lines += ["", "| step | status | seconds | tests | failed | skipped |", "| --- | --- | --- | --- | --- | --- |"]
+    failed = []
+    for command, name, record in steps(state):
+        counts, names = tests(state / command / f"{name}.xml")
+        total = {key: value + counts[key] for key, value in total.items()}
+        cells = (
+            [counts["tests"], counts["failures"] + counts["errors"], counts["skipped"]] if counts["tests"] else [""] * 3
+        )
+        lines.append(f"| {command}/{name} | {record['status']} | {record['seconds']} | {' | '.join(map(str, cells))} |")
+        if record["status"] != "passed":
+            failed += ["", f"## {command}/{name}: {record['status']}", *(f"- {one}" for one in names[:20]), "", "```"]
+            failed += [*end_of(state / command / f"{name}.log"), "```"]
+    lines += ["", f"Suite: {total['tests']} tests, {total['failures']} failed, {total['errors']} errors, "]
+    lines[-1] += f"{total['skipped']} skipped."
+    listed = [line.split("\t") for line in end_of(state / "probe" / "conformance.log", 10**6)]
+    wrong = [line for line in listed if line[0] == "FAIL"]
+    lines += ["", f"Conformance: {sum(line[0] == 'ok' for line in listed)} assertions hold, {len(wrong)} do not."]
+    lines += [f"- {' '.join(line[1:])}" for line in wrong]
+    for path in sorted((state / "bench").glob("*.md")):
+        lines += ["", *path.read_text().splitlines()]
+    (out / "report.md").write_text("\n".join([*lines, *failed, ""]))
 
 
-def main(arguments):
-    match arguments:
-        case ["facts", folder]:
-            facts(folder)
-        case ["ops", *more]:
-            ops("--brief" in more)
-        case ["report", folder]:
-            report(folder)
-        case _:
-            print(__doc__, file=sys.stderr)
-            return 2
-    return 0
+# ---------------------------------------------------------------- the archive
+
+
+def pack(work, target):
+    """results.tgz of the state: whole files, logs without their middle, the largest left out where it would not fit."""
+    files = sorted(
+        (path for path in (work / "state").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size
+    )
+    size = 0
+    aside = target.with_suffix(".new")
+    with tarfile.open(aside, "w:gz") as archive:
+        for path in files:
+            content = path.read_bytes()
+            if path.suffix == ".log" and len(content) > 2 * LOG:
+                content = content[:LOG] + b"\n[...]\n" + content[-LOG:]
+            if size + len(content) > 4 * ARCHIVE or aside.stat().st_size + len(content) > ARCHIVE:
+                continue
+            size += len(content)
+            entry = tarfile.TarInfo(str(path.relative_to(work)))
+            entry.size, entry.mtime = len(content), int(path.stat().st_mtime)
+            archive.addfile(entry, io.BytesIO(content))
+    aside.replace(target)
+
+
+def unpack(source, work):
+    """What an earlier run left."""
+    if source.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(source) as archive:
+            archive.extractall(work, filter="data")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if len(sys.argv) != 3 or sys.argv[1] != "facts":
+        sys.exit(__doc__)
+    facts(Path(sys.argv[2]))
