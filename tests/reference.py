@@ -48,6 +48,8 @@ def result_dtype(rule: str, dtype: str) -> str:
         return dtype if dtype in FLOATS else "float32"
     if rule == "sum":
         return dtype if dtype in FLOATS else "int64"
+    if rule == "test":
+        return "uint8" if dtype == "uint8" else "bool"
     return rule
 
 
@@ -333,12 +335,12 @@ def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     return np.argmin(x, axis=dim, keepdims=keepdim)
 
 
-@op("bool")
+@op("test")
 def any_(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     return np.any(x != 0, axis=axes(dim), keepdims=keepdim)
 
 
-@op("bool")
+@op("test")
 def all_(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     return np.all(x != 0, axis=axes(dim), keepdims=keepdim)
 

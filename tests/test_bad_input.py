@@ -285,7 +285,7 @@ def test_conv2d_combinations(values: tuple[int, int, int]) -> None:
     [
         {"stride": 1.5},
         {"stride": "1"},
-        {"stride": (1,)},
+        {"stride": ()},
         {"stride": (1, 2, 3)},
         {"stride": None},
         {"padding": "full"},

@@ -81,6 +81,48 @@ def test_arange_is_exact_when_long(device: str) -> None:
     assert dt.arange(2**62, 2**62 + 3, device=device).tolist() == [2**62 + i for i in range(3)]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "arguments", "want"),
+    [
+        ("int64", (0, 5, 2.5), [0, 2, 4]),
+        ("int64", (0.0, -8.000001, -4.0), [0, -4]),
+        ("int64", (0.9, 2.1, 1.9), [0, 1]),
+        ("int64", (0, 0.5), []),
+        ("int64", (-2.5, 1), [-2, -1, 0]),
+        ("int32", (0, 5, 2.5), [0, 2]),
+        ("int32", (0.0, -8.000001, -4.0), [0, -4, -8]),
+        ("uint8", (0.9, 4.5, 1.5), [0, 1, 2]),
+        ("int8", (1.5, -1.5, -1.0), [1, 0, -1]),
+    ],
+)
+def test_arange_of_fractions(dtype: str, arguments: Any, want: list[int], device: str) -> None:
+    """int64 counts with truncated numbers, the other integers with the numbers as they are: PyTorch's rule."""
+    x = dt.arange(*arguments, dtype=getattr(dt, dtype), device=device)
+    assert (str(x.dtype), x.tolist()) == (f"devtensor.{dtype}", want)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arguments", "want"),
+    [
+        ("uint8", (4.3, 0, 6), [4, 3, 2, 1, 0, 0]),
+        ("int64", (-2.7, 2.7, 5), [-2, -1, 0, 1, 2]),
+        ("int8", (0, -3, 4), [0, -1, -2, -3]),
+        ("int32", (0, 10, 4), [0, 3, 6, 10]),
+        ("int16", (1.9, 5, 1), [1]),
+        ("bool", (0, 1, 3), [False, True, True]),
+    ],
+)
+def test_linspace_of_integers(dtype: str, arguments: Any, want: list[int], device: str) -> None:
+    x = dt.linspace(*arguments, dtype=getattr(dt, dtype), device=device)
+    assert (str(x.dtype), x.tolist()) == (f"devtensor.{dtype}", want)
+
+
+@pytest.mark.parametrize(("dtype", "start", "end"), [("uint8", -1, 5), ("int8", 0, 200.5), ("int16", 1e30, 0)])
+def test_linspace_refuses_ends_that_do_not_fit(dtype: str, start: float, end: float, device: str) -> None:
+    with pytest.raises(RuntimeError, match=f"value cannot be converted to type {dtype} without overflow"):
+        dt.linspace(start, end, 3, dtype=getattr(dt, dtype), device=device)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 101])
 def test_linspace(dtype: str, steps: int, device: str) -> None:

@@ -51,7 +51,7 @@ dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_sca
                        step->f);
     }
     int64_t n;
-    if (integers) { /* exact: the span and the step as unsigned numbers */
+    if (integers || dtype == DT_INT64) { /* exact, of what int64 makes of them: unsigned span and step */
         bool up = step->i > 0;
         uint64_t span = up ? (uint64_t)end->i - (uint64_t)start->i : (uint64_t)start->i - (uint64_t)end->i;
         uint64_t stride = up ? (uint64_t)step->i : 0u - (uint64_t)step->i;
@@ -67,7 +67,20 @@ dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_sca
     return finish(n > 0 ? a.storage->backend->arange(&a, start, step, err) : DT_OK, &a, out);
 }
 
-/* Both halves are counted from their own end, so that the last element is end exactly (as PyTorch does). */
+/* An end of a sequence of integers is an integer first. */
+static dt_status
+truncate_end(double *end, dt_dtype dtype, dt_error *err)
+{
+    if (dtype != DT_BOOL) {
+        const dt_scalar whole = dt_scalar_int(dt_scalar_float(*end).i);
+        DT_TRY(dt_check_value("linspace", &whole, dtype, err));
+        *end = (double)whole.i;
+    }
+    return DT_OK;
+}
+
+/* Both halves are counted from their own end, so that the last element is end exactly (as PyTorch does). Integers are
+ * the truncated floats between truncated ends. */
 dt_status
 dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t steps, dt_array *out, dt_error *err)
 {
@@ -77,7 +90,9 @@ dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t 
                        (long long)steps);
     }
     dt_array a;
-    if (!dt_is_float(dtype)) { /* integers are the truncated floats */
+    if (!dt_is_float(dtype)) {
+        DT_TRY(truncate_end(&start, dtype, err));
+        DT_TRY(truncate_end(&end, dtype, err));
         DT_TRY(dt_linspace(device, DT_FLOAT64, start, end, steps, &a, err));
         dt_status cast = dt_to(&a, device, dtype, false, false, out, err);
         dt_array_clear(&a);

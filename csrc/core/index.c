@@ -323,6 +323,7 @@ gather_along(const char *op, const dt_array *x, int dim, int called, const dt_ar
     by.size[0] = x->ndim == 0 ? 1 : x->shape[dim];
     by.stride[0] = x->ndim == 0 ? 1 : x->strides[dim];
     by.dimension[0] = (int8_t)called;
+    view.ndim = index->ndim;
     memcpy(view.shape, index->shape, sizeof(view.shape));
     view.strides[dim] = 0;
     return gather_new(&view, &by, out, err);
@@ -338,11 +339,12 @@ gather(const char *op, const dt_array *input, int64_t dim, bool classes, const d
     DT_TRY(dt_check_same_device(op, in, 2, err));
     DT_TRY(dt_check_indices(op, in, 2, 1, false, err));
     DT_TRY(dt_check_dim(op, dim, input->ndim, &at, err));
-    DT_TRY(dt_check_rank_between(op, in, 2, 1, input->ndim, input->ndim, err));
-    for (int d = 0; d < input->ndim; d++) {
+    bool one = !classes && input->ndim <= 1; /* 0 and 1 dimensions fit each other */
+    DT_TRY(dt_check_rank_between(op, in, 2, 1, one ? 0 : input->ndim, one ? 1 : input->ndim, err));
+    for (int d = 0; d < index->ndim; d++) {
         most[d] = d == at || index->shape[d] <= input->shape[d] ? -1 : input->shape[d];
     }
-    DT_TRY(dt_check_shape(op, in, 2, 1, input->ndim, most, err));
+    DT_TRY(dt_check_shape(op, in, 2, 1, index->ndim, most, err));
     return gather_along(op, input, at, classes ? DT_CLASSES : at, index, false, out, err);
 }
 

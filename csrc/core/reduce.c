@@ -46,7 +46,7 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_array *x, int want
         *result = DT_INT64;
         return DT_OK;
     case DT_REDUCE_KIND_TEST:
-        *result = DT_BOOL;
+        *result = dtype == DT_UINT8 ? DT_UINT8 : DT_BOOL;
         return DT_OK;
     default:
         return DT_OK;
@@ -137,6 +137,7 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
         rows.ndim = (uint8_t)(view.ndim - n);
         memcpy(rows.shape, view.shape, sizeof(rows.shape));
         dt_array_set_contiguous(&rows);
+        rows.dtype = kind == DT_REDUCE_KIND_TEST ? DT_BOOL : rows.dtype; /* a uint8 of 0 or 1 is a bool */
         rc = dt_array_numel(&view) == 0 ? fill_identity(op, &rows, err)
                                         : target.storage->backend->reduce(op, NULL, &view, n, &rows, err);
         if (rc != DT_OK) {

@@ -49,9 +49,9 @@ limits(const tolerance *how, const dt_array *other, temporaries *t, const dt_arr
     return DT_OK;
 }
 
-/* out |= isfinite(|input - other|) && |input - other| <= limits */
+/* out |= isfinite(|input - other|) && |input - other| <= limits; of floats */
 static dt_status
-add_close(const tolerance *how, const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+add_close_floats(const tolerance *how, const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
 {
     temporaries t = {.count = 0};
     const dt_array *limit;
@@ -74,6 +74,26 @@ add_close(const tolerance *how, const dt_array *input, const dt_array *other, dt
     }
     if (status == DT_OK) {
         status = dt_binary(DT_BINARY_logical_or, how->op, out, within, NULL, NULL, true, out, err);
+    }
+    clear(&t);
+    return status;
+}
+
+/* The distance of integers and bools is that of floats: it neither wraps nor rounds to an integer. */
+static dt_status
+add_close(const tolerance *how, const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+{
+    if (dt_is_float((dt_dtype)input->dtype)) {
+        return add_close_floats(how, input, other, out, err);
+    }
+    temporaries t = {.count = 0};
+    dt_array *a = next(&t), *b = next(&t);
+    dt_status status = dt_to(input, dt_array_device(input), dt_default_dtype(), false, false, a, err);
+    if (status == DT_OK) {
+        status = dt_to(other, dt_array_device(other), dt_default_dtype(), false, false, b, err);
+    }
+    if (status == DT_OK) {
+        status = add_close_floats(how, a, b, out, err);
     }
     clear(&t);
     return status;
@@ -113,7 +133,7 @@ isclose(const tolerance *how, const dt_array *input, const dt_array *other, dt_a
     if (how->equal_nan && dt_is_float((dt_dtype)input->dtype)) {
         status = add_nans(how, input, other, &close, err);
     }
-    if (status == DT_OK && input->dtype != DT_BOOL && (how->rtol > 0 || how->atol > 0)) {
+    if (status == DT_OK && (how->rtol > 0 || how->atol > 0)) {
         status = add_close(how, input, other, &close, err);
     }
     if (status == DT_OK) {

@@ -186,7 +186,7 @@ py_log_softmax(PY_PARAMS)
 #define KIND_SAME                                                                                                      \
     SHAPES ", ShapeMismatchError where there is no element to choose from. The result has the dtype of input."
 #define KIND_ARG SHAPES ", ShapeMismatchError where there is no element to choose from. The result is int64."
-#define KIND_TEST SHAPES ". The result is bool."
+#define KIND_TEST SHAPES ". The result is bool, of uint8 a uint8 of 0 or 1."
 #define SIGNATURE_SUM ", dim=None, keepdim=False, *, dtype=None"
 #define SIGNATURE_FLOAT SIGNATURE_SUM
 #define SIGNATURE_SAME ", dim=None, keepdim=False"

@@ -83,14 +83,20 @@ def eye_(tensor: DeviceArray) -> DeviceArray:
 
 
 def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
-    """Uniform in [a, b)."""
+    """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b."""
+    _C._check("uniform_", ("tensor",), (tensor,))
+    if not a <= b:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     return tensor.copy_(_C.rand(tensor.shape, **_options(tensor, generator)) * (b - a) + a)
 
 
 def normal_(
     tensor: DeviceArray, mean: float = 0.0, std: float = 1.0, generator: _C.Generator | None = None
 ) -> DeviceArray:
-    """Normal with a mean and a standard deviation."""
+    """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0."""
+    _C._check("normal_", ("tensor",), (tensor,))
+    if not std >= 0:
+        raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
     return tensor.copy_(_C.randn(tensor.shape, **_options(tensor, generator)) * std + mean)
 
 
