@@ -198,12 +198,45 @@ def test_array_protocol() -> None:
     assert np.array(x, copy=True).tolist() == [0, 1, 2]
 
 
-def test_bfloat16_has_no_numpy_dtype() -> None:
-    x = dt.ones(3, dtype=dt.bfloat16)
-    with pytest.raises(TypeError, match="bfloat16"):
-        x.numpy()
-    with pytest.raises(TypeError, match="bfloat16"):
-        np.asarray(x)
+@pytest.fixture
+def no_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """import ml_dtypes fails, whether or not it is installed."""
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+
+
+@pytest.mark.usefixtures("no_ml_dtypes")
+@pytest.mark.parametrize("access", [lambda x: x.numpy(), np.asarray, np.array, lambda x: x.__array__()])
+def test_bfloat16_without_ml_dtypes(access: Any) -> None:
+    with pytest.raises(TypeError, match=r"NumPy has no bfloat16: install ml_dtypes, or convert first with \.float\(\)"):
+        access(dt.ones(3, dtype=dt.bfloat16))
+    assert access(dt.ones(3, dtype=dt.bfloat16).float()).tolist() == [1, 1, 1]
+
+
+def test_bfloat16_with_ml_dtypes(device: str) -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed").bfloat16
+    x = dt.arange(6, dtype=dt.bfloat16).reshape(2, 3)
+    values = x.numpy()
+    assert (values.dtype, values.strides, values.tolist()) == (np.dtype(bfloat16), (6, 2), [[0, 1, 2], [3, 4, 5]])
+    values[0, 0] = 7
+    assert x[0, 0].item() == 7
+    assert x.T.numpy().strides == (2, 6)
+    assert np.asarray(x).dtype == np.array(x).dtype == np.dtype(bfloat16)
+    back = dt.from_numpy(values)
+    assert (back.dtype, back.data_ptr()) == (dt.bfloat16, x.data_ptr())
+    for made in (dt.array(values, device=device), dt.asarray(values, device=device), dt.tensor(values, device=device)):
+        assert (made.dtype, made.tolist()) == (dt.bfloat16, [[7, 1, 2], [3, 4, 5]])
+    assert dt.frombuffer(bytearray(values.tobytes()), dtype=bfloat16).tolist() == [7, 1, 2, 3, 4, 5]
+    for dtype in (bfloat16, np.dtype(bfloat16), "bfloat16"):
+        assert dt.ones(2, dtype=dtype, device=device).dtype is dt.bfloat16
+    assert (dt.ones(1, dtype=dt.float32, device=device) + bfloat16(1.5)).tolist() == [2.5]
+    assert dt.ones(3, dtype=dt.bfloat16, device=device).cpu().numpy().dtype == np.dtype(bfloat16)
+
+
+def test_other_dtypes_of_ml_dtypes_are_refused() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    for name in ("float8_e4m3fn", "int4"):
+        with pytest.raises(TypeError, match=name):
+            dt.from_numpy(np.zeros(2, dtype=getattr(ml_dtypes, name)))
 
 
 def test_buffer() -> None:
