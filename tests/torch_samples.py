@@ -270,26 +270,26 @@ class Text(str):
     __repr__ = str.__str__
 
 
-def overlaps(leaf: Any) -> bool:
-    """Whether two elements share memory: a layout that a copy on another device does not have."""
-    return (
-        isinstance(leaf, torch.Tensor)
-        and leaf.layout == torch.strided
-        and bool(
-            torch._debug_has_internal_overlap(leaf)  # type: ignore[attr-defined]
-        )
-    )
-
-
-def devices(at: int, sample: Any, share: int) -> tuple[str, ...]:
-    """Every share-th sample runs on the simulated device too."""
+def overlapping(sample: Any) -> bool:
+    """Whether two elements of an array share memory: a layout to read from, which no other device is given."""
     found: list[bool] = []
-    map_leaves(lambda leaf: found.append(overlaps(leaf)), sample)
-    return ("cpu",) if at % share or any(found) else ("cpu", "cuda:0")
+    map_leaves(lambda leaf: found.append(isinstance(leaf, torch.Tensor) and shares_memory(leaf)), sample)
+    return any(found)
+
+
+def shares_memory(x: torch.Tensor) -> bool:
+    if x.layout != torch.strided or x.numel() < 2 or x.is_contiguous():
+        return False
+    extent = 1 + sum((size - 1) * step for size, step in zip(x.shape, x.stride(), strict=True))
+    places = torch.as_strided(torch.arange(extent), x.shape, x.stride())
+    return places.unique().numel() < x.numel()
 
 
 def run_op(op: Any, dtype: str, whole: bool, most: int, share: int = 3) -> Iterator[Seen | None]:
-    """For each comparison what differs or None: every variant of op over at most `most` samples, spread over all."""
+    """For each comparison what differs or None: every variant of op over `most` samples, spread over all that it has.
+
+    Every share-th sample runs on the simulated device too.
+    """
     torch.manual_seed(0)
     found = list(itertools.islice(samples(op, getattr(torch, dtype), whole), 4000))
     if len(found) > most:
@@ -299,8 +299,11 @@ def run_op(op: Any, dtype: str, whole: bool, most: int, share: int = 3) -> Itera
     if op.name.startswith("__r"):  # a method: of an array
         found = [(args, options) for args, options in found if isinstance(args[0], torch.Tensor)]
     for at, sample in enumerate(found):
+        shared = overlapping(sample)
         for variant, theirs, ours in variants(op):
-            for device in devices(at, sample, share):
+            if shared and variant == "in place":  # what is written last stays, whichever that is
+                continue
+            for device in ("cpu",) if shared or at % share else ("cpu", "cuda:0"):
                 yield compare(op, variant, theirs, ours, sample, dtype, device)
 
 
