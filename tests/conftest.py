@@ -49,6 +49,13 @@ def streams(cuda: str) -> Iterator[list[dt.cuda.Stream]]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def plain_output() -> None:
+    """What the tests read of other processes has no colours, whatever the one who runs them has set."""
+    for name in ("FORCE_COLOR", "PY_COLORS", "PYTHON_COLORS"):
+        os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def expected_devices() -> None:
     assert dt.cuda.is_available()
     assert dt.cuda.is_simulated() is not REAL

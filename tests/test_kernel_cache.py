@@ -172,10 +172,17 @@ def test_a_directory_in_place_of_a_file_does_no_harm(folder: Path) -> None:
     assert len(kept(folder)) == 3
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def give_away(path: Path) -> None:
+    """To another user, which not even every root may."""
+    try:
+        os.chown(path, 65534, 65534)
+    except PermissionError:
+        pytest.skip("this user may not give a file away")
+
+
 def test_a_file_of_another_user_is_made_again(folder: Path) -> None:
     path = kept(folder)[0]
-    os.chown(path, 65534, 65534)
+    give_away(path)
     assert run(folder) == (1, 2)
     assert path.stat().st_uid == os.geteuid()
 
@@ -199,9 +206,8 @@ def test_a_directory_where_others_write_is_not_used(folder: Path, mode: int) -> 
     assert {path: path.stat().st_mtime_ns for path in kept(folder)} == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory away")
 def test_a_directory_of_another_user_is_not_used(folder: Path) -> None:
-    os.chown(folder, 65534, 65534)
+    give_away(folder)
     assert why_not(folder) == "it belongs to another user"
 
 
@@ -238,11 +244,12 @@ def test_asking_where_makes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_directory_that_cannot_be_written(folder: Path) -> None:
     for path in kept(folder)[:2]:
         path.unlink()
     folder.chmod(0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("this user may write everywhere")
     compiled, read, why = finish(start({"DEVTENSOR_CACHE_DIR": str(folder)}))
     assert (compiled, read, why) == (2, 1, "it cannot be written")
     folder.chmod(0o700)
