@@ -37,16 +37,16 @@ def test_device(device):
     import devtensor as dt
     print("on", dt.ones(2, device=device).device)
 
-@pytest.mark.cuda
+@pytest.mark.devtensor_cuda
 def test_cuda(device):
     assert device.startswith("cuda:")
 
-@pytest.mark.cuda
+@pytest.mark.devtensor_cuda
 def test_inside():
     import devtensor as dt
     assert dt.cuda.is_available()
 
-@pytest.mark.cuda_real
+@pytest.mark.devtensor_cuda_real
 def test_real(device):
     import devtensor as dt
     assert not dt.cuda.is_simulated()
@@ -98,13 +98,13 @@ def x():
     yield y
     assert y.tolist() == [2, 2, 2]
 
-@pytest.mark.no_transfers
+@pytest.mark.devtensor_no_transfers
 def test_good(x):
     x += 1
     dt.testing.assert_close(x, dt.full((3,), 2.0, device="cuda"))
     print(x)
 
-@pytest.mark.no_transfers
+@pytest.mark.devtensor_no_transfers
 def test_bad():
     y = dt.ones(3, device="cuda")
     assert y.sum().item() == 3

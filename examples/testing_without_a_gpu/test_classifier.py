@@ -1,7 +1,7 @@
 """Does classifier.py work on a GPU? `pytest --simulate-cuda=2` tells without one.
 
-`device` runs a test on the cpu and on each GPU, real or simulated. `cuda` leaves the cpu out, and skips where there is
-no GPU at all. `no_transfers` fails at the line that copies something between devices.
+`device` runs a test on the cpu and on each GPU, real or simulated. `devtensor_cuda` leaves the cpu out, and skips where
+there is no GPU at all. `devtensor_no_transfers` fails at the line that copies something between devices.
 """
 
 import pytest
@@ -31,7 +31,7 @@ def test_results_are_where_the_input_is(model, images, device):
     assert with_noise(images).device == device
 
 
-@pytest.mark.cuda
+@pytest.mark.devtensor_cuda
 def test_the_gpu_agrees_with_the_cpu(model, images):
     expected = Classifier().eval()
     expected.load_state_dict(model.cpu().state_dict())
@@ -39,7 +39,7 @@ def test_the_gpu_agrees_with_the_cpu(model, images):
     dt.testing.assert_close(model.to(images.device)(images).cpu(), on_the_cpu)
 
 
-@pytest.mark.no_transfers
+@pytest.mark.devtensor_no_transfers
 def test_nothing_goes_back_and_forth(model, images):
     """Neither an .item() nor a helper array made on the cpu hides in a step."""
     labels = dt.zeros(16, dtype=dt.int64, device=images.device)
@@ -47,7 +47,7 @@ def test_nothing_goes_back_and_forth(model, images):
         accuracy(model, with_noise(images), labels)
 
 
-@pytest.mark.cuda
+@pytest.mark.devtensor_cuda
 def test_a_forgotten_batch_is_refused(model, images):
     with pytest.raises(dt.DeviceMismatchError, match="input on cuda:0, other on cpu|input on cpu, other on cuda:0"):
         model.to("cuda:0")(images.cpu())
