@@ -366,24 +366,6 @@ def test_a_source_that_does_not_compile() -> None:
     assert (x + 1).item() == 2  # nothing else is touched
 
 
-@pytest.mark.parametrize(
-    ("options", "kind", "message"),
-    [
-        (("--use_fast_mat",), ValueError, "did you mean --use_fast_math?"),
-        (("-arch=sm_90",), ValueError, "is settled by the device"),
-        (("--gpu-architecture=sm_90",), ValueError, "is settled by the device"),
-        (("-I",), ValueError, "NVRTC has no option '-I'"),
-        (("x.cu",), ValueError, "NVRTC has no option 'x.cu'"),
-        (("-D A\0B",), ValueError, "NVRTC has no option"),
-        ((3,), TypeError, "options must be str, not int"),
-        ("-DX", TypeError, "a sequence of str, not one"),
-    ],
-)
-def test_options(options: Any, kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match=message):
-        dt.cuda.RawKernel(SCALE, "scale", options)
-
-
 @pytest.mark.parametrize(("source", "name"), [(b"x", "scale"), (SCALE, 3), (None, "scale")])
 def test_wrong_types(source: Any, name: Any) -> None:
     with pytest.raises(TypeError, match="must be str, not"):

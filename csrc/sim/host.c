@@ -258,16 +258,27 @@ close_folder(const job *j)
     (void)rmdir(j->folder);
 }
 
-/* Which of NVRTC's options mean the same to the host's compiler. */
-static bool
-is_hosts(const char *option)
+/* One of NVRTC's options as the host's compiler takes it: how many arguments it becomes, 0 where it means nothing
+ * there.
+ */
+static size_t
+as_hosts(const char *option, const char *arguments[2])
 {
-    static const char *const known[] = {"-D", "-U", "-I", "--define-macro=", "--undefine-macro=", "--include-path="};
+    static const char *const known[][2] = {{"-D", "-D"},
+                                           {"-U", "-U"},
+                                           {"-I", "-I"},
+                                           {"--define-macro=", "-D"},
+                                           {"--undefine-macro=", "-U"},
+                                           {"--include-path=", "-I"}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strncmp(option, known[i], strlen(known[i])) == 0) {
-            return true;
+        size_t length = strlen(known[i][0]);
+        if (strncmp(option, known[i][0], length) == 0) {
+            arguments[0] = known[i][1];
+            arguments[1] = option + length;
+            return 2;
         }
     }
+    arguments[0] = option;
     return strstr(option, "std=c++20") != NULL;
 }
 
@@ -297,7 +308,7 @@ compile(job *j, int arch, int noptions, const char *const *options, sim_text *lo
                                         "-fdiagnostics-color=never",
                                         "-fmax-errors=20",
                                         "-fsanitize=kernel-address"};
-    const char **arguments = dt_malloc((FIXED_ARGUMENTS + (size_t)noptions) * sizeof(*arguments));
+    const char **arguments = dt_malloc((FIXED_ARGUMENTS + 2 * (size_t)noptions) * sizeof(*arguments));
     char macro[40], include[PATH_MAX + 2], output[PATH_MAX];
     size_t n = 0, said;
     if (arguments == NULL || in_folder(j, "kernel", output) == NULL) {
@@ -318,9 +329,7 @@ compile(job *j, int arch, int noptions, const char *const *options, sim_text *lo
     arguments[n++] = macro;
     arguments[n++] = include;
     for (int i = 0; i < noptions; i++) {
-        if (is_hosts(options[i])) {
-            arguments[n++] = options[i];
-        }
+        n += as_hosts(options[i], arguments + n);
     }
     const char *const last[] = {
         "-", "-o", output, "-Wl,--as-needed", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-lm", NULL};

@@ -268,7 +268,15 @@ is_option(const char *text)
                                         "-use_fast_math",
                                         "--diag-suppress=",
                                         "-diag-suppress=",
-                                        "--device-int128"};
+                                        "--device-int128",
+                                        "-device-int128",
+                                        "-dopt=",
+                                        "-extra-device-vectorization",
+                                        "-ftz=",
+                                        "-maxrregcount=",
+                                        "-prec-div=",
+                                        "-prec-sqrt=",
+                                        "-restrict"};
     for (size_t i = 0; text != NULL && i < sizeof(known) / sizeof(known[0]); i++) {
         if (strncmp(text, known[i], strlen(known[i])) == 0) {
             return true;

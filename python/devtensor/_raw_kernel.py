@@ -24,6 +24,9 @@ _OPTIONS = (
 )  # fmt: skip
 _VALUED = tuple(option for option in _OPTIONS if option.endswith("=") or option in ("-D", "-U", "-I"))
 _INCLUDES = ("-I", "--include-path=")
+_VALUES = {"-D": "NAME=VALUE", "-U": "NAME", "-I": "/folder"} | {
+    "--define-macro=": "NAME=VALUE", "--undefine-macro=": "NAME", "--include-path=": "/folder",
+}  # fmt: skip
 _SETTLED = (
     "-arch",
     "--gpu-architecture",
@@ -57,9 +60,11 @@ def _wanted_option(option: Any) -> str:
         raise TypeError(f"RawKernel(): options must be str, not {type(option).__name__}")
     if option.startswith(_SETTLED):
         raise ValueError(f"RawKernel(): {option} is settled by the device that the kernel is launched on")
-    known = option in set(_OPTIONS) - set(_VALUED) or any(
-        option.startswith(name) and option != name for name in _VALUED
-    )
+    for name in _VALUED:
+        if option in (name, name.rstrip("=")):
+            whole = f"{name}{_VALUES.get(name, 'VALUE')}"
+            raise ValueError(f"RawKernel(): {option} needs its value in the same string: {whole!r}")
+    known = option in _OPTIONS or option.startswith(_VALUED)
     if not known or "\0" in option:
         near = difflib.get_close_matches(option.partition("=")[0], [name.rstrip("=") for name in _OPTIONS], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
