@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import re
 import struct
 import zipfile
 from pathlib import Path
@@ -145,6 +146,12 @@ def test_what_cannot_be_saved(thing: Any, text: str, path: Path) -> None:
 def test_wrong_metadata_and_places(path: Path) -> None:
     with pytest.raises(TypeError, match="metadata must be a dictionary of texts, not 'a': 1"):
         dt.save({}, path, metadata={"a": 1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="metadata must be a dictionary of texts, not int"):
+        dt.save({}, path, metadata=3)  # type: ignore[arg-type]
+    for arrays, notes in (({"\ud800": dt.ones(1)}, {}), ({}, {"a": "\ud800"}), ({}, {"\ud800": "a"})):
+        with pytest.raises(ValueError, match=r"^save\(\): .*surrogates not allowed"):
+            dt.save(arrays, path, metadata=notes)
+    assert not path.exists()
     with pytest.raises(FileNotFoundError):
         dt.save({}, path.parent / "no" / "folder")
     with pytest.raises(FileNotFoundError):
@@ -214,6 +221,34 @@ DAMAGED = {
     "hole": packed({"a": entry(), "b": entry(offsets=[8, 12])}, b"123456789012"),
     "unknown dtype": packed({"a": entry("F31")}, b"1234"),
     "metadata": packed({"__metadata__": {"a": 1}}),
+    "metadata list": packed({"__metadata__": ["a"]}),
+    "huge and empty": packed({"a": entry(shape=[2**63, 0], offsets=[0, 0])}),
+    "largest and empty": packed({"a": entry(shape=[2**63 - 1, 0], offsets=[0, 0])}),
+    "empty first": packed({"a": entry(shape=[0, 2**62, 4], offsets=[0, 0])}),
+    "a number too long to read": packed(
+        b'{"a":{"dtype":"F32","shape":[0,1' + b"0" * 5000 + b'],"data_offsets":[0,0]}}'
+    ),
+    "huge offsets": packed({"a": entry(offsets=[2**64, 2**64 + 4])}, b"1234"),
+    "negative offsets": packed({"a": entry(offsets=[-4, 0])}, b"1234"),
+    "three offsets": packed({"a": entry(offsets=[0, 4, 8])}, b"1234"),
+    "a size with a point": packed({"a": entry(shape=[1.0])}, b"1234"),
+    "a size that is true": packed({"a": entry(shape=[True])}, b"1234"),
+    "a size that is no number": packed(b'{"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,4]}}', b"1234"),
+    "infinite": packed(b'{"a":{"dtype":"F32","shape":[Infinity],"data_offsets":[0,4]}}', b"1234"),
+    "no number elsewhere": packed(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":NaN}}', b"1234"),
+    "a name twice": packed(
+        b'{"a":' + json.dumps(entry()).encode() + b',"a":' + json.dumps(entry()).encode() + b"}", b"1234"
+    ),
+    "a field twice": packed(b'{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', b"1234"),
+    "half a character": packed(rb'{"\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', b"1234"),
+    "half a character of metadata": packed(rb'{"__metadata__":{"a":"\ud800"}}'),
+    "deep inside": packed(b'{"a":' * 100000),
+    "utf-16": packed(json.dumps({"a": entry()}).encode("utf-16"), b"1234"),
+    "utf-8 with a mark": packed(b"\xef\xbb\xbf{}"),
+    "space first": packed(b" {}"),
+    "more after it": packed(b"{} {}"),
+    "a dtype that is no text": packed({"a": entry() | {"dtype": 32}}, b"1234"),
+    "an entry that is no dictionary": packed({"a": 3}),
 }
 
 
@@ -253,9 +288,10 @@ def test_bytes_of_a_bool(path: Path) -> None:
     assert bits_of(dt.load(path)["a"]).tolist() == [0, 1, 1, 1]
 
 
-def test_too_many_dimensions(path: Path) -> None:
-    path.write_bytes(packed({"a": entry(shape=[1] * 30)}, b"1234"))
-    with pytest.raises(RuntimeError, match="dimensions"):
+@pytest.mark.parametrize("size", [0, 1])
+def test_too_many_dimensions(size: int, path: Path) -> None:
+    path.write_bytes(packed({"a": entry(shape=[size] * 30, offsets=[0, 4 * size])}, b"1234" * size))
+    with pytest.raises(RuntimeError, match=f"{re.escape(str(path))}: 'a': .*at most 8 dimensions, but got 30"):
         dt.load(path)
 
 

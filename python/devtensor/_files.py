@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
-import json
-import math
 import os
-import struct
-import tempfile
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from devtensor import _C
+from devtensor import _C, _safetensors, _whole
 from devtensor._C import DeviceArray
+from devtensor._errors import ShapeMismatchError
+from devtensor._safetensors import Entry
 
 _NAMES = {
     "F64": _C.float64,
@@ -38,38 +38,43 @@ def save(obj: Any, f: Any, *, metadata: Mapping[str, str] | None = None) -> None
     """Write a dictionary of arrays, such as a state_dict(), or one array, to a safetensors file.
 
     f is a path, or a file open for writing bytes. Arrays on a device are copied to the host; the file holds no devices.
-    metadata, a dictionary of texts, is kept in the file. A file that was there is replaced only by a whole new one.
+    metadata, a dictionary of texts, is kept in the file. A file that was there is replaced only by a whole new one,
+    which has its mode; a link is followed.
 
-    Raises TypeError for what is no array and for keys and metadata that are no texts, OSError.
+    Raises TypeError for what is no array and for keys and metadata that are no texts, ValueError for texts that UTF-8
+    does not have, OSError.
     """
-    arrays, notes = _arrays(obj), dict(metadata or {})
+    arrays, notes = _arrays(obj), _notes(metadata)
+    if isinstance(obj, DeviceArray):
+        notes[_MARK] = _ALONE
+    entries = _entries(arrays)
+    try:
+        header = _safetensors.pack(entries, notes)
+    except ValueError as error:
+        raise ValueError(f"save(): {error}") from None
+    parts = sorted(arrays, key=lambda key: entries[key].first)
+    if hasattr(f, "write"):
+        _write(f, header, [arrays[key] for key in parts])
+    else:
+        path = _path(f, "save() takes a path or a file open for writing bytes")
+        _whole.write(path, lambda file: _write(file, header, [arrays[key] for key in parts]))
+
+
+def _path(f: Any, wanted: str) -> str:
+    try:
+        return os.fsdecode(f)
+    except TypeError:
+        raise TypeError(f"{wanted}, not {type(f).__name__}") from None
+
+
+def _notes(metadata: Any) -> dict[str, str]:
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise TypeError(f"save(): metadata must be a dictionary of texts, not {type(metadata).__name__}")
+    notes = dict(metadata or {})
     for key, value in notes.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"save(): metadata must be a dictionary of texts, not {key!r}: {value!r}")
-    if isinstance(obj, DeviceArray):
-        notes[_MARK] = _ALONE
-    header, order = _header(arrays, notes)
-    if hasattr(f, "write"):
-        _write(f, header, order, arrays)
-        return
-    path = os.fspath(f)
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(prefix=os.path.basename(path), suffix=".part", dir=folder)
-    try:
-        with open(handle, "wb") as file:
-            _write(file, header, order, arrays)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+    return notes
 
 
 def _arrays(obj: Any) -> dict[str, DeviceArray]:
@@ -78,7 +83,8 @@ def _arrays(obj: Any) -> dict[str, DeviceArray]:
     if not isinstance(obj, Mapping):
         hint = ": its state_dict() can be saved" if hasattr(obj, "state_dict") else ""
         raise TypeError(f"save() takes an array or a dictionary of arrays, not {type(obj).__name__}{hint}")
-    for key, value in obj.items():
+    found = dict(obj)
+    for key, value in found.items():
         if not isinstance(key, str) or key == "__metadata__":
             raise TypeError(f"save(): keys must be texts, and not '__metadata__'; got {key!r}")
         if not isinstance(value, DeviceArray):
@@ -86,28 +92,33 @@ def _arrays(obj: Any) -> dict[str, DeviceArray]:
                 f"save(): '{key}' is {type(value).__name__}, and a safetensors file holds arrays only; "
                 "metadata= takes texts"
             )
-    return dict(obj)
+    return found
 
 
-def _header(arrays: Mapping[str, DeviceArray], notes: Mapping[str, str]) -> tuple[bytes, list[str]]:
-    """The header, and the keys in the order of their bytes: wide elements first, so that all are aligned."""
-    order = sorted(arrays, key=lambda key: -arrays[key].itemsize)
+def _entries(arrays: Mapping[str, DeviceArray]) -> dict[str, Entry]:
+    """Where each array goes: wide elements first, so that all are aligned."""
     places, end = {}, 0
-    for key in order:
-        places[key] = [end, end + arrays[key].nbytes]
+    for key in sorted(arrays, key=lambda key: -arrays[key].itemsize):
+        places[key] = end, end + arrays[key].nbytes
         end += arrays[key].nbytes
-    entries: dict[str, Any] = {"__metadata__": dict(notes)} if notes else {}
-    for key, array in arrays.items():
-        entries[key] = {"dtype": _CODES[array.dtype], "shape": list(array.shape), "data_offsets": places[key]}
-    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text, order
+    return {key: Entry(_CODES[x.dtype], tuple(x.shape), *places[key]) for key, x in arrays.items()}
 
 
-def _write(file: BinaryIO, header: bytes, order: list[str], arrays: Mapping[str, DeviceArray]) -> None:
-    file.write(header)
-    for key in order:
-        file.write(_bytes(arrays[key]))
+def _write(file: BinaryIO, header: bytes, arrays: Iterable[DeviceArray]) -> None:
+    _put(file, header)
+    for array in arrays:
+        _put(file, _bytes(array))
+
+
+def _put(file: BinaryIO, data: bytes) -> None:
+    """All of data, also where a file without a buffer takes a part at a time."""
+    written = file.write(data)
+    if isinstance(file, io.RawIOBase):
+        while written is not None and written < len(data):
+            data = data[written:]
+            written = file.write(data)
+        if written is None:
+            raise BlockingIOError(errno.EAGAIN, "the file takes no more now, and save() does not wait")
 
 
 def _bytes(x: DeviceArray) -> bytes:
@@ -135,58 +146,63 @@ def load(
     if isinstance(target, Mapping) or callable(target):
         raise TypeError("load(): map_location must be a device, as a safetensors file holds none")
     where = _C.device("cuda", target) if type(target) is int else _C.device(target or "cpu")
-    with _opened(f) as (file, name):
-        entries, start = _checked(file, name)
-        notes = entries.pop("__metadata__", None) or {}
+    with _opened(f) as (file, name, nbytes):
+        entries, notes, start = _header(file, name, nbytes)
         found = {key: _read(file, start, key, entry, name) for key, entry in entries.items()}
     moved = {key: array.to(where) for key, array in found.items()}
     return moved[_ALONE] if notes.get(_MARK) == _ALONE and list(moved) == [_ALONE] else moved
 
 
 @contextlib.contextmanager
-def _opened(f: Any) -> Iterator[tuple[BinaryIO, str]]:
+def _opened(f: Any) -> Iterator[tuple[BinaryIO, str, int]]:
+    """The file, its name and its size. A path is looked up once: what is checked is what is read."""
     if hasattr(f, "read"):
-        yield io.BytesIO(f.read()), getattr(f, "name", "the file")
-    else:
-        with open(f, "rb") as file:
-            yield file, os.fspath(f)
+        data = f.read()
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"load(): the file must give bytes, and it gave {type(data).__name__}; open it with 'rb'")
+        yield io.BytesIO(data), str(getattr(f, "name", "the file")), memoryview(data).nbytes
+        return
+    path = _path(f, "load() takes a path or a file open for reading bytes")
+    with open(path, "rb", opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise RuntimeError(f"{path} is no regular file: open it, and give load() the open file")
+        yield file, path, status.st_size
 
 
-def _checked(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
-    """The entries of the header, which the safetensors library has found to be right, and where the bytes begin."""
-    from safetensors import SafetensorError, deserialize, safe_open
+def _open_at_once(path: str, flags: int) -> int:
+    """Without waiting for somebody who writes to a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
-    begin = file.read(8)
+
+def _header(file: BinaryIO, name: str, nbytes: int) -> tuple[dict[str, Entry], dict[str, str], int]:
     try:
-        if isinstance(file, io.BytesIO):
-            deserialize(file.getvalue())  # type: ignore[no-untyped-call, unused-ignore]
-        else:
-            with safe_open(name, framework="numpy"):
-                pass
-        (length,) = struct.unpack("<Q", begin)
-        entries = json.loads(file.read(length))
-    except (SafetensorError, ValueError, struct.error) as error:
-        if begin[:4] == b"PK\x03\x04" or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5"):
+        return _safetensors.unpack(file, nbytes)
+    except ValueError as error:
+        file.seek(0)
+        begin = file.read(4)
+        if begin == b"PK\x03\x04" or (begin[:1] == b"\x80" and begin[1:2] in (b"\2", b"\3", b"\4", b"\5")):
             raise RuntimeError(
                 f"{name} is a pickled file of PyTorch, and loading one can run any code. Convert it with PyTorch, "
                 "where you trust it: safetensors.torch.save_file("
                 f"torch.load({name!r}, weights_only=True), 'model.safetensors')"
             ) from None
         raise RuntimeError(f"{name} is not a safetensors file, or is damaged: {error}") from None
-    return entries, 8 + length
 
 
-def _read(file: BinaryIO, start: int, key: str, entry: Any, name: str) -> DeviceArray:
-    dtype, shape = _NAMES.get(entry["dtype"]), entry["shape"]
+def _read(file: BinaryIO, start: int, key: str, entry: Entry, name: str) -> DeviceArray:
+    dtype = _NAMES.get(entry.dtype)
     if dtype is None:
-        raise TypeError(f"{name}: '{key}' has dtype {entry['dtype']}, which devtensor does not have")
-    first, last = entry["data_offsets"]
-    data = bytearray(last - first)
-    file.seek(start + first)
+        raise TypeError(f"{name}: '{key}' has dtype {entry.dtype}, which devtensor does not have")
+    data = bytearray(entry.last - entry.first)
+    file.seek(start + entry.first)
     if file.readinto(data) != len(data):  # type: ignore[attr-defined]
         raise RuntimeError(f"{name} is damaged: it ends before the bytes of '{key}'")
-    if math.prod(shape) == 0:
-        return _C.empty(shape, dtype=dtype, device="cpu")
-    if dtype is _C.bool:  # any byte but 0 is true
-        return _C.frombuffer(data, dtype=_C.uint8).reshape(shape) != 0
-    return _C.frombuffer(data, dtype=dtype).reshape(shape)
+    try:
+        if not data:
+            return _C.empty(entry.shape, dtype=dtype, device="cpu")
+        if dtype is _C.bool:  # any byte but 0 is true
+            return _C.frombuffer(data, dtype=_C.uint8).reshape(entry.shape) != 0
+        return _C.frombuffer(data, dtype=dtype).reshape(entry.shape)
+    except ShapeMismatchError as error:
+        raise RuntimeError(f"{name}: '{key}': {error}") from None

@@ -6,10 +6,9 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 
-from devtensor import _C
+from devtensor import _C, _whole
 
 
 def cache_directory() -> Path:
@@ -48,18 +47,7 @@ def save(device: int) -> None:
     """Writes what is known about a device. Where nothing can be written, nothing is kept."""
     rows, path = _C._cuda_tuned_export(device), _file(device)
     if rows and path is not None:
+        text = json.dumps(sorted(rows)).encode()
         with contextlib.suppress(OSError):
-            _write(path, json.dumps(sorted(rows)))
-
-
-def _write(path: Path, text: str) -> None:
-    """All of text or nothing, for this user alone."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _whole.write(str(path), lambda file: file.write(text), 0o600)
