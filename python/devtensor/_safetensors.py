@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -83,11 +84,12 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    for name in found:
-        name.encode()  # JSON can write halves of surrogate pairs
+    for text in (*found, *found.values()):
+        if isinstance(text, str):
+            text.encode()  # JSON can write halves of surrogate pairs
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"its header has {next(name for name in names if names.count(name) > 1)!r} twice")
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"its header has {name!r} twice")
     return found
 
 
@@ -100,8 +102,6 @@ def _texts(notes: Any) -> dict[str, str]:
         return {}
     if not isinstance(notes, dict) or not all(isinstance(value, str) for value in notes.values()):
         raise ValueError(f"{_METADATA} holds more than texts")
-    for value in notes.values():
-        value.encode()
     return notes
 
 
