@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -380,12 +379,6 @@ def test_a_worker_that_hangs() -> None:
         list(data.DataLoader(samples.Mistakes("hang"), num_workers=1, timeout=1.5))
     assert time.monotonic() - start < 30
     assert children() == before
-
-
-def test_what_cannot_be_pickled_is_explained() -> None:
-    with pytest.raises((AttributeError, pickle.PicklingError)) as caught:
-        iter(data.DataLoader(samples.Squares(3), num_workers=1, collate_fn=lambda batch: batch))
-    assert "lambdas" in "".join(caught.value.__notes__)
 
 
 def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:

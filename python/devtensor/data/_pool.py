@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import pickle
 import signal
 import time
 import weakref
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
-from devtensor.data import _transport, _worker
+from devtensor.data import _parcel, _transport, _worker
 
 _PATIENCE = 2.0  # seconds that a worker has to end by itself
 
@@ -32,19 +31,15 @@ class Pool:
             for task in tasks:
                 ours, theirs = context.Pipe()
                 self.pipes.append(ours)
+                parcel = _parcel.Parcel(task, task.worker)
                 process = context.Process(
-                    target=_worker.run, args=(theirs, task), daemon=True, name=f"DataLoader worker {task.worker}"
+                    target=_worker.run, args=(theirs, parcel), daemon=True, name=f"DataLoader worker {task.worker}"
                 )
-                with theirs:
+                with theirs, _parcel.startable():
                     process.start()
                 self.processes.append(process)
-        except BaseException as error:
+        except BaseException:
             self.close()
-            if isinstance(error, (pickle.PicklingError, AttributeError, TypeError)):
-                error.add_note(
-                    "With num_workers > 0 the dataset, collate_fn and worker_init_fn are pickled for the worker "
-                    "processes: lambdas and what is defined in a function cannot be."
-                )
             raise
 
     @property
@@ -97,7 +92,7 @@ class Pool:
         if code is not None and code < 0:
             reason = f"signal {signal.Signals(-code).name}"
         hint = ""
-        if code == 1:
+        if code == 1 and _parcel.main_file() is not None:
             hint = ' (a script that starts workers needs `if __name__ == "__main__":` around what it runs)'
         raise RuntimeError(f"DataLoader worker (pid {pid}) exited unexpectedly with {reason}{hint}") from None
 

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from devtensor import _C
+from devtensor.data._parcel import Parcel
 from devtensor.data._transport import Packed
 
 
@@ -117,7 +118,7 @@ def seed_all(seed: int) -> None:
         np.random.seed(seed % 2**32)
 
 
-def run(pipe: Connection, task: Task) -> None:
+def run(pipe: Connection, parcel: Parcel) -> None:
     """The life of a worker. The terminal's Ctrl-C is the loader's to handle; without a loader it ends at once."""
     global _info
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -132,6 +133,7 @@ def run(pipe: Connection, task: Task) -> None:
             _, epoch, seed = message
             fetcher, problem = None, None
             try:
+                task: Task = parcel.open()
                 _info = WorkerInfo(task.worker, task.workers, seed, task.dataset)
                 if not initialised:
                     initialised = True
@@ -140,7 +142,7 @@ def run(pipe: Connection, task: Task) -> None:
                         task.init(task.worker)
                 fetcher = Fetcher(task)
             except Exception as error:
-                problem = Failure.of(error, task.worker)
+                problem = Failure.of(error, parcel.worker)
             continue
         _, number, indices = message
         try:
@@ -151,11 +153,11 @@ def run(pipe: Connection, task: Task) -> None:
         except StopIteration:
             answer = ("end", None)
         except Exception as error:
-            answer = ("error", Failure.of(error, task.worker))
+            answer = ("error", Failure.of(error, parcel.worker))
         try:
             packed = Packed((epoch, number, *answer))
         except Exception as error:
-            packed = Packed((epoch, number, "error", Failure.of(error, task.worker)))
+            packed = Packed((epoch, number, "error", Failure.of(error, parcel.worker)))
         try:
             packed.send(pipe)
         except OSError:
