@@ -87,6 +87,47 @@ def test_the_report_at_the_end(tmp_path: Path) -> None:
     assert done.stderr == "\ndevtensor: devices used: cpu\n0 transfers\n"
 
 
+def given(path: Path, text: str | bytes, *flags: str) -> tuple[int, str, str]:
+    """The script on standard input: exit code, output, errors."""
+    env = {k: v for k, v in os.environ.items() if k != "DEVTENSOR_CUDA"}
+    env["PYTHONPATH"] = str(Path(dt.__file__).parent.parent)
+    command = [sys.executable, "-m", "devtensor", "run", *flags]
+    source = text.encode() if isinstance(text, str) else text
+    done = subprocess.run(command, cwd=path, env=env, input=source, capture_output=True, timeout=120)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("import torch\ntorch.svd_lowrank\n")
+    text = "import sys\nimport __main__\nprint(sys.argv, sys.path[0], __name__, vars(__main__) is vars())\n"
+    assert given(tmp_path, text + "sys.exit(3)\n", "--no-report", "-", "a", "-b") == (
+        3, "['-', 'a', '-b']  __main__ True\n", "",
+    )  # fmt: skip
+    code, _, said = given(tmp_path, TORCH, "--simulate", "1", "--as-torch", "-")
+    assert code == 1
+    assert "created by randn at <stdin>:6" in said and 'Fix: x = x.to("cuda:0")' in said
+    assert '  File "<stdin>", line 8, in <module>\n    y = F.linear(x, weight)\n' in said
+    code, _, said = given(tmp_path, "import torch\nimport beside\ntorch.lobpcg(1)\n", "--as-torch", "-")
+    assert code == 1 and "devtensor has no torch.lobpcg (line 3)" not in said.splitlines()[0]
+    assert "torch.svd_lowrank (beside.py:2)" in said
+    assert "round trips: <stdin>:6 waited for cuda:0 5 times" in given(tmp_path, LOOP, "--simulate", "1", "-")[2]
+
+
+def test_standard_input_that_is_no_program(tmp_path: Path) -> None:
+    code, _, said = given(tmp_path, "x = 1\nif x\n    pass\n", "--no-report", "-")
+    assert code == 1 and '  File "<stdin>", line 2\n    if x\n' in said and "SyntaxError: expected ':'" in said
+    for text in (b"x = '\xff'\n", b"# coding: none\n", b"x = 1\0\n"):
+        code, _, said = given(tmp_path, text, "--no-report", "-")
+        assert code == 1 and said.splitlines()[-1].startswith(("SyntaxError: ", "ValueError: ")), said
+    assert given(tmp_path, b"", "--no-report", "-") == (0, "", "")
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    done = run(tmp_path, "", "none.py")
+    expected = "python -m devtensor run: cannot open 'none.py': No such file or directory\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     assert run(tmp_path, "", "--simulate", "0", "script.py").returncode == 2
     assert run(tmp_path, "", "--simulate", "x", "script.py").returncode == 2

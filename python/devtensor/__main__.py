@@ -12,8 +12,9 @@ from devtensor import _advice
 USAGE = """usage: python -m devtensor                                    a report of what is here
        python -m devtensor digits [--help]                    handwritten digits on every device
        python -m devtensor run [--simulate N] [--as-torch] [--no-report] script.py ...
-                                                              run a script: CUDA simulated by N devices; `import torch`
-                                                              means devtensor; its transfers are told at the end"""
+                                                              run a script, or with - standard input: CUDA simulated by
+                                                              N devices; `import torch` means devtensor; its transfers
+                                                              are told at the end"""
 
 
 def _safely(work: Callable[[], str]) -> str:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import importlib
+import importlib.util
+import linecache
 import os
 import runpy
 import sys
+import traceback
 import types
 from collections.abc import Iterator
 from typing import Any
 
 import devtensor
 from devtensor import _C, _transfers
+
+_STDIN = "<stdin>"
 
 # What `import torch.x` may ask for, and where devtensor has it.
 _MODULES = {
@@ -33,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
     p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
     p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")
-    p.add_argument("script")
+    p.add_argument("script", help="a file, or - for standard input")
     p.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
     return p
 
@@ -49,23 +53,57 @@ def run(argv: list[str]) -> int:
             print("--simulate takes a number of devices", file=sys.stderr)
             return 2
         devtensor.testing.simulate_cuda(options.simulate)
+    source = sys.stdin.buffer.read() if options.script == "-" else None
+    if source is None and not _is_there(options.script):
+        return 2
     sys.argv = [options.script, *options.arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(options.script))
+    sys.path[0] = "" if source is not None else os.path.dirname(os.path.abspath(options.script))
     if options.as_torch:
         install_torch()
     totals = _transfers.Totals()
     stop_watching = None if options.no_report else _transfers.watch(totals.add)
     try:
-        runpy.run_path(options.script, run_name="__main__")
+        if source is None:
+            runpy.run_path(options.script, run_name="__main__")
+        else:
+            _run_source(source)
     finally:
         if stop_watching is not None:
             stop_watching()
             with contextlib.suppress(Exception):  # what the script raised is what counts
                 print(f"\n{end_report(totals)}", file=sys.stderr)
-        lacking = missing_names(options.script) if options.as_torch else []
+        lacking = missing_names(options.script, source) if options.as_torch else []
         if lacking:
             print(f"\ndevtensor has no {', '.join(f'{name} ({place})' for name, place in lacking)}", file=sys.stderr)
     return 0
+
+
+def _is_there(script: str) -> bool:
+    try:
+        os.stat(script)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        print(f"python -m devtensor run: cannot open {script!r}: {reason}", file=sys.stderr)
+        return False
+    return True
+
+
+def _run_source(source: bytes) -> None:
+    """Standard input as __main__, whose lines errors and tracebacks show as they do those of a file."""
+    try:
+        text = importlib.util.decode_source(source)
+    except (SyntaxError, UnicodeDecodeError):
+        text = ""  # compile() says what is wrong
+    linecache.cache[_STDIN] = (len(text), None, text.splitlines(keepends=True), _STDIN)
+    if sys.excepthook is sys.__excepthook__:  # which looks for a file
+        sys.excepthook = traceback.print_exception
+    main = types.ModuleType("__main__")
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = main
+    try:
+        exec(compile(source, _STDIN, "exec"), vars(main))
+    finally:
+        sys.modules["__main__"] = before
 
 
 def end_report(totals: _transfers.Totals) -> str:
@@ -106,15 +144,15 @@ def _find(name: str) -> types.ModuleType | None:
 # ---------------------------------------------------------------- what a script asks for
 
 
-def missing_names(path: str) -> list[tuple[str, str]]:
+def missing_names(path: str, source: bytes | None = None) -> list[tuple[str, str]]:
     """The names of PyTorch that devtensor lacks, in a script and in the files beside it that it imports.
 
-    Each comes with the place where it stands first: "line 3", "model.py:12".
+    Each comes with the place where it stands first: "line 3", "model.py:12". source is the text of what is no file.
     """
     first: dict[str, str] = {}
     files = [path]
     for file in files:  # grows
-        tree = _tree(file)
+        tree = _tree(_read(file) if source is None or file != path else source)
         files += [beside for beside in _imported(tree, os.path.dirname(path)) if beside not in files]
         for line, name in sorted((line, name) for name, line in _used(tree)):
             lacking = _lacking(name)
@@ -123,11 +161,18 @@ def missing_names(path: str) -> list[tuple[str, str]]:
     return list(first.items())
 
 
-def _tree(path: str) -> ast.AST:
+def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return ast.parse(file.read())
-    except (OSError, SyntaxError, ValueError):
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _tree(source: bytes) -> ast.AST:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
         return ast.Module([], [])
 
 

@@ -23,11 +23,12 @@ class DataLoader(Generic[T]):
     collate_fn makes a batch of a list of samples (default_collate). pin_memory puts batches into page-locked memory,
     and is ignored where there is no CUDA. With num_workers processes ("spawn" unless multiprocessing_context says
     otherwise) prefetch_factor batches per worker are made ahead, and come in the same order; dataset and functions are
-    pickled to them, by value with cloudpickle where that is installed and they are of a notebook or prompt, and a script
-    that starts them needs `if __name__ == "__main__":`.
+    pickled to them, those of a notebook or prompt by cloudpickle where that is installed, and a script that starts
+    workers needs `if __name__ == "__main__":`.
 
-    Raises ValueError for options that do not go together, PicklingError for what workers cannot get, RuntimeError where a worker dies or needs longer than timeout
-    seconds; an exception in a worker is raised here with its traceback in the text.
+    Raises ValueError for options that do not go together, PicklingError for what workers cannot be sent, RuntimeError
+    where a worker dies or needs longer than timeout seconds; an exception in a worker is raised here with its traceback
+    in the text.
     """
 
     dataset: Dataset[T]
