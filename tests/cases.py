@@ -418,6 +418,7 @@ def shape_rows() -> list[Case]:
         row("unsqueeze", (2, 3), dim=1),
         row("unsqueeze", (2, 3), dim=-1),
         row("broadcast_to", (2, 1, 3), size=(4, 2, 5, 3)),
+        row("broadcast_to", (1, 3), size=(0, 3)),
         row("narrow", (5, 6), dim=0, start=1, length=3),
         row("narrow", (5, 6), dim=-1, start=2, length=0),
         row("select", (5, 6), dim=1, index=-2),

@@ -39,8 +39,12 @@ def conv2d(
         return conv2d(x[None], weight, bias, stride, padding, dilation, groups)[0]
     k, c, r, s = weight.shape
     (sy, sx), (dy, dx) = pair(stride), pair(dilation)
+    if x.shape[1] != c * groups or k % groups or k < groups or (bias is not None and bias.shape != (k,)):
+        raise ValueError("channels that do not fit")
     x = np.pad(x, [(0, 0), (0, 0), *padding_of(padding, (r, s), (dy, dx))])
     n, _, h, w = x.shape
+    if 0 in (r, s) or dy * (r - 1) >= h or dx * (s - 1) >= w:
+        raise ValueError("a kernel larger than the image")
     result = np.zeros((n, k, (h - dy * (r - 1) - 1) // sy + 1, (w - dx * (s - 1) - 1) // sx + 1))
     for o, i, j in itertools.product(range(k), range(r), range(s)):
         first = o // (k // groups) * c
@@ -63,6 +67,8 @@ def windows(
     ks, ps, ds = pair(kernel), pair(padding), pair(dilation)
     ss = ks if stride is None else pair(stride)
     sizes = [pooled_size(x.shape[i - 2], ks[i], ss[i], ps[i], ds[i], ceil_mode) for i in range(2)]
+    if min(sizes) <= 0 or 0 in x.shape[-2:]:
+        raise ValueError("a window larger than the image")
     found = []
     for i, j in itertools.product(range(sizes[0]), range(sizes[1])):
         rows = i * ss[0] - ps[0] + np.arange(ks[0]) * ds[0]
@@ -120,6 +126,8 @@ def adaptive_avg_pool2d(x: Array, output_size: Any) -> Array:
     wanted = (output_size, output_size) if isinstance(output_size, int) else output_size
     h, w = x.shape[-2:]
     p, q = (size if given is None else given for given, size in zip(wanted, (h, w), strict=True))
+    if h == 0 < p or w == 0 < q:
+        raise ValueError("a window over nothing")
     result = np.empty((*x.shape[:-2], p, q))
     for i, j in itertools.product(range(p), range(q)):
         rows = slice(i * h // p, -(-(i + 1) * h // p))

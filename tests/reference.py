@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,7 @@ def expected(name: str, args: Sequence[Any], dtypes: Sequence[str], **parameters
     dtype = parameters.pop("dtype", None) or result_dtype(entry.rule, compute)
     if entry.rule == "float" or dtype in FLOATS:
         args = [as_float(a) for a in args]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         result = entry.function(*args, **parameters)
     if isinstance(result, tuple | list):
         return [(round_to(r, dtype), dtype) for r in result]
@@ -352,13 +353,13 @@ def logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Array:
 
 @op("float")
 def softmax(x: Array, dim: int) -> Array:
-    e = np.exp(x - np.max(x, axis=dim, keepdims=True))
+    e = np.exp(x - np.max(x, axis=dim, keepdims=True, initial=-np.inf))
     return e / np.sum(e, axis=dim, keepdims=True)
 
 
 @op("float")
 def log_softmax(x: Array, dim: int) -> Array:
-    x = x - np.max(x, axis=dim, keepdims=True)
+    x = x - np.max(x, axis=dim, keepdims=True, initial=-np.inf)
     return x - np.log(np.sum(np.exp(x), axis=dim, keepdims=True))
 
 
@@ -370,6 +371,8 @@ def matmul(a: Array, b: Array) -> Array:
     """Rows times columns, one by one."""
     left = a if a.ndim > 1 else a[None, :]
     right = b if b.ndim > 1 else b[:, None]
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError("rows and columns of different length")
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     left = np.broadcast_to(left, batch + left.shape[-2:])
     right = np.broadcast_to(right, batch + right.shape[-2:])
@@ -410,6 +413,7 @@ def conv2d(*operands: Array, activation: str | None = None, **parameters: Any) -
 @op("same", sums=True)
 def addmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     product = alpha * matmul(a, b)
+    x = np.broadcast_to(x, product.shape)
     return product if beta == 0 else product + beta * x
 
 
@@ -495,7 +499,10 @@ def broadcast_to(x: Array, size: tuple[int, ...]) -> Array:
 
 @op("same")
 def narrow(x: Array, dim: int, start: int, length: int) -> Array:
-    return np.take(x, range(start % x.shape[dim], start % x.shape[dim] + length), axis=dim)
+    start += x.shape[dim] if start < 0 else 0
+    if not 0 <= start <= start + length <= x.shape[dim]:
+        raise IndexError("a part beyond the whole")
+    return np.take(x, np.arange(start, start + length), axis=dim)
 
 
 @op("same")
@@ -518,6 +525,8 @@ def split(x: Array, split_size_or_sections: int | Sequence[int], dim: int = 0) -
     n, size = x.shape[dim], split_size_or_sections
     if isinstance(size, int):
         size = [min(size, n - i) for i in range(0, n, size)] or [0]
+    if sum(size) != n:
+        raise ValueError("sections that are not the whole")
     return parts(x, size, dim)
 
 
@@ -560,12 +569,16 @@ def gather(x: Array, dim: int, index: Array) -> Array:
     if np.ndim(x) == 0:
         return x
     places = list(np.indices(np.shape(index)))
+    if any(d != dim % x.ndim and size > x.shape[d] for d, size in enumerate(np.shape(index))):
+        raise IndexError("index is larger than x")
     places[dim] = whole(index)
     return x[tuple(places)]
 
 
 @op("first")
 def index_select(x: Array, dim: int, index: Array) -> Array:
+    if np.ndim(x) == 0 and np.size(index) != 1:
+        raise IndexError("a scalar has one place")
     return np.take(x, whole(index), axis=dim) if np.ndim(x) else x
 
 

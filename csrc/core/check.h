@@ -39,6 +39,8 @@ dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt
 /* check_index.c, selection by arrays: operand `which` is the index. An index in range is below size. */
 dt_status dt_check_indices(const char *op, const dt_operand *in, int n, int which, bool masks,
                            dt_error *err) DT_MUST_CHECK;
+/* any index into a dimension of size 0 is wrong: nobody has to look at it */
+dt_status dt_check_indexed_size(const char *op, int dim, int64_t size, bool any_index, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_mask(const char *op, const dt_operand *in, int n, int which, dt_error *err) DT_MUST_CHECK;
 /* a mask that does not have the shape of x from dimension dim on, which is `dimension` of the user's array */
 dt_status dt_fail_mask(const char *op, const dt_operand *in, int n, int which, const dt_array *x, int dim,

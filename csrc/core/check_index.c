@@ -1,5 +1,6 @@
 /* check_index.c: the sentences of check.c that are about selection by arrays. */
 #include "check.h"
+#include "index.h"
 #include "sentence.h"
 
 #include <stdio.h>
@@ -17,6 +18,19 @@ dt_check_indices(const char *op, const dt_operand *in, int n, int which, bool ma
     dt_sentence_culprit(err, &in[which]);
     dt_sentence_operands(err, DT_SHOW_DTYPE);
     return DT_EDTYPE;
+}
+
+dt_status
+dt_check_indexed_size(const char *op, int dim, int64_t size, bool any_index, dt_error *err)
+{
+    if (size > 0 || !any_index) {
+        return DT_OK;
+    }
+    if (dim == DT_CLASSES) {
+        return dt_fail(err, DT_EINDEX, "index-out-of-range", op, "Target is out of bounds: there are no classes");
+    }
+    return dt_fail(err, DT_EINDEX, "index-out-of-range", op, "index is out of bounds for dimension %d with size 0",
+                   dim);
 }
 
 dt_status

@@ -473,7 +473,7 @@ typedef struct {
     bool any_order;                /* of writes: no element is meant twice, or by equal values */
     int first, ndim;               /* the dimensions along which indices change */
     dt_array array[DT_MAX_NDIM];   /* borrowed: int32 or int64, of the shape that is gone over */
-    int64_t size[DT_MAX_NDIM];     /* an index is below it */
+    int64_t size[DT_MAX_NDIM];     /* an index is below it; not 0 */
     int64_t stride[DT_MAX_NDIM];   /* in elements of x */
     int8_t dimension[DT_MAX_NDIM]; /* of the user's array, for messages */
 } dt_index;

@@ -205,8 +205,13 @@ selection_open(selection *s, const char *op, const dt_array *x, int n, const dt_
         }
         return rc;
     }
+    bool any_index = true;
+    for (int d = 0; d < ndim; d++) {
+        any_index = any_index && shape[d] > 0;
+    }
     DT_TRY(lay_out(s, x, n, selectors, ndim, shape, err));
     for (int k = 0; k < n; k++) {
+        DT_TRY(dt_check_indexed_size(op, s->by.dimension[k], s->by.size[k], any_index, err));
         spread(s, k);
     }
     return dt_shape_check(op, s->x.ndim, s->x.shape, (dt_dtype)x->dtype, err);
@@ -323,6 +328,7 @@ gather_along(const char *op, const dt_array *x, int dim, int called, const dt_ar
     by.size[0] = x->ndim == 0 ? 1 : x->shape[dim];
     by.stride[0] = x->ndim == 0 ? 1 : x->strides[dim];
     by.dimension[0] = (int8_t)called;
+    DT_TRY(dt_check_indexed_size(op, called, by.size[0], dt_array_numel(index) > 0, err));
     view.ndim = index->ndim;
     memcpy(view.shape, index->shape, sizeof(view.shape));
     view.strides[dim] = 0;

@@ -316,6 +316,9 @@ cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error
     size_t size = nbytes;
     cuda_block *spare = NULL;
     *address = 0;
+    if (nbytes == 0) { /* no block: address 0, which cuda_release passes over */
+        return DT_OK;
+    }
     if (device->memory.cached) {
         unsigned class = class_of(nbytes, &size);
         DT_TRY(take_from_cache(device, nbytes, class, size, address, err));

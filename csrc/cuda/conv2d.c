@@ -229,7 +229,7 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
 {
     cuda_device *d;
     operands o = {0};
-    if (weight->shape[1] == 0) {
+    if (dt_array_numel(x) == 0) { /* no channels, or an image of padding alone */
         return bias_only(bias, params->activation, out, err);
     }
     if (cuda_depthwise_applies(x, weight, params)) {

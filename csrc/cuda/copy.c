@@ -60,6 +60,9 @@ transpose(cuda_device *device, const dt_array *src, const dt_array *dst, k_trans
 dt_status
 cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_error *err)
 {
+    if (dt_array_numel(dst) == 0) {
+        return DT_OK;
+    }
     if (src->storage != NULL && src->dtype == dst->dtype && same_layout(dst, src)) {
         DT_COUNT(launches, 1);
         CUDA_TRY(device, cuMemcpyDtoDAsync_v2,

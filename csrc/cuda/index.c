@@ -106,8 +106,7 @@ whole_operand(const dt_array *x, const dt_index *index)
 {
     k_operand operand = cuda_operand(x);
     for (int k = 0; k < index->n; k++) {
-        int64_t reach = index->size[k] > 0 ? (index->size[k] - 1) * index->stride[k] : 0;
-        operand.nbytes += (uint64_t)reach * dt_itemsize((dt_dtype)x->dtype);
+        operand.nbytes += (uint64_t)((index->size[k] - 1) * index->stride[k]) * dt_itemsize((dt_dtype)x->dtype);
     }
     return operand;
 }
@@ -204,7 +203,7 @@ index_of_kept(const cuda_temporary *kept, const dt_array *x, const dt_index *ind
     *out = (dt_index){.op = index->op, .n = 1, .first = index->first, .ndim = index->ndim};
     int64_t reach = 0, step = 1;
     for (int k = 0; k < index->n; k++) {
-        reach += index->size[k] > 0 ? (index->size[k] - 1) * index->stride[k] : 0;
+        reach += (index->size[k] - 1) * index->stride[k];
     }
     out->stride[0] = elements;
     out->size[0] = reach / elements + 1;
