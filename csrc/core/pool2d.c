@@ -35,25 +35,32 @@ check_parameters(const char *op, const dt_pool2d_params *p, dt_error *err)
     return DT_OK;
 }
 
-/* PyTorch's size: with ceil_mode a last window is added unless it would start in the padding behind the image. */
+/* PyTorch's size: with ceil_mode a last window is added unless it would start in the padding behind the image. The sum
+ * of image, padding and window fits in 64 bits, so that no backend overflows. */
 static dt_status
-output_size(const char *op, int64_t size, const dt_pool2d_params *p, int i, bool ceil_mode, int64_t *padded,
-            int64_t *reach, int64_t *out, dt_error *err)
+output_size(const char *op, int64_t size, dt_pool2d_params *p, int i, bool ceil_mode, int64_t *padded, int64_t *reach,
+            int64_t *out, dt_error *err)
 {
+    int64_t sum;
     if (__builtin_mul_overflow(p->kernel[i] - 1, p->dilation[i], reach) || __builtin_add_overflow(*reach, 1, reach) ||
-        __builtin_add_overflow(size, 2 * p->padding[i], padded)) {
+        __builtin_add_overflow(size, 2 * p->padding[i], padded) || __builtin_add_overflow(*padded, *reach, &sum)) {
         return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "kernel_size=%lld with dilation=%lld is too large",
                        (long long)p->kernel[i], (long long)p->dilation[i]);
     }
-    int64_t room = *padded - *reach;
-    if (room < 0) {
-        *out = ceil_mode && room > -p->stride[i] && size > 0 ? 1 : -1;
-        return DT_OK;
+    int64_t room = *padded - *reach, stride = p->stride[i];
+    if (size == 0) { /* padding alone has no mean and no largest element */
+        *padded = 0;
+        *out = -1;
+    } else if (room < 0) {
+        *out = ceil_mode && room > -stride ? 1 : -1;
+    } else {
+        *out = room / stride + 1;
+        /* the next window starts at *out * stride, which may not fit */
+        *out += ceil_mode && room % stride != 0 && *out <= (size + p->padding[i] - 1) / stride;
     }
-    *out = room / p->stride[i] + 1;
-    if (ceil_mode && room % p->stride[i] != 0 && *out * p->stride[i] < size + p->padding[i]) {
-        ++*out;
-    }
+    /* steps that are never taken */
+    p->stride[i] = *out == 1 ? 1 : stride;
+    p->dilation[i] = p->kernel[i] == 1 ? 1 : p->dilation[i];
     return DT_OK;
 }
 
@@ -102,15 +109,16 @@ dt_pool2d(const char *op, const dt_array *input, const dt_pool2d_params *params,
     const dt_operand in[] = {{"input", input, -1}};
     DT_TRY(check_input(op, input, err));
     DT_TRY(check_parameters(op, params, err));
+    dt_pool2d_params p = *params;
     int64_t padded[2], reach[2], size[2];
     for (int i = 0; i < 2; i++) {
-        DT_TRY(output_size(op, input->shape[input->ndim - 2 + i], params, i, ceil_mode, &padded[i], &reach[i], &size[i],
-                           err));
+        DT_TRY(
+            output_size(op, input->shape[input->ndim - 2 + i], &p, i, ceil_mode, &padded[i], &reach[i], &size[i], err));
     }
     if (size[0] < 0 || size[1] < 0) {
         return dt_fail_window(op, in, 1, padded, reach, err);
     }
-    return pool(op, input, params, size[0], size[1], out, indices, err);
+    return pool(op, input, &p, size[0], size[1], out, indices, err);
 }
 
 dt_status

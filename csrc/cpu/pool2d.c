@@ -38,6 +38,14 @@ average_window(const pool_job *job, int dim, int64_t i)
     return (window){begin, end, params->count_include_pad ? size : end - begin};
 }
 
+/* Windows with padding may have more entries than 64 bits count. */
+static double
+divisor_of(const pool_job *job, window rows, window columns)
+{
+    int64_t fixed = job->params->divisor;
+    return fixed ? (double)fixed : (double)rows.size * (double)columns.size;
+}
+
 /* ---------------------------------------------------------------- lines of results side by side */
 
 #define LINE 256
@@ -67,11 +75,11 @@ set_line(const line_job *job, void *acc, int64_t n)
 }
 
 static void
-divide_line(const line_job *job, void *acc, int64_t n, int64_t divisor)
+divide_line(const line_job *job, void *acc, int64_t n, double divisor)
 {
     for (int64_t i = 0; i < n; i++) {
         if (job->size == 8) {
-            ((double *)acc)[i] /= (double)divisor;
+            ((double *)acc)[i] /= divisor;
         } else {
             ((float *)acc)[i] /= (float)divisor;
         }
@@ -83,12 +91,6 @@ find_window(const line_job *job, int dim, int64_t i)
 {
     return job->max ? dilated_window(job->job->params, dim, i, job->job->x->shape[2 + dim])
                     : average_window(job->job, dim, i);
-}
-
-static int64_t
-divisor_of(const line_job *job, window rows, window columns)
-{
-    return job->job->params->divisor ? job->job->params->divisor : rows.size * columns.size;
 }
 
 /* n channels at (p, q); x and out stand at the first channel */
@@ -106,10 +108,22 @@ channel_line(const line_job *job, const char *x, char *out, int64_t n, int64_t p
         }
     }
     if (!job->max) {
-        divide_line(job, acc, n, divisor_of(job, rows, columns));
+        divide_line(job, acc, n, divisor_of(job->job, rows, columns));
     }
     char *to = out + (p * os[2] + q * os[3]) * job->in_size;
     job->store((char *[]){to, (char *)acc}, (const int64_t[]){1, 1}, n, NULL);
+}
+
+/* The columns of a window that touch the image in any of n windows side by side from column first. */
+static window
+taps_of_row(const line_job *job, int64_t first, int64_t n)
+{
+    const dt_pool2d_params *params = job->job->params;
+    int64_t step = job->max ? params->dilation[1] : 1, width = job->job->x->shape[3];
+    int64_t left = first * params->stride[1] - params->padding[1], right = left + (n - 1) * params->stride[1];
+    int64_t begin = right < 0 ? CPU_CEIL_DIV(-right, step) : 0;
+    int64_t end = left < width ? CPU_MIN(params->kernel[1], (width - 1 - left) / step + 1) : 0;
+    return (window){begin, end, 0};
 }
 
 /* n results of row p from column first: element (i, j) of the windows of all of them at once */
@@ -120,10 +134,10 @@ row_line(const line_job *job, const char *x, char *out, int64_t p, int64_t first
     const dt_pool2d_params *params = job->job->params;
     const int64_t *xs = job->job->x->strides, *os = job->job->out->strides;
     const int64_t apart = params->stride[1], width = job->job->x->shape[3];
-    window rows = find_window(job, 0, p);
+    window rows = find_window(job, 0, p), taps = taps_of_row(job, first, n);
     set_line(job, acc, n);
     for (int64_t i = rows.begin; i < rows.end; i += job->max ? params->dilation[0] : 1) {
-        for (int64_t j = 0; j < params->kernel[1]; j++) {
+        for (int64_t j = taps.begin; j < taps.end; j++) {
             int64_t column = first * apart - params->padding[1] + j * (job->max ? params->dilation[1] : 1);
             int64_t skip = column < 0 ? CPU_CEIL_DIV(-column, apart) : 0, left = width - 1 - column;
             int64_t end = left < 0 ? 0 : CPU_MIN(n, left / apart + 1);
@@ -133,9 +147,10 @@ row_line(const line_job *job, const char *x, char *out, int64_t p, int64_t first
             }
         }
     }
-    for (int64_t q = 0, run; !job->max && q < n; q += run) {
-        int64_t divisor = divisor_of(job, rows, find_window(job, 1, first + q));
-        for (run = 1; q + run < n && divisor_of(job, rows, find_window(job, 1, first + q + run)) == divisor; run++) {
+    for (int64_t q = 0, run = 1; !job->max && q < n; q += run, run = 1) {
+        double divisor = divisor_of(job->job, rows, find_window(job, 1, first + q));
+        while (q + run < n && divisor_of(job->job, rows, find_window(job, 1, first + q + run)) == divisor) {
+            run++;
         }
         divide_line(job, (char *)acc + q * job->size, run, divisor);
     }
@@ -241,7 +256,7 @@ cpu_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_
     int64_t planes = out->shape[0] * out->shape[1], plane = dt_array_numel(out) / planes;
     int64_t window_size = params->mode == DT_POOL_ADAPTIVE_AVG
                               ? CPU_CEIL_DIV(x->shape[2] * x->shape[3], CPU_MAX(plane, 1))
-                              : params->kernel[0] * params->kernel[1];
+                              : CPU_MIN(params->kernel[0], x->shape[2]) * CPU_MIN(params->kernel[1], x->shape[3]);
     if (indices != NULL || params->mode == DT_POOL_ADAPTIVE_AVG) {
         cpu_parallel(planes, CPU_CEIL_DIV(CPU_GRAIN, CPU_MAX(plane * window_size, 1)), pool_part, &job);
         return DT_OK;

@@ -13,7 +13,8 @@ DT_CAT(pool_max, ENUM)(const pool_job *job, const char *x, char *out, int64_t *i
         for (int64_t q = 0; q < job->out->shape[3]; q++) {
             window columns = dilated_window(params, 1, q, job->x->shape[3]);
             C largest = -(C)INFINITY;
-            int64_t best = rows.begin * job->x->shape[3] + columns.begin;
+            bool any = rows.begin < rows.end && columns.begin < columns.end;
+            int64_t best = any ? rows.begin * job->x->shape[3] + columns.begin : 0;
             for (int64_t i = rows.begin; i < rows.end; i += params->dilation[0]) {
                 for (int64_t j = columns.begin; j < columns.end; j += params->dilation[1]) {
                     const C v = LOAD(in[i * xs[2] + j * xs[3]]);
@@ -48,8 +49,7 @@ DT_CAT(pool_average, ENUM)(const pool_job *job, const char *x, char *out, int64_
                     sum += LOAD(in[i * xs[2] + j * xs[3]]);
                 }
             }
-            int64_t divisor = job->params->divisor ? job->params->divisor : rows.size * columns.size;
-            to[p * os[2] + q * os[3]] = STORE(sum / (C)divisor);
+            to[p * os[2] + q * os[3]] = STORE(sum / (C)divisor_of(job, rows, columns));
         }
     }
 }

@@ -3,23 +3,12 @@
 /* I holds every offset of one image; LOOP: before the inner loop. */
 #define K_MAX_WINDOW(I, LOOP)                                                                                          \
     {                                                                                                                  \
-        const I first_h = (I)(place[2] * a.stride[0] - a.padding[0]);                                                  \
-        const I first_w = (I)(place[3] * a.stride[1] - a.padding[1]);                                                  \
-        const I height = (I)a.height, width = (I)a.width, kernel_w = (I)a.kernel[1];                                   \
-        const I stride_h = (I)a.x_strides[2], stride_w = (I)a.x_strides[3];                                            \
+        const I width = (I)a.width, stride_h = (I)a.x_strides[2], stride_w = (I)a.x_strides[3];                        \
         const I dilation_h = (I)a.dilation[0], dilation_w = (I)a.dilation[1];                                          \
-        DT_ROLLED for (I r = 0; r < (I)a.kernel[0]; r++)                                                               \
+        DT_ROLLED for (I h = (I)first_h; h < (I)last_h; h += dilation_h)                                               \
         {                                                                                                              \
-            const I h = first_h + r * dilation_h;                                                                      \
-            if (h < 0 || h >= height) {                                                                                \
-                continue;                                                                                              \
-            }                                                                                                          \
-            LOOP for (I s = 0; s < kernel_w; s++)                                                                      \
+            LOOP for (I w = (I)first_w; w < (I)last_w; w += dilation_w)                                                \
             {                                                                                                          \
-                const I w = first_w + s * dilation_w;                                                                  \
-                if (w < 0 || w >= width) {                                                                             \
-                    continue;                                                                                          \
-                }                                                                                                      \
                 const C x = LOAD(in[base + h * stride_h + w * stride_w]);                                              \
                 if (best < 0 || x > top || (x != x && top == top)) {                                                   \
                     top = x;                                                                                           \
@@ -36,8 +25,10 @@ K_KERNEL(DT_CAT(k_max_pool2d, NAME), k_pool2d_args, a)
     int64_t *indices = a.indices.address ? DT_GLOBAL(int64_t, a.indices.address, a.indices.nbytes) : 0;
     DT_ROLLED DT_FOR(i, a.numel)
     {
-        int64_t place[4], best = -1;
+        int64_t place[4], best = -1, first_h, last_h, first_w, last_w;
         k_pool_place(&a, i, place);
+        k_pool_taps(&a, 0, place[2], &first_h, &last_h);
+        k_pool_taps(&a, 1, place[3], &first_w, &last_w);
         const int64_t base = place[0] * a.x_strides[0] + place[1] * a.x_strides[1];
         C top = 0;
         if (a.wide) {
@@ -81,12 +72,13 @@ K_KERNEL(DT_CAT(k_avg_pool2d, NAME), k_pool2d_args, a)
         } else {
             K_SUM_WINDOW(int32_t)
         }
-        int64_t divisor = a.divide_by;
-        if (divisor == 0) {
-            divisor = a.count_include_pad ? rows * columns : (bottom - top) * (right - left);
+        double divisor = (double)a.divide_by; /* with padding a window may have more entries than 64 bits count */
+        if (a.divide_by == 0) {
+            divisor =
+                a.count_include_pad ? (double)rows * (double)columns : (double)(bottom - top) * (double)(right - left);
         }
         out[k_pool_offset(a.out_strides, place)] =
-            top < bottom && left < right ? DT_CAT(dt_cast_float64, NAME)(sum / (double)divisor) : STORE(0);
+            top < bottom && left < right ? DT_CAT(dt_cast_float64, NAME)(sum / divisor) : STORE(0);
     }
 }
 #undef K_SUM_WINDOW

@@ -42,6 +42,16 @@ k_pool_window(const k_pool2d_args *a, int d, int64_t p, int64_t *begin, int64_t 
     *end = last < size ? last : size;
 }
 
+/* The entries of a dilated window that lie in the image: from begin in steps of the dilation, before end. */
+DT_DEVICE void
+k_pool_taps(const k_pool2d_args *a, int d, int64_t p, int64_t *begin, int64_t *end)
+{
+    const int64_t size = d == 0 ? a->height : a->width, step = a->dilation[d];
+    const int64_t first = p * a->stride[d] - a->padding[d], last = first + (a->kernel[d] - 1) * step + 1;
+    *begin = first >= 0 ? first : step == 1 ? 0 : first + (step - 1 - first) / step * step;
+    *end = last < size ? last : size;
+}
+
 #undef DT_ROOM
 #define DT_ROOM , 4
 #define DT_EACH "../kernels/each_pool2d.h"
