@@ -577,9 +577,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 
 @op("first")
 def index_select(x: Array, dim: int, index: Array) -> Array:
-    if np.ndim(x) == 0 and np.size(index) != 1:
-        raise IndexError("a scalar has one place")
-    return np.take(x, whole(index), axis=dim) if np.ndim(x) else x
+    return np.take(x, whole(index), axis=dim) if np.ndim(x) else np.reshape(np.reshape(x, 1)[whole(index)], ())
 
 
 @op("first")

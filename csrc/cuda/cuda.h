@@ -221,6 +221,7 @@ typedef struct cuda_device {
     CUevent peer_event; /* what another device waits for */
 
     struct cuda_late *_Atomic late; /* late.c; NULL: nothing was sent that could go wrong */
+    _Atomic uint64_t sources;       /* bit i: what device i made may have come here, so that its mistakes matter here */
 
     pthread_mutex_t module_lock;
     atomic_bool module_ready;       /* functions is there */
@@ -483,7 +484,8 @@ typedef struct cuda_late cuda_late;
 
 /* A launch that may find indices out of range: where it reports them, and its number. */
 dt_status cuda_late_begin(cuda_device *device, const dt_index *index, k_selection *by, dt_error *err) DT_MUST_CHECK;
-/* After the host has waited for work on device: fails where an index was out of range, once. */
+/* After the host has waited for work on device: fails where an index was out of range there, or on a device whose work
+ * came here. Each report is told once. */
 dt_status cuda_late_check(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- launch.c */

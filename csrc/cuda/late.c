@@ -98,13 +98,18 @@ take_earliest(k_reports *reports)
     return found;
 }
 
-dt_status
-cuda_late_check(cuda_device *device, dt_error *err)
+static bool
+has_reports(cuda_device *device)
 {
     cuda_late *late = atomic_load_explicit(&device->late, memory_order_acquire);
-    if (late == NULL || __atomic_load_n(&late->reports->any, __ATOMIC_ACQUIRE) == 0) {
-        return DT_OK;
-    }
+    return late != NULL && __atomic_load_n(&late->reports->any, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Fails with the earliest report of device, which has some. */
+static dt_status
+tell(cuda_device *device, dt_error *err)
+{
+    cuda_late *late = atomic_load_explicit(&device->late, memory_order_acquire);
     dt_status rc = DT_OK;
     dt_device where = {DT_CUDA, device->index};
     pthread_mutex_lock(&device->lock);
@@ -119,4 +124,20 @@ cuda_late_check(cuda_device *device, dt_error *err)
     }
     pthread_mutex_unlock(&device->lock);
     return rc;
+}
+
+dt_status
+cuda_late_check(cuda_device *device, dt_error *err)
+{
+    uint64_t sources = atomic_load_explicit(&device->sources, memory_order_relaxed);
+    if (has_reports(device)) {
+        return tell(device, err);
+    }
+    for (; sources != 0; sources &= sources - 1) {
+        cuda_device *source = cuda_find(__builtin_ctzll(sources));
+        if (source != NULL && has_reports(source)) {
+            return tell(source, err);
+        }
+    }
+    return DT_OK;
 }

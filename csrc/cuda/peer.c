@@ -41,6 +41,14 @@ ask_for_access(cuda_device *from, cuda_device *to)
     (void)cu.cuMemPoolSetAccess(from->pool, &access, 1);
 }
 
+/* Mistakes of work on `from`, and on whatever came there, now show in what `to` holds. */
+static void
+note_source(cuda_device *from, cuda_device *to)
+{
+    uint64_t own = from->index < 64 ? (uint64_t)1 << from->index : 0;
+    (void)atomic_fetch_or(&to->sources, own | atomic_load(&from->sources));
+}
+
 /* The lock is held. */
 static dt_status
 send_to_peer(const dt_array *src, const dt_array *dst, dt_error *err)
@@ -51,6 +59,7 @@ send_to_peer(const dt_array *src, const dt_array *dst, dt_error *err)
     DT_TRY(order_after(first, second, err));
     DT_TRY(cuda_enter(second, &to, err));
     ask_for_access(from, to);
+    note_source(from, to);
     CUDA_TRY(to, cuMemcpyPeerAsync,
              (cuda_address(dst), to->context, cuda_address(src), from->context, dt_array_nbytes(dst), cuda_stream(to)));
     dt_status rc = order_after(second, first, err);
