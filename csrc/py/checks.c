@@ -13,7 +13,7 @@ typedef struct {
 
 /* The first three parameters of each function here: op, names, arrays. */
 static int
-parse(const py_args *a, operands *out)
+parse(py_args *a, operands *out)
 {
     PyObject *names = a->v[1], *arrays = a->v[2];
     if (!PyUnicode_Check(a->v[0]) || !PyTuple_Check(names) || !PyTuple_Check(arrays) ||
@@ -34,6 +34,7 @@ parse(const py_args *a, operands *out)
         }
         out->in[i] = (dt_operand){text, array == Py_None ? NULL : py_array_of(array), -1};
     }
+    a->op = out->op; /* whose the other arguments are, should one of them be wrong */
     return out->op == NULL ? -1 : 0;
 }
 

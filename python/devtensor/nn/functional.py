@@ -140,6 +140,9 @@ def conv1d(
         if around < 0:
             raise RuntimeError("negative padding is not supported")
         added, wanted = 2 * around, (0, around)
+    for name, value, size in (("padding", padding, input.shape[-1] + added), ("dilation", spread, reach)):
+        if size >= 2**63:
+            raise RuntimeError(f"{name}={value} is too large: sizes of the padded input must fit in 64 bits")
     _C._check_conv1d("conv1d", names, arrays, groups, input.shape[-1] + added, reach)
     rows = conv2d(input.unsqueeze(-2), weight.unsqueeze(-2), bias, (1, step), wanted, (1, spread), groups)
     return rows.squeeze(-2)
