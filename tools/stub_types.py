@@ -225,6 +225,12 @@ PARAMETERS = {
     "name": "str",
     "function": "Any",
 }
+PARAMETERS |= dict.fromkeys("set_printoptions.precision edgeitems linewidth".split(), "_Int | None")
+PARAMETERS |= {
+    "set_printoptions.threshold": "_Int | float | None",
+    "profile": 'Literal["default", "short", "full"] | None',
+    "sci_mode": "bool | None",
+}
 PARAMETERS |= dict.fromkeys("kernel params _kernel_launch.args _kernel_launch.stream".split(), "Any")
 PARAMETERS |= dict.fromkeys("options header_names headers".split(), "tuple[str, ...]")
 PARAMETERS |= {"grid": "_Ints", "block": "_Ints", "shared_mem": "_Int", "kept": "bool"}
@@ -258,6 +264,8 @@ RESULTS = {
     "get_float32_precision": 'Literal["highest", "tf32"]',
     "counters": "dict[str, int]",
     "set_default_device": "None",
+    "set_printoptions": "None",
+    "get_printoptions": "dict[str, Any]",
     "set_default_dtype": "None",
     "set_float32_precision": "None",
     "set_num_threads": "None",
