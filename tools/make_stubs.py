@@ -1,7 +1,10 @@
-"""Writes python/devtensor/_C.pyi: signatures from the compiled extension, types from stub_types.py.
+"""Writes what type checkers and editors read of the compiled extension.
 
-python tools/make_stubs.py           writes the file
-python tools/make_stubs.py --check   fails when the file is not what would be written
+python/devtensor/_C.pyi: signatures and docstrings from the extension, types from stub_types.py. In
+python/devtensor/__init__.py: the compiled names of __all__.
+
+python tools/make_stubs.py           writes both
+python tools/make_stubs.py --check   fails when they are not what would be written
 """
 
 import importlib
@@ -24,7 +27,8 @@ from stub_types import (
     WRITTEN_FUNCTIONS,
 )
 
-TARGET = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "_C.pyi"
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "__init__.py"
+TARGET = PACKAGE.with_name("_C.pyi")
 
 BASETYPE = 1 << 10  # Py_TPFLAGS_BASETYPE
 
@@ -137,7 +141,7 @@ def class_stub(name: str, cls: type) -> list[str]:
     if name == "Generator":
         lines.insert(3, '    def __new__(cls, device: _Device = "cpu") -> Generator: ...')
     if name == "device":
-        lines.insert(3, "    def __new__(cls, type: str | _device, index: _Int | None = None) -> _device: ...")
+        lines.insert(3, "    def __new__(cls, type: _Device, index: _Int | None = None) -> _device: ...")
     if name in NEW:
         lines.insert(3, f"    def __new__{NEW[name]}: ...")
     return lines
@@ -165,17 +169,35 @@ def generate() -> str:
     return "\n".join([*lines, "", *constants, "", *functions]) + "\n"
 
 
+def with_names(text: str) -> str:
+    """__init__.py with the names of the extension in its __all__."""
+    names = [name for name in dir(importlib.import_module("devtensor._C")) if not name.startswith("_")]
+    block = "".join(f'    "{name}",\n' for name in sorted(names, key=sort_key))
+    text, found = re.subn(r"^__all__ \+= \[.*?\]$", f"__all__ += [\n{block}]", text, flags=re.MULTILINE | re.DOTALL)
+    if found != 1:
+        problems.append(f"{PACKAGE.name} has {found} places for the names")
+    return text
+
+
+def sort_key(name: str) -> tuple[object, ...]:
+    """Ruff's order of __all__: constants, classes, then the rest; numbers by their value."""
+    group = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return group, [(part.isdigit(), int(part) if part.isdigit() else part) for part in re.split(r"(\d+)", name)]
+
+
 def main() -> int:
-    text = generate()
+    check, stale = "--check" in sys.argv[1:], False
+    for path, text in ((TARGET, generate()), (PACKAGE, with_names(PACKAGE.read_text()))):
+        same = path.exists() and path.read_text() == text
+        stale = stale or not same
+        if check:
+            print(f"{path.name} is {'up to date' if same else 'stale: run python tools/make_stubs.py'}")
+        elif not same:
+            path.write_text(text)
+            print(f"{path}: {len(text.splitlines())} lines")
     for problem in problems:
         print(problem, file=sys.stderr)
-    if "--check" in sys.argv[1:]:
-        same = TARGET.exists() and TARGET.read_text() == text
-        print(f"{TARGET.name} is {'up to date' if same else 'stale: run python tools/make_stubs.py'}")
-        return 0 if same and not problems else 1
-    TARGET.write_text(text)
-    print(f"{TARGET}: {len(text.splitlines())} lines")
-    return 1 if problems else 0
+    return 1 if problems or (check and stale) else 0
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 import builtins
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 from typing import Any, Final, Literal, NoReturn, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer
+
+from devtensor._errors import Origin
 
 # For places where an attribute has the name of a type.
 _dtype: TypeAlias = dtype
@@ -17,10 +20,11 @@ _Number: TypeAlias = builtins.float | np.number[Any] | np.bool
 _Operand: TypeAlias = DeviceArray | _Number
 _Int: TypeAlias = builtins.int | np.integer[Any]
 _Ints: TypeAlias = _Int | Sequence[_Int]
-_Device: TypeAlias = device | str
+_Device: TypeAlias = device | str | builtins.int
 _DType: TypeAlias = dtype | str | builtins.type[Any] | np.dtype[Any]
 _Pair: TypeAlias = _Int | Sequence[_Int]
-_Index: TypeAlias = Any  # integers, slices, ..., None, arrays, and tuples of them
+_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | None
+_Index: TypeAlias = _Item | tuple[_Item, ...]
 
 @final
 class DeviceArray:
@@ -311,7 +315,7 @@ class DeviceArray:
     def numel(self, /) -> builtins.int: ...
     def numpy(self, /, *, force: builtins.bool = False) -> npt.NDArray[Any]: ...
     @property
-    def origin(self) -> Any: ...
+    def origin(self) -> Origin | None: ...
     def outer(self, /, vec2: DeviceArray) -> DeviceArray: ...
     def permute(self, /, *dims: _Ints) -> DeviceArray: ...
     def pin_memory(self, /) -> DeviceArray: ...
@@ -497,7 +501,7 @@ class _Parameter(DeviceArray):  # type: ignore[misc]
 
 @final
 class device:
-    def __new__(cls, type: str | _device, index: _Int | None = None) -> _device: ...
+    def __new__(cls, type: _Device, index: _Int | None = None) -> _device: ...
     def __eq__(self, value: object, /) -> builtins.bool: ...
     def __hash__(self, /) -> builtins.int: ...
     def __ne__(self, value: object, /) -> builtins.bool: ...

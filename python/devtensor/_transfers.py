@@ -30,8 +30,8 @@ class Transfer(NamedTuple):
     """
 
     nbytes: int
-    source: Any
-    target: Any
+    source: _C.device
+    target: _C.device
     filename: str | None
     lineno: int
     action: str

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
 from devtensor._composed import pad
+from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.layers import _float_options, _reset
 from devtensor.nn.module import Module
@@ -35,8 +36,8 @@ class _Conv(Module):
         groups: int,
         bias: bool,
         padding_mode: _Mode,
-        device: Any,
-        dtype: Any,
+        device: Device | None,
+        dtype: DType | None,
     ) -> None:
         super().__init__()
         if groups <= 0:
@@ -119,8 +120,8 @@ class Conv1d(_Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: _Mode = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             1,
@@ -162,8 +163,8 @@ class Conv2d(_Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: _Mode = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             2,
