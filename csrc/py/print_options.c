@@ -117,8 +117,12 @@ PyMethodDef py_print_options_functions[] = {
         "edgeitems: how many entries of each dimension an edge has (3). linewidth: characters in a line (80).\n"
         "profile: \"default\", \"short\" or \"full\", which set these four. sci_mode: True or False writes floats with "
         "an exponent\nor without; None lets the values decide.\n"
-        "Raises RuntimeError for numbers out of range, ValueError for another profile."),
-    PY_GETTER(get_printoptions, "The options of set_printoptions, as a dict that it accepts."),
+        "Raises RuntimeError for numbers out of range, ValueError for another profile.\n\n>>> "
+        "dt.set_printoptions(precision=2)\n>>> dt.tensor([0.125, 2])\nDeviceArray([0.12, 2.00], device='cpu', "
+        "dtype=float32)\n>>> dt.set_printoptions(profile=\"default\")"),
+    PY_GETTER(
+        get_printoptions,
+        "The options of set_printoptions, as a dict that it accepts.\n\n>>> dt.get_printoptions()[\"precision\"]\n4"),
     PY_END,
 };
 
