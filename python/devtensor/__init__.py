@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-import math as _math
+from math import e, inf, nan, pi
 
 from devtensor import _C, _composed
 from devtensor._C import *
+from devtensor._C import DeviceArray as Tensor
+from devtensor._C import abs as absolute
+from devtensor._C import cat as concat
+from devtensor._C import cat as concatenate
+from devtensor._C import clamp as clip
+from devtensor._C import float16 as half
+from devtensor._C import float32 as float
+from devtensor._C import float64 as double
+from devtensor._C import int16 as short
+from devtensor._C import int32 as int
+from devtensor._C import int64 as long
+from devtensor._C import movedim as moveaxis
+from devtensor._C import transpose as swapaxes
 from devtensor._composed import (
     flip,
     is_floating_point,
@@ -46,17 +59,9 @@ view_as""".split():
 for _function in (nn.init.normal_, nn.init.uniform_):
     _C._add_method(_function.__name__, _function)
 
-# Second names, PyTorch's and NumPy's.
-absolute, clip, concat, concatenate, moveaxis, swapaxes = _C.abs, _C.clamp, _C.cat, _C.cat, _C.movedim, _C.transpose
+# Second names, PyTorch's and NumPy's, of methods.
 for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
     _C._add_method(_name, getattr(_C.DeviceArray, _other))
-
-Tensor = _C.DeviceArray
-
-# PyTorch's other names of the dtypes; last, as two of them hide builtins.
-half, double, short, long = _C.float16, _C.float64, _C.int16, _C.int64
-float, int = _C.float32, _C.int32
-e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 
 __all__ = [
     "CudaError",

@@ -268,7 +268,7 @@ class record_transfers:
 class _Guarding(contextlib.ContextDecorator):
     """What stands on the thread's list of guards for the length of a block."""
 
-    place = "?"
+    place: str = "?"
 
     def __enter__(self) -> None:
         frame = _user_frame(sys._getframe(1))

@@ -96,7 +96,7 @@ class device:
 
     def __init__(self, device: Device) -> None:
         self.idx: int = _C._cuda_index(device)
-        self.prev_idx = -1
+        self.prev_idx: int = -1
 
     def __enter__(self) -> device:
         self.prev_idx = current_device()

@@ -141,9 +141,9 @@ class DataLoader(Generic[T]):
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context
         self.generator = generator
-        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        self.prefetch_factor: int | None = 2 if prefetch_factor is None and num_workers else prefetch_factor
         self.persistent_workers = persistent_workers
-        self.batch_size = None if batch_sampler is not None else batch_size
+        self.batch_size: int | None = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
         source: Any = dataset
         if sampler is None and not self._iterable and batch_sampler is None:
@@ -155,7 +155,7 @@ class DataLoader(Generic[T]):
             batch_sampler = BatchSampler(endless, batch_size, drop_last)
         self.batch_sampler = batch_sampler
         automatic = collating.default_convert if batch_sampler is None else collating.default_collate
-        self.collate_fn = automatic if collate_fn is None else collate_fn
+        self.collate_fn: Callable[[Any], Any] = automatic if collate_fn is None else collate_fn
         self._workers: Any = None
 
     def _indices(self) -> Iterator[Any]:
@@ -236,7 +236,7 @@ class prefetch(Generic[T]):
         if depth < 1:
             raise ValueError(f"depth must be at least 1, but got {depth}")
         self.loader = loader
-        self.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
+        self.device: _C.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
         self.depth = depth
 
     def __len__(self) -> int:

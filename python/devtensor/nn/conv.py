@@ -52,10 +52,10 @@ class _Conv(Module):
             raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = _sizes("kernel_size", kernel_size, dims)
-        self.stride = _sizes("stride", stride, dims)
+        self.kernel_size: tuple[int, ...] = _sizes("kernel_size", kernel_size, dims)
+        self.stride: tuple[int, ...] = _sizes("stride", stride, dims)
         self.padding: Any = padding if isinstance(padding, str) else _sizes("padding", padding, dims)
-        self.dilation = _sizes("dilation", dilation, dims)
+        self.dilation: tuple[int, ...] = _sizes("dilation", dilation, dims)
         self.groups = groups
         self.padding_mode = padding_mode
         if padding == "same" and any(step != 1 for step in self.stride):

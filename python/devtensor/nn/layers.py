@@ -180,7 +180,7 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
+        self.unflattened_size: tuple[int, ...] = tuple(unflattened_size)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return input.unflatten(self.dim, self.unflattened_size)
@@ -227,7 +227,7 @@ class MaxPool2d(Module, Generic[_Pooled]):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: _Pair = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
         self.return_indices = return_indices
@@ -260,7 +260,7 @@ class AvgPool2d(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: _Pair = kernel_size if stride is None else stride
         self.padding = padding
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
