@@ -144,7 +144,7 @@ class DeviceArray:
         """Whether all elements are nonzero.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there. The result is bool.
+        Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
         """
     @overload
     def all(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -177,7 +177,7 @@ class DeviceArray:
         """Whether any element is nonzero (NaN counts as nonzero).
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there. The result is bool.
+        Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
         """
     @overload
     def any(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1006,7 +1006,7 @@ class DeviceArray:
         "nuc".
         """
     def normal_(tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
-        """Normal with a mean and a standard deviation."""
+        """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0."""
     def numel(self, /) -> builtins.int:
         """The number of elements, an int.
 
@@ -1430,7 +1430,7 @@ class DeviceArray:
     @overload
     def unflatten(self, /, axis: _Int, sizes: _Ints) -> DeviceArray: ...
     def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
-        """Uniform in [a, b)."""
+        """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b."""
     @overload
     def unsqueeze(self, /, dim: _Int) -> DeviceArray:
         """A new dimension of size 1 at dim.
@@ -1749,7 +1749,7 @@ def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """Whether all elements are nonzero.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there. The result is bool.
+    Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
     """
 @overload
 def all(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1782,7 +1782,7 @@ def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """Whether any element is nonzero (NaN counts as nonzero).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there. The result is bool.
+    Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
     """
 @overload
 def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...

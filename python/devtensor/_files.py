@@ -60,7 +60,7 @@ def save(
         raise ValueError(f"save(): {error}") from None
     parts = sorted(arrays, key=lambda key: entries[key].first)
     if hasattr(f, "write"):
-        _write(f, header, [arrays[key] for key in parts])
+        _write(f, header, [arrays[key] for key in parts])  # type: ignore[arg-type]
     else:
         path = _path(f, "save() takes a path or a file open for writing bytes")
         _whole.write(path, lambda file: _write(file, header, [arrays[key] for key in parts]))
