@@ -117,7 +117,7 @@ def test_in_a_kernel() -> None:
         assert shown(new) == shown(old)
         everything += shown(new)
     whole = "\n".join("".join(one) for one in everything)
-    assert "float32 on cuda:0, result of mul at cell In[2]:2" in whole
+    assert "dtype=float32)</pre><small>shape (2, 3), result of mul at cell In[2]:2" in whole
     assert "created by rand at cell In[3]:1" in whole and 'Fix: images = images.to("cuda:0")' in whole
     assert "self.scale is a plain attribute, not a parameter or buffer" in whole
     assert "<table><tr><th>times</th>" in whole

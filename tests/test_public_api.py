@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from types import ModuleType
 
 import cases
+import public
 import pytest
 
 import devtensor as dt
+from devtensor import digits
 
 UNARY = """neg abs sign exp expm1 log log1p log2 log10 sqrt rsqrt square reciprocal sin cos tan tanh sigmoid erf floor
 ceil round trunc isnan isinf isfinite logical_not bitwise_not relu relu6 leaky_relu elu gelu silu softplus hardtanh
@@ -110,11 +113,24 @@ def test_out_is_in_the_signature(name: str) -> None:
 
 
 def test_all_is_complete() -> None:
-    public = {name for name in dir(dt) if not name.startswith("_")}
-    assert set(dt.__all__) <= public
     assert {*FUNCTIONS, *ERRORS, *OTHERS} <= set(dt.__all__)
-    for name in dt.__all__:
-        assert getattr(dt, name) is not None
+    assert {name for name in dir(dt._C) if not name.startswith("_")} <= set(dt.__all__)
+    assert len(set(dt.__all__)) == len(dt.__all__)
+
+
+@pytest.mark.parametrize("module", [*public.modules(), digits], ids=lambda module: module.__name__)
+def test_completion_shows_public_names_only(module: ModuleType) -> None:
+    """dir(), which shells and notebooks complete from, shows what __all__ has; each name is documented or a value."""
+    shown = [name for name in dir(module) if not name.startswith("_")]
+    assert shown == sorted(module.__all__)
+    for name in shown:
+        value = getattr(module, name)
+        assert isinstance(value, (dt.dtype, float)) or inspect.getdoc(value), name
+        assert getattr(value, "__module__", "devtensor").startswith("devtensor"), name
+
+
+def test_the_version_is_shown() -> None:
+    assert "__version__" in dir(dt)
 
 
 def test_names_for_pytorch_code() -> None:

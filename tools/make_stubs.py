@@ -1,7 +1,10 @@
-"""Writes python/devtensor/_C.pyi: signatures from the compiled extension, types from stub_types.py.
+"""Writes what type checkers and editors read of the compiled extension.
 
-python tools/make_stubs.py           writes the file
-python tools/make_stubs.py --check   fails when the file is not what would be written
+python/devtensor/_C.pyi: signatures and docstrings from the extension, types from stub_types.py. In
+python/devtensor/__init__.py: the compiled names of __all__.
+
+python tools/make_stubs.py           writes both
+python tools/make_stubs.py --check   fails when they are not what would be written
 """
 
 import importlib
@@ -24,7 +27,8 @@ from stub_types import (
     WRITTEN_FUNCTIONS,
 )
 
-TARGET = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "_C.pyi"
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "__init__.py"
+TARGET = PACKAGE.with_name("_C.pyi")
 
 BASETYPE = 1 << 10  # Py_TPFLAGS_BASETYPE
 
@@ -91,6 +95,24 @@ def qualify(text: str) -> str:
     return re.sub(r"(?<![\w.\"])(dtype|device)(?![\w:\"])", r"_\1", text)
 
 
+def docstring(owner: object, indent: str) -> list[str]:
+    """The lines of a docstring in a stub; none where there is none."""
+    text = inspect.cleandoc(getattr(owner, "__doc__", None) or "").replace("\\", "\\\\").replace('"""', "'''")
+    if not text:
+        return []
+    first, *rest = [(indent + line).rstrip() for line in text.splitlines()]
+    lines = [f'{indent}"""{first.strip()}', *rest]
+    if rest or text.endswith('"'):
+        return [*lines, f'{indent}"""']
+    return [f'{lines[0]}"""']
+
+
+def with_docstring(definition: str, owner: object, indent: str) -> list[str]:
+    """A definition that ends in ": ..." with the docstring of a public owner in its place."""
+    doc = docstring(owner, indent + "    ")
+    return [definition.removesuffix(" ..."), *doc] if doc else [definition]
+
+
 def define(name: str, owner: object, indent: str, method: bool) -> list[str]:
     if not method and name in WRITTEN_FUNCTIONS:
         texts = WRITTEN_FUNCTIONS[name]
@@ -104,10 +126,11 @@ def define(name: str, owner: object, indent: str, method: bool) -> list[str]:
         if " dim:" in texts[0] and not inspect.isfunction(owner):  # NumPy's spelling
             texts.append(texts[0].replace(" dim:", " axis:").replace(" keepdim:", " keepdims:"))
     lines = []
-    for text in texts:
+    for i, text in enumerate(texts):
         if len(texts) > 1:
             lines.append(f"{indent}@overload")
-        lines.append(f"{indent}def {name}{qualify(text)}: ...")
+        documented = owner if i == 0 and not name.startswith("_") else None
+        lines += with_docstring(f"{indent}def {name}{qualify(text)}: ...", documented, indent)
     return lines
 
 
@@ -115,8 +138,12 @@ def class_stub(name: str, cls: type) -> list[str]:
     parent = "(DeviceArray)" if cls.__base__ is not object else ""
     ignored = "  # type: ignore[misc]" if parent else ""
     final = [] if cls.__flags__ & BASETYPE else ["@final"]
-    lines = ["", *final, f"class {name}{parent}:{ignored}"]
-    for key, value in sorted(vars(cls).items()):
+    lines = ["", *final, f"class {name}{parent}:{ignored}", *docstring(cls, "    ")]
+    top = len(lines)
+    members = dict(vars(cls))
+    if name == "DeviceArray":
+        members.setdefault("__buffer__", None)  # Python 3.11 does not show the buffer protocol
+    for key, value in sorted(members.items()):
         if key in DUNDERS or key in OTHER_DUNDERS:
             text = DUNDERS[key] if name == "DeviceArray" else OTHER_DUNDERS.get(key, "").format(cls=name) or None
             if text is not None and text.startswith(":"):
@@ -129,17 +156,18 @@ def class_stub(name: str, cls: type) -> list[str]:
             text = GETSETS.get(f"{name}.{key}") or GETSETS.get(key)
             if text is None:
                 problems.append(f"no type for attribute {name}.{key}")
-            lines += ["    @property", f"    def {key}(self) -> {qualify(text or 'Any')}: ..."]
+            definition = f"    def {key}(self) -> {qualify(text or 'Any')}: ..."
+            lines += ["    @property", *with_docstring(definition, value, "    ")]
         elif callable(value):
             lines += define(key, value, "    ", True)
         else:
             problems.append(f"{name}.{key} is neither a method nor an attribute: {value!r}")
     if name == "Generator":
-        lines.insert(3, '    def __new__(cls, device: _Device = "cpu") -> Generator: ...')
+        lines.insert(top, '    def __new__(cls, device: _Device = "cpu") -> Generator: ...')
     if name == "device":
-        lines.insert(3, "    def __new__(cls, type: str | _device, index: _Int | None = None) -> _device: ...")
+        lines.insert(top, "    def __new__(cls, type: _Device, index: _Int | None = None) -> _device: ...")
     if name in NEW:
-        lines.insert(3, f"    def __new__{NEW[name]}: ...")
+        lines.insert(top, f"    def __new__{NEW[name]}: ...")
     return lines
 
 
@@ -153,6 +181,7 @@ def generate() -> str:
         if inspect.isclass(value):
             if issubclass(value, tuple):
                 lines += ["", "@final", f"class {name}(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):"]
+                lines += docstring(value, "    ")
                 lines.append(f"    __match_args__: Final = {value.__match_args__!r}".replace("'", '"'))
                 for field in value.__match_args__:
                     lines += ["    @property", f"    def {field}(self) -> DeviceArray: ..."]
@@ -165,17 +194,35 @@ def generate() -> str:
     return "\n".join([*lines, "", *constants, "", *functions]) + "\n"
 
 
+def with_names(text: str) -> str:
+    """__init__.py with the names of the extension in its __all__."""
+    names = [name for name in dir(importlib.import_module("devtensor._C")) if not name.startswith("_")]
+    block = "".join(f'    "{name}",\n' for name in sorted(names, key=sort_key))
+    text, found = re.subn(r"^__all__ \+= \[.*?\]$", f"__all__ += [\n{block}]", text, flags=re.MULTILINE | re.DOTALL)
+    if found != 1:
+        problems.append(f"{PACKAGE.name} has {found} places for the names")
+    return text
+
+
+def sort_key(name: str) -> tuple[object, ...]:
+    """Ruff's order of __all__: constants, classes, then the rest; numbers by their value."""
+    group = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return group, [(part.isdigit(), int(part) if part.isdigit() else part) for part in re.split(r"(\d+)", name)]
+
+
 def main() -> int:
-    text = generate()
+    check, stale = "--check" in sys.argv[1:], False
+    for path, text in ((TARGET, generate()), (PACKAGE, with_names(PACKAGE.read_text()))):
+        same = path.exists() and path.read_text() == text
+        stale = stale or not same
+        if check:
+            print(f"{path.name} is {'up to date' if same else 'stale: run python tools/make_stubs.py'}")
+        elif not same:
+            path.write_text(text)
+            print(f"{path}: {len(text.splitlines())} lines")
     for problem in problems:
         print(problem, file=sys.stderr)
-    if "--check" in sys.argv[1:]:
-        same = TARGET.exists() and TARGET.read_text() == text
-        print(f"{TARGET.name} is {'up to date' if same else 'stale: run python tools/make_stubs.py'}")
-        return 0 if same and not problems else 1
-    TARGET.write_text(text)
-    print(f"{TARGET}: {len(text.splitlines())} lines")
-    return 1 if problems else 0
+    return 1 if problems or (check and stale) else 0
 
 
 if __name__ == "__main__":

@@ -139,17 +139,15 @@ py___format__(PyObject *self, PyObject *spec)
     return py_explain(self, "not-a-scalar", "format");
 }
 
-/* Notebooks: the values, and a line about them with the origin. */
+/* Notebooks: the values, and a line with the shape and the origin. */
 NO_ARGUMENTS(_repr_html_)
 {
     const dt_array *x = py_array_of(self);
-    py_state *state = py_state_of(self);
-    char device[DT_DEVICE_TEXT];
     PyObject *html = NULL, *values = py_repr(self), *shape = py_shape_tuple(x->ndim, x->shape);
-    PyObject *steps = py_step_list(state, self), *module = PyImport_ImportModule("devtensor._diagnosis.origins");
+    PyObject *steps = py_step_list(py_state_of(self), self);
+    PyObject *module = PyImport_ImportModule("devtensor._diagnosis.origins");
     if (values != NULL && shape != NULL && steps != NULL && module != NULL) {
-        html = PyObject_CallMethod(module, "html", "OOssO", values, shape, dt_dtypes[x->dtype].name,
-                                   dt_device_text(dt_array_device(x), device), steps);
+        html = PyObject_CallMethod(module, "html", "OOO", values, shape, steps);
     }
     Py_XDECREF(values);
     Py_XDECREF(shape);

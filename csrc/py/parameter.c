@@ -103,16 +103,6 @@ buffer_setstate(PyObject *self, PyObject *state)
 }
 
 static PyObject *
-repr(PyObject *self)
-{
-    PyObject *values = py_repr(self);
-    const char *dot = strrchr(Py_TYPE(self)->tp_name, '.');
-    PyObject *result = values == NULL ? NULL : PyUnicode_FromFormat("%s containing:\n%U", dot + 1, values);
-    Py_XDECREF(values);
-    return result;
-}
-
-static PyObject *
 get_persistent(PyObject *self, void *Py_UNUSED(closure))
 {
     return PyBool_FromLong(((py_array *)self)->persistent);
@@ -136,7 +126,6 @@ static PyGetSetDef buffer_getset[] = {
 static PyType_Slot parameter_slots[] = {
     {Py_tp_new, parameter_new},
     {Py_tp_dealloc, py_array_dealloc},
-    {Py_tp_repr, repr},
     {Py_tp_methods, parameter_methods},
     {Py_tp_doc, "Parameter(data, requires_grad=True)\n--\n\n"
                 "An array that a Module registers as a parameter when it is assigned to an attribute.\n\n"
@@ -149,7 +138,6 @@ static PyType_Slot parameter_slots[] = {
 static PyType_Slot buffer_slots[] = {
     {Py_tp_new, buffer_new},
     {Py_tp_dealloc, py_array_dealloc},
-    {Py_tp_repr, repr},
     {Py_tp_methods, buffer_methods},
     {Py_tp_getset, buffer_getset},
     {Py_tp_doc, "Buffer(data, *, persistent=True)\n--\n\n"

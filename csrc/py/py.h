@@ -317,6 +317,13 @@ PyObject *py_array_from_nested(py_state *state, const char *action, PyObject *ob
 bool py_is_numpys(PyObject *object);
 /* A view of the memory of a NumPy array, which stays alive. */
 PyObject *py_wrap_ndarray(py_state *state, const char *action, PyObject *ndarray);
+/* How arrays are written: print_options.c. */
+typedef struct {
+    int64_t precision, threshold, edgeitems, linewidth;
+    int sci_mode; /* -1: the values decide */
+} py_print_options;
+
+py_print_options py_print_options_now(void);
 PyObject *py_repr(PyObject *self);
 PyObject *py_convert(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking,
                      bool copy);
@@ -373,6 +380,7 @@ void py_backends_register(void);
     X(pickle)                                                                                                          \
     X(checks)                                                                                                          \
     X(settings)                                                                                                        \
+    X(print_options)                                                                                                   \
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

@@ -2,12 +2,15 @@
 
 import builtins
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 from typing import Any, Final, Literal, NoReturn, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer
+
+from devtensor._errors import Origin
 
 # For places where an attribute has the name of a type.
 _dtype: TypeAlias = dtype
@@ -17,25 +20,34 @@ _Number: TypeAlias = builtins.float | np.number[Any] | np.bool
 _Operand: TypeAlias = DeviceArray | _Number
 _Int: TypeAlias = builtins.int | np.integer[Any]
 _Ints: TypeAlias = _Int | Sequence[_Int]
-_Device: TypeAlias = device | str
+_Device: TypeAlias = device | str | builtins.int
 _DType: TypeAlias = dtype | str | builtins.type[Any] | np.dtype[Any]
 _Pair: TypeAlias = _Int | Sequence[_Int]
-_Index: TypeAlias = Any  # integers, slices, ..., None, arrays, and tuples of them
+_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | None
+_Index: TypeAlias = _Item | tuple[_Item, ...]
 
 @final
 class DeviceArray:
+    """An array of one dtype on one device. Made by devtensor.array, zeros, randn, from_numpy and the like.
+
+    It never changes its device or its dtype by itself: an op on arrays of different devices raises
+    DeviceMismatchError, and .to() is the one way to move or cast.
+    """
     @property
-    def T(self) -> DeviceArray: ...
+    def T(self) -> DeviceArray:
+        """DeviceArray: a view with the dimensions in reverse."""
     def __abs__(self, /) -> DeviceArray: ...
     def __add__(self, value: _Operand, /) -> DeviceArray: ...
     def __and__(self, value: _Operand, /) -> DeviceArray: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, *, copy: builtins.bool | None = None) -> npt.NDArray[Any]: ...
     __array_ufunc__: None
     def __bool__(self, /) -> builtins.bool: ...
+    def __buffer__(self, flags: builtins.int, /) -> memoryview: ...
     def __contains__(self, key: object, /) -> builtins.bool: ...
     def __copy__(self) -> DeviceArray: ...
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """dict: how other libraries reach the memory of an array on a real CUDA device; no such attribute elsewhere."""
     def __deepcopy__(self, memo: Any, /) -> DeviceArray: ...
     def __dlpack__(self, /, *, stream: builtins.int | None = None, max_version: tuple[builtins.int, builtins.int] | None = None, dl_device: tuple[builtins.int, builtins.int] | None = None, copy: builtins.bool | None = None) -> Any: ...
     def __dlpack_device__(self, /) -> tuple[builtins.int, builtins.int]: ...
@@ -90,172 +102,754 @@ class DeviceArray:
     def __truediv__(self, value: _Operand, /) -> DeviceArray: ...
     def __xor__(self, value: _Operand, /) -> DeviceArray: ...
     def _repr_html_(self, /) -> str: ...
-    def abs(self, /) -> DeviceArray: ...
-    def abs_(self, /) -> DeviceArray: ...
-    def absolute(self, /) -> DeviceArray: ...
-    def add(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray: ...
-    def add_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray: ...
-    def addmm(self, /, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray: ...
+    def abs(self, /) -> DeviceArray:
+        """Absolute value. The most negative integer stays itself.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def abs_(self, /) -> DeviceArray:
+        """Absolute value. The most negative integer stays itself.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def absolute(self, /) -> DeviceArray:
+        """Absolute value. The most negative integer stays itself.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def add(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
+        """input + alpha * other. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def add_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
+        """input + alpha * other. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def addmm(self, /, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n).
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
     @overload
-    def all(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+    def all(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """Whether all elements are nonzero.
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+        """
     @overload
     def all(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
-    def allclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool: ...
+    def allclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+        """Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the host.
+
+        Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
+        ShapeMismatchError for shapes that do not broadcast.
+        """
     @overload
-    def amax(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+    def amax(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """Largest element over the given dimensions; NaN if there is one.
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+        """
     @overload
     def amax(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
     @overload
-    def amin(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+    def amin(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """Smallest element over the given dimensions; NaN if there is one.
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+        """
     @overload
     def amin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
     @overload
-    def any(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+    def any(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """Whether any element is nonzero (NaN counts as nonzero).
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+        """
     @overload
     def any(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
     @overload
-    def argmax(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+    def argmax(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """Position of the largest element (the first of equals; the first NaN if there is one).
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+        """
     @overload
     def argmax(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
     @overload
-    def argmin(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+    def argmin(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """Position of the smallest element (the first of equals; the first NaN if there is one).
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+        """
     @overload
     def argmin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
-    def astype(self, /, dtype: _DType, *, copy: builtins.bool = False) -> DeviceArray: ...
-    def backward(self, /, *args: Any, **kwargs: Any) -> None: ...
-    def baddbmm(self, /, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray: ...
-    def bfloat16(self, /) -> DeviceArray: ...
-    def bitwise_and(self, /, other: _Operand) -> DeviceArray: ...
-    def bitwise_and_(self, /, other: _Operand) -> DeviceArray: ...
-    def bitwise_not(self, /) -> DeviceArray: ...
-    def bitwise_not_(self, /) -> DeviceArray: ...
-    def bitwise_or(self, /, other: _Operand) -> DeviceArray: ...
-    def bitwise_or_(self, /, other: _Operand) -> DeviceArray: ...
-    def bitwise_xor(self, /, other: _Operand) -> DeviceArray: ...
-    def bitwise_xor_(self, /, other: _Operand) -> DeviceArray: ...
-    def bmm(self, /, mat2: DeviceArray) -> DeviceArray: ...
-    def bool(self, /) -> DeviceArray: ...
-    def broadcast_to(self, /, size: _Ints) -> DeviceArray: ...
-    def byte(self, /) -> DeviceArray: ...
-    def ceil(self, /) -> DeviceArray: ...
-    def ceil_(self, /) -> DeviceArray: ...
-    def char(self, /) -> DeviceArray: ...
+    def astype(self, /, dtype: _DType, *, copy: builtins.bool = False) -> DeviceArray:
+        """Casts to dtype on the same device.
+
+        Returns self when nothing changes. Raises TypeError for what is no dtype.
+        """
+    def backward(self, /, *args: Any, **kwargs: Any) -> None:
+        """Raises NotImplementedError: devtensor computes no gradients yet."""
+    def baddbmm(self, /, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts.
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
+    def bfloat16(self, /) -> DeviceArray:
+        """Casts to bfloat16 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def bitwise_and(self, /, other: _Operand) -> DeviceArray:
+        """a & b; ints and bool.
+
+        Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def bitwise_and_(self, /, other: _Operand) -> DeviceArray:
+        """a & b; ints and bool.
+
+        Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def bitwise_not(self, /) -> DeviceArray:
+        """Inverts every bit; logical not for bool.
+
+        The result has the shape and the dtype of input; ints and bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def bitwise_not_(self, /) -> DeviceArray:
+        """Inverts every bit; logical not for bool.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; ints and bool.
+        """
+    def bitwise_or(self, /, other: _Operand) -> DeviceArray:
+        """a | b; ints and bool.
+
+        Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def bitwise_or_(self, /, other: _Operand) -> DeviceArray:
+        """a | b; ints and bool.
+
+        Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def bitwise_xor(self, /, other: _Operand) -> DeviceArray:
+        """a ^ b; ints and bool.
+
+        Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def bitwise_xor_(self, /, other: _Operand) -> DeviceArray:
+        """a ^ b; ints and bool.
+
+        Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def bmm(self, /, mat2: DeviceArray) -> DeviceArray:
+        """Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting.
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
+    def bool(self, /) -> DeviceArray:
+        """Casts to bool on the same device.
+
+        Returns self when nothing changes.
+        """
+    def broadcast_to(self, /, size: _Ints) -> DeviceArray:
+        """Repeats dimensions of size 1, as broadcasting does.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+        """
+    def byte(self, /) -> DeviceArray:
+        """Casts to uint8 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def ceil(self, /) -> DeviceArray:
+        """Smallest integer not below x.
+
+        The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def ceil_(self, /) -> DeviceArray:
+        """Smallest integer not below x.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
+        """
+    def char(self, /) -> DeviceArray:
+        """Casts to int8 on the same device.
+
+        Returns self when nothing changes.
+        """
     @overload
-    def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]: ...
+    def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+        """A tuple of at most `chunks` pieces along dim.
+
+        The results are views that share the memory of the input. Any dtype. Raises RuntimeError for chunks below 1, IndexError for a dim out of range.
+        """
     @overload
     def chunk(self, /, chunks: _Int, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
-    def clamp(self, /, min: _Number | None = None, max: _Number | None = None) -> DeviceArray: ...
-    def clamp_(self, /, min: _Number | None = None, max: _Number | None = None) -> DeviceArray: ...
-    def clip(self, /, min: _Number | None = None, max: _Number | None = None) -> DeviceArray: ...
-    def clone(self, /) -> DeviceArray: ...
-    def contiguous(self, /) -> DeviceArray: ...
-    def copy_(self, /, src: DeviceArray, non_blocking: builtins.bool = False) -> DeviceArray: ...
-    def cos(self, /) -> DeviceArray: ...
-    def cos_(self, /) -> DeviceArray: ...
-    def cpu(self, /) -> DeviceArray: ...
-    def cuda(self, /, device: _Device | _Int | None = None, non_blocking: builtins.bool = False) -> DeviceArray: ...
+    def clamp(self, /, min: _Operand | None = None, max: _Operand | None = None) -> DeviceArray:
+        """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
+
+        The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
+        DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+        """
+    def clamp_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> DeviceArray:
+        """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
+
+        The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
+        DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+
+        In place: self keeps device, dtype and shape, and is returned.
+        """
+    def clip(self, /, min: _Number | None = None, max: _Number | None = None) -> DeviceArray:
+        """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
+
+        The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
+        DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+        """
+    def clone(self, /) -> DeviceArray:
+        """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
+
+        Raises MemoryError or OutOfMemoryError.
+        """
+    def contiguous(self, /) -> DeviceArray:
+        """The elements in row-major order without gaps.
+
+        Returns self when nothing changes.
+        """
+    def copy_(self, /, src: DeviceArray, non_blocking: builtins.bool = False) -> DeviceArray:
+        """Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.
+
+        Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only.
+        """
+    def cos(self, /) -> DeviceArray:
+        """Cosine, radians.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def cos_(self, /) -> DeviceArray:
+        """Cosine, radians.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def cpu(self, /) -> DeviceArray:
+        """Moves to the memory of the host.
+
+        Returns self when nothing changes.
+        """
+    def cuda(self, /, device: _Device | _Int | None = None, non_blocking: builtins.bool = False) -> DeviceArray:
+        """Moves to a CUDA device, the current one by default.
+
+        Returns self when nothing changes. Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
+        """
     @property
-    def data(self) -> DeviceArray: ...
-    def data_ptr(self, /) -> builtins.int: ...
-    def detach(self, /) -> DeviceArray: ...
+    def data(self) -> DeviceArray:
+        """DeviceArray: the same memory as a plain array."""
+    def data_ptr(self, /) -> builtins.int:
+        """The address of the first element, an int: of the device for a device array; 0 for an empty array."""
+    def detach(self, /) -> DeviceArray:
+        """A view of the whole array, as there are no gradients to leave behind.
+
+        Any shape, dtype and device.
+        """
     @property
-    def device(self) -> _device: ...
-    def dim(self, /) -> builtins.int: ...
-    def div(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray: ...
-    def div_(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray: ...
-    def dot(self, /, tensor: DeviceArray) -> DeviceArray: ...
-    def double(self, /) -> DeviceArray: ...
+    def device(self) -> _device:
+        """device: where the elements are."""
+    def dim(self, /) -> builtins.int:
+        """The number of dimensions, an int."""
+    def div(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
+        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def div_(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
+        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def dot(self, /, tensor: DeviceArray) -> DeviceArray:
+        """Inner product of two vectors (k,): 0-dimensional.
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
+    def double(self, /) -> DeviceArray:
+        """Casts to float64 on the same device.
+
+        Returns self when nothing changes.
+        """
     @property
-    def dtype(self) -> _dtype: ...
-    def element_size(self, /) -> builtins.int: ...
-    def elu(self, /, alpha: _Number = 1.0) -> DeviceArray: ...
-    def elu_(self, /, alpha: _Number = 1.0) -> DeviceArray: ...
-    def eq(self, /, other: _Operand) -> DeviceArray: ...
-    def eq_(self, /, other: _Operand) -> DeviceArray: ...
-    def equal(self, /, other: DeviceArray) -> builtins.bool: ...
-    def erf(self, /) -> DeviceArray: ...
-    def erf_(self, /) -> DeviceArray: ...
-    def exp(self, /) -> DeviceArray: ...
-    def exp_(self, /) -> DeviceArray: ...
-    def expand(self, /, *size: _Ints) -> DeviceArray: ...
-    def expand_as(input, other: DeviceArray) -> DeviceArray: ...
-    def expm1(self, /) -> DeviceArray: ...
-    def expm1_(self, /) -> DeviceArray: ...
-    def fill_(self, /, value: _Number) -> DeviceArray: ...
-    def flatten(self, /, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray: ...
-    def flip(input, dims: _Ints, *more: _Int) -> DeviceArray: ...
-    def float(self, /) -> DeviceArray: ...
-    def floor(self, /) -> DeviceArray: ...
-    def floor_(self, /) -> DeviceArray: ...
-    def floor_divide(self, /, other: _Operand) -> DeviceArray: ...
-    def floor_divide_(self, /, other: _Operand) -> DeviceArray: ...
+    def dtype(self) -> _dtype:
+        """dtype: the type of the elements."""
+    def element_size(self, /) -> builtins.int:
+        """Bytes of one element, an int."""
+    def elu(self, /, alpha: _Number = 1.0) -> DeviceArray:
+        """x where x > 0, else alpha * (exp(x) - 1).
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def elu_(self, /, alpha: _Number = 1.0) -> DeviceArray:
+        """x where x > 0, else alpha * (exp(x) - 1).
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def eq(self, /, other: _Operand) -> DeviceArray:
+        """a == b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def eq_(self, /, other: _Operand) -> DeviceArray:
+        """a == b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def equal(self, /, other: DeviceArray) -> builtins.bool:
+        """Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.
+
+        Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes.
+        """
+    def erf(self, /) -> DeviceArray:
+        """Error function.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def erf_(self, /) -> DeviceArray:
+        """Error function.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def exp(self, /) -> DeviceArray:
+        """e ** x.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def exp_(self, /) -> DeviceArray:
+        """e ** x.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def expand(self, /, *size: _Ints) -> DeviceArray:
+        """Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+        """
+    def expand_as(input, other: DeviceArray) -> DeviceArray:
+        """input.expand(other.shape)."""
+    def expm1(self, /) -> DeviceArray:
+        """e ** x - 1, exact near 0.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def expm1_(self, /) -> DeviceArray:
+        """e ** x - 1, exact near 0.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def fill_(self, /, value: _Number) -> DeviceArray:
+        """Sets every element to a number, or to a 0-dimensional array on the same device.
+
+        Returns self. Raises RuntimeError where self is read-only or value does not fit.
+        """
+    def flatten(self, /, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
+        """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
+
+        Any dtype. Raises IndexError for dims that are not there.
+        """
+    def flip(input, dims: _Ints, *more: _Int) -> DeviceArray:
+        """The elements in reverse along the given dimensions: a copy, with the strides of input where that is dense.
+
+        Raises IndexError for a dim out of range.
+        """
+    def float(self, /) -> DeviceArray:
+        """Casts to float32 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def floor(self, /) -> DeviceArray:
+        """Largest integer not above x.
+
+        The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def floor_(self, /) -> DeviceArray:
+        """Largest integer not above x.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
+        """
+    def floor_divide(self, /, other: _Operand) -> DeviceArray:
+        """floor(a / b), as Python's //. An integer divided by 0 gives 0.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def floor_divide_(self, /, other: _Operand) -> DeviceArray:
+        """floor(a / b), as Python's //. An integer divided by 0 gives 0.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     @overload
-    def gather(self, /, dim: _Int, index: DeviceArray) -> DeviceArray: ...
+    def gather(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
+        """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
+
+        index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
+        Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+        """
     @overload
     def gather(self, /, axis: _Int, index: DeviceArray) -> DeviceArray: ...
-    def ge(self, /, other: _Operand) -> DeviceArray: ...
-    def ge_(self, /, other: _Operand) -> DeviceArray: ...
-    def gelu(self, /, *, approximate: Literal["none", "tanh"] = "none") -> DeviceArray: ...
-    def gt(self, /, other: _Operand) -> DeviceArray: ...
-    def gt_(self, /, other: _Operand) -> DeviceArray: ...
-    def half(self, /) -> DeviceArray: ...
-    def hardtanh(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray: ...
-    def hardtanh_(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray: ...
+    def ge(self, /, other: _Operand) -> DeviceArray:
+        """a >= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def ge_(self, /, other: _Operand) -> DeviceArray:
+        """a >= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def gelu(self, /, *, approximate: Literal["none", "tanh"] = "none") -> DeviceArray:
+        """x times the normal distribution's cumulative function; approximate is "none" or "tanh".
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def gt(self, /, other: _Operand) -> DeviceArray:
+        """a > b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def gt_(self, /, other: _Operand) -> DeviceArray:
+        """a > b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def half(self, /) -> DeviceArray:
+        """Casts to float16 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def hardtanh(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
+        """x limited to [min_val, max_val]; NaN stays.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def hardtanh_(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
+        """x limited to [min_val, max_val]; NaN stays.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
     @overload
-    def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray: ...
+    def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
+        """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
+
+        Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is no vector.
+        """
     @overload
     def index_select(self, /, axis: _Int, index: DeviceArray) -> DeviceArray: ...
-    def int(self, /) -> DeviceArray: ...
-    def is_contiguous(self, /) -> builtins.bool: ...
+    def int(self, /) -> DeviceArray:
+        """Casts to int32 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def is_contiguous(self, /) -> builtins.bool:
+        """Whether the elements lie in row-major order without gaps."""
     @property
-    def is_cuda(self) -> builtins.bool: ...
-    def is_floating_point(input) -> builtins.bool: ...
-    def is_pinned(self, /) -> builtins.bool: ...
-    def isclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray: ...
-    def isfinite(self, /) -> DeviceArray: ...
-    def isinf(self, /) -> DeviceArray: ...
-    def isnan(self, /) -> DeviceArray: ...
-    def item(self, /) -> builtins.bool | builtins.int | builtins.float: ...
+    def is_cuda(self) -> builtins.bool:
+        """bool: whether the elements are on a CUDA device, real or simulated."""
+    def is_floating_point(input) -> builtins.bool:
+        """Whether the dtype of input is a float."""
+    def is_pinned(self, /) -> builtins.bool:
+        """Whether the memory is page-locked, so that copies to a device can be asynchronous."""
+    def isclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
+        """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.
+
+        Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
+        ShapeMismatchError for shapes that do not broadcast.
+        """
+    def isfinite(self, /) -> DeviceArray:
+        """Whether x is neither infinite nor NaN.
+
+        The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def isinf(self, /) -> DeviceArray:
+        """Whether x is plus or minus infinity.
+
+        The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def isnan(self, /) -> DeviceArray:
+        """Whether x is NaN.
+
+        The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def item(self, /) -> builtins.bool | builtins.int | builtins.float:
+        """The one element as a Python number; on a device it is copied to the host.
+
+        Raises RuntimeError for another number of elements.
+        """
     @property
-    def itemsize(self) -> builtins.int: ...
-    def le(self, /, other: _Operand) -> DeviceArray: ...
-    def le_(self, /, other: _Operand) -> DeviceArray: ...
-    def leaky_relu(self, /, negative_slope: _Number = 0.01) -> DeviceArray: ...
-    def leaky_relu_(self, /, negative_slope: _Number = 0.01) -> DeviceArray: ...
-    def lerp(self, /, end: DeviceArray, weight: _Operand) -> DeviceArray: ...
-    def lerp_(self, /, end: DeviceArray, weight: _Operand) -> DeviceArray: ...
-    def log(self, /) -> DeviceArray: ...
-    def log10(self, /) -> DeviceArray: ...
-    def log10_(self, /) -> DeviceArray: ...
-    def log1p(self, /) -> DeviceArray: ...
-    def log1p_(self, /) -> DeviceArray: ...
-    def log2(self, /) -> DeviceArray: ...
-    def log2_(self, /) -> DeviceArray: ...
-    def log_(self, /) -> DeviceArray: ...
+    def itemsize(self) -> builtins.int:
+        """int: bytes of one element."""
+    def le(self, /, other: _Operand) -> DeviceArray:
+        """a <= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def le_(self, /, other: _Operand) -> DeviceArray:
+        """a <= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def leaky_relu(self, /, negative_slope: _Number = 0.01) -> DeviceArray:
+        """x where x > 0, else negative_slope * x.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def leaky_relu_(self, /, negative_slope: _Number = 0.01) -> DeviceArray:
+        """x where x > 0, else negative_slope * x.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def lerp(self, /, end: DeviceArray, weight: _Operand) -> DeviceArray:
+        """input + weight * (end - input); weight may be a number.
+
+        Shapes broadcast together. Floats of one dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def lerp_(self, /, end: DeviceArray, weight: _Operand) -> DeviceArray:
+        """input + weight * (end - input); weight may be a number.
+
+        Shapes broadcast together. Floats of one dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def log(self, /) -> DeviceArray:
+        """Natural logarithm.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def log10(self, /) -> DeviceArray:
+        """Logarithm to base 10.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def log10_(self, /) -> DeviceArray:
+        """Logarithm to base 10.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def log1p(self, /) -> DeviceArray:
+        """log(1 + x), exact near 0.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def log1p_(self, /) -> DeviceArray:
+        """log(1 + x), exact near 0.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def log2(self, /) -> DeviceArray:
+        """Logarithm to base 2.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def log2_(self, /) -> DeviceArray:
+        """Logarithm to base 2.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def log_(self, /) -> DeviceArray:
+        """Natural logarithm.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
-    def log_softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def log_softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+        """x - log(sum(exp(x))) over dim, without overflow.
+
+        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+        DTypeMismatchError for ints and bool.
+        """
     @overload
     def log_softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
-    def logical_and(self, /, other: _Operand) -> DeviceArray: ...
-    def logical_and_(self, /, other: _Operand) -> DeviceArray: ...
-    def logical_not(self, /) -> DeviceArray: ...
-    def logical_not_(self, /) -> DeviceArray: ...
-    def logical_or(self, /, other: _Operand) -> DeviceArray: ...
-    def logical_or_(self, /, other: _Operand) -> DeviceArray: ...
-    def logical_xor(self, /, other: _Operand) -> DeviceArray: ...
-    def logical_xor_(self, /, other: _Operand) -> DeviceArray: ...
-    def logsumexp(input, dim: _Ints, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> DeviceArray: ...
-    def long(self, /) -> DeviceArray: ...
-    def lt(self, /, other: _Operand) -> DeviceArray: ...
-    def lt_(self, /, other: _Operand) -> DeviceArray: ...
+    def logical_and(self, /, other: _Operand) -> DeviceArray:
+        """Whether both are nonzero.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def logical_and_(self, /, other: _Operand) -> DeviceArray:
+        """Whether both are nonzero.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def logical_not(self, /) -> DeviceArray:
+        """Whether x is zero.
+
+        The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def logical_not_(self, /) -> DeviceArray:
+        """Whether x is zero.
+
+        In place: self keeps device, dtype and shape, and is returned. The result is bool and has the shape of input; every dtype.
+        """
+    def logical_or(self, /, other: _Operand) -> DeviceArray:
+        """Whether either is nonzero.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def logical_or_(self, /, other: _Operand) -> DeviceArray:
+        """Whether either is nonzero.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def logical_xor(self, /, other: _Operand) -> DeviceArray:
+        """Whether exactly one is nonzero.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def logical_xor_(self, /, other: _Operand) -> DeviceArray:
+        """Whether exactly one is nonzero.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def logsumexp(input, dim: _Ints, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> DeviceArray:
+        """log(sum(exp(x))) over the given dimensions, without overflow.
+
+        Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+        """
+    def long(self, /) -> DeviceArray:
+        """Casts to int64 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def lt(self, /, other: _Operand) -> DeviceArray:
+        """a < b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def lt_(self, /, other: _Operand) -> DeviceArray:
+        """a < b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     @property
-    def mT(self) -> DeviceArray: ...
-    def masked_fill(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray: ...
-    def masked_fill_(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray: ...
-    def masked_select(self, /, mask: DeviceArray) -> DeviceArray: ...
-    def matmul(self, /, other: DeviceArray) -> DeviceArray: ...
+    def mT(self) -> DeviceArray:
+        """DeviceArray: a view with the last two dimensions exchanged."""
+    def masked_fill(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray:
+        """value where mask is True, else input; the dtype of input. mask broadcasts with input.
+
+        value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+        """
+    def masked_fill_(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray:
+        """value where mask is True, else input; the dtype of input. mask broadcasts with input.
+
+        value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+
+        In place: self keeps device, dtype and shape, and is returned.
+        """
+    def masked_select(self, /, mask: DeviceArray) -> DeviceArray:
+        """The elements of input where mask is True, in order: a vector. Both broadcast.
+
+        Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
+        Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+        """
+    def matmul(self, /, other: DeviceArray) -> DeviceArray:
+        """Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast.
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
     @overload
-    def max(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
+    def max(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
+        """The largest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
+        the largest of each pair, as maximum.
+
+        values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
+        dim that is not there, ShapeMismatchError where there is no element to choose from.
+        """
     @overload
     def max(self, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
     @overload
@@ -264,13 +858,29 @@ class DeviceArray:
     def max(self, *, axis: _Int, keepdims: builtins.bool = False) -> max_result: ...
     @overload
     def max(self, *, other: DeviceArray) -> DeviceArray: ...
-    def maximum(self, /, other: _Operand) -> DeviceArray: ...
+    def maximum(self, /, other: _Operand) -> DeviceArray:
+        """The larger; NaN if either is NaN.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
     @overload
-    def mean(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def mean(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+        """Arithmetic mean over the given dimensions.
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there, DTypeMismatchError for ints and bool (dtype= casts first).
+        """
     @overload
     def mean(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
     @overload
-    def min(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
+    def min(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
+        """The smallest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
+        the smallest of each pair, as minimum.
+
+        values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
+        dim that is not there, ShapeMismatchError where there is no element to choose from.
+        """
     @overload
     def min(self, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
     @overload
@@ -279,217 +889,696 @@ class DeviceArray:
     def min(self, *, axis: _Int, keepdims: builtins.bool = False) -> min_result: ...
     @overload
     def min(self, *, other: DeviceArray) -> DeviceArray: ...
-    def minimum(self, /, other: _Operand) -> DeviceArray: ...
-    def mm(self, /, mat2: DeviceArray) -> DeviceArray: ...
-    def moveaxis(self, /, source: _Ints, destination: _Ints) -> DeviceArray: ...
-    def movedim(self, /, source: _Ints, destination: _Ints) -> DeviceArray: ...
-    def mul(self, /, other: _Operand) -> DeviceArray: ...
-    def mul_(self, /, other: _Operand) -> DeviceArray: ...
-    def mv(self, /, vec: DeviceArray) -> DeviceArray: ...
+    def minimum(self, /, other: _Operand) -> DeviceArray:
+        """The smaller; NaN if either is NaN.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def mm(self, /, mat2: DeviceArray) -> DeviceArray:
+        """Matrix product (m, k) @ (k, n), no broadcasting.
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
+    def moveaxis(self, /, source: _Ints, destination: _Ints) -> DeviceArray:
+        """Moves dimensions; the others keep their order.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError where the two lists differ in length or repeat a dimension.
+        """
+    def movedim(self, /, source: _Ints, destination: _Ints) -> DeviceArray:
+        """Moves dimensions; the others keep their order.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError where the two lists differ in length or repeat a dimension.
+        """
+    def mul(self, /, other: _Operand) -> DeviceArray:
+        """a * b. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def mul_(self, /, other: _Operand) -> DeviceArray:
+        """a * b. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def mv(self, /, vec: DeviceArray) -> DeviceArray:
+        """Matrix (m, k) times vector (k,).
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
     @overload
-    def narrow(self, /, dim: _Int, start: _Int, length: _Int) -> DeviceArray: ...
+    def narrow(self, /, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
+        """length entries of dim, from start.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where they are not there, IndexError for a dim out of range.
+        """
     @overload
     def narrow(self, /, axis: _Int, start: _Int, length: _Int) -> DeviceArray: ...
     @property
-    def nbytes(self) -> builtins.int: ...
+    def nbytes(self) -> builtins.int:
+        """int: bytes of all elements."""
     @property
-    def ndim(self) -> builtins.int: ...
-    def ne(self, /, other: _Operand) -> DeviceArray: ...
-    def ne_(self, /, other: _Operand) -> DeviceArray: ...
-    def neg(self, /) -> DeviceArray: ...
-    def neg_(self, /) -> DeviceArray: ...
-    def new_empty(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-    def new_full(self, /, size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-    def new_ones(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-    def new_zeros(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
+    def ndim(self) -> builtins.int:
+        """int: number of dimensions."""
+    def ne(self, /, other: _Operand) -> DeviceArray:
+        """a != b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def ne_(self, /, other: _Operand) -> DeviceArray:
+        """a != b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def neg(self, /) -> DeviceArray:
+        """-x. Integers wrap.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def neg_(self, /) -> DeviceArray:
+        """-x. Integers wrap.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def new_empty(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """An array whose elements are undefined, of the given size, and of the dtype and device of self unless others are given.
+
+        Raises MemoryError or OutOfMemoryError.
+        """
+    def new_full(self, /, size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """One number of the given size, and of the dtype and device of self unless others are given.
+
+        Raises MemoryError or OutOfMemoryError.
+        """
+    def new_ones(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """Ones of the given size, and of the dtype and device of self unless others are given.
+
+        Raises MemoryError or OutOfMemoryError.
+        """
+    def new_zeros(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """Zeros of the given size, and of the dtype and device of self unless others are given.
+
+        Raises MemoryError or OutOfMemoryError.
+        """
     @overload
-    def nonzero(self, *, as_tuple: Literal[False] = False) -> DeviceArray: ...
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> DeviceArray:
+        """The coordinates of the elements that are not zero, in order: int64 (count, ndim), or with as_tuple a tuple of ndim
+        vectors.
+
+        Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
+        """
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[DeviceArray, ...]: ...
-    def norm(input, p: builtins.float | str | None = "fro", dim: _Ints | None = None, keepdim: builtins.bool = False, *, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray: ...
-    def normal_(tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray: ...
-    def numel(self, /) -> builtins.int: ...
-    def numpy(self, /, *, force: builtins.bool = False) -> npt.NDArray[Any]: ...
+    def norm(input, p: builtins.float | str | None = "fro", dim: _Ints | None = None, keepdim: builtins.bool = False, *, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
+        """The vector norm over the given dimensions: sum(abs(x) ** p) ** (1 / p); "fro" is 2, inf the largest element.
+
+        Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
+        "nuc".
+        """
+    def normal_(tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
+        """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0."""
+    def numel(self, /) -> builtins.int:
+        """The number of elements, an int.
+
+        Any shape, dtype and device.
+        """
+    def numpy(self, /, *, force: builtins.bool = False) -> npt.NDArray[Any]:
+        """A NumPy array that shares the memory; with force, of a device array a copy.
+
+        Raises HostAccessError on a device, TypeError for bfloat16 without ml_dtypes.
+        """
     @property
-    def origin(self) -> Any: ...
-    def outer(self, /, vec2: DeviceArray) -> DeviceArray: ...
-    def permute(self, /, *dims: _Ints) -> DeviceArray: ...
-    def pin_memory(self, /) -> DeviceArray: ...
-    def pow(self, /, exponent: _Operand) -> DeviceArray: ...
-    def pow_(self, /, exponent: _Operand) -> DeviceArray: ...
+    def origin(self) -> Origin | None:
+        """Origin or None: the action, file and line that made this array."""
+    def outer(self, /, vec2: DeviceArray) -> DeviceArray:
+        """Outer product of vectors (m,) and (n,): (m, n).
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        """
+    def permute(self, /, *dims: _Ints) -> DeviceArray:
+        """The dimensions in another order.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError unless dims names each dimension once.
+        """
+    def pin_memory(self, /) -> DeviceArray:
+        """A copy in page-locked memory, from which copies to a device can be asynchronous.
+
+        Returns self when nothing changes. Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu.
+        """
+    def pow(self, /, exponent: _Operand) -> DeviceArray:
+        """input ** exponent; either may be a number. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def pow_(self, /, exponent: _Operand) -> DeviceArray:
+        """input ** exponent; either may be a number. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     @overload
-    def prod(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def prod(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+        """Product of the elements over the given dimensions.
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+        """
     @overload
     def prod(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
-    def ravel(input) -> DeviceArray: ...
-    def reciprocal(self, /) -> DeviceArray: ...
-    def reciprocal_(self, /) -> DeviceArray: ...
-    def relu(self, /) -> DeviceArray: ...
-    def relu6(self, /) -> DeviceArray: ...
-    def relu6_(self, /) -> DeviceArray: ...
-    def relu_(self, /) -> DeviceArray: ...
-    def remainder(self, /, other: _Operand) -> DeviceArray: ...
-    def remainder_(self, /, other: _Operand) -> DeviceArray: ...
-    def repeat(input, *sizes: _Ints) -> DeviceArray: ...
-    def repeat_interleave(input, repeats: _Int, dim: _Int | None = None) -> DeviceArray: ...
+    def ravel(input) -> DeviceArray:
+        """input.flatten()."""
+    def reciprocal(self, /) -> DeviceArray:
+        """1 / x.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def reciprocal_(self, /) -> DeviceArray:
+        """1 / x.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def relu(self, /) -> DeviceArray:
+        """max(x, 0); NaN stays.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def relu6(self, /) -> DeviceArray:
+        """min(max(x, 0), 6); NaN stays.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def relu6_(self, /) -> DeviceArray:
+        """min(max(x, 0), 6); NaN stays.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def relu_(self, /) -> DeviceArray:
+        """max(x, 0); NaN stays.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def remainder(self, /, other: _Operand) -> DeviceArray:
+        """a - floor(a / b) * b, as Python's %: the sign of b. An integer modulo 0 gives 0.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def remainder_(self, /, other: _Operand) -> DeviceArray:
+        """a - floor(a / b) * b, as Python's %: the sign of b. An integer modulo 0 gives 0.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def repeat(input, *sizes: _Ints) -> DeviceArray:
+        """input side by side as often as sizes say, one for each dimension and more for new ones in front: a copy.
+
+        Raises RuntimeError for fewer sizes than dimensions or a negative one.
+        """
+    def repeat_interleave(input, repeats: _Int, dim: _Int | None = None) -> DeviceArray:
+        """Each element `repeats` times along dim, by default of input as if it had one dimension: a copy.
+
+        Raises IndexError for a dim out of range, RuntimeError for a negative number, TypeError for an array of them.
+        """
     @property
-    def requires_grad(self) -> builtins.bool: ...
-    def requires_grad_(self, /, requires_grad: builtins.bool = True) -> DeviceArray: ...
-    def reshape(self, /, *shape: _Ints) -> DeviceArray: ...
-    def roll(input, shifts: _Ints, dims: _Ints | None = None) -> DeviceArray: ...
-    def round(self, /) -> DeviceArray: ...
-    def round_(self, /) -> DeviceArray: ...
-    def rsqrt(self, /) -> DeviceArray: ...
-    def rsqrt_(self, /) -> DeviceArray: ...
+    def requires_grad(self) -> builtins.bool:
+        """bool: always False, as devtensor computes no gradients."""
+    def requires_grad_(self, /, requires_grad: builtins.bool = True) -> DeviceArray:
+        """Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."""
+    def reshape(self, /, *shape: _Ints) -> DeviceArray:
+        """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.
+
+        Any dtype. Raises ShapeMismatchError where the number of elements differs.
+        """
+    def roll(input, shifts: _Ints, dims: _Ints | None = None) -> DeviceArray:
+        """The elements moved by shifts along dims, those that fall off put in at the other end: a copy.
+
+        Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError where there are
+        not as many shifts as dims.
+        """
+    def round(self, /) -> DeviceArray:
+        """Nearest integer, halves to even.
+
+        The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def round_(self, /) -> DeviceArray:
+        """Nearest integer, halves to even.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
+        """
+    def rsqrt(self, /) -> DeviceArray:
+        """1 / sqrt(x).
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def rsqrt_(self, /) -> DeviceArray:
+        """1 / sqrt(x).
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
-    def select(self, /, dim: _Int, index: _Int) -> DeviceArray: ...
+    def select(self, /, dim: _Int, index: _Int) -> DeviceArray:
+        """Entry index of dim; the result has one dimension less.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for an index or a dim out of range.
+        """
     @overload
     def select(self, /, axis: _Int, index: _Int) -> DeviceArray: ...
     @property
-    def shape(self) -> tuple[builtins.int, ...]: ...
-    def short(self, /) -> DeviceArray: ...
-    def sigmoid(self, /) -> DeviceArray: ...
-    def sigmoid_(self, /) -> DeviceArray: ...
-    def sign(self, /) -> DeviceArray: ...
-    def sign_(self, /) -> DeviceArray: ...
-    def silu(self, /) -> DeviceArray: ...
-    def silu_(self, /) -> DeviceArray: ...
-    def sin(self, /) -> DeviceArray: ...
-    def sin_(self, /) -> DeviceArray: ...
+    def shape(self) -> tuple[builtins.int, ...]:
+        """tuple of int: the size of each dimension."""
+    def short(self, /) -> DeviceArray:
+        """Casts to int16 on the same device.
+
+        Returns self when nothing changes.
+        """
+    def sigmoid(self, /) -> DeviceArray:
+        """1 / (1 + exp(-x)).
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def sigmoid_(self, /) -> DeviceArray:
+        """1 / (1 + exp(-x)).
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def sign(self, /) -> DeviceArray:
+        """-1, 0 or 1; 0 for NaN.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def sign_(self, /) -> DeviceArray:
+        """-1, 0 or 1; 0 for NaN.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def silu(self, /) -> DeviceArray:
+        """x * sigmoid(x).
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def silu_(self, /) -> DeviceArray:
+        """x * sigmoid(x).
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def sin(self, /) -> DeviceArray:
+        """Sine, radians.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def sin_(self, /) -> DeviceArray:
+        """Sine, radians.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
-    def size(self, dim: None = None) -> tuple[builtins.int, ...]: ...
+    def size(self, dim: None = None) -> tuple[builtins.int, ...]:
+        """The shape, or the size of one dimension.
+
+        Raises IndexError for a dim out of range.
+        """
     @overload
     def size(self, dim: _Int) -> builtins.int: ...
     @overload
-    def softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+        """exp(x) / sum(exp(x)) over dim, without overflow.
+
+        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+        DTypeMismatchError for ints and bool.
+        """
     @overload
     def softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
-    def softplus(self, /, beta: _Number = 1.0, threshold: _Number = 20.0) -> DeviceArray: ...
-    def softplus_(self, /, beta: _Number = 1.0, threshold: _Number = 20.0) -> DeviceArray: ...
+    def softplus(self, /, beta: _Number = 1.0, threshold: _Number = 20.0) -> DeviceArray:
+        """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def softplus_(self, /, beta: _Number = 1.0, threshold: _Number = 20.0) -> DeviceArray:
+        """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
-    def split(self, /, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]: ...
+    def split(self, /, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+        """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
+
+        The results are views that share the memory of the input. Any dtype. Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up.
+        """
     @overload
     def split(self, /, split_size_or_sections: _Ints, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
-    def sqrt(self, /) -> DeviceArray: ...
-    def sqrt_(self, /) -> DeviceArray: ...
-    def square(self, /) -> DeviceArray: ...
-    def square_(self, /) -> DeviceArray: ...
+    def sqrt(self, /) -> DeviceArray:
+        """Square root.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def sqrt_(self, /) -> DeviceArray:
+        """Square root.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def square(self, /) -> DeviceArray:
+        """x * x. Integers wrap.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def square_(self, /) -> DeviceArray:
+        """x * x. Integers wrap.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
     @overload
-    def squeeze(self, /, dim: _Ints | None = None) -> DeviceArray: ...
+    def squeeze(self, /, dim: _Ints | None = None) -> DeviceArray:
+        """Drops dimensions of size 1: all of them, or those among dim.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+        """
     @overload
     def squeeze(self, /, axis: _Ints | None = None) -> DeviceArray: ...
-    def std(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray: ...
+    def std(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
+        """Standard deviation over the given dimensions: the square root of var, with its parameters and errors."""
     @overload
-    def stride(self, dim: None = None) -> tuple[builtins.int, ...]: ...
+    def stride(self, dim: None = None) -> tuple[builtins.int, ...]:
+        """The strides in elements, or that of one dimension.
+
+        Raises IndexError for a dim out of range.
+        """
     @overload
     def stride(self, dim: _Int) -> builtins.int: ...
     @property
-    def strides(self) -> tuple[builtins.int, ...]: ...
-    def sub(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray: ...
-    def sub_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray: ...
+    def strides(self) -> tuple[builtins.int, ...]:
+        """tuple of int: bytes from one element to the next in each dimension."""
+    def sub(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
+        """input - alpha * other. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def sub_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
+        """input - alpha * other. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     @overload
-    def sum(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def sum(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+        """Sum of the elements over the given dimensions.
+
+        dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+        Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+        """
     @overload
     def sum(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
-    def swapaxes(self, /, dim0: _Int, dim1: _Int) -> DeviceArray: ...
-    def t(self, /) -> DeviceArray: ...
-    def take(self, /, index: DeviceArray) -> DeviceArray: ...
+    def swapaxes(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+        """
+    def t(self, /) -> DeviceArray:
+        """The transpose of a matrix; vectors and 0-dimensional arrays stay.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError for more than two dimensions.
+        """
+    def take(self, /, index: DeviceArray) -> DeviceArray:
+        """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
+
+        Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+        a CUDA device tells of it when it is waited for next, and reads zeros there.
+        """
     @overload
-    def take_along_dim(self, /, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray: ...
+    def take_along_dim(self, /, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray:
+        """Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the flat array without dim.
+
+        Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+        """
     @overload
     def take_along_dim(self, /, indices: DeviceArray, axis: _Int | None = None) -> DeviceArray: ...
-    def tan(self, /) -> DeviceArray: ...
-    def tan_(self, /) -> DeviceArray: ...
-    def tanh(self, /) -> DeviceArray: ...
-    def tanh_(self, /) -> DeviceArray: ...
+    def tan(self, /) -> DeviceArray:
+        """Tangent, radians.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def tan_(self, /) -> DeviceArray:
+        """Tangent, radians.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def tanh(self, /) -> DeviceArray:
+        """Hyperbolic tangent.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def tanh_(self, /) -> DeviceArray:
+        """Hyperbolic tangent.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
-    def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
+    def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray:
+        """Moves and casts: to(device), to(dtype), to(device, dtype), to(other).
+
+        Returns self when nothing changes. The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to the range.
+        With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the result waits.
+        From other memory it cannot, and a UserWarning says so once a line.
+        Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
+        """
     @overload
     def to(self, dtype: _DType, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
     @overload
     def to(self, other: DeviceArray, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
-    def tolist(self, /) -> Any: ...
-    def transpose(self, /, dim0: _Int, dim1: _Int) -> DeviceArray: ...
-    def tril(self, /, diagonal: _Int = 0) -> DeviceArray: ...
-    def triu(self, /, diagonal: _Int = 0) -> DeviceArray: ...
-    def trunc(self, /) -> DeviceArray: ...
-    def trunc_(self, /) -> DeviceArray: ...
-    def type(self, /, dtype: _DType) -> DeviceArray: ...
-    def type_as(input, other: DeviceArray) -> DeviceArray: ...
+    def tolist(self, /) -> Any:
+        """The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host."""
+    def transpose(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+        """
+    def tril(self, /, diagonal: _Int = 0) -> DeviceArray:
+        """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
+
+        Any dtype. Raises ShapeMismatchError for less than two dimensions.
+        """
+    def triu(self, /, diagonal: _Int = 0) -> DeviceArray:
+        """The upper triangle of a matrix (..., m, n), zeros below the diagonal.
+
+        Any dtype. Raises ShapeMismatchError for less than two dimensions.
+        """
+    def trunc(self, /) -> DeviceArray:
+        """x without its fraction.
+
+        The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+        """
+    def trunc_(self, /) -> DeviceArray:
+        """x without its fraction.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
+        """
+    def type(self, /, dtype: _DType) -> DeviceArray:
+        """Casts to dtype on the same device.
+
+        Returns self when nothing changes. Raises TypeError for what is no dtype.
+        """
+    def type_as(input, other: DeviceArray) -> DeviceArray:
+        """input.to(other.dtype), on the device of input."""
     @overload
-    def unbind(self, /, dim: _Int = 0) -> tuple[DeviceArray, ...]: ...
+    def unbind(self, /, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+        """A tuple of all entries of dim, each with one dimension less.
+
+        The results are views that share the memory of the input. Any dtype. Raises IndexError for a dim out of range.
+        """
     @overload
     def unbind(self, /, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
     @overload
-    def unflatten(self, /, dim: _Int, sizes: _Ints) -> DeviceArray: ...
+    def unflatten(self, /, dim: _Int, sizes: _Ints) -> DeviceArray:
+        """Dimension dim becomes several; one size may be -1.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the sizes do not multiply to that of dim.
+        """
     @overload
     def unflatten(self, /, axis: _Int, sizes: _Ints) -> DeviceArray: ...
-    def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray: ...
+    def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
+        """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b."""
     @overload
-    def unsqueeze(self, /, dim: _Int) -> DeviceArray: ...
+    def unsqueeze(self, /, dim: _Int) -> DeviceArray:
+        """A new dimension of size 1 at dim.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for a dim out of range.
+        """
     @overload
     def unsqueeze(self, /, axis: _Int) -> DeviceArray: ...
-    def var(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray: ...
-    def view(self, /, *size: _Ints) -> DeviceArray: ...
-    def view_as(input, other: DeviceArray) -> DeviceArray: ...
-    def where(self, /, condition: DeviceArray, other: _Operand) -> DeviceArray: ...
-    def zero_(self, /) -> DeviceArray: ...
+    def var(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
+        """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
+
+        Floats only, computed in float32 for the half types; correction is 1 by default (unbiased=True), NaN comes of too
+        few elements. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+        """
+    def view(self, /, *size: _Ints) -> DeviceArray:
+        """The same elements in another shape; one size may be -1.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
+        """
+    def view_as(input, other: DeviceArray) -> DeviceArray:
+        """input.view(other.shape)."""
+    def where(self, /, condition: DeviceArray, other: _Operand) -> DeviceArray:
+        """input where condition is true, else other; each may be a number.
+
+        Shapes broadcast together. condition is bool; the dtypes of the others promote. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+        """
+    def zero_(self, /) -> DeviceArray:
+        """Sets every element to 0.
+
+        Returns self. Raises RuntimeError where self is read-only.
+        """
 
 @final
 class Event:
+    """A place in a stream, to wait for and, with enable_timing, to measure time between.
+
+    With blocking the host sleeps while it waits. The event belongs to the device of its first record.
+    """
     def __new__(cls, enable_timing: builtins.bool = False, blocking: builtins.bool = False) -> Event: ...
     @property
-    def cuda_event(self) -> builtins.int: ...
+    def cuda_event(self) -> builtins.int:
+        """int: the driver's CUevent; 0 before the first record."""
     @property
-    def device(self) -> _device | None: ...
-    def elapsed_time(self, /, end_event: Event) -> builtins.float: ...
-    def query(self, /) -> builtins.bool: ...
-    def record(self, /, stream: Stream | None = None) -> None: ...
-    def synchronize(self, /) -> None: ...
-    def wait(self, /, stream: Stream | None = None) -> None: ...
+    def device(self) -> _device | None:
+        """device or None: where it was first recorded."""
+    def elapsed_time(self, /, end_event: Event) -> builtins.float:
+        """Milliseconds from this event to another, a float.
+
+        Raises RuntimeError unless both were made with enable_timing=True, recorded on one device, and are done.
+        """
+    def query(self, /) -> builtins.bool:
+        """bool: whether what stood before the event is done; True if it was never recorded."""
+    def record(self, /, stream: Stream | None = None) -> None:
+        """Puts the event behind what a Stream, the current one by default, has been sent so far.
+
+        Raises RuntimeError for a stream of another device than before.
+        """
+    def synchronize(self, /) -> None:
+        """Waits until what stood before the event is done. Raises CudaError for what went wrong."""
+    def wait(self, /, stream: Stream | None = None) -> None:
+        """What is sent to a Stream, the current one by default, from now on waits for the event.
+
+        Raises CudaError.
+        """
 
 @final
 class Generator:
+    """A source of random numbers. The same seed gives the same numbers on every device."""
     def __new__(cls, device: _Device = "cpu") -> Generator: ...
     @property
-    def device(self) -> _device: ...
-    def initial_seed(self, /) -> builtins.int: ...
-    def manual_seed(self, /, seed: _Int) -> Generator: ...
-    def seed(self, /) -> builtins.int: ...
+    def device(self) -> _device:
+        """device: the one given; the numbers are the same on every device."""
+    def initial_seed(self, /) -> builtins.int:
+        """The seed in use."""
+    def manual_seed(self, /, seed: _Int) -> Generator:
+        """Starts the numbers that belong to seed; returns self."""
+    def seed(self, /) -> builtins.int:
+        """Starts at a seed from the operating system, and returns it."""
 
 @final
 class Stream:
+    """A line of work on a device (the current one by default), beside the default stream's.
+
+    Ops of a thread go where stream(s) says, in order; those of two streams may overlap. An op waits for
+    what other streams still do to its operands, so that results do not depend on streams. A priority
+    outside the device's range becomes the nearest. More than 32 live streams of one priority are shared.
+    Raises DeviceNotAvailableError.
+    """
     def __new__(cls, device: _Device | _Int | None = None, priority: _Int = 0) -> Stream: ...
     def __eq__(self, value: object, /) -> builtins.bool: ...
     def __hash__(self, /) -> builtins.int: ...
     def __ne__(self, value: object, /) -> builtins.bool: ...
     @property
-    def cuda_stream(self) -> builtins.int: ...
+    def cuda_stream(self) -> builtins.int:
+        """int: the driver's CUstream."""
     @property
-    def device(self) -> _device: ...
+    def device(self) -> _device:
+        """device: where the stream is."""
     @property
-    def priority(self) -> builtins.int: ...
-    def query(self, /) -> builtins.bool: ...
-    def record_event(self, /, event: Event | None = None) -> Event: ...
-    def synchronize(self, /) -> None: ...
-    def wait_event(self, /, event: Event) -> None: ...
-    def wait_stream(self, /, stream: Stream) -> None: ...
+    def priority(self) -> builtins.int:
+        """int: 0 is the lowest, smaller numbers come first."""
+    def query(self, /) -> builtins.bool:
+        """bool: whether all that was sent to this stream is done. Raises CudaError for what went wrong."""
+    def record_event(self, /, event: Event | None = None) -> Event:
+        """Records an Event, or a new one, behind what this stream has been sent; returns it.
+
+        Raises RuntimeError for an event of another device.
+        """
+    def synchronize(self, /) -> None:
+        """Waits until all that was sent to this stream is done. Raises CudaError for what went wrong."""
+    def wait_event(self, /, event: Event) -> None:
+        """What is sent to this stream from now on waits for an Event; for nothing if that was not recorded.
+
+        Raises CudaError.
+        """
+    def wait_stream(self, /, stream: Stream) -> None:
+        """What is sent to this stream from now on waits for all that another stream, of any device, has been sent.
+
+        Ops on arrays do so by themselves where they must. Raises CudaError.
+        """
 
 @final
 class _Buffer(DeviceArray):  # type: ignore[misc]
+    """An array that a Module registers as a buffer when it is assigned to an attribute.
+
+    Shares the memory of data; ops on it give plain DeviceArrays. Raises TypeError where data is not a DeviceArray.
+    """
     def __new__(cls, data: DeviceArray, *, persistent: builtins.bool = True) -> _Buffer: ...
     def __copy__(self, /) -> _Buffer: ...
     def __deepcopy__(self, memo: Any, /) -> _Buffer: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __setstate__(self, state: builtins.bool, /) -> None: ...
     @property
-    def persistent(self) -> builtins.bool: ...
+    def persistent(self) -> builtins.bool:
+        """bool: whether state_dict() has it."""
 
 class _Layer:
+    """What calls forward, or the hooks that a module has."""
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 @final
 class _Parameter(DeviceArray):  # type: ignore[misc]
+    """An array that a Module registers as a parameter when it is assigned to an attribute.
+
+    Shares the memory of data; ops on it give plain DeviceArrays. requires_grad is accepted and changes nothing, as
+    devtensor computes no gradients. Raises TypeError where data is not a DeviceArray.
+    """
     def __new__(cls, data: DeviceArray, requires_grad: builtins.bool = True) -> _Parameter: ...
     def __copy__(self, /) -> _Parameter: ...
     def __deepcopy__(self, memo: Any, /) -> _Parameter: ...
@@ -497,31 +1586,43 @@ class _Parameter(DeviceArray):  # type: ignore[misc]
 
 @final
 class device:
-    def __new__(cls, type: str | _device, index: _Int | None = None) -> _device: ...
+    """Where an array lives: device("cpu"), device("cuda:1"), device("cuda", 1) or device(1).
+
+    A bare "cuda" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its
+    string. Raises RuntimeError for a string that names no device.
+    """
+    def __new__(cls, type: _Device, index: _Int | None = None) -> _device: ...
     def __eq__(self, value: object, /) -> builtins.bool: ...
     def __hash__(self, /) -> builtins.int: ...
     def __ne__(self, value: object, /) -> builtins.bool: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     @property
-    def index(self) -> builtins.int | None: ...
+    def index(self) -> builtins.int | None:
+        """int or None: which CUDA device; None for the cpu."""
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """str: "cpu" or "cuda"."""
 
 @final
 class dtype:
+    """The type of the elements of an array: devtensor.float32 and nine more. Not constructed."""
     def __eq__(self, value: object, /) -> builtins.bool: ...
     def __hash__(self, /) -> builtins.int: ...
     def __ne__(self, value: object, /) -> builtins.bool: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     @property
-    def is_floating_point(self) -> builtins.bool: ...
+    def is_floating_point(self) -> builtins.bool:
+        """bool: whether elements are floating-point numbers."""
     @property
-    def itemsize(self) -> builtins.int: ...
+    def itemsize(self) -> builtins.int:
+        """int: bytes of one element."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """str: the name without the module, such as "float32"."""
 
 @final
 class max_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What max(input, dim) returns."""
     __match_args__: Final = ("values", "indices")
     @property
     def values(self) -> DeviceArray: ...
@@ -530,6 +1631,7 @@ class max_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
 
 @final
 class min_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What min(input, dim) returns."""
     __match_args__: Final = ("values", "indices")
     @property
     def values(self) -> DeviceArray: ...
@@ -618,130 +1720,563 @@ def _sim_lend(lend: builtins.bool) -> None: ...
 def _sim_set_compute_capability(major: builtins.int, minor: builtins.int) -> None: ...
 def _simulate_cuda(devices: builtins.int, memory: builtins.int = 0) -> None: ...
 def _watch_transfers(by: _Int) -> builtins.int: ...
-def abs(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def adaptive_avg_pool2d(input: DeviceArray, output_size: _Int | Sequence[_Int | None]) -> DeviceArray: ...
-def add(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray: ...
-def addmm(input: DeviceArray, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray: ...
+def abs(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Absolute value. The most negative integer stays itself.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def adaptive_avg_pool2d(input: DeviceArray, output_size: _Int | Sequence[_Int | None]) -> DeviceArray:
+    """Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, W).
+
+    Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded
+    input, RuntimeError for numbers out of range.
+    """
+def add(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
+    """input + alpha * other. Integers wrap.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def addmm(input: DeviceArray, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
+    """beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n).
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
 @overload
-def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+    """Whether all elements are nonzero.
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+    """
 @overload
 def all(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
-def allclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool: ...
+def allclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+    """Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the host.
+
+    Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
+    ShapeMismatchError for shapes that do not broadcast.
+    """
 @overload
-def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+    """Largest element over the given dimensions; NaN if there is one.
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+    """
 @overload
 def amax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
 @overload
-def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+    """Smallest element over the given dimensions; NaN if there is one.
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+    """
 @overload
 def amin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
 @overload
-def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+    """Whether any element is nonzero (NaN counts as nonzero).
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+    """
 @overload
 def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
-def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
+def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default dtype.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
 @overload
-def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+    """Position of the largest element (the first of equals; the first NaN if there is one).
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+    """
 @overload
 def argmax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
 @overload
-def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray: ...
+def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+    """Position of the smallest element (the first of equals; the first NaN if there is one).
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+    """
 @overload
 def argmin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
-def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def array_equal(input: DeviceArray, other: DeviceArray) -> builtins.bool: ...
-def as_tensor(data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def asarray(data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def avg_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: _Int | None = None) -> DeviceArray: ...
-def baddbmm(input: DeviceArray, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray: ...
-def bitwise_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def bitwise_not(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def bitwise_or(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def bitwise_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def bmm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def broadcast_to(input: DeviceArray, size: _Ints) -> DeviceArray: ...
+def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
+
+    Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
+    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError.
+    """
+def array_equal(input: DeviceArray, other: DeviceArray) -> builtins.bool:
+    """Whether shape and all elements are equal, whatever the dtypes: a Python bool.
+
+    Raises DeviceMismatchError for arrays on different devices.
+    """
+def as_tensor(data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Like array, but without a copy where none is needed: a NumPy array on the cpu shares its memory.
+
+    Raises what array raises.
+    """
+def asarray(data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Like array, but without a copy where none is needed: a NumPy array on the cpu shares its memory.
+
+    Raises what array raises.
+    """
+def avg_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: _Int | None = None) -> DeviceArray:
+    """Mean of each window of (N, C, H, W) or (C, H, W).
+
+    Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded
+    input, RuntimeError for numbers out of range.
+    """
+def baddbmm(input: DeviceArray, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
+    """beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts.
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
+def bitwise_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a & b; ints and bool.
+
+    Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def bitwise_not(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverts every bit; logical not for bool.
+
+    The result has the shape and the dtype of input; ints and bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def bitwise_or(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a | b; ints and bool.
+
+    Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def bitwise_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a ^ b; ints and bool.
+
+    Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def bmm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting.
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
+def broadcast_to(input: DeviceArray, size: _Ints) -> DeviceArray:
+    """Repeats dimensions of size 1, as broadcasting does.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+    """
 @overload
-def cat(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray: ...
+def cat(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
+    """Joins arrays along a dimension they have; the other sizes agree.
+
+    dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
+    """
 @overload
 def cat(tensors: Sequence[DeviceArray], axis: _Int = 0) -> DeviceArray: ...
-def ceil(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def ceil(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Smallest integer not below x.
+
+    The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def chunk(input: DeviceArray, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]: ...
+def chunk(input: DeviceArray, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+    """A tuple of at most `chunks` pieces along dim.
+
+    The results are views that share the memory of the input. Any dtype. Raises RuntimeError for chunks below 1, IndexError for a dim out of range.
+    """
 @overload
 def chunk(input: DeviceArray, chunks: _Int, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
-def clamp(input: DeviceArray, min: _Number | None = None, max: _Number | None = None, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def clone(input: DeviceArray) -> DeviceArray: ...
-def conv2d(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None, stride: _Pair = 1, padding: _Pair | Literal["same", "valid"] = 0, dilation: _Pair = 1, groups: _Int = 1, *, activation: Literal["relu", "gelu", "gelu_tanh"] | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
-def cos(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def counters() -> dict[str, builtins.int]: ...
-def detach(input: DeviceArray) -> DeviceArray: ...
-def div(input: DeviceArray, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
-def dot(input: DeviceArray, tensor: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def elu(input: DeviceArray, alpha: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> DeviceArray: ...
-def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def empty_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def eq(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def equal(input: DeviceArray, other: DeviceArray) -> builtins.bool: ...
-def erf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def exp(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def expand(input: DeviceArray, *size: _Ints) -> DeviceArray: ...
-def expm1(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def flatten(input: DeviceArray, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray: ...
-def floor(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def floor_divide(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def from_cuda_array_interface(object: object) -> DeviceArray: ...
-def from_dlpack(x: object, *, device: _Device | None = None, copy: builtins.bool | None = None) -> DeviceArray: ...
-def from_numpy(ndarray: npt.NDArray[Any]) -> DeviceArray: ...
-def frombuffer(buffer: Buffer, *, dtype: _DType | None, count: _Int = -1, offset: _Int = 0, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def full(size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def full_like(input: DeviceArray, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
+def clamp(input: DeviceArray, min: _Operand | None = None, max: _Operand | None = None, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
+
+    The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
+    DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+    """
+def clone(input: DeviceArray) -> DeviceArray:
+    """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
+
+    Raises MemoryError or OutOfMemoryError.
+    """
+def conv2d(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None, stride: _Pair = 1, padding: _Pair | Literal["same", "valid"] = 0, dilation: _Pair = 1, groups: _Int = 1, *, activation: Literal["relu", "gelu", "gelu_tanh"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
+    """2-D convolution (cross-correlation) of images.
+
+    input (N, C, H, W) or (C, H, W), weight (K, C / groups, R, S), bias (K,); the result is (N, K, P, Q) or (K, P, Q).
+    stride, padding and dilation are ints or pairs; padding may be "same" or "valid". Floats of one dtype on one device.
+    activation "relu", "gelu" or "gelu_tanh" is applied to the sums before they are rounded, in the same pass; on CUDA
+    the two gelus, and what cuDNN cannot do in one graph, are passes of their own.
+    Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit.
+    """
+def cos(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Cosine, radians.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def counters() -> dict[str, builtins.int]:
+    """What has happened so far in this process, a dict: allocations, transfers and their bytes, launches, synchronizations."""
+def detach(input: DeviceArray) -> DeviceArray:
+    """A view of the whole array, as there are no gradients to leave behind.
+
+    Any shape, dtype and device.
+    """
+def div(input: DeviceArray, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
+    """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+    Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def dot(input: DeviceArray, tensor: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inner product of two vectors (k,): 0-dimensional.
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
+def elu(input: DeviceArray, alpha: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x where x > 0, else alpha * (exp(x) - 1).
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> DeviceArray:
+    """The rows of weight (n, d) at the indices in input, of any shape: (*, d).
+
+    padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError
+    where weight is no matrix, NotImplementedError for max_norm.
+    """
+def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array whose elements are undefined.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
+def empty_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array whose elements are undefined, of the shape of input, and of its dtype and device unless others are given.
+
+    Raises MemoryError or OutOfMemoryError.
+    """
+def eq(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a == b, element by element.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def equal(input: DeviceArray, other: DeviceArray) -> builtins.bool:
+    """Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.
+
+    Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes.
+    """
+def erf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Error function.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def exp(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """e ** x.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def expand(input: DeviceArray, *size: _Ints) -> DeviceArray:
+    """Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+    """
+def expm1(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """e ** x - 1, exact near 0.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An (n, m) matrix with ones on the diagonal and zeros elsewhere.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
+def flatten(input: DeviceArray, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
+    """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
+
+    Any dtype. Raises IndexError for dims that are not there.
+    """
+def floor(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Largest integer not above x.
+
+    The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def floor_divide(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """floor(a / b), as Python's //. An integer divided by 0 gives 0.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def from_cuda_array_interface(object: object) -> DeviceArray:
+    """A DeviceArray that shares the memory of an object with __cuda_array_interface__, and keeps it alive; read-only if that is.
+
+    Versions 1 to 3. Later work waits for the stream that it names. Raises ValueError for a mask, negative strides and
+    what is malformed, TypeError for another dtype, RuntimeError for an address that is not of a device,
+    DeviceNotAvailableError without CUDA.
+    """
+def from_dlpack(x: object, *, device: _Device | None = None, copy: builtins.bool | None = None) -> DeviceArray:
+    """A DeviceArray that shares the memory of another library's array, which stays alive; read-only if that is.
+
+    x: an array with __dlpack__ (NumPy's, PyTorch's, CuPy's, ...) or a DLPack capsule. On the device of x, or on device,
+    by a copy where that is another. copy=True always copies, copy=False never. Raises BufferError where the memory
+    cannot be shared (dtype, device, negative strides), ValueError for copy=False where a copy is needed and for a
+    capsule that was consumed.
+    """
+def from_numpy(ndarray: npt.NDArray[Any]) -> DeviceArray:
+    """A DeviceArray on the cpu that shares the memory of a NumPy array, and keeps it alive; read-only if that is.
+
+    Any shape, the ten dtypes. Raises TypeError for other objects and dtypes, ValueError for negative strides, byte-swapped or
+    misaligned memory.
+    """
+def frombuffer(buffer: Buffer, *, dtype: _DType | None, count: _Int = -1, offset: _Int = 0, requires_grad: builtins.bool = False) -> DeviceArray:
+    """A 1-dimensional DeviceArray on the cpu that shares the memory of a buffer, and keeps it alive; read-only if that is.
+
+    count elements from byte offset, all by default. Raises ValueError where the bytes do not fit, TypeError for no buffer.
+    """
+def full(size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array of one number; its kind decides the dtype: bool, int64 or the default.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
+def full_like(input: DeviceArray, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """One number of the shape of input, and of its dtype and device unless others are given.
+
+    Raises MemoryError or OutOfMemoryError.
+    """
 @overload
-def gather(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray: ...
+def gather(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
+    """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
+
+    index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
+    Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+    """
 @overload
 def gather(input: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
-def ge(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def gelu(input: DeviceArray, *, approximate: Literal["none", "tanh"] = "none", out: DeviceArray | None = None) -> DeviceArray: ...
-def get_default_device() -> _device: ...
-def get_default_dtype() -> _dtype: ...
-def get_float32_precision() -> Literal["highest", "tf32"]: ...
-def get_num_threads() -> builtins.int: ...
-def gt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def hardtanh(input: DeviceArray, min_val: _Number = -1.0, max_val: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def ge(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a >= b, element by element.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def gelu(input: DeviceArray, *, approximate: Literal["none", "tanh"] = "none", out: DeviceArray | None = None) -> DeviceArray:
+    """x times the normal distribution's cumulative function; approximate is "none" or "tanh".
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def get_default_device() -> _device:
+    """The device of arrays made without device=."""
+def get_default_dtype() -> _dtype:
+    """The default float dtype."""
+def get_float32_precision() -> Literal["highest", "tf32"]:
+    """"highest" or "tf32"; see set_float32_precision."""
+def get_num_threads() -> builtins.int:
+    """How many threads the cpu's ops use."""
+def get_printoptions() -> dict[str, Any]:
+    """The options of set_printoptions, as a dict that it accepts.
+
+    >>> dt.get_printoptions()["precision"]
+    4
+    """
+def gt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a > b, element by element.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def hardtanh(input: DeviceArray, min_val: _Number = -1.0, max_val: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x limited to [min_val, max_val]; NaN stays.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray: ...
+def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
+    """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
+
+    Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is no vector.
+    """
 @overload
 def index_select(input: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
-def initial_seed() -> builtins.int: ...
-def isclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray: ...
-def isfinite(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def isinf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def isnan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def le(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def leaky_relu(input: DeviceArray, negative_slope: _Number = 0.01, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def lerp(input: DeviceArray, end: DeviceArray, weight: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def linear(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None, *, activation: Literal["relu", "gelu", "gelu_tanh"] | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
-def linspace(start: _Number, end: _Number, steps: _Int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def log(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def log10(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def log1p(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def log2(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def initial_seed() -> builtins.int:
+    """The seed of the default generator."""
+def isclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
+    """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.
+
+    Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
+    ShapeMismatchError for shapes that do not broadcast.
+    """
+def isfinite(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether x is neither infinite nor NaN.
+
+    The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def isinf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether x is plus or minus infinity.
+
+    The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def isnan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether x is NaN.
+
+    The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def le(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a <= b, element by element.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def leaky_relu(input: DeviceArray, negative_slope: _Number = 0.01, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x where x > 0, else negative_slope * x.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def lerp(input: DeviceArray, end: DeviceArray, weight: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """input + weight * (end - input); weight may be a number.
+
+    Shapes broadcast together. Floats of one dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def linear(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None, *, activation: Literal["relu", "gelu", "gelu_tanh"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
+    """input @ weight.T + bias; input (..., k), weight (n, k), bias (n,): (..., n).
+
+    activation "relu", "gelu" or "gelu_tanh" is applied to the sums before they are rounded, in the same pass; on CUDA
+    "gelu", and what cuBLASLt cannot do at its end, is a pass of its own. RuntimeError for another name.
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
+def linspace(start: _Number, end: _Number, steps: _Int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """steps numbers from start to end, both included, evenly spaced.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
+def log(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Natural logarithm.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def log10(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Logarithm to base 10.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def log1p(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """log(1 + x), exact near 0.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def log2(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Logarithm to base 2.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+    """x - log(sum(exp(x))) over dim, without overflow.
+
+    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+    DTypeMismatchError for ints and bool.
+    """
 @overload
 def log_softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
-def logical_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def logical_not(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def logical_or(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def logical_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def lt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def manual_seed(seed: _Int) -> Generator: ...
-def masked_fill(input: DeviceArray, mask: DeviceArray, value: _Operand) -> DeviceArray: ...
-def masked_select(input: DeviceArray, mask: DeviceArray) -> DeviceArray: ...
-def matmul(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def logical_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether both are nonzero.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def logical_not(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether x is zero.
+
+    The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def logical_or(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether either is nonzero.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def logical_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Whether exactly one is nonzero.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def lt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a < b, element by element.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def manual_seed(seed: _Int) -> Generator:
+    """Starts the default generator at seed, for all devices; returns it.
+
+    Raises OverflowError beyond 64 bits.
+    """
+def masked_fill(input: DeviceArray, mask: DeviceArray, value: _Operand) -> DeviceArray:
+    """value where mask is True, else input; the dtype of input. mask broadcasts with input.
+
+    value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+    """
+def masked_select(input: DeviceArray, mask: DeviceArray) -> DeviceArray:
+    """The elements of input where mask is True, in order: a vector. Both broadcast.
+
+    Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
+    Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+    """
+def matmul(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast.
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
 @overload
-def max(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
+def max(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
+    """The largest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
+    the largest of each pair, as maximum.
+
+    values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
+    dim that is not there, ShapeMismatchError where there is no element to choose from.
+    """
 @overload
 def max(input: DeviceArray, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
 @overload
@@ -751,16 +2286,37 @@ def max(input: DeviceArray, *, axis: _Int, keepdims: builtins.bool = False) -> m
 @overload
 def max(input: DeviceArray, *, other: DeviceArray) -> DeviceArray: ...
 @overload
-def max_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, dilation: _Pair = 1, ceil_mode: builtins.bool = False, return_indices: Literal[False] = False) -> DeviceArray: ...
+def max_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, dilation: _Pair = 1, ceil_mode: builtins.bool = False, return_indices: Literal[False] = False) -> DeviceArray:
+    """Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, in H * W).
+
+    Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded
+    input, RuntimeError for numbers out of range.
+    """
 @overload
 def max_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, dilation: _Pair = 1, ceil_mode: builtins.bool = False, *, return_indices: Literal[True]) -> tuple[DeviceArray, DeviceArray]: ...
-def maximum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def maximum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """The larger; NaN if either is NaN.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
 @overload
-def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+    """Arithmetic mean over the given dimensions.
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there, DTypeMismatchError for ints and bool (dtype= casts first).
+    """
 @overload
 def mean(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
 @overload
-def min(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
+def min(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
+    """The smallest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
+    the smallest of each pair, as minimum.
+
+    values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
+    dim that is not there, ShapeMismatchError where there is no element to choose from.
+    """
 @overload
 def min(input: DeviceArray, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
 @overload
@@ -769,111 +2325,433 @@ def min(input: DeviceArray, dim: _Int, keepdim: builtins.bool = False, *, other:
 def min(input: DeviceArray, *, axis: _Int, keepdims: builtins.bool = False) -> min_result: ...
 @overload
 def min(input: DeviceArray, *, other: DeviceArray) -> DeviceArray: ...
-def minimum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def mm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def movedim(input: DeviceArray, source: _Ints, destination: _Ints) -> DeviceArray: ...
-def mul(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def mv(input: DeviceArray, vec: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def minimum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """The smaller; NaN if either is NaN.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def mm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Matrix product (m, k) @ (k, n), no broadcasting.
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
+def movedim(input: DeviceArray, source: _Ints, destination: _Ints) -> DeviceArray:
+    """Moves dimensions; the others keep their order.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError where the two lists differ in length or repeat a dimension.
+    """
+def mul(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a * b. Integers wrap.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def mv(input: DeviceArray, vec: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Matrix (m, k) times vector (k,).
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
 @overload
-def narrow(input: DeviceArray, dim: _Int, start: _Int, length: _Int) -> DeviceArray: ...
+def narrow(input: DeviceArray, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
+    """length entries of dim, from start.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where they are not there, IndexError for a dim out of range.
+    """
 @overload
 def narrow(input: DeviceArray, axis: _Int, start: _Int, length: _Int) -> DeviceArray: ...
-def ne(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def neg(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def ne(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a != b, element by element.
+
+    Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def neg(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """-x. Integers wrap.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def nonzero(input: DeviceArray, *, as_tuple: Literal[False] = False) -> DeviceArray: ...
+def nonzero(input: DeviceArray, *, as_tuple: Literal[False] = False) -> DeviceArray:
+    """The coordinates of the elements that are not zero, in order: int64 (count, ndim), or with as_tuple a tuple of ndim
+    vectors.
+
+    Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
+    """
 @overload
 def nonzero(input: DeviceArray, *, as_tuple: Literal[True]) -> tuple[DeviceArray, ...]: ...
-def normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def numel(input: DeviceArray) -> builtins.int: ...
-def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def ones_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def outer(input: DeviceArray, vec2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def permute(input: DeviceArray, *dims: _Ints) -> DeviceArray: ...
-def pow(input: DeviceArray, exponent: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Numbers of a normal distribution; floats.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def numel(input: DeviceArray) -> builtins.int:
+    """The number of elements, an int.
+
+    Any shape, dtype and device.
+    """
+def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array of ones.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
+def ones_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Ones of the shape of input, and of its dtype and device unless others are given.
+
+    Raises MemoryError or OutOfMemoryError.
+    """
+def outer(input: DeviceArray, vec2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Outer product of vectors (m,) and (n,): (m, n).
+
+    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    """
+def permute(input: DeviceArray, *dims: _Ints) -> DeviceArray:
+    """The dimensions in another order.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError unless dims names each dimension once.
+    """
+def pow(input: DeviceArray, exponent: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """input ** exponent; either may be a number. Integers wrap.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
 @overload
-def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+    """Product of the elements over the given dimensions.
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+    """
 @overload
 def prod(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
-def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def randint(low: _Int = 0, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def reciprocal(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def relu(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def relu6(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def remainder(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def reshape(input: DeviceArray, *shape: _Ints) -> DeviceArray: ...
-def round(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def rsqrt(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def seed() -> builtins.int: ...
+def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Numbers evenly distributed over [0, 1); floats.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Like rand, of the shape, dtype and device of input.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def randint(low: _Int = 0, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Numbers of the standard normal distribution; floats.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Like randn, of the shape, dtype and device of input.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """The integers from 0 to n - 1 in random order, int64 by default.
+
+    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    """
+def reciprocal(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """1 / x.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def relu(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """max(x, 0); NaN stays.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def relu6(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """min(max(x, 0), 6); NaN stays.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def remainder(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a - floor(a / b) * b, as Python's %: the sign of b. An integer modulo 0 gives 0.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
+def reshape(input: DeviceArray, *shape: _Ints) -> DeviceArray:
+    """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.
+
+    Any dtype. Raises ShapeMismatchError where the number of elements differs.
+    """
+def round(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Nearest integer, halves to even.
+
+    The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def rsqrt(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """1 / sqrt(x).
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def seed() -> builtins.int:
+    """Starts the default generator at a seed from the operating system, and returns it."""
 @overload
-def select(input: DeviceArray, dim: _Int, index: _Int) -> DeviceArray: ...
+def select(input: DeviceArray, dim: _Int, index: _Int) -> DeviceArray:
+    """Entry index of dim; the result has one dimension less.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for an index or a dim out of range.
+    """
 @overload
 def select(input: DeviceArray, axis: _Int, index: _Int) -> DeviceArray: ...
-def set_default_device(device: _Device) -> None: ...
-def set_default_dtype(d: _dtype) -> None: ...
-def set_float32_precision(precision: Literal["highest", "tf32"]) -> None: ...
-def set_num_threads(n: _Int) -> None: ...
-def sigmoid(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def sign(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def silu(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def sin(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def set_default_device(device: _Device) -> None:
+    """The device of arrays made without device=.
+
+    Raises DeviceNotAvailableError where there is no such device.
+    """
+def set_default_dtype(d: _dtype) -> None:
+    """The float dtype of arrays made from Python floats and by zeros, randn and the like.
+
+    Raises TypeError for others.
+    """
+def set_float32_precision(precision: Literal["highest", "tf32"]) -> None:
+    """"highest", the default: products and convolutions of float32 are computed strictly in float32.
+
+    "tf32" lets CUDA devices round their inputs to TF32 (10 bits of mantissa); the cpu never does. For the whole process.
+    Raises ValueError for other words.
+    """
+def set_num_threads(n: _Int) -> None:
+    """How many threads the cpu's ops use.
+
+    Raises RuntimeError for n below 1.
+    """
+def set_printoptions(precision: _Int | None = None, threshold: _Int | builtins.float | None = None, edgeitems: _Int | None = None, linewidth: _Int | None = None, profile: Literal["default", "short", "full"] | None = None, sci_mode: builtins.bool | None = None) -> None:
+    """How arrays are written, for the whole process; None leaves an option as it is.
+
+    precision: digits after the point (4). threshold: arrays of more elements are shown by their edges (1000).
+    edgeitems: how many entries of each dimension an edge has (3). linewidth: characters in a line (80).
+    profile: "default", "short" or "full", which set these four. sci_mode: True or False writes floats with an exponent
+    or without; None lets the values decide.
+    Raises RuntimeError for numbers out of range, ValueError for another profile.
+
+    >>> dt.set_printoptions(precision=2)
+    >>> dt.tensor([0.125, 2])
+    DeviceArray([0.12, 2.00], device='cpu', dtype=float32)
+    >>> dt.set_printoptions(profile="default")
+    """
+def sigmoid(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """1 / (1 + exp(-x)).
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def sign(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """-1, 0 or 1; 0 for NaN.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def silu(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x * sigmoid(x).
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def sin(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Sine, radians.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+    """exp(x) / sum(exp(x)) over dim, without overflow.
+
+    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+    DTypeMismatchError for ints and bool.
+    """
 @overload
 def softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
-def softplus(input: DeviceArray, beta: _Number = 1.0, threshold: _Number = 20.0, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def softplus(input: DeviceArray, beta: _Number = 1.0, threshold: _Number = 20.0, *, out: DeviceArray | None = None) -> DeviceArray:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def split(tensor: DeviceArray, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]: ...
+def split(tensor: DeviceArray, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+    """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
+
+    The results are views that share the memory of the input. Any dtype. Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up.
+    """
 @overload
 def split(tensor: DeviceArray, split_size_or_sections: _Ints, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
-def sqrt(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def square(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def sqrt(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Square root.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def square(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x * x. Integers wrap.
+
+    The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def squeeze(input: DeviceArray, dim: _Ints | None = None) -> DeviceArray: ...
+def squeeze(input: DeviceArray, dim: _Ints | None = None) -> DeviceArray:
+    """Drops dimensions of size 1: all of them, or those among dim.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+    """
 @overload
 def squeeze(input: DeviceArray, axis: _Ints | None = None) -> DeviceArray: ...
 @overload
-def stack(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray: ...
+def stack(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
+    """Joins arrays of one shape along a new dimension.
+
+    dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
+    """
 @overload
 def stack(tensors: Sequence[DeviceArray], axis: _Int = 0) -> DeviceArray: ...
-def sub(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray: ...
+def sub(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
+    """input - alpha * other. Integers wrap.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+    """
 @overload
-def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+    """Sum of the elements over the given dimensions.
+
+    dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
+    Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+    """
 @overload
 def sum(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
-def t(input: DeviceArray) -> DeviceArray: ...
-def take(input: DeviceArray, index: DeviceArray) -> DeviceArray: ...
+def t(input: DeviceArray) -> DeviceArray:
+    """The transpose of a matrix; vectors and 0-dimensional arrays stay.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError for more than two dimensions.
+    """
+def take(input: DeviceArray, index: DeviceArray) -> DeviceArray:
+    """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
+
+    Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+    a CUDA device tells of it when it is waited for next, and reads zeros there.
+    """
 @overload
-def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray: ...
+def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray:
+    """Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the flat array without dim.
+
+    Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
+    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+    """
 @overload
 def take_along_dim(input: DeviceArray, indices: DeviceArray, axis: _Int | None = None) -> DeviceArray: ...
-def tan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def tanh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray: ...
-def tril(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray: ...
-def triu(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray: ...
-def trunc(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
+def tan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Tangent, radians.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def tanh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Hyperbolic tangent.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
+def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
+
+    Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
+    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError.
+    """
+def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray:
+    """Exchanges two dimensions.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+    """
+def tril(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
+    """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
+
+    Any dtype. Raises ShapeMismatchError for less than two dimensions.
+    """
+def triu(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
+    """The upper triangle of a matrix (..., m, n), zeros below the diagonal.
+
+    Any dtype. Raises ShapeMismatchError for less than two dimensions.
+    """
+def trunc(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x without its fraction.
+
+    The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+    """
 @overload
-def unbind(input: DeviceArray, dim: _Int = 0) -> tuple[DeviceArray, ...]: ...
+def unbind(input: DeviceArray, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+    """A tuple of all entries of dim, each with one dimension less.
+
+    The results are views that share the memory of the input. Any dtype. Raises IndexError for a dim out of range.
+    """
 @overload
 def unbind(input: DeviceArray, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
 @overload
-def unflatten(input: DeviceArray, dim: _Int, sizes: _Ints) -> DeviceArray: ...
+def unflatten(input: DeviceArray, dim: _Int, sizes: _Ints) -> DeviceArray:
+    """Dimension dim becomes several; one size may be -1.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the sizes do not multiply to that of dim.
+    """
 @overload
 def unflatten(input: DeviceArray, axis: _Int, sizes: _Ints) -> DeviceArray: ...
 @overload
-def unsqueeze(input: DeviceArray, dim: _Int) -> DeviceArray: ...
+def unsqueeze(input: DeviceArray, dim: _Int) -> DeviceArray:
+    """A new dimension of size 1 at dim.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for a dim out of range.
+    """
 @overload
 def unsqueeze(input: DeviceArray, axis: _Int) -> DeviceArray: ...
-def view(input: DeviceArray, *size: _Ints) -> DeviceArray: ...
+def view(input: DeviceArray, *size: _Ints) -> DeviceArray:
+    """The same elements in another shape; one size may be -1.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
+    """
 @overload
-def where(condition: DeviceArray) -> tuple[DeviceArray, ...]: ...
+def where(condition: DeviceArray) -> tuple[DeviceArray, ...]:
+    """input where condition is true, else other; each may be a number.
+
+    Shapes broadcast together. condition is bool; the dtypes of the others promote. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    where(condition) is nonzero(condition, as_tuple=True).
+    """
 @overload
 def where(condition: DeviceArray, input: _Operand, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
-def zeros_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
+def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array of zeros.
+
+    dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
+    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
+    OutOfMemoryError.
+    """
+def zeros_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """Zeros of the shape of input, and of its dtype and device unless others are given.
+
+    Raises MemoryError or OutOfMemoryError.
+    """

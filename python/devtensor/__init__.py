@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, TypeVar
+from math import e, inf, nan, pi
 
 from devtensor import _C, _composed
-from devtensor._C import *  # noqa: F403
+from devtensor._C import *
+from devtensor._C import DeviceArray as Tensor
+from devtensor._C import abs as absolute
+from devtensor._C import cat as concat
+from devtensor._C import cat as concatenate
+from devtensor._C import clamp as clip
+from devtensor._C import float16 as half
+from devtensor._C import float32 as float
+from devtensor._C import float64 as double
+from devtensor._C import int16 as short
+from devtensor._C import int32 as int
+from devtensor._C import int64 as long
+from devtensor._C import movedim as moveaxis
+from devtensor._C import transpose as swapaxes
 from devtensor._composed import (
     flip,
     is_floating_point,
@@ -37,6 +46,7 @@ from devtensor._errors import (
     TransferForbiddenError,
 )
 from devtensor._files import load, save
+from devtensor._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
@@ -49,61 +59,9 @@ view_as""".split():
 for _function in (nn.init.normal_, nn.init.uniform_):
     _C._add_method(_function.__name__, _function)
 
-# Second names, PyTorch's and NumPy's.
-absolute, clip, concat, concatenate, moveaxis, swapaxes = _C.abs, _C.clamp, _C.cat, _C.cat, _C.movedim, _C.transpose
+# Second names, PyTorch's and NumPy's, of methods.
 for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
     _C._add_method(_name, getattr(_C.DeviceArray, _other))
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-class _GradMode:
-    """Context manager and decorator that changes nothing: devtensor computes no gradients."""
-
-    def __init__(self, mode: Any = True) -> None:
-        self._function = mode if callable(mode) else None
-        if self._function is not None:
-            functools.update_wrapper(self, self._function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._function is not None:
-            return self._function(*args, **kwargs)
-        return args[0]
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if self._function is None else self._function.__get__(instance, owner)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-
-class no_grad(_GradMode):
-    """For code written for PyTorch: changes nothing."""
-
-
-class inference_mode(_GradMode):
-    """For code written for PyTorch: changes nothing."""
-
-
-class enable_grad(_GradMode):
-    """For code written for PyTorch: changes nothing, as there are no gradients."""
-
-
-class set_grad_enabled(_GradMode):
-    """For code written for PyTorch: changes nothing, as there are no gradients."""
-
-
-Tensor = _C.DeviceArray
-
-# PyTorch's other names of the dtypes; last, as two of them hide builtins.
-half, double, short, long = _C.float16, _C.float64, _C.int16, _C.int64
-float, int = _C.float32, _C.int32
-e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 
 __all__ = [
     "CudaError",
@@ -130,19 +88,24 @@ __all__ = [
     "cross_entropy",
     "cuda",
     "data",
+    "double",
     "dropout",
     "e",
     "enable_grad",
     "flip",
+    "float",
     "forbid_transfers",
     "get_error_detail",
+    "half",
     "inf",
     "inference_mode",
+    "int",
     "is_floating_point",
     "is_tensor",
     "layer_norm",
     "load",
     "logsumexp",
+    "long",
     "moveaxis",
     "mse_loss",
     "nan",
@@ -159,10 +122,197 @@ __all__ = [
     "save",
     "set_error_detail",
     "set_grad_enabled",
+    "short",
     "std",
     "swapaxes",
     "testing",
     "utils",
     "var",
 ]
-__all__ += [name for name in dir(_C) if not name.startswith("_")]
+# What is compiled: written by tools/make_stubs.py.
+__all__ += [
+    "DeviceArray",
+    "Event",
+    "Generator",
+    "Stream",
+    "abs",
+    "adaptive_avg_pool2d",
+    "add",
+    "addmm",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
+    "array",
+    "array_equal",
+    "as_tensor",
+    "asarray",
+    "avg_pool2d",
+    "baddbmm",
+    "bfloat16",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "bmm",
+    "bool",
+    "broadcast_to",
+    "cat",
+    "ceil",
+    "chunk",
+    "clamp",
+    "clone",
+    "conv2d",
+    "cos",
+    "counters",
+    "detach",
+    "device",
+    "div",
+    "dot",
+    "dtype",
+    "elu",
+    "embedding",
+    "empty",
+    "empty_like",
+    "eq",
+    "equal",
+    "erf",
+    "exp",
+    "expand",
+    "expm1",
+    "eye",
+    "flatten",
+    "float16",
+    "float32",
+    "float64",
+    "floor",
+    "floor_divide",
+    "from_cuda_array_interface",
+    "from_dlpack",
+    "from_numpy",
+    "frombuffer",
+    "full",
+    "full_like",
+    "gather",
+    "ge",
+    "gelu",
+    "get_default_device",
+    "get_default_dtype",
+    "get_float32_precision",
+    "get_num_threads",
+    "get_printoptions",
+    "gt",
+    "hardtanh",
+    "index_select",
+    "initial_seed",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le",
+    "leaky_relu",
+    "lerp",
+    "linear",
+    "linspace",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "manual_seed",
+    "masked_fill",
+    "masked_select",
+    "matmul",
+    "max",
+    "max_pool2d",
+    "max_result",
+    "maximum",
+    "mean",
+    "min",
+    "min_result",
+    "minimum",
+    "mm",
+    "movedim",
+    "mul",
+    "mv",
+    "narrow",
+    "ne",
+    "neg",
+    "nonzero",
+    "normal",
+    "numel",
+    "ones",
+    "ones_like",
+    "outer",
+    "permute",
+    "pow",
+    "prod",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "randperm",
+    "reciprocal",
+    "relu",
+    "relu6",
+    "remainder",
+    "reshape",
+    "round",
+    "rsqrt",
+    "seed",
+    "select",
+    "set_default_device",
+    "set_default_dtype",
+    "set_float32_precision",
+    "set_num_threads",
+    "set_printoptions",
+    "sigmoid",
+    "sign",
+    "silu",
+    "sin",
+    "softmax",
+    "softplus",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "sub",
+    "sum",
+    "t",
+    "take",
+    "take_along_dim",
+    "tan",
+    "tanh",
+    "tensor",
+    "transpose",
+    "tril",
+    "triu",
+    "trunc",
+    "uint8",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+    "view",
+    "where",
+    "zeros",
+    "zeros_like",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._types import Dims
 
 _HALVES = (_C.float16, _C.bfloat16)
 
@@ -79,12 +80,12 @@ def _variance(
 
 def var(
     input: DeviceArray,
-    dim: Any = None,
+    dim: Dims | bool | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
-    axis: Any = None,
+    axis: Dims | None = None,
     keepdims: bool | None = None,
 ) -> DeviceArray:
     """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
@@ -97,19 +98,19 @@ def var(
 
 def std(
     input: DeviceArray,
-    dim: Any = None,
+    dim: Dims | bool | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
-    axis: Any = None,
+    axis: Dims | None = None,
     keepdims: bool | None = None,
 ) -> DeviceArray:
     """Standard deviation over the given dimensions: the square root of var, with its parameters and errors."""
     return _variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims).sqrt().to(input.dtype)
 
 
-def logsumexp(input: DeviceArray, dim: Any, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
+def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
     """log(sum(exp(x))) over the given dimensions, without overflow.
 
     Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
@@ -132,10 +133,10 @@ def logsumexp(input: DeviceArray, dim: Any, keepdim: bool = False, *, keepdims: 
 def norm(
     input: DeviceArray,
     p: float | str | None = "fro",
-    dim: Any = None,
+    dim: Dims | None = None,
     keepdim: bool = False,
     *,
-    axis: Any = None,
+    axis: Dims | None = None,
     keepdims: bool | None = None,
 ) -> DeviceArray:
     """The vector norm over the given dimensions: sum(abs(x) ** p) ** (1 / p); "fro" is 2, inf the largest element.
@@ -221,12 +222,12 @@ def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[i
     return input.clone() if result is input else result
 
 
-def repeat(input: DeviceArray, *sizes: Any) -> DeviceArray:
+def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
     """input side by side as often as sizes say, one for each dimension and more for new ones in front: a copy.
 
     Raises RuntimeError for fewer sizes than dimensions or a negative one.
     """
-    times = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    times: Sequence[Any] = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     new = len(times) - input.ndim
     if new < 0:
         raise RuntimeError(
@@ -339,7 +340,7 @@ def _pad_constant(x: DeviceArray, sides: list[tuple[int, int, int]], value: floa
     return result
 
 
-def _sources(size: int, before: int, after: int, mode: str, device: Any) -> DeviceArray:
+def _sources(size: int, before: int, after: int, mode: str, device: _C.device) -> DeviceArray:
     """Which element stands at each place from -before to size + after."""
     places = _C.arange(-before, size + after, device=device)
     if mode == "replicate":

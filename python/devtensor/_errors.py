@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from devtensor import _C
 
 
 class Origin(NamedTuple):
@@ -20,8 +23,8 @@ class Step(NamedTuple):
     action: str
     filename: str | None
     lineno: int
-    device: Any
-    dtype: Any
+    device: _C.device
+    dtype: _C.dtype
     elided: bool = False  # steps before this one are left out
     decides: str = ""  # "device" or "dtype": what this step decided, where steps left out do not show it
 
@@ -36,8 +39,8 @@ class Operand(NamedTuple):
     name: str
     expression: str | None
     shape: tuple[int, ...]
-    dtype: Any
-    device: Any
+    dtype: _C.dtype
+    device: _C.device
     origin: Origin | None
     history: tuple[Step, ...] = ()
 
@@ -93,7 +96,7 @@ class OutOfMemoryError(_Explained, MemoryError):
 
     symbol: str | None = None
     status: int | None = None
-    device: Any = None
+    device: _C.device | None = None
     requested: int | None = None
 
 
@@ -102,7 +105,7 @@ class CudaError(_Explained):
 
     symbol: str | None = None
     status: int | None = None
-    device: Any = None
+    device: _C.device | None = None
 
 
 class KernelCompileError(CudaError):

@@ -8,12 +8,13 @@ import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from devtensor import _C, _safetensors, _whole
 from devtensor._C import DeviceArray
 from devtensor._errors import ShapeMismatchError
 from devtensor._safetensors import Entry
+from devtensor._types import Device, Path
 
 _NAMES = {
     "F64": _C.float64,
@@ -34,7 +35,12 @@ _MARK = "devtensor"
 # ---------------------------------------------------------------- save
 
 
-def save(obj: Any, f: Any, *, metadata: Mapping[str, str] | None = None) -> None:
+def save(
+    obj: DeviceArray | Mapping[str, DeviceArray],
+    f: Path | IO[bytes],
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
     """Write a dictionary of arrays, such as a state_dict(), or one array, to a safetensors file.
 
     f is a path, or a file open for writing bytes. Arrays on a device are copied to the host; the file holds no devices.
@@ -54,7 +60,7 @@ def save(obj: Any, f: Any, *, metadata: Mapping[str, str] | None = None) -> None
         raise ValueError(f"save(): {error}") from None
     parts = sorted(arrays, key=lambda key: entries[key].first)
     if hasattr(f, "write"):
-        _write(f, header, [arrays[key] for key in parts])
+        _write(f, header, [arrays[key] for key in parts])  # type: ignore[arg-type]
     else:
         path = _path(f, "save() takes a path or a file open for writing bytes")
         _whole.write(path, lambda file: _write(file, header, [arrays[key] for key in parts]))
@@ -130,8 +136,12 @@ def _bytes(x: DeviceArray) -> bytes:
 
 
 def load(
-    f: Any, map_location: Any = None, *, device: Any = None, weights_only: bool = True
-) -> dict[str, DeviceArray] | DeviceArray | Any:
+    f: Path | IO[bytes],
+    map_location: Device | None = None,
+    *,
+    device: Device | None = None,
+    weights_only: bool = True,
+) -> Any:
     """Read what save or another writer of safetensors files wrote: a dictionary of arrays, or the one array.
 
     f is a path, or a file open for reading bytes. The arrays are on the cpu, or on device (map_location is PyTorch's

@@ -13,6 +13,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._errors import KernelCompileError
 from devtensor._kernel_source import explicit, parameters, refuse
+from devtensor._types import Device
 
 # What NVRTC takes, without the architecture, which is that of the device.
 _OPTIONS = (
@@ -161,7 +162,7 @@ class RawKernel:
         self.compile(index)
         return _C._kernel_attributes(self._kernel, index)
 
-    def compile(self, device: Any = None) -> None:
+    def compile(self, device: Device | None = None) -> None:
         """Compile for a device now, the current one by default, instead of at the first launch there.
 
         Raises KernelCompileError with the lines of the source that are wrong, DeviceNotAvailableError, and CudaError

@@ -30,8 +30,8 @@ class Transfer(NamedTuple):
     """
 
     nbytes: int
-    source: Any
-    target: Any
+    source: _C.device
+    target: _C.device
     filename: str | None
     lineno: int
     action: str
@@ -268,7 +268,7 @@ class record_transfers:
 class _Guarding(contextlib.ContextDecorator):
     """What stands on the thread's list of guards for the length of a block."""
 
-    place = "?"
+    place: str = "?"
 
     def __enter__(self) -> None:
         frame = _user_frame(sys._getframe(1))

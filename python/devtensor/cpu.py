@@ -5,6 +5,17 @@ from __future__ import annotations
 
 from devtensor import _C
 
+__all__ = [
+    "empty_cache",
+    "memory_stats",
+    "set_cache_limit",
+    "set_packed_limit",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def memory_stats() -> dict[str, int]:
     """Bytes kept (`kept_bytes`, at most `limit_bytes`); `requests` for a large block, and how many were `reused`.

@@ -5,12 +5,52 @@ from __future__ import annotations
 import os
 import sys
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from devtensor import _C, _plans
-from devtensor._C import Event as Event
-from devtensor._C import Stream as Stream
-from devtensor._raw_kernel import RawKernel as RawKernel
+from devtensor._C import Event, Stream
+from devtensor._raw_kernel import RawKernel
+from devtensor._types import Device
+
+__all__ = [
+    "DeviceProperties",
+    "Event",
+    "RawKernel",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "host_memory_stats",
+    "is_available",
+    "is_simulated",
+    "library_versions",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_stream",
+    "set_workspace_limit",
+    "stream",
+    "synchronize",
+    "tune",
+    "workspace_limit",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 # Where NVIDIA's wheels put their libraries, below a directory of sys.path.
 _WHEELS = ("nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cublas/lib", "nvidia/cuda_nvrtc/lib")
@@ -46,7 +86,7 @@ def current_device() -> int:
     return _C._cuda_current_device()
 
 
-def set_device(device: Any) -> None:
+def set_device(device: Device) -> None:
     """Choose the current device of this thread. Raises DeviceNotAvailableError."""
     _C._cuda_set_device(device)
 
@@ -54,9 +94,9 @@ def set_device(device: Any) -> None:
 class device:
     """Context manager: `with device(1):` makes cuda:1 the current device of this thread."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Device) -> None:
         self.idx: int = _C._cuda_index(device)
-        self.prev_idx = -1
+        self.prev_idx: int = -1
 
     def __enter__(self) -> device:
         self.prev_idx = current_device()
@@ -81,13 +121,13 @@ class DeviceProperties(NamedTuple):
     is_simulated: bool
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: Device | None = None) -> str:
     """The name of a device, the current one by default; a simulated one says so."""
     name: str = _C._cuda_info(device)["name"]
     return name
 
 
-def get_device_properties(device: Any = None) -> DeviceProperties:
+def get_device_properties(device: Device | None = None) -> DeviceProperties:
     """Name, compute capability, memory and multiprocessors of a device."""
     info = _C._cuda_info(device)
     return DeviceProperties(
@@ -100,7 +140,7 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     )
 
 
-def get_device_capability(device: Any = None) -> tuple[int, int]:
+def get_device_capability(device: Device | None = None) -> tuple[int, int]:
     """The compute capability, such as (9, 0)."""
     info = _C._cuda_info(device)
     return info["major"], info["minor"]
@@ -111,17 +151,17 @@ def is_simulated() -> bool:
     return is_available() and _C._cuda_is_simulated()
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | None = None) -> None:
     """Wait for all work on a device. Raises CudaError for what went wrong in it."""
     _C._cuda_synchronize(device)
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device | None = None) -> Stream:
     """The stream that this thread sends its work for a device to. Raises DeviceNotAvailableError."""
     return _C._cuda_current_stream(device)
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: Device | None = None) -> Stream:
     """The stream of a device that work goes to where none is chosen. Raises DeviceNotAvailableError."""
     return _C._cuda_default_stream(device)
 
@@ -174,7 +214,7 @@ def empty_cache() -> None:
         _C._cuda_empty_cache()
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: Device | None = None) -> dict[str, int]:
     """What the allocator of a device holds and has done, by PyTorch's names; empty without CUDA.
 
     Bytes are given for requested (asked for by arrays), allocated and active (the same, rounded up), reserved (taken
@@ -183,33 +223,33 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return _C._cuda_memory_stats(device) if is_available() else {}
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: Device | None = None) -> int:
     """Bytes of device memory that arrays hold, each block rounded up to its size class."""
     return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: Device | None = None) -> int:
     """The most bytes that arrays have held at once."""
     return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: Device | None = None) -> int:
     """Bytes of device memory taken from the driver for arrays, unused ones included."""
     return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: Device | None = None) -> int:
     """The most bytes that were taken from the driver at once."""
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: Device | None = None) -> None:
     """Start the counts of max_memory_allocated and max_memory_reserved anew."""
     if is_available():
         _C._cuda_reset_peak(device)
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+def set_per_process_memory_fraction(fraction: float, device: Device | None = None) -> None:
     """Let arrays take at most this part, from 0 to 1, of a device's memory.
 
     A request beyond it raises OutOfMemoryError, once unused memory was given back. Raises RuntimeError for another
@@ -218,7 +258,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     _C._cuda_set_memory_fraction(fraction, device)
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: Device | None = None) -> tuple[int, int]:
     """Free and total bytes of a device. Raises DeviceNotAvailableError without CUDA."""
     info = _C._cuda_info(device)
     return info["free_memory"], info["total_memory"]

@@ -27,6 +27,24 @@ from devtensor import testing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = [
+    "Result",
+    "accuracy",
+    "draw",
+    "evaluate",
+    "held_out",
+    "load",
+    "load_weights",
+    "main",
+    "plot",
+    "predict",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Images = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from devtensor import _C, _transfers, cuda
+from devtensor._types import ArrayLike, Device, DType
+
+__all__ = [
+    "assert_close",
+    "devices",
+    "make_array",
+    "simulate_cuda",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 # Relative and absolute tolerance by dtype, PyTorch's; everything else is compared exactly.
 _TOLERANCES = {
@@ -34,8 +45,8 @@ def devices() -> list[str]:
 
 def make_array(
     *shape: int,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     low: float | None = None,
     high: float | None = None,
     seed: int = 0,
@@ -58,8 +69,8 @@ def make_array(
 
 
 def assert_close(
-    actual: Any,
-    expected: Any,
+    actual: ArrayLike,
+    expected: ArrayLike,
     *,
     rtol: float | None = None,
     atol: float | None = None,

@@ -84,9 +84,9 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-def html(values: str, shape: tuple[int, ...], dtype: str, device: str, steps: Sequence[tuple[Any, ...]]) -> str:
-    """An array in a notebook: its values, and below them what and where it is and what made it."""
+def html(values: str, shape: tuple[int, ...], steps: Sequence[tuple[Any, ...]]) -> str:
+    """An array in a notebook: its values, device and dtype, and below them its shape and what made it."""
     made = describe([Step(*step) for step in steps], 0) if steps else ""
-    about = f"{shape} {dtype} on {device}" + (f", {made}" if made else "")
+    about = f"shape {shape}" + (f", {made}" if made else "")
     font = "font-family:var(--jp-code-font-family,monospace)"  # so that columns stay below each other
     return f'<pre style="{font}">{escape(values)}</pre><small>{escape(about)}</small>'

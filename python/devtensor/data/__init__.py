@@ -38,3 +38,7 @@ __all__ = [
     "prefetch",
     "random_split",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

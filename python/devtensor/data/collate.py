@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray
@@ -22,6 +22,10 @@ def _is_text(value: Any) -> bool:
     return getattr(getattr(value, "dtype", None), "kind", "") in "USO"
 
 
+@overload
+def default_collate(batch: Sequence[DeviceArray] | Sequence[float]) -> DeviceArray: ...
+@overload
+def default_collate(batch: Sequence[Any]) -> Any: ...
 def default_collate(batch: Sequence[Any]) -> Any:
     """Samples to a batch: arrays of one shape are stacked along a new first dimension, numbers become an array.
 

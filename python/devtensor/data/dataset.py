@@ -21,7 +21,7 @@ class Dataset(Generic[S]):
     def __getitem__(self, index: Any) -> S:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__")
 
-    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+    def __add__(self, other: Dataset[T]) -> ConcatDataset[S | T]:
         return ConcatDataset([self, other])
 
 
@@ -76,13 +76,13 @@ class Subset(Dataset[S]):
         return len(self.indices)
 
 
-class ConcatDataset(Dataset[Any]):
+class ConcatDataset(Dataset[S]):
     """Several datasets one after another."""
 
-    datasets: list[Dataset[Any]]
+    datasets: list[Dataset[S]]
     cumulative_sizes: list[int]
 
-    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+    def __init__(self, datasets: Iterable[Dataset[S]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise ValueError("datasets should not be an empty iterable")
@@ -90,7 +90,7 @@ class ConcatDataset(Dataset[Any]):
             raise TypeError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = list(itertools.accumulate(_size(dataset) for dataset in self.datasets))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> S:
         place = index + len(self) if index < 0 else index
         if not 0 <= place < len(self):
             raise IndexError(f"index {index} is out of range for {len(self)} samples")

@@ -6,14 +6,40 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, overload
 
 from devtensor import _C, cuda
+from devtensor._C import DeviceArray
+from devtensor._types import Device
 from devtensor.data import collate as collating
 from devtensor.data.dataset import Dataset, IterableDataset
 from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import numpy.typing as npt
+
+    # What default_collate makes an array of.
+    _Number: TypeAlias = DeviceArray | npt.NDArray[Any] | float
+
+S = TypeVar("S")
+B = TypeVar("B")
 T = TypeVar("T", covariant=True)
+_Order: TypeAlias = "Sampler[Any] | Iterable[Any] | None"
+
+
+class _Options(TypedDict, total=False):
+    pin_memory: bool
+    drop_last: bool
+    timeout: float
+    worker_init_fn: Callable[[int], None] | None
+    multiprocessing_context: Any
+    generator: _C.Generator | None
+    prefetch_factor: int | None
+    persistent_workers: bool
+    pin_memory_device: str
+    in_order: bool
 
 
 class DataLoader(Generic[T]):
@@ -31,11 +57,44 @@ class DataLoader(Generic[T]):
     in the text.
     """
 
-    dataset: Dataset[T]
+    dataset: Dataset[Any]
 
+    # T is what an iteration gives: by the collate_fn, else by what default_collate makes of the samples.
+    @overload
+    def __init__(
+        self: DataLoader[B], dataset: Dataset[S], batch_size: int = 1, shuffle: bool | None = None,
+        sampler: _Order = None, batch_sampler: _Order = None, num_workers: int = 0, *,
+        collate_fn: Callable[[list[S]], B], **options: Unpack[_Options],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: DataLoader[DeviceArray], dataset: Dataset[_Number], batch_size: int = 1, shuffle: bool | None = None,
+        sampler: _Order = None, batch_sampler: _Order = None, num_workers: int = 0, **options: Unpack[_Options],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: DataLoader[list[DeviceArray]], dataset: Dataset[tuple[_Number, ...]], batch_size: int = 1,
+        shuffle: bool | None = None, sampler: _Order = None, batch_sampler: _Order = None, num_workers: int = 0,
+        **options: Unpack[_Options],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: DataLoader[dict[str, DeviceArray]], dataset: Dataset[dict[str, DeviceArray]], batch_size: int = 1,
+        shuffle: bool | None = None, sampler: _Order = None, batch_sampler: _Order = None, num_workers: int = 0,
+        **options: Unpack[_Options],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: DataLoader[Any], dataset: Dataset[Any], batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: _Order = None, batch_sampler: _Order = None, num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False, drop_last: bool = False,
+        timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None, multiprocessing_context: Any = None,
+        generator: _C.Generator | None = None, *, prefetch_factor: int | None = None,
+        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
     def __init__(
         self,
-        dataset: Dataset[T],
+        dataset: Dataset[Any],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
@@ -82,9 +141,9 @@ class DataLoader(Generic[T]):
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context
         self.generator = generator
-        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        self.prefetch_factor: int | None = 2 if prefetch_factor is None and num_workers else prefetch_factor
         self.persistent_workers = persistent_workers
-        self.batch_size = None if batch_sampler is not None else batch_size
+        self.batch_size: int | None = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
         source: Any = dataset
         if sampler is None and not self._iterable and batch_sampler is None:
@@ -96,7 +155,7 @@ class DataLoader(Generic[T]):
             batch_sampler = BatchSampler(endless, batch_size, drop_last)
         self.batch_sampler = batch_sampler
         automatic = collating.default_convert if batch_sampler is None else collating.default_collate
-        self.collate_fn = automatic if collate_fn is None else collate_fn
+        self.collate_fn: Callable[[Any], Any] = automatic if collate_fn is None else collate_fn
         self._workers: Any = None
 
     def _indices(self) -> Iterator[Any]:
@@ -119,7 +178,7 @@ class DataLoader(Generic[T]):
             self.num_workers,
         )
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         batches = self._here() if self.num_workers == 0 else self._elsewhere()
         return _pinned(batches) if self.pin_memory else batches
 
@@ -163,7 +222,7 @@ def _pinned(batches: Iterator[Any]) -> Iterator[Any]:
         yield collating.pin(batch) if usable else batch
 
 
-class prefetch:
+class prefetch(Generic[T]):
     """The batches of a loader on a device, moved ahead of their use.
 
     depth batches are on their way while one is used; on a CUDA device they are copied on a stream of their own, beside
@@ -173,18 +232,18 @@ class prefetch:
     Raises DeviceNotAvailableError, OutOfMemoryError, and whatever the loader raises, after the batches before that.
     """
 
-    def __init__(self, loader: Iterable[Any], device: Any, depth: int = 2) -> None:
+    def __init__(self, loader: Iterable[T], device: Device, depth: int = 2) -> None:
         if depth < 1:
             raise ValueError(f"depth must be at least 1, but got {depth}")
         self.loader = loader
-        self.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
+        self.device: _C.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
         self.depth = depth
 
     def __len__(self) -> int:
         loader: Any = self.loader
         return len(loader)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         return _Ahead(self.loader, self.device, self.depth)
 
 

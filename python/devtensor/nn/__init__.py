@@ -78,3 +78,7 @@ __all__ = [
     "functional",
     "init",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

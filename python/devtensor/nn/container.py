@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from devtensor._C import DeviceArray, _Parameter
 from devtensor.nn.module import Module
@@ -19,6 +19,10 @@ def _position(index: Any, size: int) -> int:
     if not -size <= place < size:
         raise IndexError(f"index {place} is out of range")
     return place % size
+
+
+_L = TypeVar("_L", bound="_List")
+_D = TypeVar("_D")
 
 
 class _List(Module):
@@ -57,18 +61,18 @@ class _List(Module):
         for name, module in zip(names, modules, strict=True):
             self.register_module(name, module)
 
-    def append(self, module: Module) -> Any:
+    def append(self: _L, module: Module) -> _L:
         """Put a module at the end. Returns self."""
         self.register_module(str(len(self)), module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def extend(self: _L, modules: Iterable[Module]) -> _L:
         """Put modules at the end. Returns self."""
         for module in list(modules):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self: _L, index: int, module: Module) -> _L:
         """Put a module before the one at index. Returns self."""
         modules = list(self)
         modules.insert(index, module)
@@ -111,17 +115,18 @@ class Sequential(_List):
         module: Module = self.__dict__[self._names()[_position(index, len(self))]]
         return module
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any) -> DeviceArray:
         own = self.__dict__
         for name in own["_module_names"]:
             input = own[name](input)
-        return input
+        output: DeviceArray = input
+        return output
 
     def __add__(self, other: Sequential) -> Sequential:
         return Sequential(*self, *other) if isinstance(other, Sequential) else NotImplemented
 
     def __iadd__(self, other: Sequential) -> Sequential:
-        return self.extend(other) if isinstance(other, Sequential) else NotImplemented  # type: ignore[no-any-return]
+        return self.extend(other) if isinstance(other, Sequential) else NotImplemented
 
     def __mul__(self, times: int) -> Sequential:
         return Sequential(*list(self) * _times(times)) if isinstance(times, int) else NotImplemented
@@ -131,7 +136,7 @@ class Sequential(_List):
     def __imul__(self, times: int) -> Sequential:
         if not isinstance(times, int):
             return NotImplemented
-        return self.extend(list(self) * (_times(times) - 1))  # type: ignore[no-any-return]
+        return self.extend(list(self) * (_times(times) - 1))
 
 
 def _times(times: int) -> int:
@@ -318,7 +323,7 @@ class ParameterDict(Module):
         """Names and parameters."""
         return [(key, self[key]) for key in self]
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: _D | None = None) -> _Parameter | _D | None:
         """The parameter of a name, else default."""
         return self[key] if key in self else default
 

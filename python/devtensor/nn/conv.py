@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
 from devtensor._composed import pad
+from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.layers import _float_options, _reset
 from devtensor.nn.module import Module
@@ -35,8 +36,8 @@ class _Conv(Module):
         groups: int,
         bias: bool,
         padding_mode: _Mode,
-        device: Any,
-        dtype: Any,
+        device: Device | None,
+        dtype: DType | None,
     ) -> None:
         super().__init__()
         if groups <= 0:
@@ -51,10 +52,10 @@ class _Conv(Module):
             raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = _sizes("kernel_size", kernel_size, dims)
-        self.stride = _sizes("stride", stride, dims)
+        self.kernel_size: tuple[int, ...] = _sizes("kernel_size", kernel_size, dims)
+        self.stride: tuple[int, ...] = _sizes("stride", stride, dims)
         self.padding: Any = padding if isinstance(padding, str) else _sizes("padding", padding, dims)
-        self.dilation = _sizes("dilation", dilation, dims)
+        self.dilation: tuple[int, ...] = _sizes("dilation", dilation, dims)
         self.groups = groups
         self.padding_mode = padding_mode
         if padding == "same" and any(step != 1 for step in self.stride):
@@ -119,8 +120,8 @@ class Conv1d(_Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: _Mode = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             1,
@@ -162,8 +163,8 @@ class Conv2d(_Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: _Mode = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             2,

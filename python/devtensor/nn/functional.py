@@ -55,6 +55,11 @@ __all__ = [
     "tanh",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _One: TypeAlias = int | Sequence[int]
 
 # ---------------------------------------------------------------- activations with inplace=

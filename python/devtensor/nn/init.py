@@ -25,6 +25,11 @@ __all__ = [
     "zeros_",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Nonlinearity = Literal["linear", "conv1d", "conv2d", "conv3d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"]
 
 

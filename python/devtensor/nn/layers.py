@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
+from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn import init
 from devtensor.nn.module import Module
 
 _Pair: TypeAlias = int | Sequence[int]
+_Pooled = TypeVar("_Pooled", covariant=True)  # one array, or with return_indices a pair
 
 
-def _float_options(device: Any, dtype: Any) -> dict[str, Any]:
+def _float_options(device: Device | None, dtype: DType | None) -> dict[str, Any]:
     return {"device": device, "dtype": dtype}
 
 
@@ -39,7 +41,12 @@ class Linear(Module):
     bias: _Parameter | None
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.in_features = in_features
@@ -87,8 +94,8 @@ class Embedding(Module):
         sparse: bool = False,
         _weight: DeviceArray | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         if max_norm is not None:
@@ -173,7 +180,7 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
+        self.unflattened_size: tuple[int, ...] = tuple(unflattened_size)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return input.unflatten(self.dim, self.unflattened_size)
@@ -185,9 +192,30 @@ class Unflatten(Module):
 # ---------------------------------------------------------------- pooling
 
 
-class MaxPool2d(Module):
+class MaxPool2d(Module, Generic[_Pooled]):
     """The largest element of each window of (C, H, W) or (N, C, H, W)."""
 
+    @overload
+    def __init__(
+        self: MaxPool2d[DeviceArray],
+        kernel_size: _Pair,
+        stride: _Pair | None = None,
+        padding: _Pair = 0,
+        dilation: _Pair = 1,
+        return_indices: Literal[False] = False,
+        ceil_mode: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: MaxPool2d[tuple[DeviceArray, DeviceArray]],
+        kernel_size: _Pair,
+        stride: _Pair | None = None,
+        padding: _Pair = 0,
+        dilation: _Pair = 1,
+        *,
+        return_indices: Literal[True],
+        ceil_mode: bool = False,
+    ) -> None: ...
     def __init__(
         self,
         kernel_size: _Pair,
@@ -199,17 +227,17 @@ class MaxPool2d(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: _Pair = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: DeviceArray) -> Any:
+    def forward(self, input: DeviceArray) -> _Pooled:
         window = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
         if self.return_indices:
-            return _C.max_pool2d(input, *window, return_indices=True)
-        return _C.max_pool2d(input, *window)
+            return cast(_Pooled, _C.max_pool2d(input, *window, return_indices=True))
+        return cast(_Pooled, _C.max_pool2d(input, *window))
 
     def extra_repr(self) -> str:
         return (
@@ -232,7 +260,7 @@ class AvgPool2d(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: _Pair = kernel_size if stride is None else stride
         self.padding = padding
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
 from devtensor._errors import _Explained
+from devtensor._types import Device, DType
 from devtensor.nn._hooks import RemovableHandle, _Hooks
 
-T = TypeVar("T", bound="Module")
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 Self = TypeVar("Self", bound="Module")
 
 # Names that an attribute of a module cannot have, since its own bookkeeping stands there.
@@ -42,6 +44,11 @@ class _Uninitialised:
         raise AttributeError(
             f"'{owner.__name__}' object has no attribute '{self._name}': its __init__ has not called super().__init__()"
         )
+
+
+class _HasForward(Protocol[P, R]):
+    @property
+    def forward(self) -> Callable[P, R]: ...
 
 
 class Module(_C._Layer):
@@ -75,6 +82,10 @@ class Module(_C._Layer):
 
     # Whatever parameters a subclass takes are right.
     forward: Callable[..., Any] = forward  # type: ignore[no-redef]
+
+    if TYPE_CHECKING:  # a call takes and gives what the forward of the subclass takes and gives
+
+        def __call__(self: _HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def _explain(self, error: BaseException) -> None:
         """The error comes out of a call of this module."""
@@ -343,10 +354,15 @@ class Module(_C._Layer):
 
     @overload
     def to(
-        self: Self, device: Any = ..., dtype: Any = ..., non_blocking: bool = ..., *, memory_format: None = ...
+        self: Self,
+        device: Device | None = ...,
+        dtype: DType | None = ...,
+        non_blocking: bool = ...,
+        *,
+        memory_format: None = ...,
     ) -> Self: ...
     @overload
-    def to(self: Self, dtype: _C.dtype, non_blocking: bool = ...) -> Self: ...
+    def to(self: Self, dtype: DType, non_blocking: bool = ...) -> Self: ...
     @overload
     def to(self: Self, tensor: DeviceArray, non_blocking: bool = ...) -> Self: ...
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
@@ -370,7 +386,7 @@ class Module(_C._Layer):
 
         return self._apply(convert)
 
-    def cuda(self: Self, device: Any = None) -> Self:
+    def cuda(self: Self, device: Device | None = None) -> Self:
         """Move all parameters and buffers to a CUDA device, the current one by default."""
         return self._apply(lambda x: x.cuda(device))
 
@@ -378,7 +394,7 @@ class Module(_C._Layer):
         """Move all parameters and buffers to the memory of the host."""
         return self._apply(lambda x: x.cpu())
 
-    def type(self: Self, dst_type: Any) -> Self:
+    def type(self: Self, dst_type: DType) -> Self:
         """Cast all parameters and buffers."""
         return self._apply(lambda x: x.type(dst_type))
 
@@ -434,13 +450,13 @@ class Module(_C._Layer):
     # ------------------------------------------------------------ state
 
     def state_dict(
-        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
-    ) -> dict[str, Any]:
+        self, *, destination: dict[str, DeviceArray] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, DeviceArray]:
         """All parameters and persistent buffers by name, in PyTorch's order; the arrays share their memory.
 
         With keep_vars the Parameters themselves instead of plain arrays.
         """
-        found: dict[str, Any] = OrderedDict() if destination is None else destination
+        found: dict[str, DeviceArray] = OrderedDict() if destination is None else destination
         for name in self._parameter_names:
             self._put(found, prefix, name, keep_vars)
         for name, persistent in self._buffer_names.items():
@@ -452,7 +468,7 @@ class Module(_C._Layer):
                 module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         return found
 
-    def _put(self, found: dict[str, Any], prefix: str, name: str, keep_vars: bool) -> None:
+    def _put(self, found: dict[str, DeviceArray], prefix: str, name: str, keep_vars: bool) -> None:
         value = self.__dict__[name]
         if value is not None:
             found[prefix + name] = value if keep_vars else value.detach()

@@ -9,3 +9,7 @@ from devtensor import data
 sys.modules[f"{__name__}.data"] = data
 
 __all__ = ["data"]
+
+
+def __dir__() -> list[str]:
+    return __all__

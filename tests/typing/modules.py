@@ -1,0 +1,93 @@
+"""Layers, their calls and their arrays; a user's own module; the functions behind them."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import devtensor as dt
+import devtensor.nn.functional as F
+from devtensor import nn
+
+x, image, signal, labels = dt.rand(2, 4), dt.rand(2, 4, 6, 6), dt.rand(2, 4, 6), dt.array([0, 1])
+
+# ---------------------------------------------------------------- the built-in layers
+
+linear = nn.Linear(4, 3, device="cpu", dtype=dt.float32)
+assert_type(linear(x), dt.DeviceArray)
+assert_type(linear.weight, nn.Parameter)
+assert_type(linear.bias, nn.Parameter | None)
+norm = nn.BatchNorm2d(4)
+assert_type(norm(image), dt.DeviceArray)
+if norm.running_mean is not None:
+    assert_type(norm.running_mean.shape, tuple[int, ...])
+for output in (
+    nn.Conv1d(4, 2, 3)(signal), nn.Conv2d(4, 2, 3, padding="same")(image), nn.BatchNorm1d(4)(x), nn.LayerNorm(4)(x),
+    nn.Embedding(10, 3)(labels), nn.Dropout(0.1)(x), nn.Flatten()(image), nn.Unflatten(1, (2, 2))(x), nn.Identity()(x),
+    nn.MaxPool2d(2)(image), nn.AvgPool2d(2)(image), nn.AdaptiveAvgPool2d(1)(image), nn.ReLU(inplace=False)(x),
+    nn.ReLU6()(x), nn.LeakyReLU(0.1)(x), nn.ELU()(x), nn.GELU()(x), nn.SiLU()(x), nn.Sigmoid()(x), nn.Tanh()(x),
+    nn.Softplus()(x), nn.Hardtanh()(x), nn.Softmax(dim=1)(x), nn.LogSoftmax(1)(x), nn.CrossEntropyLoss()(x, labels),
+    nn.NLLLoss()(x, labels), nn.MSELoss()(x, x), nn.L1Loss()(x, x), nn.Sequential(linear, nn.ReLU())(x),
+):  # fmt: skip
+    assert_type(output, dt.DeviceArray)
+assert_type(nn.MaxPool2d(2, return_indices=True)(image), tuple[dt.DeviceArray, dt.DeviceArray])
+
+# ---------------------------------------------------------------- a module of the user's
+
+
+class Net(nn.Module):
+    scale: nn.Buffer
+    steps: dt.DeviceArray
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, width)
+        self.layers = nn.ModuleList([nn.Linear(width, width), nn.ReLU()])
+        self.heads = nn.ModuleDict({"a": nn.Linear(width, 2)})
+        self.weights = nn.ParameterList([dt.ones(width)])
+        self.named = nn.ParameterDict({"b": dt.zeros(width)})
+        self.shift = nn.Parameter(dt.zeros(width))
+        self.scale = nn.Buffer(dt.ones(width), persistent=False)
+        self.register_buffer("steps", dt.zeros(()))
+
+    def forward(self, x: dt.DeviceArray, *, scaled: bool = True) -> tuple[dt.DeviceArray, int]:
+        x = self.fc(x) + self.shift + self.weights[0] + self.named["b"]
+        for layer in self.layers:
+            x = layer(x)
+        return (x * self.scale + self.steps if scaled else x), x.shape[0]
+
+
+net = Net(5)
+assert_type(net(x), tuple[dt.DeviceArray, int])
+assert_type(net(x, scaled=False)[0], dt.DeviceArray)
+assert_type(net.fc.weight, nn.Parameter)
+assert_type(net.shift, nn.Parameter)
+assert_type(net.scale, nn.Buffer)
+assert_type(net.scale.persistent, bool)
+assert_type(net.to("cpu", dt.float64).eval().float().train(), Net)
+assert_type(list(net.parameters()), list[nn.Parameter])
+assert_type(dict(net.named_buffers()), dict[str, dt.DeviceArray])
+assert_type(net.state_dict(), dict[str, dt.DeviceArray])
+assert_type(net.load_state_dict(net.state_dict()).missing_keys, list[str])
+assert_type(net.get_submodule("fc"), nn.Module)
+assert_type(nn.ModuleList().append(linear), nn.ModuleList)
+
+# ---------------------------------------------------------------- functional and init
+
+for value in (
+    F.relu(x), F.relu6(x), F.leaky_relu(x), F.elu(x), F.gelu(x), F.silu(x), F.sigmoid(x), F.tanh(x), F.softplus(x),
+    F.hardtanh(x), F.softmax(x, 1), F.log_softmax(x, 1), F.linear(x, linear.weight, linear.bias),
+    F.conv1d(signal, dt.rand(2, 4, 3)), F.conv2d(image, dt.rand(2, 4, 3, 3)), F.max_pool2d(image, 2),
+    F.avg_pool2d(image, 2), F.adaptive_avg_pool2d(image, 1), F.batch_norm(x, None, None, training=True),
+    F.layer_norm(x, [4]), F.dropout(x), F.embedding(labels, x), F.pad(x, (1, 1)), F.normalize(x), F.one_hot(labels),
+    F.cross_entropy(x, labels), F.nll_loss(x, labels), F.mse_loss(x, x), F.l1_loss(x, x),
+):  # fmt: skip
+    assert_type(value, dt.DeviceArray)
+w = dt.empty(3, 4)
+for filled in (
+    nn.init.constant_(w, 1.0), nn.init.zeros_(w), nn.init.ones_(w), nn.init.eye_(w), nn.init.uniform_(w),
+    nn.init.normal_(w, 0.0, 0.1), nn.init.xavier_uniform_(w), nn.init.xavier_normal_(w), nn.init.kaiming_uniform_(w),
+    nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"),
+):  # fmt: skip
+    assert_type(filled, dt.DeviceArray)
+assert_type(nn.init.calculate_gain("tanh"), float)
+assert_type(nn.functional.relu(x), dt.DeviceArray)
