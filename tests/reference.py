@@ -45,10 +45,8 @@ def result_dtype(rule: str, dtype: str) -> str:
     """rule applied to the promoted dtype of the operands."""
     if rule in ("same", "first"):  # first: of the operand that has it, whatever the others are
         return dtype
-    if rule == "float":
-        return dtype if dtype in FLOATS else "float32"
-    if rule == "sum":
-        return dtype if dtype in FLOATS else "int64"
+    if rule in ("float", "sum"):
+        return dtype if dtype in FLOATS else {"float": "float32", "sum": "int64"}[rule]
     if rule == "test":
         return "uint8" if dtype == "uint8" else "bool"
     return rule

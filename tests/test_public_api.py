@@ -98,9 +98,8 @@ def test_modules_of_functions(module: object) -> None:
 
 
 def assert_documented(function: object, name: str) -> None:
-    doc = inspect.getdoc(function)
-    assert doc
-    assert doc.strip()[-1] in ".)`"
+    text = (inspect.getdoc(function) or "").partition(">>>")[0]
+    assert text.strip()[-1:] in tuple(".)`")
     signature = inspect.signature(function)  # type: ignore[arg-type]
     assert function.__name__ == name  # type: ignore[attr-defined]
     if name in (*cases.UNARY, *cases.BINARY, *cases.MATMULS) and getattr(dt, name, None) is function:

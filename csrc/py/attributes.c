@@ -211,11 +211,6 @@ py_backward(PY_PARAMS)
     return NULL;
 }
 
-#define METHOD(name, doc)                                                                                              \
-    {                                                                                                                  \
-#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc                                                     \
-    }
-
 #define CLONE_DOC                                                                                                      \
     "A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.\n\n"                     \
     "Raises MemoryError or OutOfMemoryError."
@@ -234,21 +229,22 @@ PyMethodDef py_attributes_methods[] = {
     PY_OP(numel, "$self", NUMEL_DOC),
     PY_OP(clone, "$self", CLONE_DOC),
     PY_OP(detach, "$self", DETACH_DOC),
-    METHOD(dim, "The number of dimensions, an int."),
+    PY_METHOD(dim, "The number of dimensions, an int."),
     PY_OP(size, "$self, dim=None",
           "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
     PY_OP(stride, "$self, dim=None",
           "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
-    METHOD(element_size, "Bytes of one element, an int."),
-    METHOD(data_ptr,
-           "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
-    METHOD(is_contiguous, "Whether the elements lie in row-major order without gaps."),
-    METHOD(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
-    METHOD(item, "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for "
-                 "another number of elements."),
-    METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are "
-                   "copied to the host."),
-    METHOD(_repr_html_, "The values for a notebook."),
+    PY_METHOD(element_size, "Bytes of one element, an int."),
+    PY_METHOD(data_ptr,
+              "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
+    PY_METHOD(is_contiguous, "Whether the elements lie in row-major order without gaps."),
+    PY_METHOD(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
+    PY_METHOD(item,
+              "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for "
+              "another number of elements."),
+    PY_METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are "
+                      "copied to the host."),
+    {"_repr_html_", py__repr_html_, METH_NOARGS, "_repr_html_($self)\n--\n\nThe values for a notebook."},
     {"__format__", py___format__, METH_O, NULL},
     PY_OP(requires_grad_, "$self, requires_grad=True",
           "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),

@@ -343,7 +343,7 @@ PyMethodDef py_binary_functions[] = {
 #define FUNCTION_1(name, kind, doc)
 #define FUNCTION_0(name, kind, doc)                                                                                    \
     {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
-     DOC(doc, #name "(input, other, *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
+     DOC(doc, #name "(input, other, *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES EXAMPLE_##name)},
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(FUNCTION_, SECOND(OWN_##name))(name, kind, doc)
 #include "../core/elementwise.def"
 #undef DT_BINARY
@@ -354,15 +354,16 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(where, "condition, input=None, other=None, *, out=None",
           WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
     PY_OP(lerp, "input, end, weight, *, out=None", LERP_DOC),
-    PY_OP(_affine_, "input, scale, shift", "input = input * scale + shift, rounded twice."),
-    PY_OP(_batch_norm, "input, running_mean, running_var, weight, bias, eps", "batch_norm in evaluation mode."),
+    PY_HIDDEN(_affine_, "input, scale, shift", "input = input * scale + shift, rounded twice."),
+    PY_HIDDEN(_batch_norm, "input, running_mean, running_var, weight, bias, eps", "batch_norm in evaluation mode."),
     PY_END,
 };
 
 PyMethodDef py_binary_methods[] = {
 #define METHOD_1(name, kind, doc)
 #define METHOD_0(name, kind, doc)                                                                                      \
-    {#name, PY_CAST(py_##name), FLAGS, DOC(doc, #name "($self, other)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},        \
+    {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
+     DOC(doc, #name "($self, other)\n--\n\n" doc "\n\n" KIND_##kind RAISES EXAMPLE_##name)},                           \
         CONCAT(IN_PLACE_, SECOND(NEVER_IN_PLACE_##name))(name, kind, doc)
 #define IN_PLACE_0(name, kind, doc)                                                                                    \
     {#name "_", PY_CAST(py_##name##_), FLAGS,                                                                          \

@@ -186,15 +186,15 @@ py__explained(PY_PARAMS)
 }
 
 PyMethodDef py_checks_functions[] = {
-    PY_OP(_check, "op, names, arrays, same_dtype=True, floating=True, channels=False",
-          "One device; one dtype; a float; (N, C, ...), then (C): else raises what a compiled op raises."),
-    PY_OP(_check_shape, "op, names, arrays, which, shape", "Raises ShapeMismatchError; -1 stands for any size."),
-    PY_OP(_check_rank, "op, names, arrays, which, low, high", "Raises ShapeMismatchError for another rank."),
-    PY_OP(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),
-    PY_OP(_fail_dtype, "op, names, arrays, kinds",
-          "Raises DTypeMismatchError: the first of the arrays must have one of kinds."),
-    PY_OP(_explained, "op, names, arrays, code, error", "error, with the notes of a mismatch of the arrays."),
-    PY_OP(_add_method, "name, function", "Makes function a method of DeviceArray."),
+    PY_HIDDEN(_check, "op, names, arrays, same_dtype=True, floating=True, channels=False",
+              "One device; one dtype; a float; (N, C, ...), then (C): else raises what a compiled op raises."),
+    PY_HIDDEN(_check_shape, "op, names, arrays, which, shape", "Raises ShapeMismatchError; -1 stands for any size."),
+    PY_HIDDEN(_check_rank, "op, names, arrays, which, low, high", "Raises ShapeMismatchError for another rank."),
+    PY_HIDDEN(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),
+    PY_HIDDEN(_fail_dtype, "op, names, arrays, kinds",
+              "Raises DTypeMismatchError: the first of the arrays must have one of kinds."),
+    PY_HIDDEN(_explained, "op, names, arrays, code, error", "error, with the notes of a mismatch of the arrays."),
+    PY_HIDDEN(_add_method, "name, function", "Makes function a method of DeviceArray."),
     PY_END,
 };
 

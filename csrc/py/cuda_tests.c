@@ -115,21 +115,22 @@ py__sim_set_compute_capability(PY_PARAMS)
 }
 
 PyMethodDef py_cuda_tests_functions[] = {
-    PY_GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
-    PY_OP(
+    PY_HIDDEN_GETTER(_cuda_api_calls, "How often each outside function was called, a dict."),
+    PY_HIDDEN(
         _cuda_api_fail, "symbol, n, status, sticky=False, late=False",
         "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
         "answers success, and what waits for it next answers status. n < 0 disarms."),
-    PY_GETTER(_kernel_images,
-              "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
-    PY_OP(_cuda_kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
-          "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
-          "depthwise convolutions."),
-    PY_OP(_sim_lend, "lend",
-          "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
-    PY_GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
-    PY_GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
-    PY_OP(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),
+    PY_HIDDEN_GETTER(_kernel_images,
+                     "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
+    PY_HIDDEN(
+        _cuda_kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
+        "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
+        "depthwise convolutions."),
+    PY_HIDDEN(_sim_lend, "lend",
+              "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
+    PY_HIDDEN_GETTER(_sim_guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
+    PY_HIDDEN_GETTER(_sim_ledger, "What is alive on the simulated devices, a dict."),
+    PY_HIDDEN(_sim_set_compute_capability, "major, minor", "The compute capability of the simulated devices."),
     PY_END,
 };
 

@@ -241,7 +241,7 @@ static PyType_Slot own_slots[] = {
     {Py_tp_doc,
      "An array of one dtype on one device. Made by devtensor.array, zeros, randn, from_numpy and the like.\n\n"
      "It never changes its device or its dtype by itself: an op on arrays of different devices raises\n"
-     "DeviceMismatchError, and .to() is the one way to move or cast."},
+     "DeviceMismatchError, and .to() is the one way to move or cast." EXAMPLE_DeviceArray},
     {0, NULL},
 };
 

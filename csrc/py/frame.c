@@ -187,10 +187,10 @@ py__set_own_directory(PY_PARAMS)
 }
 
 PyMethodDef py_frame_functions[] = {
-    PY_OP(_frame_variable, "frame, name, default",
-          "A variable of a function's frame, or default; the frame stays as it is."),
-    PY_OP(_set_own_directory, "directory",
-          "Says where devtensor's own files are: arrays are never made there, but by the caller."),
+    PY_HIDDEN(_frame_variable, "frame, name, default",
+              "A variable of a function's frame, or default; the frame stays as it is."),
+    PY_HIDDEN(_set_own_directory, "directory",
+              "Says where devtensor's own files are: arrays are never made there, but by the caller."),
     PY_END,
 };
 

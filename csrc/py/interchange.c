@@ -428,7 +428,8 @@ py___array__(PY_PARAMS)
     "Raises what array raises."
 
 PyMethodDef py_interchange_functions[] = {
-    {"array", PY_CAST(py_array_), METH_FASTCALL | METH_KEYWORDS, "array(data, " OPTIONS ")\n--\n\n" ARRAY_DOC},
+    {"array", PY_CAST(py_array_), METH_FASTCALL | METH_KEYWORDS,
+     "array(data, " OPTIONS ")\n--\n\n" ARRAY_DOC EXAMPLE_array},
     PY_OP(tensor, "data, " OPTIONS, ARRAY_DOC),
     PY_OP(asarray, "data, dtype=None, device=None, *, requires_grad=False", ASARRAY_DOC),
     PY_OP(as_tensor, "data, dtype=None, device=None, *, requires_grad=False", ASARRAY_DOC),
@@ -450,6 +451,6 @@ PyMethodDef py_interchange_methods[] = {
     PY_OP(numpy, "$self, *, force=False",
           "A NumPy array that shares the memory; with force, of a device array a copy.\n\n"
           "Raises HostAccessError on a device, TypeError for bfloat16 without ml_dtypes."),
-    PY_OP(__array__, "$self, dtype=None, *, copy=None", "What NumPy calls. Raises HostAccessError on a device."),
+    PY_HIDDEN(__array__, "$self, dtype=None, *, copy=None", "What NumPy calls. Raises HostAccessError on a device."),
     PY_END,
 };

@@ -265,11 +265,11 @@ py__kernel_launch(PY_PARAMS)
 }
 
 PyMethodDef py_kernel_functions[] = {
-    PY_OP(_kernel_new, "name, source, params, options, header_names, headers, kept", "A kernel from CUDA C++."),
-    PY_OP(_kernel_compile, "kernel, index", "Makes a kernel ready on a device; what the compiler says against it."),
-    PY_OP(_kernel_attributes, "kernel, index", "What is known about a kernel that is ready on a device, a dict."),
-    PY_OP(_kernel_launch, "kernel, grid, block, args, shared_mem=0, stream=None",
-          "Launches a kernel; the device on which it is not ready, if it is not."),
+    PY_HIDDEN(_kernel_new, "name, source, params, options, header_names, headers, kept", "A kernel from CUDA C++."),
+    PY_HIDDEN(_kernel_compile, "kernel, index", "Makes a kernel ready on a device; what the compiler says against it."),
+    PY_HIDDEN(_kernel_attributes, "kernel, index", "What is known about a kernel that is ready on a device, a dict."),
+    PY_HIDDEN(_kernel_launch, "kernel, grid, block, args, shared_mem=0, stream=None",
+              "Launches a kernel; the device on which it is not ready, if it is not."),
     PY_END,
 };
 

@@ -115,10 +115,10 @@ py__cuda_host_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 PyMethodDef py_memory_stats_functions[] = {
-    PY_OP(_cuda_memory_stats, "device=None", "Bytes, and what the allocator has done, a dict."),
-    PY_OP(_cuda_reset_peak, "device=None", "Starts the counts of the most memory held anew."),
-    PY_OP(_cuda_set_memory_fraction, "fraction, device=None", "The part of a device's memory that may be taken."),
-    PY_GETTER(_cuda_host_memory, "What is known about page-locked memory, a dict of dicts."),
+    PY_HIDDEN(_cuda_memory_stats, "device=None", "Bytes, and what the allocator has done, a dict."),
+    PY_HIDDEN(_cuda_reset_peak, "device=None", "Starts the counts of the most memory held anew."),
+    PY_HIDDEN(_cuda_set_memory_fraction, "fraction, device=None", "The part of a device's memory that may be taken."),
+    PY_HIDDEN_GETTER(_cuda_host_memory, "What is known about page-locked memory, a dict of dicts."),
     PY_END,
 };
 

@@ -354,11 +354,7 @@ py_zero_(PyObject *self, PyObject *Py_UNUSED(ignored))
     return py_finish(Py_NewRef(self), status, &err, &self, 1);
 }
 
-#define METHOD(name, doc)                                                                                              \
-    {                                                                                                                  \
-#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc                                                     \
-    }
-#define SAME "Returns self when nothing changes. "
+#define SAME "Returns self when nothing changes."
 #define NO_DEVICE "Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full."
 
 PyMethodDef py_move_functions[] = {PY_END};
@@ -367,31 +363,33 @@ PyMethodDef py_move_methods[] = {
     {"to", PY_CAST(py_to), METH_FASTCALL | METH_KEYWORDS,
      "to($self, *args, device=None, dtype=None, non_blocking=False, copy=False)\n--\n\n"
      "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
-     "The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to "
+     " The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to "
      "the range.\n"
      "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
      "result waits.\n"
-     "From other memory it cannot, and a UserWarning says so once a line.\n" NO_DEVICE},
+     "From other memory it cannot, and a UserWarning says so once a line.\n" NO_DEVICE EXAMPLE_to},
     PY_OP(cuda, "$self, device=None, non_blocking=False",
-          "Moves to a CUDA device, the current one by default.\n\n" SAME NO_DEVICE),
-    METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),
+          "Moves to a CUDA device, the current one by default.\n\n" SAME " " NO_DEVICE),
+    PY_METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),
 #define CAST(name, dtype, text)                                                                                        \
-    {#name, cast_##dtype, METH_NOARGS, #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME},
+    {#name, cast_##dtype, METH_NOARGS,                                                                                 \
+     #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME EXAMPLE_##name},
     CASTS(CAST)
 #undef CAST
         PY_OP(astype, "$self, dtype, *, copy=False",
-              "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
-    PY_OP(type, "$self, dtype", "Casts to dtype on the same device.\n\n" SAME "Raises TypeError for what is no dtype."),
-    METHOD(pin_memory,
-           "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
-           "Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
-    METHOD(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
+              "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is no dtype."),
+    PY_OP(type, "$self, dtype",
+          "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is no dtype."),
+    PY_METHOD(pin_memory,
+              "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
+              " Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
+    PY_METHOD(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
     PY_OP(copy_, "$self, src, non_blocking=False",
           "Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.\n\n"
           "Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only."),
     PY_OP(fill_, "$self, value",
           "Sets every element to a number, or to a 0-dimensional array on the same device.\n\n"
           "Returns self. Raises RuntimeError where self is read-only or value does not fit."),
-    METHOD(zero_, "Sets every element to 0.\n\nReturns self. Raises RuntimeError where self is read-only."),
+    PY_METHOD(zero_, "Sets every element to 0.\n\nReturns self. Raises RuntimeError where self is read-only."),
     PY_END,
 };

@@ -131,7 +131,7 @@ static PyType_Slot parameter_slots[] = {
                 "An array that a Module registers as a parameter when it is assigned to an attribute.\n\n"
                 "Shares the memory of data; ops on it give plain DeviceArrays. requires_grad is accepted and changes "
                 "nothing, as\n"
-                "devtensor computes no gradients. Raises TypeError where data is not a DeviceArray."},
+                "devtensor computes no gradients. Raises TypeError where data is not a DeviceArray." EXAMPLE_Parameter},
     {0, NULL},
 };
 
@@ -143,7 +143,7 @@ static PyType_Slot buffer_slots[] = {
     {Py_tp_doc, "Buffer(data, *, persistent=True)\n--\n\n"
                 "An array that a Module registers as a buffer when it is assigned to an attribute.\n\n"
                 "Shares the memory of data; ops on it give plain DeviceArrays. Raises TypeError where data is not a "
-                "DeviceArray."},
+                "DeviceArray." EXAMPLE_Buffer},
     {0, NULL},
 };
 

@@ -284,8 +284,8 @@ py__rebuild(PY_PARAMS)
 }
 
 PyMethodDef py_pickle_functions[] = {
-    PY_OP(_rebuild, "shape, dtype, data, device, strides=None, share=False",
-          "What a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."),
+    PY_HIDDEN(_rebuild, "shape, dtype, data, device, strides=None, share=False",
+              "What a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."),
     PY_END,
 };
 

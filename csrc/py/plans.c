@@ -210,15 +210,16 @@ py__cuda_set_size_limit(PY_PARAMS)
 PyMethodDef py_plans_functions[] = {
     {"_cuda_library_versions", py__cuda_library_versions, METH_NOARGS,
      "_cuda_library_versions()\n--\n\nVersion numbers of cuBLASLt and cuDNN; None where they cannot be loaded."},
-    PY_OP(_cuda_workspace_limit, "nbytes=None", "Sets the limit of scratch memory if given; returns that before."),
-    PY_OP(_cuda_tuning, "enabled=None", "Switches tuning if given; returns whether it was on."),
-    PY_OP(_cuda_tuned_export, "device", "What tuning has found on a device, as rows of ints."),
-    PY_OP(_cuda_tuned_import, "device, row", "Takes such a row; False where it has not the form of one."),
-    PY_OP(_cuda_describe_conv2d,
-          "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None",
-          "The plan of a convolution on a device described in cuDNN's JSON, a dict. Raises CudaError where there is "
-          "none."),
-    PY_OP(_cuda_set_size_limit, "n", "Elements that one call of a library may have to count; 0: 2**31 - 1."),
+    PY_HIDDEN(_cuda_workspace_limit, "nbytes=None", "Sets the limit of scratch memory if given; returns that before."),
+    PY_HIDDEN(_cuda_tuning, "enabled=None", "Switches tuning if given; returns whether it was on."),
+    PY_HIDDEN(_cuda_tuned_export, "device", "What tuning has found on a device, as rows of ints."),
+    PY_HIDDEN(_cuda_tuned_import, "device, row", "Takes such a row; False where it has not the form of one."),
+    PY_HIDDEN(
+        _cuda_describe_conv2d,
+        "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None",
+        "The plan of a convolution on a device described in cuDNN's JSON, a dict. Raises CudaError where there is "
+        "none."),
+    PY_HIDDEN(_cuda_set_size_limit, "n", "Elements that one call of a library may have to count; 0: 2**31 - 1."),
     PY_END,
 };
 

@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include "../core/transfer.h"
+#include "examples.h"
 
 #define PY_CACHED_DEVICES 16
 #define PY_MAX_ARGS 12
@@ -138,12 +139,20 @@ int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssiz
 #define PY_PARSE(op_, required_, positional_, ...) PY_PARSE_REST(op_, required_, positional_, -1, __VA_ARGS__)
 
 #define PY_CAST(function) ((PyCFunction)(void (*)(void))(function))
-#define PY_OP(name, signature, doc)                                                                                    \
+#define PY_OP(name, signature, doc) PY_HIDDEN(name, signature, doc EXAMPLE_##name)
+/* One that users do not see. */
+#define PY_HIDDEN(name, signature, doc)                                                                                \
     {                                                                                                                  \
 #name, PY_CAST(py_##name), METH_FASTCALL | METH_KEYWORDS, #name "(" signature ")\n--\n\n" doc                  \
     }
-/* One without arguments. */
-#define PY_GETTER(name, doc)                                                                                           \
+/* A method without arguments. */
+#define PY_METHOD(name, doc)                                                                                           \
+    {                                                                                                                  \
+#name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc EXAMPLE_##name                                      \
+    }
+/* Functions without arguments. */
+#define PY_GETTER(name, doc) PY_HIDDEN_GETTER(name, doc EXAMPLE_##name)
+#define PY_HIDDEN_GETTER(name, doc)                                                                                    \
     {                                                                                                                  \
 #name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
     }

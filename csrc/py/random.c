@@ -121,7 +121,7 @@ static PyType_Slot generator_slots[] = {
     {Py_tp_methods, generator_methods},
     {Py_tp_getset, generator_getset},
     {Py_tp_doc, "Generator(device='cpu')\n--\n\n"
-                "A source of random numbers. The same seed gives the same numbers on every device."},
+                "A source of random numbers. The same seed gives the same numbers on every device." EXAMPLE_Generator},
     {0, NULL},
 };
 

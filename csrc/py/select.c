@@ -281,9 +281,10 @@ PyMethodDef py_select_functions[] = {
           "The rows of weight (n, d) at the indices in input, of any shape: (*, d).\n\n"
           "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
           ", ShapeMismatchError\nwhere weight is no matrix, NotImplementedError for max_norm."),
-    PY_OP(_pick_nll_loss, "input, target, logs, dim, index", "gather(logs, dim, index), whose errors are nll_loss's."),
-    PY_OP(_pick_cross_entropy, "input, target, logs, dim, index",
-          "gather(logs, dim, index), whose errors are cross_entropy's."),
+    PY_HIDDEN(_pick_nll_loss, "input, target, logs, dim, index",
+              "gather(logs, dim, index), whose errors are nll_loss's."),
+    PY_HIDDEN(_pick_cross_entropy, "input, target, logs, dim, index",
+              "gather(logs, dim, index), whose errors are cross_entropy's."),
     PY_END,
 };
 

@@ -132,9 +132,10 @@ py__cuda_last_sent(PY_PARAMS)
 }
 
 PyMethodDef py_sent_functions[] = {
-    PY_OP(_cuda_last_sent, "index",
-          "[(stream or '', what, file or None, line)] of what may have gone wrong on a device that is lost, by stream, "
-          "the latest first."),
+    PY_HIDDEN(
+        _cuda_last_sent, "index",
+        "[(stream or '', what, file or None, line)] of what may have gone wrong on a device that is lost, by stream, "
+        "the latest first."),
     PY_END,
 };
 

@@ -257,42 +257,38 @@ py__origin_cost(PY_PARAMS)
     return PyFloat_FromDouble((double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
 }
 
-#define GETTER(name, doc)                                                                                              \
-    {                                                                                                                  \
-#name, py_##name, METH_NOARGS, #name "()\n--\n\n" doc                                                          \
-    }
-
 PyMethodDef py_settings_functions[] = {
     PY_OP(set_default_dtype, "d",
           "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for "
           "others."),
-    GETTER(get_default_dtype, "The default float dtype."),
+    PY_GETTER(get_default_dtype, "The default float dtype."),
     PY_OP(
         set_default_device, "device",
         "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
-    GETTER(get_default_device, "The device of arrays made without device=."),
+    PY_GETTER(get_default_device, "The device of arrays made without device=."),
     PY_OP(set_num_threads, "n", "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
-    GETTER(get_num_threads, "How many threads the cpu's ops use."),
+    PY_GETTER(get_num_threads, "How many threads the cpu's ops use."),
     PY_OP(
         set_float32_precision, "precision",
         "\"highest\", the default: products and convolutions of float32 are computed strictly in float32.\n\n\"tf32\" "
         "lets CUDA devices round their inputs to TF32 (10 bits of mantissa); the cpu never does. For the whole "
         "process.\nRaises ValueError for other words."),
-    GETTER(get_float32_precision, "\"highest\" or \"tf32\"; see set_float32_precision."),
-    GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, "
-                     "launches, synchronizations."),
-    PY_OP(_fail_allocations, "n, sticky=False",
-          "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
-    GETTER(_allocation_count, "Host allocations asked for so far."),
-    GETTER(_live_blocks, "Host blocks alive."),
-    GETTER(_cpu_cache,
-           "Large host blocks kept for reuse: bytes kept and the most to keep, requests and how many of them "
-           "were served from what was kept; bytes of packed weights and the most of them."),
-    PY_OP(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
-    PY_OP(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
-    PY_OP(_cpu_limit_packed, "nbytes", "Sets how many bytes of packed weights are kept; 0: none."),
-    PY_OP(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
-    PY_OP(_origin_cost, "n, operand=None", "Seconds for n records of where an array was made, and from what operand."),
+    PY_GETTER(get_float32_precision, "\"highest\" or \"tf32\"; see set_float32_precision."),
+    PY_GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, "
+                        "launches, synchronizations."),
+    PY_HIDDEN(_fail_allocations, "n, sticky=False",
+              "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
+    PY_HIDDEN_GETTER(_allocation_count, "Host allocations asked for so far."),
+    PY_HIDDEN_GETTER(_live_blocks, "Host blocks alive."),
+    PY_HIDDEN_GETTER(_cpu_cache,
+                     "Large host blocks kept for reuse: bytes kept and the most to keep, requests and how many of them "
+                     "were served from what was kept; bytes of packed weights and the most of them."),
+    PY_HIDDEN(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
+    PY_HIDDEN(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
+    PY_HIDDEN(_cpu_limit_packed, "nbytes", "Sets how many bytes of packed weights are kept; 0: none."),
+    PY_HIDDEN(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
+    PY_HIDDEN(_origin_cost, "n, operand=None",
+              "Seconds for n records of where an array was made, and from what operand."),
     PY_END,
 };
 

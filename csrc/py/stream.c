@@ -295,7 +295,7 @@ static PyType_Slot stream_slots[] = {
      "Ops of a thread go where stream(s) says, in order; those of two streams may overlap. An op waits for\n"
      "what other streams still do to its operands, so that results do not depend on streams. A priority\n"
      "outside the device's range becomes the nearest. More than 32 live streams of one priority are shared.\n"
-     "Raises DeviceNotAvailableError."},
+     "Raises DeviceNotAvailableError." EXAMPLE_Stream},
     {0, NULL},
 };
 
@@ -435,7 +435,8 @@ static PyType_Slot event_slots[] = {
     {Py_tp_getset, event_getset},
     {Py_tp_doc, "Event(enable_timing=False, blocking=False)\n--\n\n"
                 "A place in a stream, to wait for and, with enable_timing, to measure time between.\n\n"
-                "With blocking the host sleeps while it waits. The event belongs to the device of its first record."},
+                "With blocking the host sleeps while it waits. The event belongs to the device of its first "
+                "record." EXAMPLE_Event},
     {0, NULL},
 };
 
@@ -480,9 +481,9 @@ py__cuda_set_stream(PY_PARAMS)
 }
 
 PyMethodDef py_stream_functions[] = {
-    PY_OP(_cuda_current_stream, "device=None", "The stream that this thread sends its work for a device to."),
-    PY_OP(_cuda_default_stream, "device=None", "The stream of a device that is there from the start."),
-    PY_OP(_cuda_set_stream, "stream", "Where this thread sends its work for the stream's device from now on."),
+    PY_HIDDEN(_cuda_current_stream, "device=None", "The stream that this thread sends its work for a device to."),
+    PY_HIDDEN(_cuda_default_stream, "device=None", "The stream of a device that is there from the start."),
+    PY_HIDDEN(_cuda_set_stream, "stream", "Where this thread sends its work for the stream's device from now on."),
     PY_END,
 };
 

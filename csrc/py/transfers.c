@@ -96,7 +96,7 @@ py__watch_transfers(PY_PARAMS)
 }
 
 PyMethodDef py_transfers_functions[] = {
-    PY_OP(_watch_transfers, "by", "Changes how many want to know of transfers; gives their number."),
+    PY_HIDDEN(_watch_transfers, "by", "Changes how many want to know of transfers; gives their number."),
     PY_END,
 };
 

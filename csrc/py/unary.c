@@ -292,7 +292,7 @@ py_clamp_(PY_PARAMS)
 PyMethodDef py_unary_functions[] = {
 #define DT_UNARY(name, kind, i, f, params, doc)                                                                        \
     {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
-     DOC(doc, #name "(input" SIGNATURE params ", *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES)},
+     DOC(doc, #name "(input" SIGNATURE params ", *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES EXAMPLE_##name)},
 #include "../core/elementwise.def"
 #undef DT_UNARY
     PY_OP(gelu, "input, *, approximate='none', out=None", GELU_DOC),
@@ -303,7 +303,7 @@ PyMethodDef py_unary_functions[] = {
 PyMethodDef py_unary_methods[] = {
 #define DT_UNARY(name, kind, i, f, params, doc)                                                                        \
     {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
-     DOC(doc, #name "($self" SIGNATURE params ")\n--\n\n" doc "\n\n" KIND_##kind RAISES)},                             \
+     DOC(doc, #name "($self" SIGNATURE params ")\n--\n\n" doc "\n\n" KIND_##kind RAISES EXAMPLE_##name)},              \
         {#name "_", PY_CAST(py_##name##_), FLAGS, DOC(doc, IN_PLACE_##kind(name, SIGNATURE params, doc))},
 #include "../core/elementwise.def"
 #undef DT_UNARY

@@ -32,6 +32,10 @@ class DeviceArray:
 
     It never changes its device or its dtype by itself: an op on arrays of different devices raises
     DeviceMismatchError, and .to() is the one way to move or cast.
+
+    >>> x = dt.zeros(2, 3)
+    >>> x.shape, x.dtype, x.device
+    ((2, 3), devtensor.float32, device(type='cpu'))
     """
     @property
     def T(self) -> DeviceArray:
@@ -107,6 +111,9 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.abs(dt.tensor([1.5, -2.0]))
+        DeviceArray([1.5000, 2.0000], device='cpu', dtype=float32)
         """
     def abs_(self, /) -> DeviceArray:
         """Absolute value. The most negative integer stays itself.
@@ -118,12 +125,18 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.abs(dt.tensor([1.5, -2.0]))
+        DeviceArray([1.5000, 2.0000], device='cpu', dtype=float32)
         """
     def add(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
         """input + alpha * other. Integers wrap.
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.add(dt.tensor([1.0, 2.0]), dt.tensor([10.0, 20.0]), alpha=0.5)
+        DeviceArray([ 6., 12.], device='cpu', dtype=float32)
         """
     def add_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
         """input + alpha * other. Integers wrap.
@@ -132,12 +145,19 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([1.0, 2.0]).add_(1)
+        DeviceArray([2., 3.], device='cpu', dtype=float32)
         """
     def addmm(self, /, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
         """beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n).
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.addmm(dt.ones(2, 2), dt.eye(2), dt.eye(2), beta=0.5)
+        DeviceArray([[1.5000, 0.5000],
+                     [0.5000, 1.5000]], device='cpu', dtype=float32)
         """
     @overload
     def all(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
@@ -145,6 +165,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+
+        >>> dt.all(dt.tensor([0, 3]))
+        DeviceArray(False, device='cpu', dtype=bool)
         """
     @overload
     def all(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -153,6 +176,9 @@ class DeviceArray:
 
         Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
         ShapeMismatchError for shapes that do not broadcast.
+
+        >>> dt.allclose(dt.tensor([1.0]), dt.tensor([1.0 + 1e-7]))
+        True
         """
     @overload
     def amax(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
@@ -160,6 +186,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+
+        >>> dt.amax(dt.tensor([[1, 9], [5, 3]]), dim=1)
+        DeviceArray([9, 5], device='cpu', dtype=int64)
         """
     @overload
     def amax(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -169,6 +198,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+
+        >>> dt.amin(dt.tensor([[1, 9], [5, 3]]), dim=1)
+        DeviceArray([1, 3], device='cpu', dtype=int64)
         """
     @overload
     def amin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -178,6 +210,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+
+        >>> dt.any(dt.tensor([0, 3]))
+        DeviceArray(True, device='cpu', dtype=bool)
         """
     @overload
     def any(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -187,6 +222,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+
+        >>> dt.argmax(dt.tensor([1.0, 9.0, 5.0]))
+        DeviceArray(1, device='cpu', dtype=int64)
         """
     @overload
     def argmax(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -196,6 +234,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+
+        >>> dt.argmin(dt.tensor([4.0, 1.0, 5.0]))
+        DeviceArray(1, device='cpu', dtype=int64)
         """
     @overload
     def argmin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -203,25 +244,44 @@ class DeviceArray:
         """Casts to dtype on the same device.
 
         Returns self when nothing changes. Raises TypeError for what is no dtype.
+
+        >>> dt.tensor([1.5, -2.5]).astype(dt.int32)
+        DeviceArray([ 1, -2], device='cpu', dtype=int32)
         """
     def backward(self, /, *args: Any, **kwargs: Any) -> None:
-        """Raises NotImplementedError: devtensor computes no gradients yet."""
+        """Raises NotImplementedError: devtensor computes no gradients yet.
+
+        >>> dt.zeros(1).backward()
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: backward(): devtensor computes no gradients yet
+        """
     def baddbmm(self, /, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
         """beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts.
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.baddbmm(dt.zeros(1, 2, 2), dt.ones(1, 2, 3), dt.ones(1, 3, 2))
+        DeviceArray([[[3., 3.],
+                      [3., 3.]]], device='cpu', dtype=float32)
         """
     def bfloat16(self, /) -> DeviceArray:
         """Casts to bfloat16 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1, 2]).bfloat16()
+        DeviceArray([1., 2.], device='cpu', dtype=bfloat16)
         """
     def bitwise_and(self, /, other: _Operand) -> DeviceArray:
         """a & b; ints and bool.
 
         Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.bitwise_and(dt.tensor([6, 5]), 3)
+        DeviceArray([2, 1], device='cpu', dtype=int64)
         """
     def bitwise_and_(self, /, other: _Operand) -> DeviceArray:
         """a & b; ints and bool.
@@ -236,6 +296,9 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; ints and bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.bitwise_not(dt.tensor([0, 5]))
+        DeviceArray([-1, -6], device='cpu', dtype=int64)
         """
     def bitwise_not_(self, /) -> DeviceArray:
         """Inverts every bit; logical not for bool.
@@ -247,6 +310,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.bitwise_or(dt.tensor([6, 5]), 3)
+        DeviceArray([7, 7], device='cpu', dtype=int64)
         """
     def bitwise_or_(self, /, other: _Operand) -> DeviceArray:
         """a | b; ints and bool.
@@ -261,6 +327,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.bitwise_xor(dt.tensor([6, 5]), 3)
+        DeviceArray([5, 6], device='cpu', dtype=int64)
         """
     def bitwise_xor_(self, /, other: _Operand) -> DeviceArray:
         """a ^ b; ints and bool.
@@ -275,27 +344,43 @@ class DeviceArray:
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.bmm(dt.ones(5, 2, 3), dt.ones(5, 3, 4)).shape
+        (5, 2, 4)
         """
     def bool(self, /) -> DeviceArray:
         """Casts to bool on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1, 0]).bool()
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def broadcast_to(self, /, size: _Ints) -> DeviceArray:
         """Repeats dimensions of size 1, as broadcasting does.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+
+        >>> dt.broadcast_to(dt.tensor([1, 2]), (2, 2))
+        DeviceArray([[1, 2],
+                     [1, 2]], device='cpu', dtype=int64)
         """
     def byte(self, /) -> DeviceArray:
         """Casts to uint8 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1.0, 300.0]).byte()
+        DeviceArray([  1, 255], device='cpu', dtype=uint8)
         """
     def ceil(self, /) -> DeviceArray:
         """Smallest integer not below x.
 
         The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.ceil(dt.tensor([1.5, -1.5]))
+        DeviceArray([ 2., -1.], device='cpu', dtype=float32)
         """
     def ceil_(self, /) -> DeviceArray:
         """Smallest integer not below x.
@@ -306,12 +391,18 @@ class DeviceArray:
         """Casts to int8 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1.0, 300.0]).char()
+        DeviceArray([  1, 127], device='cpu', dtype=int8)
         """
     @overload
     def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
         """A tuple of at most `chunks` pieces along dim.
 
         The results are views that share the memory of the input. Any dtype. Raises RuntimeError for chunks below 1, IndexError for a dim out of range.
+
+        >>> dt.chunk(dt.arange(4), 2)
+        (DeviceArray([0, 1], device='cpu', dtype=int64), DeviceArray([2, 3], device='cpu', dtype=int64))
         """
     @overload
     def chunk(self, /, chunks: _Int, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
@@ -320,6 +411,9 @@ class DeviceArray:
 
         The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
         DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+
+        >>> dt.clamp(dt.tensor([-3.0, 0.5, 3.0]), 0.0, 1.0)
+        DeviceArray([0.0000, 0.5000, 1.0000], device='cpu', dtype=float32)
         """
     def clamp_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> DeviceArray:
         """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
@@ -328,33 +422,54 @@ class DeviceArray:
         DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
 
         In place: self keeps device, dtype and shape, and is returned.
+
+        >>> dt.tensor([-3.0, 0.5, 3.0]).clamp_(max=1.0)
+        DeviceArray([-3.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
     def clip(self, /, min: _Number | None = None, max: _Number | None = None) -> DeviceArray:
         """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
 
         The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
         DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+
+        >>> dt.clamp(dt.tensor([-3.0, 0.5, 3.0]), 0.0, 1.0)
+        DeviceArray([0.0000, 0.5000, 1.0000], device='cpu', dtype=float32)
         """
     def clone(self, /) -> DeviceArray:
         """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
 
         Raises MemoryError or OutOfMemoryError.
+
+        >>> x = dt.zeros(2)
+        >>> y = dt.clone(x)
+        >>> y[0] = 1
+        >>> x
+        DeviceArray([0., 0.], device='cpu', dtype=float32)
         """
     def contiguous(self, /) -> DeviceArray:
         """The elements in row-major order without gaps.
 
         Returns self when nothing changes.
+
+        >>> dt.zeros(2, 3).T.contiguous().stride()
+        (2, 1)
         """
     def copy_(self, /, src: DeviceArray, non_blocking: builtins.bool = False) -> DeviceArray:
         """Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.
 
         Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only.
+
+        >>> dt.zeros(2).copy_(dt.tensor([1, 2]))
+        DeviceArray([1., 2.], device='cpu', dtype=float32)
         """
     def cos(self, /) -> DeviceArray:
         """Cosine, radians.
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.cos(dt.tensor([0.0, dt.pi]))
+        DeviceArray([ 1., -1.], device='cpu', dtype=float32)
         """
     def cos_(self, /) -> DeviceArray:
         """Cosine, radians.
@@ -365,32 +480,55 @@ class DeviceArray:
         """Moves to the memory of the host.
 
         Returns self when nothing changes.
+
+        >>> x = dt.zeros(2)
+        >>> x.cpu() is x
+        True
         """
     def cuda(self, /, device: _Device | _Int | None = None, non_blocking: builtins.bool = False) -> DeviceArray:
         """Moves to a CUDA device, the current one by default.
 
         Returns self when nothing changes. Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
+
+        >>> dt.zeros(2).cuda().device  # doctest: +SKIP
+        device('cuda:0')
         """
     @property
     def data(self) -> DeviceArray:
         """DeviceArray: the same memory as a plain array."""
     def data_ptr(self, /) -> builtins.int:
-        """The address of the first element, an int: of the device for a device array; 0 for an empty array."""
+        """The address of the first element, an int: of the device for a device array; 0 for an empty array.
+
+        >>> x = dt.zeros(3)
+        >>> x[1:].data_ptr() - x.data_ptr()
+        4
+        """
     def detach(self, /) -> DeviceArray:
         """A view of the whole array, as there are no gradients to leave behind.
 
         Any shape, dtype and device.
+
+        >>> x = dt.zeros(2)
+        >>> x.detach().fill_(1).device == x.device
+        True
         """
     @property
     def device(self) -> _device:
         """device: where the elements are."""
     def dim(self, /) -> builtins.int:
-        """The number of dimensions, an int."""
+        """The number of dimensions, an int.
+
+        >>> dt.zeros(2, 3).dim()
+        2
+        """
     def div(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
         """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
 
         Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.div(dt.tensor([7, -7]), 2, rounding_mode="floor")
+        DeviceArray([ 3, -4], device='cpu', dtype=int64)
         """
     def div_(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
         """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
@@ -399,28 +537,44 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([1.0, 2.0]).div_(2)
+        DeviceArray([0.5000, 1.0000], device='cpu', dtype=float32)
         """
     def dot(self, /, tensor: DeviceArray) -> DeviceArray:
         """Inner product of two vectors (k,): 0-dimensional.
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.dot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray(11., device='cpu', dtype=float32)
         """
     def double(self, /) -> DeviceArray:
         """Casts to float64 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1, 2]).double()
+        DeviceArray([1., 2.], device='cpu', dtype=float64)
         """
     @property
     def dtype(self) -> _dtype:
         """dtype: the type of the elements."""
     def element_size(self, /) -> builtins.int:
-        """Bytes of one element, an int."""
+        """Bytes of one element, an int.
+
+        >>> dt.zeros(2).element_size()
+        4
+        """
     def elu(self, /, alpha: _Number = 1.0) -> DeviceArray:
         """x where x > 0, else alpha * (exp(x) - 1).
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.elu(dt.tensor([-1.0, 2.0]))
+        DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
         """
     def elu_(self, /, alpha: _Number = 1.0) -> DeviceArray:
         """x where x > 0, else alpha * (exp(x) - 1).
@@ -432,6 +586,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.eq(dt.tensor([1, 2]), 2)
+        DeviceArray([False,  True], device='cpu', dtype=bool)
         """
     def eq_(self, /, other: _Operand) -> DeviceArray:
         """a == b, element by element.
@@ -445,12 +602,18 @@ class DeviceArray:
         """Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.
 
         Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes.
+
+        >>> dt.equal(dt.tensor([1, 2]), dt.tensor([1, 2]))
+        True
         """
     def erf(self, /) -> DeviceArray:
         """Error function.
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.erf(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.8427], device='cpu', dtype=float32)
         """
     def erf_(self, /) -> DeviceArray:
         """Error function.
@@ -462,6 +625,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.exp(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.0000, 2.7183], device='cpu', dtype=float32)
         """
     def exp_(self, /) -> DeviceArray:
         """e ** x.
@@ -472,14 +638,26 @@ class DeviceArray:
         """Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+
+        >>> dt.tensor([[1], [2]]).expand(2, 3)
+        DeviceArray([[1, 1, 1],
+                     [2, 2, 2]], device='cpu', dtype=int64)
         """
     def expand_as(input, other: DeviceArray) -> DeviceArray:
-        """input.expand(other.shape)."""
+        """input.expand(other.shape).
+
+        >>> dt.tensor([1, 2]).expand_as(dt.zeros(2, 2))
+        DeviceArray([[1, 2],
+                     [1, 2]], device='cpu', dtype=int64)
+        """
     def expm1(self, /) -> DeviceArray:
         """e ** x - 1, exact near 0.
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.expm1(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 1.7183], device='cpu', dtype=float32)
         """
     def expm1_(self, /) -> DeviceArray:
         """e ** x - 1, exact near 0.
@@ -490,27 +668,43 @@ class DeviceArray:
         """Sets every element to a number, or to a 0-dimensional array on the same device.
 
         Returns self. Raises RuntimeError where self is read-only or value does not fit.
+
+        >>> dt.zeros(2).fill_(7)
+        DeviceArray([7., 7.], device='cpu', dtype=float32)
         """
     def flatten(self, /, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
         """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
 
         Any dtype. Raises IndexError for dims that are not there.
+
+        >>> dt.flatten(dt.zeros(2, 3, 4), 1).shape
+        (2, 12)
         """
     def flip(input, dims: _Ints, *more: _Int) -> DeviceArray:
         """The elements in reverse along the given dimensions: a copy, with the strides of input where that is dense.
 
         Raises IndexError for a dim out of range.
+
+        >>> dt.flip(dt.tensor([[1, 2], [3, 4]]), 1)
+        DeviceArray([[2, 1],
+                     [4, 3]], device='cpu', dtype=int64)
         """
     def float(self, /) -> DeviceArray:
         """Casts to float32 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1, 2]).float()
+        DeviceArray([1., 2.], device='cpu', dtype=float32)
         """
     def floor(self, /) -> DeviceArray:
         """Largest integer not above x.
 
         The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.floor(dt.tensor([1.5, -1.5]))
+        DeviceArray([ 1., -2.], device='cpu', dtype=float32)
         """
     def floor_(self, /) -> DeviceArray:
         """Largest integer not above x.
@@ -522,6 +716,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.floor_divide(dt.tensor([7, -7]), 2)
+        DeviceArray([ 3, -4], device='cpu', dtype=int64)
         """
     def floor_divide_(self, /, other: _Operand) -> DeviceArray:
         """floor(a / b), as Python's //. An integer divided by 0 gives 0.
@@ -538,6 +735,10 @@ class DeviceArray:
         index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
         Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
         a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+
+        >>> dt.gather(dt.tensor([[1, 2], [3, 4]]), 1, dt.tensor([[1], [0]]))
+        DeviceArray([[2],
+                     [3]], device='cpu', dtype=int64)
         """
     @overload
     def gather(self, /, axis: _Int, index: DeviceArray) -> DeviceArray: ...
@@ -546,6 +747,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.ge(dt.tensor([1, 2]), 2)
+        DeviceArray([False,  True], device='cpu', dtype=bool)
         """
     def ge_(self, /, other: _Operand) -> DeviceArray:
         """a >= b, element by element.
@@ -560,12 +764,18 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.gelu(dt.tensor([-1.0, 1.0]))
+        DeviceArray([-0.1587,  0.8413], device='cpu', dtype=float32)
         """
     def gt(self, /, other: _Operand) -> DeviceArray:
         """a > b, element by element.
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.gt(dt.tensor([1, 2]), 1)
+        DeviceArray([False,  True], device='cpu', dtype=bool)
         """
     def gt_(self, /, other: _Operand) -> DeviceArray:
         """a > b, element by element.
@@ -579,12 +789,18 @@ class DeviceArray:
         """Casts to float16 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1, 2]).half()
+        DeviceArray([1., 2.], device='cpu', dtype=float16)
         """
     def hardtanh(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
         """x limited to [min_val, max_val]; NaN stays.
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
+        DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
     def hardtanh_(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
         """x limited to [min_val, max_val]; NaN stays.
@@ -597,6 +813,10 @@ class DeviceArray:
 
         Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
         a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is no vector.
+
+        >>> dt.index_select(dt.tensor([[1, 2], [3, 4]]), 0, dt.tensor([1, 1]))
+        DeviceArray([[3, 4],
+                     [3, 4]], device='cpu', dtype=int64)
         """
     @overload
     def index_select(self, /, axis: _Int, index: DeviceArray) -> DeviceArray: ...
@@ -604,44 +824,74 @@ class DeviceArray:
         """Casts to int32 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1.9, -1.9]).int()
+        DeviceArray([ 1, -1], device='cpu', dtype=int32)
         """
     def is_contiguous(self, /) -> builtins.bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Whether the elements lie in row-major order without gaps.
+
+        >>> dt.zeros(2, 3).T.is_contiguous()
+        False
+        """
     @property
     def is_cuda(self) -> builtins.bool:
         """bool: whether the elements are on a CUDA device, real or simulated."""
     def is_floating_point(input) -> builtins.bool:
-        """Whether the dtype of input is a float."""
+        """Whether the dtype of input is a float.
+
+        >>> dt.is_floating_point(dt.zeros(2))
+        True
+        """
     def is_pinned(self, /) -> builtins.bool:
-        """Whether the memory is page-locked, so that copies to a device can be asynchronous."""
+        """Whether the memory is page-locked, so that copies to a device can be asynchronous.
+
+        >>> dt.zeros(2).is_pinned()
+        False
+        """
     def isclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
         """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.
 
         Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
         ShapeMismatchError for shapes that do not broadcast.
+
+        >>> dt.isclose(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 2.1]))
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def isfinite(self, /) -> DeviceArray:
         """Whether x is neither infinite nor NaN.
 
         The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.isfinite(dt.tensor([1.0, dt.inf, dt.nan]))
+        DeviceArray([ True, False, False], device='cpu', dtype=bool)
         """
     def isinf(self, /) -> DeviceArray:
         """Whether x is plus or minus infinity.
 
         The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.isinf(dt.tensor([1.0, -dt.inf]))
+        DeviceArray([False,  True], device='cpu', dtype=bool)
         """
     def isnan(self, /) -> DeviceArray:
         """Whether x is NaN.
 
         The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.isnan(dt.tensor([1.0, dt.nan]))
+        DeviceArray([False,  True], device='cpu', dtype=bool)
         """
     def item(self, /) -> builtins.bool | builtins.int | builtins.float:
         """The one element as a Python number; on a device it is copied to the host.
 
         Raises RuntimeError for another number of elements.
+
+        >>> dt.tensor([2.5]).item()
+        2.5
         """
     @property
     def itemsize(self) -> builtins.int:
@@ -651,6 +901,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.le(dt.tensor([1, 2]), 1)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def le_(self, /, other: _Operand) -> DeviceArray:
         """a <= b, element by element.
@@ -665,6 +918,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.leaky_relu(dt.tensor([-1.0, 2.0]))
+        DeviceArray([-0.0100,  2.0000], device='cpu', dtype=float32)
         """
     def leaky_relu_(self, /, negative_slope: _Number = 0.01) -> DeviceArray:
         """x where x > 0, else negative_slope * x.
@@ -676,6 +932,9 @@ class DeviceArray:
 
         Shapes broadcast together. Floats of one dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.lerp(dt.tensor([0.0, 10.0]), dt.tensor([1.0, 20.0]), 0.5)
+        DeviceArray([ 0.5000, 15.0000], device='cpu', dtype=float32)
         """
     def lerp_(self, /, end: DeviceArray, weight: _Operand) -> DeviceArray:
         """input + weight * (end - input); weight may be a number.
@@ -684,18 +943,27 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([0.0, 10.0]).lerp_(dt.tensor([1.0, 20.0]), 0.5)
+        DeviceArray([ 0.5000, 15.0000], device='cpu', dtype=float32)
         """
     def log(self, /) -> DeviceArray:
         """Natural logarithm.
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.log(dt.tensor([1.0, 10.0]))
+        DeviceArray([0.0000, 2.3026], device='cpu', dtype=float32)
         """
     def log10(self, /) -> DeviceArray:
         """Logarithm to base 10.
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.log10(dt.tensor([1.0, 100.0]))
+        DeviceArray([0., 2.], device='cpu', dtype=float32)
         """
     def log10_(self, /) -> DeviceArray:
         """Logarithm to base 10.
@@ -707,6 +975,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.log1p(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.6931], device='cpu', dtype=float32)
         """
     def log1p_(self, /) -> DeviceArray:
         """log(1 + x), exact near 0.
@@ -718,6 +989,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.log2(dt.tensor([1.0, 8.0]))
+        DeviceArray([0., 3.], device='cpu', dtype=float32)
         """
     def log2_(self, /) -> DeviceArray:
         """Logarithm to base 2.
@@ -735,6 +1009,9 @@ class DeviceArray:
 
         The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
         DTypeMismatchError for ints and bool.
+
+        >>> dt.log_softmax(dt.tensor([0.0, 0.0]), dim=0)
+        DeviceArray([-0.6931, -0.6931], device='cpu', dtype=float32)
         """
     @overload
     def log_softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -743,6 +1020,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.logical_and(dt.tensor([True, True]), dt.tensor([True, False]))
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def logical_and_(self, /, other: _Operand) -> DeviceArray:
         """Whether both are nonzero.
@@ -757,6 +1037,9 @@ class DeviceArray:
 
         The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.logical_not(dt.tensor([0.0, 2.0]))
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def logical_not_(self, /) -> DeviceArray:
         """Whether x is zero.
@@ -768,6 +1051,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.logical_or(dt.tensor([True, False]), dt.tensor([False, False]))
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def logical_or_(self, /, other: _Operand) -> DeviceArray:
         """Whether either is nonzero.
@@ -782,6 +1068,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.logical_xor(dt.tensor([True, True]), dt.tensor([True, False]))
+        DeviceArray([False,  True], device='cpu', dtype=bool)
         """
     def logical_xor_(self, /, other: _Operand) -> DeviceArray:
         """Whether exactly one is nonzero.
@@ -795,17 +1084,26 @@ class DeviceArray:
         """log(sum(exp(x))) over the given dimensions, without overflow.
 
         Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+        >>> dt.logsumexp(dt.tensor([0.0, 0.0]), dim=0)
+        DeviceArray(0.6931, device='cpu', dtype=float32)
         """
     def long(self, /) -> DeviceArray:
         """Casts to int64 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1.9, -1.9]).long()
+        DeviceArray([ 1, -1], device='cpu', dtype=int64)
         """
     def lt(self, /, other: _Operand) -> DeviceArray:
         """a < b, element by element.
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.lt(dt.tensor([1, 2]), 2)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def lt_(self, /, other: _Operand) -> DeviceArray:
         """a < b, element by element.
@@ -822,6 +1120,9 @@ class DeviceArray:
         """value where mask is True, else input; the dtype of input. mask broadcasts with input.
 
         value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+
+        >>> dt.masked_fill(dt.tensor([1, 2]), dt.tensor([True, False]), 0)
+        DeviceArray([0, 2], device='cpu', dtype=int64)
         """
     def masked_fill_(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray:
         """value where mask is True, else input; the dtype of input. mask broadcasts with input.
@@ -829,18 +1130,27 @@ class DeviceArray:
         value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
 
         In place: self keeps device, dtype and shape, and is returned.
+
+        >>> dt.tensor([1, 2]).masked_fill_(dt.tensor([True, False]), 0)
+        DeviceArray([0, 2], device='cpu', dtype=int64)
         """
     def masked_select(self, /, mask: DeviceArray) -> DeviceArray:
         """The elements of input where mask is True, in order: a vector. Both broadcast.
 
         Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
         Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+
+        >>> dt.masked_select(dt.tensor([1, 2, 3]), dt.tensor([True, False, True]))
+        DeviceArray([1, 3], device='cpu', dtype=int64)
         """
     def matmul(self, /, other: DeviceArray) -> DeviceArray:
         """Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast.
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
+        DeviceArray([3., 7.], device='cpu', dtype=float32)
         """
     @overload
     def max(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
@@ -849,6 +1159,9 @@ class DeviceArray:
 
         values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
         dim that is not there, ShapeMismatchError where there is no element to choose from.
+
+        >>> dt.max(dt.tensor([[1, 9], [5, 3]]), dim=1).indices
+        DeviceArray([1, 0], device='cpu', dtype=int64)
         """
     @overload
     def max(self, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
@@ -863,6 +1176,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.maximum(dt.tensor([1, 5]), dt.tensor([4, 2]))
+        DeviceArray([4, 5], device='cpu', dtype=int64)
         """
     @overload
     def mean(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
@@ -870,6 +1186,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there, DTypeMismatchError for ints and bool (dtype= casts first).
+
+        >>> dt.mean(dt.tensor([[1.0, 3.0], [5.0, 7.0]]), dim=1)
+        DeviceArray([2., 6.], device='cpu', dtype=float32)
         """
     @overload
     def mean(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -880,6 +1199,9 @@ class DeviceArray:
 
         values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
         dim that is not there, ShapeMismatchError where there is no element to choose from.
+
+        >>> dt.min(dt.tensor([[1, 9], [5, 3]]))
+        DeviceArray(1, device='cpu', dtype=int64)
         """
     @overload
     def min(self, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
@@ -894,28 +1216,44 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.minimum(dt.tensor([1, 5]), dt.tensor([4, 2]))
+        DeviceArray([1, 2], device='cpu', dtype=int64)
         """
     def mm(self, /, mat2: DeviceArray) -> DeviceArray:
         """Matrix product (m, k) @ (k, n), no broadcasting.
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.mm(dt.ones(2, 3), dt.ones(3, 2))
+        DeviceArray([[3., 3.],
+                     [3., 3.]], device='cpu', dtype=float32)
         """
     def moveaxis(self, /, source: _Ints, destination: _Ints) -> DeviceArray:
         """Moves dimensions; the others keep their order.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError where the two lists differ in length or repeat a dimension.
+
+        >>> dt.movedim(dt.zeros(2, 3, 4), 0, -1).shape
+        (3, 4, 2)
         """
     def movedim(self, /, source: _Ints, destination: _Ints) -> DeviceArray:
         """Moves dimensions; the others keep their order.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError where the two lists differ in length or repeat a dimension.
+
+        >>> dt.movedim(dt.zeros(2, 3, 4), 0, -1).shape
+        (3, 4, 2)
         """
     def mul(self, /, other: _Operand) -> DeviceArray:
         """a * b. Integers wrap.
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.mul(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray([3., 8.], device='cpu', dtype=float32)
         """
     def mul_(self, /, other: _Operand) -> DeviceArray:
         """a * b. Integers wrap.
@@ -930,12 +1268,18 @@ class DeviceArray:
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.mv(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
+        DeviceArray([3., 7.], device='cpu', dtype=float32)
         """
     @overload
     def narrow(self, /, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
         """length entries of dim, from start.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where they are not there, IndexError for a dim out of range.
+
+        >>> dt.narrow(dt.arange(5), 0, 1, 3)
+        DeviceArray([1, 2, 3], device='cpu', dtype=int64)
         """
     @overload
     def narrow(self, /, axis: _Int, start: _Int, length: _Int) -> DeviceArray: ...
@@ -950,6 +1294,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.ne(dt.tensor([1, 2]), 2)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def ne_(self, /, other: _Operand) -> DeviceArray:
         """a != b, element by element.
@@ -964,6 +1311,9 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.neg(dt.tensor([1, -2]))
+        DeviceArray([-1,  2], device='cpu', dtype=int64)
         """
     def neg_(self, /) -> DeviceArray:
         """-x. Integers wrap.
@@ -974,21 +1324,33 @@ class DeviceArray:
         """An array whose elements are undefined, of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
+
+        >>> dt.zeros(2, dtype=dt.int8).new_empty(3).dtype
+        devtensor.int8
         """
     def new_full(self, /, size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
         """One number of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
+
+        >>> dt.zeros(2).new_full((2,), 0.5)
+        DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
         """
     def new_ones(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
         """Ones of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
+
+        >>> dt.zeros(2, dtype=dt.int8).new_ones(3)
+        DeviceArray([1, 1, 1], device='cpu', dtype=int8)
         """
     def new_zeros(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
         """Zeros of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
+
+        >>> dt.ones(2, dtype=dt.float64).new_zeros(3)
+        DeviceArray([0., 0., 0.], device='cpu', dtype=float64)
         """
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> DeviceArray:
@@ -996,6 +1358,11 @@ class DeviceArray:
         vectors.
 
         Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
+
+
+        >>> dt.nonzero(dt.tensor([[0, 3], [4, 0]]))
+        DeviceArray([[0, 1],
+                     [1, 0]], device='cpu', dtype=int64)
         """
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[DeviceArray, ...]: ...
@@ -1004,18 +1371,31 @@ class DeviceArray:
 
         Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
         "nuc".
+
+        >>> dt.norm(dt.tensor([3.0, 4.0]))
+        DeviceArray(5., device='cpu', dtype=float32)
         """
     def normal_(tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
-        """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0."""
+        """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0.
+
+        >>> nn.init.normal_(dt.empty(1000), std=0.02).std().item() < 0.03
+        True
+        """
     def numel(self, /) -> builtins.int:
         """The number of elements, an int.
 
         Any shape, dtype and device.
+
+        >>> dt.numel(dt.zeros(2, 3))
+        6
         """
     def numpy(self, /, *, force: builtins.bool = False) -> npt.NDArray[Any]:
         """A NumPy array that shares the memory; with force, of a device array a copy.
 
         Raises HostAccessError on a device, TypeError for bfloat16 without ml_dtypes.
+
+        >>> dt.tensor([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
         """
     @property
     def origin(self) -> Origin | None:
@@ -1025,22 +1405,35 @@ class DeviceArray:
 
         Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
         DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.outer(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray([[3., 4.],
+                     [6., 8.]], device='cpu', dtype=float32)
         """
     def permute(self, /, *dims: _Ints) -> DeviceArray:
         """The dimensions in another order.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError unless dims names each dimension once.
+
+        >>> dt.permute(dt.zeros(2, 3, 4), (2, 0, 1)).shape
+        (4, 2, 3)
         """
     def pin_memory(self, /) -> DeviceArray:
         """A copy in page-locked memory, from which copies to a device can be asynchronous.
 
         Returns self when nothing changes. Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu.
+
+        >>> dt.zeros(2).pin_memory().is_pinned()  # doctest: +SKIP
+        True
         """
     def pow(self, /, exponent: _Operand) -> DeviceArray:
         """input ** exponent; either may be a number. Integers wrap.
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.pow(dt.tensor([2.0, 3.0]), 2)
+        DeviceArray([4., 9.], device='cpu', dtype=float32)
         """
     def pow_(self, /, exponent: _Operand) -> DeviceArray:
         """input ** exponent; either may be a number. Integers wrap.
@@ -1049,6 +1442,9 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([2.0, 3.0]).pow_(2)
+        DeviceArray([4., 9.], device='cpu', dtype=float32)
         """
     @overload
     def prod(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
@@ -1056,16 +1452,26 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+
+        >>> dt.prod(dt.tensor([2.0, 3.0, 4.0]))
+        DeviceArray(24., device='cpu', dtype=float32)
         """
     @overload
     def prod(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
     def ravel(input) -> DeviceArray:
-        """input.flatten()."""
+        """input.flatten().
+
+        >>> dt.ravel(dt.tensor([[1, 2], [3, 4]]))
+        DeviceArray([1, 2, 3, 4], device='cpu', dtype=int64)
+        """
     def reciprocal(self, /) -> DeviceArray:
         """1 / x.
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.reciprocal(dt.tensor([2.0, 4.0]))
+        DeviceArray([0.5000, 0.2500], device='cpu', dtype=float32)
         """
     def reciprocal_(self, /) -> DeviceArray:
         """1 / x.
@@ -1077,12 +1483,18 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.relu(dt.tensor([-1.0, 2.0]))
+        DeviceArray([0., 2.], device='cpu', dtype=float32)
         """
     def relu6(self, /) -> DeviceArray:
         """min(max(x, 0), 6); NaN stays.
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.relu6(dt.tensor([-1.0, 2.0, 9.0]))
+        DeviceArray([0., 2., 6.], device='cpu', dtype=float32)
         """
     def relu6_(self, /) -> DeviceArray:
         """min(max(x, 0), 6); NaN stays.
@@ -1099,6 +1511,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.remainder(dt.tensor([7, -7]), 3)
+        DeviceArray([1, 2], device='cpu', dtype=int64)
         """
     def remainder_(self, /, other: _Operand) -> DeviceArray:
         """a - floor(a / b) * b, as Python's %: the sign of b. An integer modulo 0 gives 0.
@@ -1112,33 +1527,54 @@ class DeviceArray:
         """input side by side as often as sizes say, one for each dimension and more for new ones in front: a copy.
 
         Raises RuntimeError for fewer sizes than dimensions or a negative one.
+
+        >>> dt.tensor([1, 2]).repeat(2, 2)
+        DeviceArray([[1, 2, 1, 2],
+                     [1, 2, 1, 2]], device='cpu', dtype=int64)
         """
     def repeat_interleave(input, repeats: _Int, dim: _Int | None = None) -> DeviceArray:
         """Each element `repeats` times along dim, by default of input as if it had one dimension: a copy.
 
         Raises IndexError for a dim out of range, RuntimeError for a negative number, TypeError for an array of them.
+
+        >>> dt.repeat_interleave(dt.tensor([1, 2]), 2)
+        DeviceArray([1, 1, 2, 2], device='cpu', dtype=int64)
         """
     @property
     def requires_grad(self) -> builtins.bool:
         """bool: always False, as devtensor computes no gradients."""
     def requires_grad_(self, /, requires_grad: builtins.bool = True) -> DeviceArray:
-        """Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."""
+        """Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet.
+
+        >>> dt.zeros(2).requires_grad_(False).requires_grad
+        False
+        """
     def reshape(self, /, *shape: _Ints) -> DeviceArray:
         """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.
 
         Any dtype. Raises ShapeMismatchError where the number of elements differs.
+
+        >>> dt.reshape(dt.arange(6), (2, -1))
+        DeviceArray([[0, 1, 2],
+                     [3, 4, 5]], device='cpu', dtype=int64)
         """
     def roll(input, shifts: _Ints, dims: _Ints | None = None) -> DeviceArray:
         """The elements moved by shifts along dims, those that fall off put in at the other end: a copy.
 
         Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError where there are
         not as many shifts as dims.
+
+        >>> dt.roll(dt.tensor([1, 2, 3]), 1)
+        DeviceArray([3, 1, 2], device='cpu', dtype=int64)
         """
     def round(self, /) -> DeviceArray:
         """Nearest integer, halves to even.
 
         The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.round(dt.tensor([0.5, 1.5, 2.4]))
+        DeviceArray([0., 2., 2.], device='cpu', dtype=float32)
         """
     def round_(self, /) -> DeviceArray:
         """Nearest integer, halves to even.
@@ -1150,6 +1586,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.rsqrt(dt.tensor([4.0, 16.0]))
+        DeviceArray([0.5000, 0.2500], device='cpu', dtype=float32)
         """
     def rsqrt_(self, /) -> DeviceArray:
         """1 / sqrt(x).
@@ -1161,6 +1600,9 @@ class DeviceArray:
         """Entry index of dim; the result has one dimension less.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for an index or a dim out of range.
+
+        >>> dt.select(dt.tensor([[1, 2], [3, 4]]), 1, 0)
+        DeviceArray([1, 3], device='cpu', dtype=int64)
         """
     @overload
     def select(self, /, axis: _Int, index: _Int) -> DeviceArray: ...
@@ -1171,12 +1613,18 @@ class DeviceArray:
         """Casts to int16 on the same device.
 
         Returns self when nothing changes.
+
+        >>> dt.tensor([1.9, -1.9]).short()
+        DeviceArray([ 1, -1], device='cpu', dtype=int16)
         """
     def sigmoid(self, /) -> DeviceArray:
         """1 / (1 + exp(-x)).
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.sigmoid(dt.tensor([0.0, 2.0]))
+        DeviceArray([0.5000, 0.8808], device='cpu', dtype=float32)
         """
     def sigmoid_(self, /) -> DeviceArray:
         """1 / (1 + exp(-x)).
@@ -1188,6 +1636,9 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.sign(dt.tensor([-3.0, 0.0, 2.0]))
+        DeviceArray([-1.,  0.,  1.], device='cpu', dtype=float32)
         """
     def sign_(self, /) -> DeviceArray:
         """-1, 0 or 1; 0 for NaN.
@@ -1199,6 +1650,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.silu(dt.tensor([-1.0, 2.0]))
+        DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)
         """
     def silu_(self, /) -> DeviceArray:
         """x * sigmoid(x).
@@ -1210,6 +1664,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.sin(dt.tensor([0.0, dt.pi / 2]))
+        DeviceArray([0., 1.], device='cpu', dtype=float32)
         """
     def sin_(self, /) -> DeviceArray:
         """Sine, radians.
@@ -1221,6 +1678,9 @@ class DeviceArray:
         """The shape, or the size of one dimension.
 
         Raises IndexError for a dim out of range.
+
+        >>> dt.zeros(2, 3).size(1)
+        3
         """
     @overload
     def size(self, dim: _Int) -> builtins.int: ...
@@ -1230,6 +1690,9 @@ class DeviceArray:
 
         The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
         DTypeMismatchError for ints and bool.
+
+        >>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)
+        DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
         """
     @overload
     def softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -1238,6 +1701,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.softplus(dt.tensor([0.0, 30.0]))
+        DeviceArray([ 0.6931, 30.0000], device='cpu', dtype=float32)
         """
     def softplus_(self, /, beta: _Number = 1.0, threshold: _Number = 20.0) -> DeviceArray:
         """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
@@ -1249,6 +1715,9 @@ class DeviceArray:
         """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
 
         The results are views that share the memory of the input. Any dtype. Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up.
+
+        >>> dt.split(dt.arange(3), 2)
+        (DeviceArray([0, 1], device='cpu', dtype=int64), DeviceArray([2], device='cpu', dtype=int64))
         """
     @overload
     def split(self, /, split_size_or_sections: _Ints, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
@@ -1257,6 +1726,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.sqrt(dt.tensor([4.0, 9.0]))
+        DeviceArray([2., 3.], device='cpu', dtype=float32)
         """
     def sqrt_(self, /) -> DeviceArray:
         """Square root.
@@ -1268,6 +1740,9 @@ class DeviceArray:
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.square(dt.tensor([2, -3]))
+        DeviceArray([4, 9], device='cpu', dtype=int64)
         """
     def square_(self, /) -> DeviceArray:
         """x * x. Integers wrap.
@@ -1279,16 +1754,26 @@ class DeviceArray:
         """Drops dimensions of size 1: all of them, or those among dim.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+
+        >>> dt.squeeze(dt.zeros(1, 3, 1)).shape
+        (3,)
         """
     @overload
     def squeeze(self, /, axis: _Ints | None = None) -> DeviceArray: ...
     def std(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
-        """Standard deviation over the given dimensions: the square root of var, with its parameters and errors."""
+        """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
+
+        >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
+        DeviceArray(0.8165, device='cpu', dtype=float32)
+        """
     @overload
     def stride(self, dim: None = None) -> tuple[builtins.int, ...]:
         """The strides in elements, or that of one dimension.
 
         Raises IndexError for a dim out of range.
+
+        >>> dt.zeros(2, 3).stride()
+        (3, 1)
         """
     @overload
     def stride(self, dim: _Int) -> builtins.int: ...
@@ -1300,6 +1785,9 @@ class DeviceArray:
 
         Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.sub(dt.tensor([1.0, 2.0]), 1)
+        DeviceArray([0., 1.], device='cpu', dtype=float32)
         """
     def sub_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
         """input - alpha * other. Integers wrap.
@@ -1308,6 +1796,9 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([1.0, 2.0]).sub_(dt.tensor([1.0, 1.0]))
+        DeviceArray([0., 1.], device='cpu', dtype=float32)
         """
     @overload
     def sum(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
@@ -1315,6 +1806,9 @@ class DeviceArray:
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
         Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+
+        >>> dt.sum(dt.tensor([[1, 2], [3, 4]]), dim=0)
+        DeviceArray([4, 6], device='cpu', dtype=int64)
         """
     @overload
     def sum(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -1322,17 +1816,28 @@ class DeviceArray:
         """Exchanges two dimensions.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+
+        >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
+        DeviceArray([[1, 3],
+                     [2, 4]], device='cpu', dtype=int64)
         """
     def t(self, /) -> DeviceArray:
         """The transpose of a matrix; vectors and 0-dimensional arrays stay.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError for more than two dimensions.
+
+        >>> dt.tensor([[1, 2], [3, 4]]).t()
+        DeviceArray([[1, 3],
+                     [2, 4]], device='cpu', dtype=int64)
         """
     def take(self, /, index: DeviceArray) -> DeviceArray:
         """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
         Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
         a CUDA device tells of it when it is waited for next, and reads zeros there.
+
+        >>> dt.take(dt.tensor([[1, 2], [3, 4]]), dt.tensor([0, -1]))
+        DeviceArray([1, 4], device='cpu', dtype=int64)
         """
     @overload
     def take_along_dim(self, /, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray:
@@ -1340,6 +1845,10 @@ class DeviceArray:
 
         Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
         a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+
+        >>> dt.take_along_dim(dt.tensor([[1, 2], [3, 4]]), dt.tensor([[1], [0]]), dim=1)
+        DeviceArray([[2],
+                     [3]], device='cpu', dtype=int64)
         """
     @overload
     def take_along_dim(self, /, indices: DeviceArray, axis: _Int | None = None) -> DeviceArray: ...
@@ -1348,6 +1857,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.tan(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 1.5574], device='cpu', dtype=float32)
         """
     def tan_(self, /) -> DeviceArray:
         """Tangent, radians.
@@ -1359,6 +1871,9 @@ class DeviceArray:
 
         The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.tanh(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.7616], device='cpu', dtype=float32)
         """
     def tanh_(self, /) -> DeviceArray:
         """Hyperbolic tangent.
@@ -1373,33 +1888,57 @@ class DeviceArray:
         With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the result waits.
         From other memory it cannot, and a UserWarning says so once a line.
         Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
+
+        >>> dt.tensor([1.5, 2.5], dtype=dt.float64).to(dt.float32)
+        DeviceArray([1.5000, 2.5000], device='cpu', dtype=float32)
         """
     @overload
     def to(self, dtype: _DType, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
     @overload
     def to(self, other: DeviceArray, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
     def tolist(self, /) -> Any:
-        """The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host."""
+        """The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host.
+
+        >>> dt.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
     def transpose(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+
+        >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
+        DeviceArray([[1, 3],
+                     [2, 4]], device='cpu', dtype=int64)
         """
     def tril(self, /, diagonal: _Int = 0) -> DeviceArray:
         """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
 
         Any dtype. Raises ShapeMismatchError for less than two dimensions.
+
+        >>> dt.tril(dt.ones(3, 3, dtype=dt.int64))
+        DeviceArray([[1, 0, 0],
+                     [1, 1, 0],
+                     [1, 1, 1]], device='cpu', dtype=int64)
         """
     def triu(self, /, diagonal: _Int = 0) -> DeviceArray:
         """The upper triangle of a matrix (..., m, n), zeros below the diagonal.
 
         Any dtype. Raises ShapeMismatchError for less than two dimensions.
+
+        >>> dt.triu(dt.ones(3, 3, dtype=dt.int64), diagonal=1)
+        DeviceArray([[0, 1, 1],
+                     [0, 0, 1],
+                     [0, 0, 0]], device='cpu', dtype=int64)
         """
     def trunc(self, /) -> DeviceArray:
         """x without its fraction.
 
         The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
+
+        >>> dt.trunc(dt.tensor([1.5, -1.5]))
+        DeviceArray([ 1., -1.], device='cpu', dtype=float32)
         """
     def trunc_(self, /) -> DeviceArray:
         """x without its fraction.
@@ -1410,14 +1949,24 @@ class DeviceArray:
         """Casts to dtype on the same device.
 
         Returns self when nothing changes. Raises TypeError for what is no dtype.
+
+        >>> dt.tensor([1, 0]).type(dt.bool)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
         """
     def type_as(input, other: DeviceArray) -> DeviceArray:
-        """input.to(other.dtype), on the device of input."""
+        """input.to(other.dtype), on the device of input.
+
+        >>> dt.tensor([1, 2]).type_as(dt.zeros(1, dtype=dt.float64)).dtype
+        devtensor.float64
+        """
     @overload
     def unbind(self, /, dim: _Int = 0) -> tuple[DeviceArray, ...]:
         """A tuple of all entries of dim, each with one dimension less.
 
         The results are views that share the memory of the input. Any dtype. Raises IndexError for a dim out of range.
+
+        >>> dt.unbind(dt.tensor([[1, 2], [3, 4]]))
+        (DeviceArray([1, 2], device='cpu', dtype=int64), DeviceArray([3, 4], device='cpu', dtype=int64))
         """
     @overload
     def unbind(self, /, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
@@ -1426,16 +1975,27 @@ class DeviceArray:
         """Dimension dim becomes several; one size may be -1.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the sizes do not multiply to that of dim.
+
+        >>> dt.unflatten(dt.arange(6), 0, (2, 3))
+        DeviceArray([[0, 1, 2],
+                     [3, 4, 5]], device='cpu', dtype=int64)
         """
     @overload
     def unflatten(self, /, axis: _Int, sizes: _Ints) -> DeviceArray: ...
     def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
-        """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b."""
+        """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b.
+
+        >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
+        True
+        """
     @overload
     def unsqueeze(self, /, dim: _Int) -> DeviceArray:
         """A new dimension of size 1 at dim.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for a dim out of range.
+
+        >>> dt.unsqueeze(dt.zeros(3), 0).shape
+        (1, 3)
         """
     @overload
     def unsqueeze(self, /, axis: _Int) -> DeviceArray: ...
@@ -1444,24 +2004,42 @@ class DeviceArray:
 
         Floats only, computed in float32 for the half types; correction is 1 by default (unbiased=True), NaN comes of too
         few elements. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+        >>> dt.var(dt.tensor([1.0, 2.0, 3.0]))
+        DeviceArray(1., device='cpu', dtype=float32)
         """
     def view(self, /, *size: _Ints) -> DeviceArray:
         """The same elements in another shape; one size may be -1.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
+
+        >>> dt.arange(6).view(2, 3)
+        DeviceArray([[0, 1, 2],
+                     [3, 4, 5]], device='cpu', dtype=int64)
         """
     def view_as(input, other: DeviceArray) -> DeviceArray:
-        """input.view(other.shape)."""
+        """input.view(other.shape).
+
+        >>> dt.arange(4).view_as(dt.zeros(2, 2))
+        DeviceArray([[0, 1],
+                     [2, 3]], device='cpu', dtype=int64)
+        """
     def where(self, /, condition: DeviceArray, other: _Operand) -> DeviceArray:
         """input where condition is true, else other; each may be a number.
 
         Shapes broadcast together. condition is bool; the dtypes of the others promote. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.where(dt.tensor([True, False]), dt.tensor([1, 2]), dt.tensor([10, 20]))
+        DeviceArray([ 1, 20], device='cpu', dtype=int64)
         """
     def zero_(self, /) -> DeviceArray:
         """Sets every element to 0.
 
         Returns self. Raises RuntimeError where self is read-only.
+
+        >>> dt.ones(2).zero_()
+        DeviceArray([0., 0.], device='cpu', dtype=float32)
         """
 
 @final
@@ -1469,6 +2047,14 @@ class Event:
     """A place in a stream, to wait for and, with enable_timing, to measure time between.
 
     With blocking the host sleeps while it waits. The event belongs to the device of its first record.
+
+    >>> start, end = dt.cuda.Event(enable_timing=True), dt.cuda.Event(enable_timing=True)
+    >>> start.record()
+    >>> y = dt.ones(1000, device="cuda") + 1
+    >>> end.record()
+    >>> end.synchronize()
+    >>> start.elapsed_time(end) >= 0
+    True
     """
     def __new__(cls, enable_timing: builtins.bool = False, blocking: builtins.bool = False) -> Event: ...
     @property
@@ -1499,7 +2085,12 @@ class Event:
 
 @final
 class Generator:
-    """A source of random numbers. The same seed gives the same numbers on every device."""
+    """A source of random numbers. The same seed gives the same numbers on every device.
+
+    >>> generator = dt.Generator().manual_seed(1)
+    >>> dt.randn(2, generator=generator).shape
+    (2,)
+    """
     def __new__(cls, device: _Device = "cpu") -> Generator: ...
     @property
     def device(self) -> _device:
@@ -1519,6 +2110,9 @@ class Stream:
     what other streams still do to its operands, so that results do not depend on streams. A priority
     outside the device's range becomes the nearest. More than 32 live streams of one priority are shared.
     Raises DeviceNotAvailableError.
+
+    >>> s = dt.cuda.Stream("cuda:0")
+    >>> s.synchronize()
     """
     def __new__(cls, device: _Device | _Int | None = None, priority: _Int = 0) -> Stream: ...
     def __eq__(self, value: object, /) -> builtins.bool: ...
@@ -1558,6 +2152,9 @@ class _Buffer(DeviceArray):  # type: ignore[misc]
     """An array that a Module registers as a buffer when it is assigned to an attribute.
 
     Shares the memory of data; ops on it give plain DeviceArrays. Raises TypeError where data is not a DeviceArray.
+
+    >>> nn.Buffer(dt.zeros(2))
+    Buffer([0., 0.], device='cpu', dtype=float32)
     """
     def __new__(cls, data: DeviceArray, *, persistent: builtins.bool = True) -> _Buffer: ...
     def __copy__(self, /) -> _Buffer: ...
@@ -1578,6 +2175,9 @@ class _Parameter(DeviceArray):  # type: ignore[misc]
 
     Shares the memory of data; ops on it give plain DeviceArrays. requires_grad is accepted and changes nothing, as
     devtensor computes no gradients. Raises TypeError where data is not a DeviceArray.
+
+    >>> nn.Parameter(dt.zeros(2))
+    Parameter([0., 0.], device='cpu', dtype=float32)
     """
     def __new__(cls, data: DeviceArray, requires_grad: builtins.bool = True) -> _Parameter: ...
     def __copy__(self, /) -> _Parameter: ...
@@ -1590,6 +2190,9 @@ class device:
 
     A bare "cuda" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its
     string. Raises RuntimeError for a string that names no device.
+
+    >>> dt.device("cuda", 1) == "cuda:1"
+    True
     """
     def __new__(cls, type: _Device, index: _Int | None = None) -> _device: ...
     def __eq__(self, value: object, /) -> builtins.bool: ...
@@ -1725,24 +2328,37 @@ def abs(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.abs(dt.tensor([1.5, -2.0]))
+    DeviceArray([1.5000, 2.0000], device='cpu', dtype=float32)
     """
 def adaptive_avg_pool2d(input: DeviceArray, output_size: _Int | Sequence[_Int | None]) -> DeviceArray:
     """Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, W).
 
     Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded
     input, RuntimeError for numbers out of range.
+
+    >>> dt.adaptive_avg_pool2d(dt.arange(16.0).reshape(1, 4, 4), 1)
+    DeviceArray([[[7.5000]]], device='cpu', dtype=float32)
     """
 def add(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
     """input + alpha * other. Integers wrap.
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.add(dt.tensor([1.0, 2.0]), dt.tensor([10.0, 20.0]), alpha=0.5)
+    DeviceArray([ 6., 12.], device='cpu', dtype=float32)
     """
 def addmm(input: DeviceArray, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
     """beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n).
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.addmm(dt.ones(2, 2), dt.eye(2), dt.eye(2), beta=0.5)
+    DeviceArray([[1.5000, 0.5000],
+                 [0.5000, 1.5000]], device='cpu', dtype=float32)
     """
 @overload
 def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
@@ -1750,6 +2366,9 @@ def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+
+    >>> dt.all(dt.tensor([0, 3]))
+    DeviceArray(False, device='cpu', dtype=bool)
     """
 @overload
 def all(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1758,6 +2377,9 @@ def allclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-0
 
     Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
     ShapeMismatchError for shapes that do not broadcast.
+
+    >>> dt.allclose(dt.tensor([1.0]), dt.tensor([1.0 + 1e-7]))
+    True
     """
 @overload
 def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
@@ -1765,6 +2387,9 @@ def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+
+    >>> dt.amax(dt.tensor([[1, 9], [5, 3]]), dim=1)
+    DeviceArray([9, 5], device='cpu', dtype=int64)
     """
 @overload
 def amax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1774,6 +2399,9 @@ def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+
+    >>> dt.amin(dt.tensor([[1, 9], [5, 3]]), dim=1)
+    DeviceArray([1, 3], device='cpu', dtype=int64)
     """
 @overload
 def amin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1783,6 +2411,9 @@ def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+
+    >>> dt.any(dt.tensor([0, 3]))
+    DeviceArray(True, device='cpu', dtype=bool)
     """
 @overload
 def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1792,6 +2423,9 @@ def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *,
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.arange(0, 1, 0.25)
+    DeviceArray([0.0000, 0.2500, 0.5000, 0.7500], device='cpu', dtype=float32)
     """
 @overload
 def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
@@ -1799,6 +2433,9 @@ def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+
+    >>> dt.argmax(dt.tensor([1.0, 9.0, 5.0]))
+    DeviceArray(1, device='cpu', dtype=int64)
     """
 @overload
 def argmax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1808,6 +2445,9 @@ def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+
+    >>> dt.argmin(dt.tensor([4.0, 1.0, 5.0]))
+    DeviceArray(1, device='cpu', dtype=int64)
     """
 @overload
 def argmin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
@@ -1816,74 +2456,123 @@ def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = No
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
     sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError.
+
+    >>> dt.array([[1.0, 2.0], [3.0, 4.0]])
+    DeviceArray([[1., 2.],
+                 [3., 4.]], device='cpu', dtype=float32)
     """
 def array_equal(input: DeviceArray, other: DeviceArray) -> builtins.bool:
     """Whether shape and all elements are equal, whatever the dtypes: a Python bool.
 
     Raises DeviceMismatchError for arrays on different devices.
+
+    >>> dt.array_equal(dt.tensor([1, 2]), dt.tensor([1.0, 2.0]))
+    True
     """
 def as_tensor(data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: builtins.bool = False) -> DeviceArray:
     """Like array, but without a copy where none is needed: a NumPy array on the cpu shares its memory.
 
     Raises what array raises.
+
+    >>> a = np.zeros(2)
+    >>> x = dt.as_tensor(a)
+    >>> a[0] = 1
+    >>> x
+    DeviceArray([1., 0.], device='cpu', dtype=float64)
     """
 def asarray(data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: builtins.bool = False) -> DeviceArray:
     """Like array, but without a copy where none is needed: a NumPy array on the cpu shares its memory.
 
     Raises what array raises.
+
+    >>> a = np.zeros(2)
+    >>> x = dt.asarray(a)
+    >>> a[0] = 1
+    >>> x
+    DeviceArray([1., 0.], device='cpu', dtype=float64)
     """
 def avg_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: _Int | None = None) -> DeviceArray:
     """Mean of each window of (N, C, H, W) or (C, H, W).
 
     Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded
     input, RuntimeError for numbers out of range.
+
+    >>> dt.avg_pool2d(dt.arange(16.0).reshape(1, 4, 4), 2)
+    DeviceArray([[[ 2.5000,  4.5000],
+                  [10.5000, 12.5000]]], device='cpu', dtype=float32)
     """
 def baddbmm(input: DeviceArray, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
     """beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts.
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.baddbmm(dt.zeros(1, 2, 2), dt.ones(1, 2, 3), dt.ones(1, 3, 2))
+    DeviceArray([[[3., 3.],
+                  [3., 3.]]], device='cpu', dtype=float32)
     """
 def bitwise_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a & b; ints and bool.
 
     Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.bitwise_and(dt.tensor([6, 5]), 3)
+    DeviceArray([2, 1], device='cpu', dtype=int64)
     """
 def bitwise_not(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Inverts every bit; logical not for bool.
 
     The result has the shape and the dtype of input; ints and bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.bitwise_not(dt.tensor([0, 5]))
+    DeviceArray([-1, -6], device='cpu', dtype=int64)
     """
 def bitwise_or(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a | b; ints and bool.
 
     Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.bitwise_or(dt.tensor([6, 5]), 3)
+    DeviceArray([7, 7], device='cpu', dtype=int64)
     """
 def bitwise_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a ^ b; ints and bool.
 
     Shapes broadcast together. dtypes promote; ints and bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.bitwise_xor(dt.tensor([6, 5]), 3)
+    DeviceArray([5, 6], device='cpu', dtype=int64)
     """
 def bmm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting.
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.bmm(dt.ones(5, 2, 3), dt.ones(5, 3, 4)).shape
+    (5, 2, 4)
     """
 def broadcast_to(input: DeviceArray, size: _Ints) -> DeviceArray:
     """Repeats dimensions of size 1, as broadcasting does.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+
+    >>> dt.broadcast_to(dt.tensor([1, 2]), (2, 2))
+    DeviceArray([[1, 2],
+                 [1, 2]], device='cpu', dtype=int64)
     """
 @overload
 def cat(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
     """Joins arrays along a dimension they have; the other sizes agree.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
+
+    >>> dt.cat([dt.tensor([1, 2]), dt.tensor([3])])
+    DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
 @overload
 def cat(tensors: Sequence[DeviceArray], axis: _Int = 0) -> DeviceArray: ...
@@ -1892,12 +2581,18 @@ def ceil(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.ceil(dt.tensor([1.5, -1.5]))
+    DeviceArray([ 2., -1.], device='cpu', dtype=float32)
     """
 @overload
 def chunk(input: DeviceArray, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
     """A tuple of at most `chunks` pieces along dim.
 
     The results are views that share the memory of the input. Any dtype. Raises RuntimeError for chunks below 1, IndexError for a dim out of range.
+
+    >>> dt.chunk(dt.arange(4), 2)
+    (DeviceArray([0, 1], device='cpu', dtype=int64), DeviceArray([2, 3], device='cpu', dtype=int64))
     """
 @overload
 def chunk(input: DeviceArray, chunks: _Int, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
@@ -1906,11 +2601,20 @@ def clamp(input: DeviceArray, min: _Operand | None = None, max: _Operand | None 
 
     The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
     DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+
+    >>> dt.clamp(dt.tensor([-3.0, 0.5, 3.0]), 0.0, 1.0)
+    DeviceArray([0.0000, 0.5000, 1.0000], device='cpu', dtype=float32)
     """
 def clone(input: DeviceArray) -> DeviceArray:
     """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
 
     Raises MemoryError or OutOfMemoryError.
+
+    >>> x = dt.zeros(2)
+    >>> y = dt.clone(x)
+    >>> y[0] = 1
+    >>> x
+    DeviceArray([0., 0.], device='cpu', dtype=float32)
     """
 def conv2d(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None, stride: _Pair = 1, padding: _Pair | Literal["same", "valid"] = 0, dilation: _Pair = 1, groups: _Int = 1, *, activation: Literal["relu", "gelu", "gelu_tanh"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """2-D convolution (cross-correlation) of images.
@@ -1920,37 +2624,62 @@ def conv2d(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = N
     activation "relu", "gelu" or "gelu_tanh" is applied to the sums before they are rounded, in the same pass; on CUDA
     the two gelus, and what cuDNN cannot do in one graph, are passes of their own.
     Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.conv2d(dt.ones(1, 3, 8, 8), dt.ones(16, 3, 3, 3), stride=2, padding=1).shape
+    (1, 16, 4, 4)
     """
 def cos(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Cosine, radians.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.cos(dt.tensor([0.0, dt.pi]))
+    DeviceArray([ 1., -1.], device='cpu', dtype=float32)
     """
 def counters() -> dict[str, builtins.int]:
-    """What has happened so far in this process, a dict: allocations, transfers and their bytes, launches, synchronizations."""
+    """What has happened so far in this process, a dict: allocations, transfers and their bytes, launches, synchronizations.
+
+    >>> before = dt.counters()["transfers"]
+    >>> x = dt.zeros(3) + 1
+    >>> dt.counters()["transfers"] - before
+    0
+    """
 def detach(input: DeviceArray) -> DeviceArray:
     """A view of the whole array, as there are no gradients to leave behind.
 
     Any shape, dtype and device.
+
+    >>> x = dt.zeros(2)
+    >>> x.detach().fill_(1).device == x.device
+    True
     """
 def div(input: DeviceArray, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
 
     Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.div(dt.tensor([7, -7]), 2, rounding_mode="floor")
+    DeviceArray([ 3, -4], device='cpu', dtype=int64)
     """
 def dot(input: DeviceArray, tensor: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Inner product of two vectors (k,): 0-dimensional.
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.dot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+    DeviceArray(11., device='cpu', dtype=float32)
     """
 def elu(input: DeviceArray, alpha: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray:
     """x where x > 0, else alpha * (exp(x) - 1).
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.elu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
     """
 def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> DeviceArray:
     """The rows of weight (n, d) at the indices in input, of any shape: (*, d).
@@ -1958,6 +2687,10 @@ def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None 
     padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
     a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError
     where weight is no matrix, NotImplementedError for max_norm.
+
+    >>> dt.embedding(dt.tensor([1, 0]), dt.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    DeviceArray([[3., 4.],
+                 [1., 2.]], device='cpu', dtype=float32)
     """
 def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array whose elements are undefined.
@@ -1965,45 +2698,70 @@ def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = No
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.empty(2, 3).shape
+    (2, 3)
     """
 def empty_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array whose elements are undefined, of the shape of input, and of its dtype and device unless others are given.
 
     Raises MemoryError or OutOfMemoryError.
+
+    >>> dt.empty_like(dt.ones(2, 3)).shape
+    (2, 3)
     """
 def eq(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a == b, element by element.
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.eq(dt.tensor([1, 2]), 2)
+    DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def equal(input: DeviceArray, other: DeviceArray) -> builtins.bool:
     """Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.
 
     Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes.
+
+    >>> dt.equal(dt.tensor([1, 2]), dt.tensor([1, 2]))
+    True
     """
 def erf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Error function.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.erf(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 0.8427], device='cpu', dtype=float32)
     """
 def exp(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """e ** x.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.exp(dt.tensor([0.0, 1.0]))
+    DeviceArray([1.0000, 2.7183], device='cpu', dtype=float32)
     """
 def expand(input: DeviceArray, *size: _Ints) -> DeviceArray:
     """Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
+
+    >>> dt.tensor([[1], [2]]).expand(2, 3)
+    DeviceArray([[1, 1, 1],
+                 [2, 2, 2]], device='cpu', dtype=int64)
     """
 def expm1(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """e ** x - 1, exact near 0.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.expm1(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 1.7183], device='cpu', dtype=float32)
     """
 def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An (n, m) matrix with ones on the diagonal and zeros elsewhere.
@@ -2011,23 +2769,36 @@ def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.eye(2)
+    DeviceArray([[1., 0.],
+                 [0., 1.]], device='cpu', dtype=float32)
     """
 def flatten(input: DeviceArray, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
     """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
 
     Any dtype. Raises IndexError for dims that are not there.
+
+    >>> dt.flatten(dt.zeros(2, 3, 4), 1).shape
+    (2, 12)
     """
 def floor(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Largest integer not above x.
 
     The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.floor(dt.tensor([1.5, -1.5]))
+    DeviceArray([ 1., -2.], device='cpu', dtype=float32)
     """
 def floor_divide(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """floor(a / b), as Python's //. An integer divided by 0 gives 0.
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.floor_divide(dt.tensor([7, -7]), 2)
+    DeviceArray([ 3, -4], device='cpu', dtype=int64)
     """
 def from_cuda_array_interface(object: object) -> DeviceArray:
     """A DeviceArray that shares the memory of an object with __cuda_array_interface__, and keeps it alive; read-only if that is.
@@ -2035,6 +2806,9 @@ def from_cuda_array_interface(object: object) -> DeviceArray:
     Versions 1 to 3. Later work waits for the stream that it names. Raises ValueError for a mask, negative strides and
     what is malformed, TypeError for another dtype, RuntimeError for an address that is not of a device,
     DeviceNotAvailableError without CUDA.
+
+    >>> dt.from_cuda_array_interface(cupy.arange(3))  # doctest: +SKIP
+    DeviceArray([0, 1, 2], device='cuda:0', dtype=int64)
     """
 def from_dlpack(x: object, *, device: _Device | None = None, copy: builtins.bool | None = None) -> DeviceArray:
     """A DeviceArray that shares the memory of another library's array, which stays alive; read-only if that is.
@@ -2043,17 +2817,26 @@ def from_dlpack(x: object, *, device: _Device | None = None, copy: builtins.bool
     by a copy where that is another. copy=True always copies, copy=False never. Raises BufferError where the memory
     cannot be shared (dtype, device, negative strides), ValueError for copy=False where a copy is needed and for a
     capsule that was consumed.
+
+    >>> dt.from_dlpack(np.arange(3))
+    DeviceArray([0, 1, 2], device='cpu', dtype=int64)
     """
 def from_numpy(ndarray: npt.NDArray[Any]) -> DeviceArray:
     """A DeviceArray on the cpu that shares the memory of a NumPy array, and keeps it alive; read-only if that is.
 
     Any shape, the ten dtypes. Raises TypeError for other objects and dtypes, ValueError for negative strides, byte-swapped or
     misaligned memory.
+
+    >>> dt.from_numpy(np.arange(3.0))
+    DeviceArray([0., 1., 2.], device='cpu', dtype=float64)
     """
 def frombuffer(buffer: Buffer, *, dtype: _DType | None, count: _Int = -1, offset: _Int = 0, requires_grad: builtins.bool = False) -> DeviceArray:
     """A 1-dimensional DeviceArray on the cpu that shares the memory of a buffer, and keeps it alive; read-only if that is.
 
     count elements from byte offset, all by default. Raises ValueError where the bytes do not fit, TypeError for no buffer.
+
+    >>> dt.frombuffer(bytearray(b"\\x01\\x02"), dtype=dt.uint8)
+    DeviceArray([1, 2], device='cpu', dtype=uint8)
     """
 def full(size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array of one number; its kind decides the dtype: bool, int64 or the default.
@@ -2061,11 +2844,18 @@ def full(size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, devic
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.full((2, 2), 7)
+    DeviceArray([[7, 7],
+                 [7, 7]], device='cpu', dtype=int64)
     """
 def full_like(input: DeviceArray, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """One number of the shape of input, and of its dtype and device unless others are given.
 
     Raises MemoryError or OutOfMemoryError.
+
+    >>> dt.full_like(dt.zeros(2), 0.5)
+    DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
 @overload
 def gather(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
@@ -2074,6 +2864,10 @@ def gather(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
     index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
     Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
     a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+
+    >>> dt.gather(dt.tensor([[1, 2], [3, 4]]), 1, dt.tensor([[1], [0]]))
+    DeviceArray([[2],
+                 [3]], device='cpu', dtype=int64)
     """
 @overload
 def gather(input: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
@@ -2082,23 +2876,48 @@ def ge(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.ge(dt.tensor([1, 2]), 2)
+    DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def gelu(input: DeviceArray, *, approximate: Literal["none", "tanh"] = "none", out: DeviceArray | None = None) -> DeviceArray:
     """x times the normal distribution's cumulative function; approximate is "none" or "tanh".
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.gelu(dt.tensor([-1.0, 1.0]))
+    DeviceArray([-0.1587,  0.8413], device='cpu', dtype=float32)
     """
 def get_default_device() -> _device:
-    """The device of arrays made without device=."""
+    """The device of arrays made without device=.
+
+    >>> dt.get_default_device()
+    device(type='cpu')
+    """
 def get_default_dtype() -> _dtype:
-    """The default float dtype."""
+    """The default float dtype.
+
+    >>> dt.get_default_dtype()
+    devtensor.float32
+    """
 def get_float32_precision() -> Literal["highest", "tf32"]:
-    """"highest" or "tf32"; see set_float32_precision."""
+    """"highest" or "tf32"; see set_float32_precision.
+
+    >>> dt.get_float32_precision()
+    'highest'
+    """
 def get_num_threads() -> builtins.int:
-    """How many threads the cpu's ops use."""
+    """How many threads the cpu's ops use.
+
+    >>> dt.get_num_threads() >= 1
+    True
+    """
 def get_printoptions() -> dict[str, Any]:
     """The options of set_printoptions, as a dict that it accepts.
+
+    >>> dt.get_printoptions()["precision"]
+    4
 
     >>> dt.get_printoptions()["precision"]
     4
@@ -2108,12 +2927,18 @@ def gt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.gt(dt.tensor([1, 2]), 1)
+    DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def hardtanh(input: DeviceArray, min_val: _Number = -1.0, max_val: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray:
     """x limited to [min_val, max_val]; NaN stays.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
+    DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
     """
 @overload
 def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
@@ -2121,52 +2946,82 @@ def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArr
 
     Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
     a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is no vector.
+
+    >>> dt.index_select(dt.tensor([[1, 2], [3, 4]]), 0, dt.tensor([1, 1]))
+    DeviceArray([[3, 4],
+                 [3, 4]], device='cpu', dtype=int64)
     """
 @overload
 def index_select(input: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
 def initial_seed() -> builtins.int:
-    """The seed of the default generator."""
+    """The seed of the default generator.
+
+    >>> generator = dt.manual_seed(1)
+    >>> dt.initial_seed()
+    1
+    """
 def isclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
     """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.
 
     Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes,
     ShapeMismatchError for shapes that do not broadcast.
+
+    >>> dt.isclose(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 2.1]))
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def isfinite(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x is neither infinite nor NaN.
 
     The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.isfinite(dt.tensor([1.0, dt.inf, dt.nan]))
+    DeviceArray([ True, False, False], device='cpu', dtype=bool)
     """
 def isinf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x is plus or minus infinity.
 
     The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.isinf(dt.tensor([1.0, -dt.inf]))
+    DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def isnan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x is NaN.
 
     The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.isnan(dt.tensor([1.0, dt.nan]))
+    DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def le(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a <= b, element by element.
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.le(dt.tensor([1, 2]), 1)
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def leaky_relu(input: DeviceArray, negative_slope: _Number = 0.01, *, out: DeviceArray | None = None) -> DeviceArray:
     """x where x > 0, else negative_slope * x.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.leaky_relu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.0100,  2.0000], device='cpu', dtype=float32)
     """
 def lerp(input: DeviceArray, end: DeviceArray, weight: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """input + weight * (end - input); weight may be a number.
 
     Shapes broadcast together. Floats of one dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.lerp(dt.tensor([0.0, 10.0]), dt.tensor([1.0, 20.0]), 0.5)
+    DeviceArray([ 0.5000, 15.0000], device='cpu', dtype=float32)
     """
 def linear(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None, *, activation: Literal["relu", "gelu", "gelu_tanh"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """input @ weight.T + bias; input (..., k), weight (n, k), bias (n,): (..., n).
@@ -2176,6 +3031,9 @@ def linear(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = N
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.linear(dt.tensor([[1.0, 2.0]]), weight=dt.eye(2), bias=dt.tensor([10.0, 20.0]))
+    DeviceArray([[11., 22.]], device='cpu', dtype=float32)
     """
 def linspace(start: _Number, end: _Number, steps: _Int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """steps numbers from start to end, both included, evenly spaced.
@@ -2183,30 +3041,46 @@ def linspace(start: _Number, end: _Number, steps: _Int, *, dtype: _DType | None 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.linspace(0, 1, 5)
+    DeviceArray([0.0000, 0.2500, 0.5000, 0.7500, 1.0000], device='cpu',
+                dtype=float32)
     """
 def log(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Natural logarithm.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.log(dt.tensor([1.0, 10.0]))
+    DeviceArray([0.0000, 2.3026], device='cpu', dtype=float32)
     """
 def log10(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Logarithm to base 10.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.log10(dt.tensor([1.0, 100.0]))
+    DeviceArray([0., 2.], device='cpu', dtype=float32)
     """
 def log1p(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """log(1 + x), exact near 0.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.log1p(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 0.6931], device='cpu', dtype=float32)
     """
 def log2(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Logarithm to base 2.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.log2(dt.tensor([1.0, 8.0]))
+    DeviceArray([0., 3.], device='cpu', dtype=float32)
     """
 @overload
 def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
@@ -2214,6 +3088,9 @@ def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -
 
     The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
     DTypeMismatchError for ints and bool.
+
+    >>> dt.log_softmax(dt.tensor([0.0, 0.0]), dim=0)
+    DeviceArray([-0.6931, -0.6931], device='cpu', dtype=float32)
     """
 @overload
 def log_softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -2222,52 +3099,79 @@ def logical_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None 
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.logical_and(dt.tensor([True, True]), dt.tensor([True, False]))
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def logical_not(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x is zero.
 
     The result is bool and has the shape of input; every dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.logical_not(dt.tensor([0.0, 2.0]))
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def logical_or(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether either is nonzero.
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.logical_or(dt.tensor([True, False]), dt.tensor([False, False]))
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def logical_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether exactly one is nonzero.
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.logical_xor(dt.tensor([True, True]), dt.tensor([True, False]))
+    DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def lt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a < b, element by element.
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.lt(dt.tensor([1, 2]), 2)
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def manual_seed(seed: _Int) -> Generator:
     """Starts the default generator at seed, for all devices; returns it.
 
     Raises OverflowError beyond 64 bits.
+
+    >>> dt.manual_seed(1).initial_seed()
+    1
     """
 def masked_fill(input: DeviceArray, mask: DeviceArray, value: _Operand) -> DeviceArray:
     """value where mask is True, else input; the dtype of input. mask broadcasts with input.
 
     value is a number or a 0-dimensional array on the same device. Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+
+    >>> dt.masked_fill(dt.tensor([1, 2]), dt.tensor([True, False]), 0)
+    DeviceArray([0, 2], device='cpu', dtype=int64)
     """
 def masked_select(input: DeviceArray, mask: DeviceArray) -> DeviceArray:
     """The elements of input where mask is True, in order: a vector. Both broadcast.
 
     Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
     Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError.
+
+    >>> dt.masked_select(dt.tensor([1, 2, 3]), dt.tensor([True, False, True]))
+    DeviceArray([1, 3], device='cpu', dtype=int64)
     """
 def matmul(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast.
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
+    DeviceArray([3., 7.], device='cpu', dtype=float32)
     """
 @overload
 def max(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
@@ -2276,6 +3180,9 @@ def max(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *,
 
     values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
     dim that is not there, ShapeMismatchError where there is no element to choose from.
+
+    >>> dt.max(dt.tensor([[1, 9], [5, 3]]), dim=1).indices
+    DeviceArray([1, 0], device='cpu', dtype=int64)
     """
 @overload
 def max(input: DeviceArray, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
@@ -2291,6 +3198,10 @@ def max_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = No
 
     Raises DTypeMismatchError for ints and bool, ShapeMismatchError for another rank or a window larger than the padded
     input, RuntimeError for numbers out of range.
+
+    >>> dt.max_pool2d(dt.arange(16.0).reshape(1, 4, 4), 2)
+    DeviceArray([[[ 5.,  7.],
+                  [13., 15.]]], device='cpu', dtype=float32)
     """
 @overload
 def max_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, dilation: _Pair = 1, ceil_mode: builtins.bool = False, *, return_indices: Literal[True]) -> tuple[DeviceArray, DeviceArray]: ...
@@ -2299,6 +3210,9 @@ def maximum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = No
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.maximum(dt.tensor([1, 5]), dt.tensor([4, 2]))
+    DeviceArray([4, 5], device='cpu', dtype=int64)
     """
 @overload
 def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
@@ -2306,6 +3220,9 @@ def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there, DTypeMismatchError for ints and bool (dtype= casts first).
+
+    >>> dt.mean(dt.tensor([[1.0, 3.0], [5.0, 7.0]]), dim=1)
+    DeviceArray([2., 6.], device='cpu', dtype=float32)
     """
 @overload
 def mean(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -2316,6 +3233,9 @@ def min(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *,
 
     values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
     dim that is not there, ShapeMismatchError where there is no element to choose from.
+
+    >>> dt.min(dt.tensor([[1, 9], [5, 3]]))
+    DeviceArray(1, device='cpu', dtype=int64)
     """
 @overload
 def min(input: DeviceArray, dim: DeviceArray, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray: ...
@@ -2330,35 +3250,54 @@ def minimum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = No
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.minimum(dt.tensor([1, 5]), dt.tensor([4, 2]))
+    DeviceArray([1, 2], device='cpu', dtype=int64)
     """
 def mm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Matrix product (m, k) @ (k, n), no broadcasting.
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.mm(dt.ones(2, 3), dt.ones(3, 2))
+    DeviceArray([[3., 3.],
+                 [3., 3.]], device='cpu', dtype=float32)
     """
 def movedim(input: DeviceArray, source: _Ints, destination: _Ints) -> DeviceArray:
     """Moves dimensions; the others keep their order.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError where the two lists differ in length or repeat a dimension.
+
+    >>> dt.movedim(dt.zeros(2, 3, 4), 0, -1).shape
+    (3, 4, 2)
     """
 def mul(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a * b. Integers wrap.
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.mul(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+    DeviceArray([3., 8.], device='cpu', dtype=float32)
     """
 def mv(input: DeviceArray, vec: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Matrix (m, k) times vector (k,).
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.mv(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
+    DeviceArray([3., 7.], device='cpu', dtype=float32)
     """
 @overload
 def narrow(input: DeviceArray, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
     """length entries of dim, from start.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where they are not there, IndexError for a dim out of range.
+
+    >>> dt.narrow(dt.arange(5), 0, 1, 3)
+    DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
 @overload
 def narrow(input: DeviceArray, axis: _Int, start: _Int, length: _Int) -> DeviceArray: ...
@@ -2367,12 +3306,18 @@ def ne(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -
 
     Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.ne(dt.tensor([1, 2]), 2)
+    DeviceArray([ True, False], device='cpu', dtype=bool)
     """
 def neg(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """-x. Integers wrap.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.neg(dt.tensor([1, -2]))
+    DeviceArray([-1,  2], device='cpu', dtype=int64)
     """
 @overload
 def nonzero(input: DeviceArray, *, as_tuple: Literal[False] = False) -> DeviceArray:
@@ -2380,6 +3325,11 @@ def nonzero(input: DeviceArray, *, as_tuple: Literal[False] = False) -> DeviceAr
     vectors.
 
     Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
+
+
+    >>> dt.nonzero(dt.tensor([[0, 3], [4, 0]]))
+    DeviceArray([[0, 1],
+                 [1, 0]], device='cpu', dtype=int64)
     """
 @overload
 def nonzero(input: DeviceArray, *, as_tuple: Literal[True]) -> tuple[DeviceArray, ...]: ...
@@ -2388,11 +3338,18 @@ def normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator:
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> generator = dt.manual_seed(0)
+    >>> dt.normal(10.0, 2.0, (3,))
+    DeviceArray([ 9.2047, 12.7737,  9.5884], device='cpu', dtype=float32)
     """
 def numel(input: DeviceArray) -> builtins.int:
     """The number of elements, an int.
 
     Any shape, dtype and device.
+
+    >>> dt.numel(dt.zeros(2, 3))
+    6
     """
 def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array of ones.
@@ -2400,28 +3357,44 @@ def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = Non
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.ones(2, dtype=dt.int32)
+    DeviceArray([1, 1], device='cpu', dtype=int32)
     """
 def ones_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Ones of the shape of input, and of its dtype and device unless others are given.
 
     Raises MemoryError or OutOfMemoryError.
+
+    >>> dt.ones_like(dt.tensor([1, 2]), dtype=dt.float64)
+    DeviceArray([1., 1.], device='cpu', dtype=float64)
     """
 def outer(input: DeviceArray, vec2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Outer product of vectors (m,) and (n,): (m, n).
 
     Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
     DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+    >>> dt.outer(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+    DeviceArray([[3., 4.],
+                 [6., 8.]], device='cpu', dtype=float32)
     """
 def permute(input: DeviceArray, *dims: _Ints) -> DeviceArray:
     """The dimensions in another order.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises RuntimeError unless dims names each dimension once.
+
+    >>> dt.permute(dt.zeros(2, 3, 4), (2, 0, 1)).shape
+    (4, 2, 3)
     """
 def pow(input: DeviceArray, exponent: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """input ** exponent; either may be a number. Integers wrap.
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.pow(dt.tensor([2.0, 3.0]), 2)
+    DeviceArray([4., 9.], device='cpu', dtype=float32)
     """
 @overload
 def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
@@ -2429,6 +3402,9 @@ def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+
+    >>> dt.prod(dt.tensor([2.0, 3.0, 4.0]))
+    DeviceArray(24., device='cpu', dtype=float32)
     """
 @overload
 def prod(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -2437,85 +3413,136 @@ def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None 
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> generator = dt.manual_seed(0)
+    >>> dt.rand(3)
+    DeviceArray([0.8805, 0.3621, 0.3194], device='cpu', dtype=float32)
     """
 def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Like rand, of the shape, dtype and device of input.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> dt.rand_like(dt.zeros(2, 3)).shape
+    (2, 3)
     """
 def randint(low: _Int = 0, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> generator = dt.manual_seed(0)
+    >>> dt.randint(0, 10, (5,))
+    DeviceArray([8, 3, 3, 4, 6], device='cpu', dtype=int64)
     """
 def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Numbers of the standard normal distribution; floats.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> generator = dt.manual_seed(0)
+    >>> dt.randn(3)
+    DeviceArray([-0.3977,  1.3868, -0.2058], device='cpu', dtype=float32)
     """
 def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Like randn, of the shape, dtype and device of input.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> dt.randn_like(dt.zeros(2, 3, dtype=dt.float64)).dtype
+    devtensor.float64
     """
 def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """The integers from 0 to n - 1 in random order, int64 by default.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+
+    >>> generator = dt.manual_seed(0)
+    >>> dt.randperm(5)
+    DeviceArray([2, 3, 1, 0, 4], device='cpu', dtype=int64)
     """
 def reciprocal(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """1 / x.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.reciprocal(dt.tensor([2.0, 4.0]))
+    DeviceArray([0.5000, 0.2500], device='cpu', dtype=float32)
     """
 def relu(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """max(x, 0); NaN stays.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.relu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([0., 2.], device='cpu', dtype=float32)
     """
 def relu6(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """min(max(x, 0), 6); NaN stays.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.relu6(dt.tensor([-1.0, 2.0, 9.0]))
+    DeviceArray([0., 2., 6.], device='cpu', dtype=float32)
     """
 def remainder(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a - floor(a / b) * b, as Python's %: the sign of b. An integer modulo 0 gives 0.
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.remainder(dt.tensor([7, -7]), 3)
+    DeviceArray([1, 2], device='cpu', dtype=int64)
     """
 def reshape(input: DeviceArray, *shape: _Ints) -> DeviceArray:
     """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.
 
     Any dtype. Raises ShapeMismatchError where the number of elements differs.
+
+    >>> dt.reshape(dt.arange(6), (2, -1))
+    DeviceArray([[0, 1, 2],
+                 [3, 4, 5]], device='cpu', dtype=int64)
     """
 def round(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Nearest integer, halves to even.
 
     The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.round(dt.tensor([0.5, 1.5, 2.4]))
+    DeviceArray([0., 2., 2.], device='cpu', dtype=float32)
     """
 def rsqrt(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """1 / sqrt(x).
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.rsqrt(dt.tensor([4.0, 16.0]))
+    DeviceArray([0.5000, 0.2500], device='cpu', dtype=float32)
     """
 def seed() -> builtins.int:
-    """Starts the default generator at a seed from the operating system, and returns it."""
+    """Starts the default generator at a seed from the operating system, and returns it.
+
+    >>> dt.seed() == dt.initial_seed()
+    True
+    """
 @overload
 def select(input: DeviceArray, dim: _Int, index: _Int) -> DeviceArray:
     """Entry index of dim; the result has one dimension less.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for an index or a dim out of range.
+
+    >>> dt.select(dt.tensor([[1, 2], [3, 4]]), 1, 0)
+    DeviceArray([1, 3], device='cpu', dtype=int64)
     """
 @overload
 def select(input: DeviceArray, axis: _Int, index: _Int) -> DeviceArray: ...
@@ -2523,22 +3550,38 @@ def set_default_device(device: _Device) -> None:
     """The device of arrays made without device=.
 
     Raises DeviceNotAvailableError where there is no such device.
+
+    >>> dt.set_default_device("cpu")
+    >>> dt.zeros(1).device
+    device(type='cpu')
     """
 def set_default_dtype(d: _dtype) -> None:
     """The float dtype of arrays made from Python floats and by zeros, randn and the like.
 
     Raises TypeError for others.
+
+    >>> dt.set_default_dtype(dt.float64)
+    >>> x = dt.zeros(1)
+    >>> dt.set_default_dtype(dt.float32)
+    >>> x
+    DeviceArray([0.], device='cpu', dtype=float64)
     """
 def set_float32_precision(precision: Literal["highest", "tf32"]) -> None:
     """"highest", the default: products and convolutions of float32 are computed strictly in float32.
 
     "tf32" lets CUDA devices round their inputs to TF32 (10 bits of mantissa); the cpu never does. For the whole process.
     Raises ValueError for other words.
+
+    >>> dt.set_float32_precision("highest")
+    >>> dt.get_float32_precision()
+    'highest'
     """
 def set_num_threads(n: _Int) -> None:
     """How many threads the cpu's ops use.
 
     Raises RuntimeError for n below 1.
+
+    >>> dt.set_num_threads(dt.get_num_threads())
     """
 def set_printoptions(precision: _Int | None = None, threshold: _Int | builtins.float | None = None, edgeitems: _Int | None = None, linewidth: _Int | None = None, profile: Literal["default", "short", "full"] | None = None, sci_mode: builtins.bool | None = None) -> None:
     """How arrays are written, for the whole process; None leaves an option as it is.
@@ -2553,30 +3596,47 @@ def set_printoptions(precision: _Int | None = None, threshold: _Int | builtins.f
     >>> dt.tensor([0.125, 2])
     DeviceArray([0.12, 2.00], device='cpu', dtype=float32)
     >>> dt.set_printoptions(profile="default")
+
+    >>> dt.set_printoptions(precision=2)
+    >>> dt.tensor([1 / 3])
+    DeviceArray([0.33], device='cpu', dtype=float32)
+    >>> dt.set_printoptions(profile="default")
     """
 def sigmoid(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """1 / (1 + exp(-x)).
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.sigmoid(dt.tensor([0.0, 2.0]))
+    DeviceArray([0.5000, 0.8808], device='cpu', dtype=float32)
     """
 def sign(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """-1, 0 or 1; 0 for NaN.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.sign(dt.tensor([-3.0, 0.0, 2.0]))
+    DeviceArray([-1.,  0.,  1.], device='cpu', dtype=float32)
     """
 def silu(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """x * sigmoid(x).
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.silu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)
     """
 def sin(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Sine, radians.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.sin(dt.tensor([0.0, dt.pi / 2]))
+    DeviceArray([0., 1.], device='cpu', dtype=float32)
     """
 @overload
 def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
@@ -2584,6 +3644,9 @@ def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> De
 
     The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
     DTypeMismatchError for ints and bool.
+
+    >>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)
+    DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
 @overload
 def softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -2592,12 +3655,18 @@ def softplus(input: DeviceArray, beta: _Number = 1.0, threshold: _Number = 20.0,
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.softplus(dt.tensor([0.0, 30.0]))
+    DeviceArray([ 0.6931, 30.0000], device='cpu', dtype=float32)
     """
 @overload
 def split(tensor: DeviceArray, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
     """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
 
     The results are views that share the memory of the input. Any dtype. Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up.
+
+    >>> dt.split(dt.arange(3), 2)
+    (DeviceArray([0, 1], device='cpu', dtype=int64), DeviceArray([2], device='cpu', dtype=int64))
     """
 @overload
 def split(tensor: DeviceArray, split_size_or_sections: _Ints, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
@@ -2606,18 +3675,27 @@ def sqrt(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.sqrt(dt.tensor([4.0, 9.0]))
+    DeviceArray([2., 3.], device='cpu', dtype=float32)
     """
 def square(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """x * x. Integers wrap.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.square(dt.tensor([2, -3]))
+    DeviceArray([4, 9], device='cpu', dtype=int64)
     """
 @overload
 def squeeze(input: DeviceArray, dim: _Ints | None = None) -> DeviceArray:
     """Drops dimensions of size 1: all of them, or those among dim.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+
+    >>> dt.squeeze(dt.zeros(1, 3, 1)).shape
+    (3,)
     """
 @overload
 def squeeze(input: DeviceArray, axis: _Ints | None = None) -> DeviceArray: ...
@@ -2626,6 +3704,10 @@ def stack(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
     """Joins arrays of one shape along a new dimension.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
+
+    >>> dt.stack([dt.tensor([1, 2]), dt.tensor([3, 4])])
+    DeviceArray([[1, 2],
+                 [3, 4]], device='cpu', dtype=int64)
     """
 @overload
 def stack(tensors: Sequence[DeviceArray], axis: _Int = 0) -> DeviceArray: ...
@@ -2634,6 +3716,9 @@ def sub(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceA
 
     Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.sub(dt.tensor([1.0, 2.0]), 1)
+    DeviceArray([0., 1.], device='cpu', dtype=float32)
     """
 @overload
 def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
@@ -2641,6 +3726,9 @@ def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
     Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+
+    >>> dt.sum(dt.tensor([[1, 2], [3, 4]]), dim=0)
+    DeviceArray([4, 6], device='cpu', dtype=int64)
     """
 @overload
 def sum(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
@@ -2648,12 +3736,19 @@ def t(input: DeviceArray) -> DeviceArray:
     """The transpose of a matrix; vectors and 0-dimensional arrays stay.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError for more than two dimensions.
+
+    >>> dt.tensor([[1, 2], [3, 4]]).t()
+    DeviceArray([[1, 3],
+                 [2, 4]], device='cpu', dtype=int64)
     """
 def take(input: DeviceArray, index: DeviceArray) -> DeviceArray:
     """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
     Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
     a CUDA device tells of it when it is waited for next, and reads zeros there.
+
+    >>> dt.take(dt.tensor([[1, 2], [3, 4]]), dt.tensor([0, -1]))
+    DeviceArray([1, 4], device='cpu', dtype=int64)
     """
 @overload
 def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray:
@@ -2661,6 +3756,10 @@ def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = 
 
     Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
     a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+
+    >>> dt.take_along_dim(dt.tensor([[1, 2], [3, 4]]), dt.tensor([[1], [0]]), dim=1)
+    DeviceArray([[2],
+                 [3]], device='cpu', dtype=int64)
     """
 @overload
 def take_along_dim(input: DeviceArray, indices: DeviceArray, axis: _Int | None = None) -> DeviceArray: ...
@@ -2669,45 +3768,74 @@ def tan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.tan(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 1.5574], device='cpu', dtype=float32)
     """
 def tanh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Hyperbolic tangent.
 
     The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.tanh(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 0.7616], device='cpu', dtype=float32)
     """
 def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
     sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError.
+
+    >>> dt.tensor([1, 2, 3])
+    DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
 def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray:
     """Exchanges two dimensions.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+
+    >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
+    DeviceArray([[1, 3],
+                 [2, 4]], device='cpu', dtype=int64)
     """
 def tril(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
     """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
 
     Any dtype. Raises ShapeMismatchError for less than two dimensions.
+
+    >>> dt.tril(dt.ones(3, 3, dtype=dt.int64))
+    DeviceArray([[1, 0, 0],
+                 [1, 1, 0],
+                 [1, 1, 1]], device='cpu', dtype=int64)
     """
 def triu(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
     """The upper triangle of a matrix (..., m, n), zeros below the diagonal.
 
     Any dtype. Raises ShapeMismatchError for less than two dimensions.
+
+    >>> dt.triu(dt.ones(3, 3, dtype=dt.int64), diagonal=1)
+    DeviceArray([[0, 1, 1],
+                 [0, 0, 1],
+                 [0, 0, 0]], device='cpu', dtype=int64)
     """
 def trunc(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """x without its fraction.
 
     The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.
+
+    >>> dt.trunc(dt.tensor([1.5, -1.5]))
+    DeviceArray([ 1., -1.], device='cpu', dtype=float32)
     """
 @overload
 def unbind(input: DeviceArray, dim: _Int = 0) -> tuple[DeviceArray, ...]:
     """A tuple of all entries of dim, each with one dimension less.
 
     The results are views that share the memory of the input. Any dtype. Raises IndexError for a dim out of range.
+
+    >>> dt.unbind(dt.tensor([[1, 2], [3, 4]]))
+    (DeviceArray([1, 2], device='cpu', dtype=int64), DeviceArray([3, 4], device='cpu', dtype=int64))
     """
 @overload
 def unbind(input: DeviceArray, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
@@ -2716,6 +3844,10 @@ def unflatten(input: DeviceArray, dim: _Int, sizes: _Ints) -> DeviceArray:
     """Dimension dim becomes several; one size may be -1.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the sizes do not multiply to that of dim.
+
+    >>> dt.unflatten(dt.arange(6), 0, (2, 3))
+    DeviceArray([[0, 1, 2],
+                 [3, 4, 5]], device='cpu', dtype=int64)
     """
 @overload
 def unflatten(input: DeviceArray, axis: _Int, sizes: _Ints) -> DeviceArray: ...
@@ -2724,6 +3856,9 @@ def unsqueeze(input: DeviceArray, dim: _Int) -> DeviceArray:
     """A new dimension of size 1 at dim.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for a dim out of range.
+
+    >>> dt.unsqueeze(dt.zeros(3), 0).shape
+    (1, 3)
     """
 @overload
 def unsqueeze(input: DeviceArray, axis: _Int) -> DeviceArray: ...
@@ -2731,6 +3866,10 @@ def view(input: DeviceArray, *size: _Ints) -> DeviceArray:
     """The same elements in another shape; one size may be -1.
 
     The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
+
+    >>> dt.arange(6).view(2, 3)
+    DeviceArray([[0, 1, 2],
+                 [3, 4, 5]], device='cpu', dtype=int64)
     """
 @overload
 def where(condition: DeviceArray) -> tuple[DeviceArray, ...]:
@@ -2740,6 +3879,9 @@ def where(condition: DeviceArray) -> tuple[DeviceArray, ...]:
     broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
     where(condition) is nonzero(condition, as_tuple=True).
+
+    >>> dt.where(dt.tensor([True, False]), dt.tensor([1, 2]), dt.tensor([10, 20]))
+    DeviceArray([ 1, 20], device='cpu', dtype=int64)
     """
 @overload
 def where(condition: DeviceArray, input: _Operand, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
@@ -2749,9 +3891,16 @@ def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = No
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
     OutOfMemoryError.
+
+    >>> dt.zeros(2, 3)
+    DeviceArray([[0., 0., 0.],
+                 [0., 0., 0.]], device='cpu', dtype=float32)
     """
 def zeros_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Zeros of the shape of input, and of its dtype and device unless others are given.
 
     Raises MemoryError or OutOfMemoryError.
+
+    >>> dt.zeros_like(dt.tensor([1, 2]))
+    DeviceArray([0, 0], device='cpu', dtype=int64)
     """

@@ -42,7 +42,11 @@ def _one_of(op: str, a: Any, b: Any, names: str) -> Any:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether obj is a DeviceArray."""
+    """Whether obj is a DeviceArray.
+
+    >>> dt.is_tensor(dt.zeros(2)), dt.is_tensor([0.0])
+    (True, False)
+    """
     return isinstance(obj, DeviceArray)
 
 
@@ -92,6 +96,9 @@ def var(
 
     Floats only, computed in float32 for the half types; correction is 1 by default (unbiased=True), NaN comes of too
     few elements. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+    >>> dt.var(dt.tensor([1.0, 2.0, 3.0]))
+    DeviceArray(1., device='cpu', dtype=float32)
     """
     return _variance("var", input, dim, unbiased, keepdim, correction, axis, keepdims).to(input.dtype)
 
@@ -106,7 +113,11 @@ def std(
     axis: Dims | None = None,
     keepdims: bool | None = None,
 ) -> DeviceArray:
-    """Standard deviation over the given dimensions: the square root of var, with its parameters and errors."""
+    """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
+
+    >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
+    DeviceArray(0.8165, device='cpu', dtype=float32)
+    """
     return _variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims).sqrt().to(input.dtype)
 
 
@@ -114,6 +125,9 @@ def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims:
     """log(sum(exp(x))) over the given dimensions, without overflow.
 
     Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+    >>> dt.logsumexp(dt.tensor([0.0, 0.0]), dim=0)
+    DeviceArray(0.6931, device='cpu', dtype=float32)
     """
     _C._check("logsumexp", ("input",), (input,))
     keep = keepdim if keepdims is None else keepdims
@@ -143,6 +157,9 @@ def norm(
 
     Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
     "nuc".
+
+    >>> dt.norm(dt.tensor([3.0, 4.0]))
+    DeviceArray(5., device='cpu', dtype=float32)
     """
     _C._check("norm", ("input",), (input,))
     if p == "nuc":
@@ -187,6 +204,10 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
     """The elements in reverse along the given dimensions: a copy, with the strides of input where that is dense.
 
     Raises IndexError for a dim out of range.
+
+    >>> dt.flip(dt.tensor([[1, 2], [3, 4]]), 1)
+    DeviceArray([[2, 1],
+                 [4, 3]], device='cpu', dtype=int64)
     """
     wanted = (dims, *more) if isinstance(dims, int) else tuple(dims)
     turned = [d for d in _dims("flip", wanted, input.ndim, input) if input.ndim] if wanted else []
@@ -205,6 +226,9 @@ def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[i
 
     Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError where there are
     not as many shifts as dims.
+
+    >>> dt.roll(dt.tensor([1, 2, 3]), 1)
+    DeviceArray([3, 1, 2], device='cpu', dtype=int64)
     """
     if dims is None:
         return roll(input.flatten(), shifts, 0).reshape(input.shape)
@@ -226,6 +250,10 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
     """input side by side as often as sizes say, one for each dimension and more for new ones in front: a copy.
 
     Raises RuntimeError for fewer sizes than dimensions or a negative one.
+
+    >>> dt.tensor([1, 2]).repeat(2, 2)
+    DeviceArray([[1, 2, 1, 2],
+                 [1, 2, 1, 2]], device='cpu', dtype=int64)
     """
     times: Sequence[Any] = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     new = len(times) - input.ndim
@@ -254,6 +282,9 @@ def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) 
     """Each element `repeats` times along dim, by default of input as if it had one dimension: a copy.
 
     Raises IndexError for a dim out of range, RuntimeError for a negative number, TypeError for an array of them.
+
+    >>> dt.repeat_interleave(dt.tensor([1, 2]), 2)
+    DeviceArray([1, 1, 2, 2], device='cpu', dtype=int64)
     """
     x = input.flatten() if dim is None or not input.ndim else input
     (d,) = _dims("repeat_interleave", 0 if dim is None else dim, x.ndim, x)
@@ -262,27 +293,49 @@ def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) 
 
 
 def expand_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.expand(other.shape)."""
+    """input.expand(other.shape).
+
+    >>> dt.tensor([1, 2]).expand_as(dt.zeros(2, 2))
+    DeviceArray([[1, 2],
+                 [1, 2]], device='cpu', dtype=int64)
+    """
     return input.expand(other.shape)
 
 
 def view_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.view(other.shape)."""
+    """input.view(other.shape).
+
+    >>> dt.arange(4).view_as(dt.zeros(2, 2))
+    DeviceArray([[0, 1],
+                 [2, 3]], device='cpu', dtype=int64)
+    """
     return input.view(other.shape)
 
 
 def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.to(other.dtype), on the device of input."""
+    """input.to(other.dtype), on the device of input.
+
+    >>> dt.tensor([1, 2]).type_as(dt.zeros(1, dtype=dt.float64)).dtype
+    devtensor.float64
+    """
     return input.to(other.dtype)
 
 
 def ravel(input: DeviceArray) -> DeviceArray:
-    """input.flatten()."""
+    """input.flatten().
+
+    >>> dt.ravel(dt.tensor([[1, 2], [3, 4]]))
+    DeviceArray([1, 2, 3, 4], device='cpu', dtype=int64)
+    """
     return input.flatten()
 
 
 def is_floating_point(input: DeviceArray) -> bool:
-    """Whether the dtype of input is a float."""
+    """Whether the dtype of input is a float.
+
+    >>> dt.is_floating_point(dt.zeros(2))
+    True
+    """
     return input.dtype.is_floating_point
 
 
@@ -292,6 +345,9 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     pad counts from the last dimension: (left, right, top, bottom, ...). mode: "constant" with value (0 by default),
     "reflect" without the edge itself, "replicate" its edge, "circular" the other side. Raises ShapeMismatchError where
     pad does not fit the shape, NotImplementedError for another mode.
+
+    >>> dt.pad(dt.tensor([1.0, 2.0]), (1, 2))
+    DeviceArray([0., 1., 2., 0., 0.], device='cpu', dtype=float32)
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

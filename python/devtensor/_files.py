@@ -49,6 +49,13 @@ def save(
 
     Raises TypeError for what is no array and for keys and metadata that are no texts, ValueError for texts that UTF-8
     does not have, OSError.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> dt.save({"weight": dt.ones(2)}, file)
+    >>> position = file.seek(0)
+    >>> dt.load(file)
+    {'weight': DeviceArray([1., 1.], device='cpu', dtype=float32)}
     """
     arrays, notes = _arrays(obj), _notes(metadata)
     if isinstance(obj, DeviceArray):
@@ -149,6 +156,13 @@ def load(
 
     Raises RuntimeError for a file that is damaged or another format, TypeError for a dtype that devtensor does not
     have, OSError.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> dt.save(dt.arange(3), file)
+    >>> position = file.seek(0)
+    >>> dt.load(file)
+    DeviceArray([0, 1, 2], device='cpu', dtype=int64)
     """
     if device is not None and map_location is not None:
         raise TypeError("load() takes device or map_location, not both")

@@ -34,16 +34,32 @@ class _GradMode:
 
 
 class no_grad(_GradMode):
-    """For code written for PyTorch: changes nothing."""
+    """For code written for PyTorch: changes nothing.
+
+    >>> with dt.no_grad():
+    ...     x = dt.ones(2) + 1
+    """
 
 
 class inference_mode(_GradMode):
-    """For code written for PyTorch: changes nothing."""
+    """For code written for PyTorch: changes nothing.
+
+    >>> with dt.inference_mode():
+    ...     x = dt.ones(2) + 1
+    """
 
 
 class enable_grad(_GradMode):
-    """For code written for PyTorch: changes nothing, as there are no gradients."""
+    """For code written for PyTorch: changes nothing, as there are no gradients.
+
+    >>> with dt.enable_grad():
+    ...     x = dt.ones(2) + 1
+    """
 
 
 class set_grad_enabled(_GradMode):
-    """For code written for PyTorch: changes nothing, as there are no gradients."""
+    """For code written for PyTorch: changes nothing, as there are no gradients.
+
+    >>> with dt.set_grad_enabled(False):
+    ...     x = dt.ones(2) + 1
+    """

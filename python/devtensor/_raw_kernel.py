@@ -97,6 +97,16 @@ class RawKernel:
 
     Raises KernelArgumentError for a source whose kernel or parameters cannot be read, TypeError and ValueError for
     options.
+
+    >>> double = dt.cuda.RawKernel('''extern "C" __global__ void twice(float *x, int n)
+    ... {
+    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...     if (i < n) x[i] *= 2;
+    ... }''', "twice")
+    >>> x = dt.ones(3, device="cuda")
+    >>> double[1, 32](x, 3)
+    >>> x.tolist()
+    [2.0, 2.0, 2.0]
     """
 
     __slots__ = ("__weakref__", "_kernel", "_name", "_options", "_params", "_source")

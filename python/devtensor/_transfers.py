@@ -248,6 +248,12 @@ class record_transfers:
     With all_threads=True also those of other threads. The log is a sequence of records (nbytes, source, target,
     filename, lineno, action, synchronous, pinned, expression) with nbytes, lines() and round_trips(); print(log) shows
     a table. Copies on one device, pinning, and moves of nothing are no transfers. Nothing is kept outside of blocks.
+
+    >>> x = dt.zeros(2, 3, device="cuda")
+    >>> with dt.record_transfers() as log:
+    ...     y = x.cpu()
+    >>> log.nbytes, log[0].action
+    (24, 'cpu')
     """
 
     def __init__(self, all_threads: bool = False) -> None:
@@ -297,6 +303,14 @@ class forbid_transfers(_Guarding):
     ("metrics.py"), a line ("train.py:12"), the name of a function ("evaluate", "Net.log"), or the function. Or mark the
     place with `with dt.allow_transfers():`. Blocks nest, and each has its say. It holds for the thread that entered it:
     a loader that fetches batches in another one goes on. repr, as in print(x), is not stopped.
+
+    >>> x = dt.zeros(1, device="cuda")
+    >>> with dt.forbid_transfers():
+    ...     x.item()
+    Traceback (most recent call last):
+        ...
+    devtensor.TransferForbiddenError: a transfer of 4 bytes from cuda:0 to cpu is forbidden here, and nothing was moved
+    ...
     """
 
     def __init__(self, allow: Place | Iterable[Place] = ()) -> None:
@@ -338,7 +352,13 @@ class forbid_transfers(_Guarding):
 
 
 class allow_transfers(_Guarding):
-    """Context manager and decorator: marks a place where copies are allowed inside of `with forbid_transfers():`."""
+    """Context manager and decorator: marks a place where copies are allowed inside of `with forbid_transfers():`.
+
+    >>> x = dt.zeros(1, device="cuda")
+    >>> with dt.forbid_transfers(), dt.allow_transfers():
+    ...     x.item()
+    0.0
+    """
 
 
 def _ends(text: str, end: str, separator: str) -> bool:

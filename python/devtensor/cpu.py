@@ -21,6 +21,9 @@ def memory_stats() -> dict[str, int]:
     """Bytes kept (`kept_bytes`, at most `limit_bytes`); `requests` for a large block, and how many were `reused`.
 
     `packed_bytes`: of packed weights, at most `packed_limit_bytes`.
+
+    >>> dt.cpu.memory_stats()["kept_bytes"] <= dt.cpu.memory_stats()["limit_bytes"]
+    True
     """
     cache = _C._cpu_cache()
     return {
@@ -34,7 +37,10 @@ def memory_stats() -> dict[str, int]:
 
 
 def empty_cache() -> None:
-    """Give all kept blocks, packed weights included, back to the system."""
+    """Give all kept blocks, packed weights included, back to the system.
+
+    >>> dt.cpu.empty_cache()
+    """
     _C._cpu_trim_cache()
 
 
@@ -42,6 +48,8 @@ def set_cache_limit(nbytes: int) -> None:
     """Keep at most `nbytes` bytes of blocks; 0 keeps none. At first an eighth of the machine's memory, at most 1 GiB.
 
     Raises RuntimeError for a negative number.
+
+    >>> dt.cpu.set_cache_limit(1 << 30)
     """
     _C._cpu_limit_cache(nbytes)
 
@@ -53,5 +61,7 @@ def set_packed_limit(nbytes: int) -> None:
     that other libraries have the address of (`numpy()`, `data_ptr()`, DLPack, the buffer protocol) is never kept so.
 
     Raises RuntimeError for a negative number.
+
+    >>> dt.cpu.set_packed_limit(64 << 20)
     """
     _C._cpu_limit_packed(nbytes)

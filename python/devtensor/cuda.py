@@ -69,12 +69,20 @@ _C._cuda_set_search_path(":".join(_wheel_directories()))
 
 
 def is_available() -> bool:
-    """Whether there is at least one CUDA device, real or simulated. Never raises."""
+    """Whether there is at least one CUDA device, real or simulated. Never raises.
+
+    >>> device = "cuda" if dt.cuda.is_available() else "cpu"
+    """
     return device_count() > 0
 
 
 def device_count() -> int:
-    """Number of CUDA devices; 0 where CUDA cannot be used. Never raises."""
+    """Number of CUDA devices; 0 where CUDA cannot be used. Never raises.
+
+    >>> devices = [dt.device("cuda", i) for i in range(dt.cuda.device_count())]
+    >>> devices[0]
+    device(type='cuda', index=0)
+    """
     try:
         return _C._cuda_device_count()
     except (RuntimeError, MemoryError):
@@ -82,17 +90,30 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """Index of the current device of this thread: what a bare "cuda" means."""
+    """Index of the current device of this thread: what a bare "cuda" means.
+
+    >>> dt.cuda.current_device()
+    0
+    """
     return _C._cuda_current_device()
 
 
 def set_device(device: Device) -> None:
-    """Choose the current device of this thread. Raises DeviceNotAvailableError."""
+    """Choose the current device of this thread. Raises DeviceNotAvailableError.
+
+    >>> dt.cuda.set_device(0)
+    """
     _C._cuda_set_device(device)
 
 
 class device:
-    """Context manager: `with device(1):` makes cuda:1 the current device of this thread."""
+    """Context manager: `with device(1):` makes cuda:1 the current device of this thread.
+
+    >>> with dt.cuda.device(1):
+    ...     x = dt.zeros(2, device="cuda")
+    >>> x.device
+    device(type='cuda', index=1)
+    """
 
     def __init__(self, device: Device) -> None:
         self.idx: int = _C._cuda_index(device)
@@ -122,13 +143,21 @@ class DeviceProperties(NamedTuple):
 
 
 def get_device_name(device: Device | None = None) -> str:
-    """The name of a device, the current one by default; a simulated one says so."""
+    """The name of a device, the current one by default; a simulated one says so.
+
+    >>> dt.cuda.get_device_name()
+    'devtensor simulated GPU'
+    """
     name: str = _C._cuda_info(device)["name"]
     return name
 
 
 def get_device_properties(device: Device | None = None) -> DeviceProperties:
-    """Name, compute capability, memory and multiprocessors of a device."""
+    """Name, compute capability, memory and multiprocessors of a device.
+
+    >>> dt.cuda.get_device_properties(0).total_memory
+    4294967296
+    """
     info = _C._cuda_info(device)
     return DeviceProperties(
         info["name"],
@@ -141,33 +170,55 @@ def get_device_properties(device: Device | None = None) -> DeviceProperties:
 
 
 def get_device_capability(device: Device | None = None) -> tuple[int, int]:
-    """The compute capability, such as (9, 0)."""
+    """The compute capability, such as (9, 0).
+
+    >>> dt.cuda.get_device_capability()
+    (9, 0)
+    """
     info = _C._cuda_info(device)
     return info["major"], info["minor"]
 
 
 def is_simulated() -> bool:
-    """Whether the CUDA devices are simulated ones; False where there are none."""
+    """Whether the CUDA devices are simulated ones; False where there are none.
+
+    >>> dt.cuda.is_simulated()
+    True
+    """
     return is_available() and _C._cuda_is_simulated()
 
 
 def synchronize(device: Device | None = None) -> None:
-    """Wait for all work on a device. Raises CudaError for what went wrong in it."""
+    """Wait for all work on a device. Raises CudaError for what went wrong in it.
+
+    >>> dt.cuda.synchronize()
+    """
     _C._cuda_synchronize(device)
 
 
 def current_stream(device: Device | None = None) -> Stream:
-    """The stream that this thread sends its work for a device to. Raises DeviceNotAvailableError."""
+    """The stream that this thread sends its work for a device to. Raises DeviceNotAvailableError.
+
+    >>> dt.cuda.current_stream() == dt.cuda.default_stream()
+    True
+    """
     return _C._cuda_current_stream(device)
 
 
 def default_stream(device: Device | None = None) -> Stream:
-    """The stream of a device that work goes to where none is chosen. Raises DeviceNotAvailableError."""
+    """The stream of a device that work goes to where none is chosen. Raises DeviceNotAvailableError.
+
+    >>> dt.cuda.default_stream("cuda:1").device
+    device(type='cuda', index=1)
+    """
     return _C._cuda_default_stream(device)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Send this thread's work to a stream from now on, and make its device the current one; None changes nothing."""
+    """Send this thread's work to a stream from now on, and make its device the current one; None changes nothing.
+
+    >>> dt.cuda.set_stream(dt.cuda.default_stream())
+    """
     if stream is not None:
         set_device(stream.device)
         _C._cuda_set_stream(stream)
@@ -177,6 +228,12 @@ class stream:
     """Context manager: `with stream(s):` sends this thread's work to s, on the device of s; None changes nothing.
 
     No waiting is needed on either side: an op waits for what other streams still do to its operands.
+
+    >>> s = dt.cuda.Stream()
+    >>> with dt.cuda.stream(s):
+    ...     x = dt.ones(2, device="cuda")
+    >>> x.sum().item()
+    2.0
     """
 
     def __init__(self, stream: Stream | None) -> None:
@@ -209,7 +266,10 @@ class stream:
 
 def empty_cache() -> None:
     """Give unused memory, of devices and page-locked, back to the driver; nothing to do without CUDA. Waits for
-    the devices."""
+    the devices.
+
+    >>> dt.cuda.empty_cache()
+    """
     if is_available():
         _C._cuda_empty_cache()
 
@@ -219,32 +279,57 @@ def memory_stats(device: Device | None = None) -> dict[str, int]:
 
     Bytes are given for requested (asked for by arrays), allocated and active (the same, rounded up), reserved (taken
     from the driver) and inactive (reserved and not allocated) memory. Blocks are never split.
+
+    >>> dt.cuda.memory_stats()["num_ooms"]
+    0
     """
     return _C._cuda_memory_stats(device) if is_available() else {}
 
 
 def memory_allocated(device: Device | None = None) -> int:
-    """Bytes of device memory that arrays hold, each block rounded up to its size class."""
+    """Bytes of device memory that arrays hold, each block rounded up to its size class.
+
+    >>> before = dt.cuda.memory_allocated()
+    >>> x = dt.zeros(1000, device="cuda")
+    >>> dt.cuda.memory_allocated() - before
+    4096
+    """
     return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device: Device | None = None) -> int:
-    """The most bytes that arrays have held at once."""
+    """The most bytes that arrays have held at once.
+
+    >>> dt.cuda.reset_peak_memory_stats()
+    >>> dt.cuda.max_memory_allocated() == dt.cuda.memory_allocated()
+    True
+    """
     return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
 def memory_reserved(device: Device | None = None) -> int:
-    """Bytes of device memory taken from the driver for arrays, unused ones included."""
+    """Bytes of device memory taken from the driver for arrays, unused ones included.
+
+    >>> dt.cuda.memory_reserved() >= dt.cuda.memory_allocated()
+    True
+    """
     return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device: Device | None = None) -> int:
-    """The most bytes that were taken from the driver at once."""
+    """The most bytes that were taken from the driver at once.
+
+    >>> dt.cuda.max_memory_reserved() >= dt.cuda.memory_reserved()
+    True
+    """
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device: Device | None = None) -> None:
-    """Start the counts of max_memory_allocated and max_memory_reserved anew."""
+    """Start the counts of max_memory_allocated and max_memory_reserved anew.
+
+    >>> dt.cuda.reset_peak_memory_stats()
+    """
     if is_available():
         _C._cuda_reset_peak(device)
 
@@ -254,12 +339,19 @@ def set_per_process_memory_fraction(fraction: float, device: Device | None = Non
 
     A request beyond it raises OutOfMemoryError, once unused memory was given back. Raises RuntimeError for another
     fraction, DeviceNotAvailableError without CUDA.
+
+    >>> dt.cuda.set_per_process_memory_fraction(1.0)
     """
     _C._cuda_set_memory_fraction(fraction, device)
 
 
 def mem_get_info(device: Device | None = None) -> tuple[int, int]:
-    """Free and total bytes of a device. Raises DeviceNotAvailableError without CUDA."""
+    """Free and total bytes of a device. Raises DeviceNotAvailableError without CUDA.
+
+    >>> free, total = dt.cuda.mem_get_info()
+    >>> free <= total
+    True
+    """
     info = _C._cuda_info(device)
     return info["free_memory"], info["total_memory"]
 
@@ -269,6 +361,9 @@ def host_memory_stats() -> dict[str, int | float]:
 
     "allocated" is what the driver has locked, the buffers that transfers pass through included; "active" is what is
     in use. empty_cache gives the difference back.
+
+    >>> "num_host_alloc" in dt.cuda.host_memory_stats()
+    True
     """
     found = _C._cuda_host_memory()
     stats = {f"{name}.{key}": number for name, numbers in found.items() for key, number in numbers.items()}
@@ -278,12 +373,20 @@ def host_memory_stats() -> dict[str, int | float]:
 
 
 def library_versions() -> dict[str, int | None]:
-    """Version numbers of cuBLASLt and cuDNN, as the libraries give them; None where one cannot be loaded."""
+    """Version numbers of cuBLASLt and cuDNN, as the libraries give them; None where one cannot be loaded.
+
+    >>> sorted(dt.cuda.library_versions())
+    ['cublasLt', 'cudnn']
+    """
     return _C._cuda_library_versions()
 
 
 def workspace_limit() -> int:
-    """Bytes of scratch memory that a convolution may want, where there is a choice; see set_workspace_limit."""
+    """Bytes of scratch memory that a convolution may want, where there is a choice; see set_workspace_limit.
+
+    >>> dt.cuda.workspace_limit()
+    268435456
+    """
     return _C._cuda_workspace_limit()
 
 
@@ -291,6 +394,8 @@ def set_workspace_limit(nbytes: int) -> None:
     """Pass over ways to convolve that want more scratch memory; 256 MiB at first, for the whole process.
 
     Where every way wants more, the one that wants least is taken. Raises RuntimeError for a negative number.
+
+    >>> dt.cuda.set_workspace_limit(256 << 20)
     """
     _C._cuda_workspace_limit(nbytes)
 
@@ -303,6 +408,11 @@ class tune:
     $DEVTENSOR_CACHE_DIR, $XDG_CACHE_HOME/devtensor or ~/.cache/devtensor: read when tuning is switched on, written at
     the end of the block or when it is switched off. Without tuning the first engine that cuDNN recommends runs. Results
     stay within the same error bounds, but two engines may round differently.
+
+    >>> with dt.cuda.tune():
+    ...     y = dt.conv2d(dt.ones(1, 3, 8, 8, device="cuda"), dt.ones(4, 3, 3, 3, device="cuda"))
+    >>> y.shape
+    (1, 4, 6, 6)
     """
 
     def __init__(self, enabled: bool = True) -> None:

@@ -32,6 +32,8 @@ def simulate_cuda(devices: int = 1, memory: int | None = None) -> None:
     """Make "cuda" mean simulated devices of `memory` bytes each, before the first use of CUDA.
 
     Raises RuntimeError when other devices are in use already.
+
+    >>> dt.testing.simulate_cuda(2)  # doctest: +SKIP
     """
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive, not {memory}")
@@ -39,7 +41,11 @@ def simulate_cuda(devices: int = 1, memory: int | None = None) -> None:
 
 
 def devices() -> list[str]:
-    """The devices there are: "cpu", and "cuda:0" and so on."""
+    """The devices there are: "cpu", and "cuda:0" and so on.
+
+    >>> dt.testing.devices()
+    ['cpu', 'cuda:0', 'cuda:1']
+    """
     return ["cpu", *(f"cuda:{i}" for i in range(cuda.device_count()))]
 
 
@@ -54,6 +60,9 @@ def make_array(
     """Random numbers of any dtype in [low, high); the same for the same seed, on every device.
 
     Floats are in [-9, 9) by default, ints in [-9, 10), uint8 in [0, 10).
+
+    >>> dt.testing.make_array(2, 3, dtype=dt.int8).shape
+    (2, 3)
     """
     kind = _C.get_default_dtype() if dtype is None else _C.empty(0, dtype=dtype).dtype
     generator = _C.Generator().manual_seed(seed)
@@ -83,6 +92,8 @@ def assert_close(
 
     Each of the two may also be a NumPy array, a number or a list. Tolerances follow the dtype; both or none are given.
     Allowed inside of forbid_transfers, as the values are compared on the cpu.
+
+    >>> dt.testing.assert_close(dt.tensor([1.0]), dt.tensor([1.0 + 1e-7]))
     """
     if (rtol is None) != (atol is None):
         raise ValueError("rtol and atol are given together or not at all")

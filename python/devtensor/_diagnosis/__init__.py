@@ -30,6 +30,9 @@ def set_error_detail(detail: str) -> None:
     """How much errors say: "full" adds notes below the message, "short" leaves the one line.
 
     Raises ValueError for other words.
+
+    >>> dt.set_error_detail("short")
+    >>> dt.set_error_detail("full")
     """
     global _detail
     if detail not in ("full", "short"):
@@ -38,7 +41,11 @@ def set_error_detail(detail: str) -> None:
 
 
 def get_error_detail() -> str:
-    """ "full" or "short"."""
+    """ "full" or "short".
+
+    >>> dt.get_error_detail()
+    'full'
+    """
     return _detail
 
 

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 else:
 
     def get_worker_info() -> Any:
-        """In a worker process of a DataLoader its WorkerInfo (id, num_workers, seed, dataset), elsewhere None."""
+        """In a worker process of a DataLoader its WorkerInfo (id, num_workers, seed, dataset), elsewhere None.
+
+        >>> dt.data.get_worker_info() is None
+        True
+        """
         from devtensor.data import _worker  # which needs multiprocessing
 
         return _worker.get_worker_info()

@@ -14,7 +14,11 @@ def _is_numpy(value: object) -> bool:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays in a sample become DeviceArrays; everything else stays."""
+    """NumPy arrays in a sample become DeviceArrays; everything else stays.
+
+    >>> dt.data.default_convert({"x": np.arange(2)})
+    {'x': DeviceArray([0, 1], device='cpu', dtype=int64)}
+    """
     return _map(data, lambda x: _C.as_tensor(x) if _is_numpy(x) and not _is_text(x) else x)
 
 
@@ -32,6 +36,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     Dictionaries, tuples and lists are collated entry by entry; texts stay a list. Python floats give float64, ints
     int64, as in PyTorch. Raises ShapeMismatchError for arrays of different shapes, RuntimeError for sequences of
     different lengths, TypeError for what it does not know.
+
+    >>> dt.data.default_collate([(dt.zeros(3), 1), (dt.ones(3), 2)])[1]
+    DeviceArray([1, 2], device='cpu', dtype=int64)
     """
     first = batch[0]
     if isinstance(first, DeviceArray):

@@ -16,7 +16,16 @@ T = TypeVar("T")
 
 
 class Dataset(Generic[S]):
-    """Samples by index. A subclass has __getitem__(index) and, for most uses, __len__."""
+    """Samples by index. A subclass has __getitem__(index) and, for most uses, __len__.
+
+    >>> class Squares(dt.data.Dataset):
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    ...     def __len__(self):
+    ...         return 4
+    >>> Squares()[3]
+    9
+    """
 
     def __getitem__(self, index: Any) -> S:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__")
@@ -29,6 +38,12 @@ class IterableDataset(Dataset[S]):
     """Samples in the order in which they come. A subclass has __iter__.
 
     In worker processes each has a copy; get_worker_info() tells it which part is its own.
+
+    >>> class Lines(dt.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter([1, 2, 3])
+    >>> list(dt.data.DataLoader(Lines(), batch_size=2))
+    [DeviceArray([1, 2], device='cpu', dtype=int64), DeviceArray([3], device='cpu', dtype=int64)]
     """
 
     def __iter__(self) -> Iterator[S]:
@@ -39,6 +54,9 @@ class TensorDataset(Dataset[tuple[DeviceArray, ...]]):
     """Sample i is the tuple of the i-th entries of some arrays, which have the same first size.
 
     Raises ShapeMismatchError (a ValueError, as all of them) for arrays of other sizes.
+
+    >>> dt.data.TensorDataset(dt.zeros(4, 2), dt.arange(4))[1]
+    (DeviceArray([0., 0.], device='cpu', dtype=float32), DeviceArray(1, device='cpu', dtype=int64))
     """
 
     tensors: tuple[DeviceArray, ...]
@@ -58,7 +76,11 @@ class TensorDataset(Dataset[tuple[DeviceArray, ...]]):
 
 
 class Subset(Dataset[S]):
-    """The samples of a dataset at some indices."""
+    """The samples of a dataset at some indices.
+
+    >>> len(dt.data.Subset(dt.data.TensorDataset(dt.arange(10)), [0, 5]))
+    2
+    """
 
     dataset: Dataset[S]
     indices: Sequence[int]
@@ -77,7 +99,11 @@ class Subset(Dataset[S]):
 
 
 class ConcatDataset(Dataset[S]):
-    """Several datasets one after another."""
+    """Several datasets one after another.
+
+    >>> len(dt.data.ConcatDataset([dt.data.TensorDataset(dt.zeros(3)), dt.data.TensorDataset(dt.ones(2))]))
+    5
+    """
 
     datasets: list[Dataset[S]]
     cumulative_sizes: list[int]
@@ -111,6 +137,9 @@ def random_split(
     """Parts of a dataset with random samples: lengths are numbers of samples, or fractions that make 1.
 
     What fractions leave over goes to the first parts, one each. Raises ValueError for lengths that do not fit.
+
+    >>> [len(part) for part in dt.data.random_split(dt.data.TensorDataset(dt.arange(10)), [0.8, 0.2])]
+    [8, 2]
     """
     count = _size(dataset)
     sizes: list[int]

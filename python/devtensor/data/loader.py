@@ -55,6 +55,11 @@ class DataLoader(Generic[T]):
     Raises ValueError for options that do not go together, PicklingError for what workers cannot be sent, RuntimeError
     where a worker dies or needs longer than timeout seconds; an exception in a worker is raised here with its traceback
     in the text.
+
+    >>> data = dt.data.TensorDataset(dt.arange(5))
+    >>> loader = dt.data.DataLoader(data, batch_size=2)
+    >>> [len(batch) for (batch,) in loader]
+    [2, 2, 1]
     """
 
     dataset: Dataset[Any]
@@ -230,6 +235,11 @@ class prefetch(Generic[T]):
     Several threads may take batches from one iterator: each batch goes to one of them.
 
     Raises DeviceNotAvailableError, OutOfMemoryError, and whatever the loader raises, after the batches before that.
+
+    >>> data = dt.data.TensorDataset(dt.arange(4))
+    >>> loader = dt.data.DataLoader(data, batch_size=2)
+    >>> [batch.device for (batch,) in dt.data.prefetch(loader, "cuda")]
+    [device(type='cuda', index=0), device(type='cuda', index=0)]
     """
 
     def __init__(self, loader: Iterable[T], device: Device, depth: int = 2) -> None:

@@ -11,14 +11,25 @@ T = TypeVar("T", covariant=True)
 
 
 class Sampler(Generic[T]):
-    """Indices of samples. A subclass has __iter__ and __len__."""
+    """Indices of samples. A subclass has __iter__ and __len__.
+
+    >>> class Reversed(dt.data.Sampler):
+    ...     def __iter__(self):
+    ...         return iter([2, 1, 0])
+    >>> list(Reversed())
+    [2, 1, 0]
+    """
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, ..."""
+    """0, 1, 2, ...
+
+    >>> list(dt.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -34,6 +45,9 @@ class RandomSampler(Sampler[int]):
     """All samples in random order; with replacement, each draw is from all of them.
 
     num_samples draws instead of as many as there are. Without a generator, manual_seed decides.
+
+    >>> sorted(dt.data.RandomSampler(range(3)))
+    [0, 1, 2]
     """
 
     def __init__(
@@ -71,7 +85,11 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Some indices in random order."""
+    """Some indices in random order.
+
+    >>> sorted(dt.data.SubsetRandomSampler([1, 3]))
+    [1, 3]
+    """
 
     def __init__(self, indices: Sequence[int], generator: _C.Generator | None = None) -> None:
         self.indices = indices
@@ -86,7 +104,11 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of batch_size indices from another sampler; the last may be shorter, unless drop_last."""
+    """Lists of batch_size indices from another sampler; the last may be shorter, unless drop_last.
+
+    >>> list(dt.data.BatchSampler(range(5), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:

@@ -72,6 +72,9 @@ def mse_loss(
     Floats of one dtype on one device; the shapes of input and target broadcast, with a warning where they differ, and
     weight has that of input. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for another
     reduction.
+
+    >>> F.mse_loss(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 4.0]))
+    DeviceArray(2., device='cpu', dtype=float32)
     """
     reduction = chosen(size_average, reduce, reduction)
     return _distance("mse_loss", input, target, weight, reduction, DeviceArray.square)
@@ -90,6 +93,9 @@ def l1_loss(
     Floats of one dtype on one device; the shapes of input and target broadcast, with a warning where they differ, and
     weight has that of input. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for another
     reduction.
+
+    >>> F.l1_loss(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 4.0]))
+    DeviceArray(1., device='cpu', dtype=float32)
     """
     reduction = chosen(size_average, reduce, reduction)
     return _distance("l1_loss", input, target, weight, reduction, DeviceArray.abs)
@@ -167,6 +173,9 @@ def nll_loss(
     target (N), (N, ...) or () holds classes, int64 or uint8; those equal to ignore_index do not count. The mean is
     that by weight. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for another
     reduction, IndexError for a class out of range: on a CUDA device the next wait raises it.
+
+    >>> F.nll_loss(dt.tensor([[-0.5, -1.0], [-2.0, -0.1]]), dt.tensor([0, 1]))
+    DeviceArray(0.3000, device='cpu', dtype=float32)
     """
     reduction = chosen(size_average, reduce, reduction)
     dim = _check_classes("nll_loss", input, target, weight)
@@ -190,6 +199,9 @@ def cross_entropy(
     target holds classes as in nll_loss, or probabilities in the shape and dtype of input. Raises DeviceMismatchError,
     DTypeMismatchError, ShapeMismatchError, ValueError for another reduction or smoothing, IndexError for a class out
     of range: on a CUDA device the next wait raises it.
+
+    >>> F.cross_entropy(dt.zeros(2, 4), dt.tensor([0, 3]))
+    DeviceArray(1.3863, device='cpu', dtype=float32)
     """
     reduction = chosen(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:

@@ -23,28 +23,44 @@ class _InPlace(Module):
 
 
 class ReLU(_InPlace):
-    """max(x, 0)."""
+    """max(x, 0).
+
+    >>> nn.ReLU()(dt.tensor([-1.0, 2.0]))
+    DeviceArray([0., 2.], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return input.relu_() if self.inplace else _C.relu(input)
 
 
 class ReLU6(_InPlace):
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    >>> nn.ReLU6()(dt.tensor([-1.0, 2.0, 9.0]))
+    DeviceArray([0., 2., 6.], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.relu6(input, self.inplace)
 
 
 class SiLU(_InPlace):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> nn.SiLU()(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.silu(input, self.inplace)
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope * x."""
+    """x where x > 0, else negative_slope * x.
+
+    >>> nn.LeakyReLU(0.1)(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.1000,  2.0000], device='cpu', dtype=float32)
+    """
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -59,7 +75,11 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """x where x > 0, else alpha * (exp(x) - 1)."""
+    """x where x > 0, else alpha * (exp(x) - 1).
+
+    >>> nn.ELU()(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -74,7 +94,11 @@ class ELU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution function of x; approximate="tanh" is faster."""
+    """x times the normal distribution function of x; approximate="tanh" is faster.
+
+    >>> nn.GELU()(dt.tensor([-1.0, 1.0]))
+    DeviceArray([-0.1587,  0.8413], device='cpu', dtype=float32)
+    """
 
     def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
         super().__init__()
@@ -88,7 +112,11 @@ class GELU(Module):
 
 
 class Hardtanh(Module):
-    """x limited to [min_val, max_val]."""
+    """x limited to [min_val, max_val].
+
+    >>> nn.Hardtanh()(dt.tensor([-3.0, 0.5, 3.0]))
+    DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
+    """
 
     def __init__(
         self,
@@ -117,21 +145,33 @@ class Hardtanh(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> nn.Sigmoid()(dt.tensor([0.0, 2.0]))
+    DeviceArray([0.5000, 0.8808], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.sigmoid(input)
 
 
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    >>> nn.Tanh()(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 0.7616], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.tanh(input)
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+
+    >>> nn.Softplus()(dt.tensor([0.0, 30.0]))
+    DeviceArray([ 0.6931, 30.0000], device='cpu', dtype=float32)
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -160,14 +200,22 @@ class _OverDim(Module):
 
 
 class Softmax(_OverDim):
-    """exp(x) / sum(exp(x)) over dim."""
+    """exp(x) / sum(exp(x)) over dim.
+
+    >>> nn.Softmax(dim=1)(dt.zeros(1, 2))
+    DeviceArray([[0.5000, 0.5000]], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.softmax(input, self._checked())
 
 
 class LogSoftmax(_OverDim):
-    """Logarithm of Softmax, without overflow."""
+    """Logarithm of Softmax, without overflow.
+
+    >>> nn.LogSoftmax(dim=1)(dt.zeros(1, 2))
+    DeviceArray([[-0.6931, -0.6931]], device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.log_softmax(input, self._checked())

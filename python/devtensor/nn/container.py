@@ -87,7 +87,12 @@ class _List(Module):
 
 
 class Sequential(_List):
-    """Modules that are called one after another: Sequential(a, b), or Sequential(OrderedDict(name=a, other=b))."""
+    """Modules that are called one after another: Sequential(a, b), or Sequential(OrderedDict(name=a, other=b)).
+
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    >>> model(dt.zeros(2, 8)).shape
+    (2, 3)
+    """
 
     @overload
     def __init__(self, *args: Module) -> None: ...
@@ -146,7 +151,11 @@ def _times(times: int) -> int:
 
 
 class ModuleList(_List):
-    """A list whose modules are registered."""
+    """A list whose modules are registered.
+
+    >>> len(nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 3)]))
+    2
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -181,7 +190,11 @@ class ModuleList(_List):
 
 
 class ModuleDict(Module):
-    """A dictionary whose modules are registered."""
+    """A dictionary whose modules are registered.
+
+    >>> nn.ModuleDict({"head": nn.Linear(8, 3)})["head"]
+    Linear(in_features=8, out_features=3, bias=True)
+    """
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
@@ -239,7 +252,11 @@ class ModuleDict(Module):
 
 
 class ParameterList(Module):
-    """A list whose arrays are registered as parameters."""
+    """A list whose arrays are registered as parameters.
+
+    >>> len(nn.ParameterList([dt.ones(1), dt.ones(2)]))
+    2
+    """
 
     def __init__(self, values: Iterable[DeviceArray] | None = None) -> None:
         super().__init__()
@@ -283,7 +300,11 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary whose arrays are registered as parameters."""
+    """A dictionary whose arrays are registered as parameters.
+
+    >>> list(nn.ParameterDict({"scale": nn.Parameter(dt.ones(1))}))
+    ['scale']
+    """
 
     def __init__(self, parameters: _Arrays | None = None) -> None:
         super().__init__()

@@ -107,6 +107,9 @@ class Conv1d(_Conv):
     """Cross-correlation of rows: (N, C, L) or (C, L) with weight (out_channels, in_channels / groups, R) and bias.
 
     Both begin uniform in ±1 / sqrt(in_channels / groups * R).
+
+    >>> nn.Conv1d(2, 4, 3)(dt.zeros(1, 2, 10)).shape
+    (1, 4, 8)
     """
 
     def __init__(
@@ -150,6 +153,9 @@ class Conv2d(_Conv):
     and bias (out_channels).
 
     Both begin uniform in ±1 / sqrt(in_channels / groups * R * S).
+
+    >>> nn.Conv2d(3, 16, 3, stride=2, padding=1)(dt.zeros(8, 3, 32, 32)).shape
+    (8, 16, 16, 16)
     """
 
     def __init__(

@@ -66,37 +66,65 @@ _One: TypeAlias = int | Sequence[int]
 
 
 def relu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
-    """max(x, 0); NaN stays."""
+    """max(x, 0); NaN stays.
+
+    >>> F.relu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([0., 2.], device='cpu', dtype=float32)
+    """
     return input.relu_() if inplace else _C.relu(input)
 
 
 def relu6(input: DeviceArray, inplace: bool = False) -> DeviceArray:
-    """min(max(x, 0), 6); NaN stays."""
+    """min(max(x, 0), 6); NaN stays.
+
+    >>> F.relu6(dt.tensor([-1.0, 2.0, 9.0]))
+    DeviceArray([0., 2., 6.], device='cpu', dtype=float32)
+    """
     return input.relu6_() if inplace else _C.relu6(input)
 
 
 def leaky_relu(input: DeviceArray, negative_slope: float = 0.01, inplace: bool = False) -> DeviceArray:
-    """x where x > 0, else negative_slope * x."""
+    """x where x > 0, else negative_slope * x.
+
+    >>> F.leaky_relu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.0100,  2.0000], device='cpu', dtype=float32)
+    """
     return input.leaky_relu_(negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
 
 
 def elu(input: DeviceArray, alpha: float = 1.0, inplace: bool = False) -> DeviceArray:
-    """x where x > 0, else alpha * (exp(x) - 1)."""
+    """x where x > 0, else alpha * (exp(x) - 1).
+
+    >>> F.elu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
+    """
     return input.elu_(alpha) if inplace else _C.elu(input, alpha)
 
 
 def gelu(input: DeviceArray, approximate: Literal["none", "tanh"] = "none") -> DeviceArray:
-    """x times the normal distribution function of x; "tanh" approximates it."""
+    """x times the normal distribution function of x; "tanh" approximates it.
+
+    >>> F.gelu(dt.tensor([-1.0, 1.0]))
+    DeviceArray([-0.1587,  0.8413], device='cpu', dtype=float32)
+    """
     return _C.gelu(input, approximate=approximate)
 
 
 def silu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> F.silu(dt.tensor([-1.0, 2.0]))
+    DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)
+    """
     return input.silu_() if inplace else _C.silu(input)
 
 
 def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> DeviceArray:
-    """x limited to [min_val, max_val]; NaN stays."""
+    """x limited to [min_val, max_val]; NaN stays.
+
+    >>> F.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
+    DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
+    """
     return input.hardtanh_(min_val, max_val) if inplace else _C.hardtanh(input, min_val, max_val)
 
 
@@ -124,6 +152,9 @@ def conv1d(
 
     Floats of one dtype on one device. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, RuntimeError
     for other parameters that do not fit.
+
+    >>> F.conv1d(dt.tensor([[1.0, 2.0, 3.0]]), dt.ones(1, 1, 2))
+    DeviceArray([[3., 5.]], device='cpu', dtype=float32)
     """
     names, arrays = ("input", "weight", "bias"), (input, weight, bias)
     _C._check("conv1d", names, arrays)
@@ -171,6 +202,11 @@ def batch_norm(
     Mean and variance are the running ones; with training those of the batch, and the running ones are updated in
     place. Floats of one dtype on one device, computed in float32 for the half types. Raises DeviceMismatchError,
     DTypeMismatchError, ShapeMismatchError, ValueError for one value per channel in training.
+
+    >>> x = dt.tensor([[1.0], [3.0]])
+    >>> F.batch_norm(x, dt.tensor([2.0]), dt.tensor([1.0]))
+    DeviceArray([[-1.0000],
+                 [ 1.0000]], device='cpu', dtype=float32)
     """
     if not training and running_mean is not None and running_var is not None:
         return _C._batch_norm(input, running_mean, running_var, weight, bias, eps)
@@ -225,6 +261,9 @@ def layer_norm(
 
     weight and bias have that shape. Floats of one dtype on one device, computed in float32 for the half types. Raises
     DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+    >>> F.layer_norm(dt.tensor([[1.0, 3.0]]), 2)
+    DeviceArray([[-1.0000,  1.0000]], device='cpu', dtype=float32)
     """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     names, arrays = ("input", "weight", "bias"), (input, weight, bias)
@@ -244,7 +283,11 @@ def layer_norm(
 
 
 def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> DeviceArray:
-    """input / max(its norm over dim, eps). Floats. Raises DTypeMismatchError, IndexError."""
+    """input / max(its norm over dim, eps). Floats. Raises DTypeMismatchError, IndexError.
+
+    >>> F.normalize(dt.tensor([[3.0, 4.0]]))
+    DeviceArray([[0.6000, 0.8000]], device='cpu', dtype=float32)
+    """
     from devtensor._composed import norm
 
     return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
@@ -257,6 +300,9 @@ def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: 
     """In training each element is 0 with probability p, else divided by 1 - p; input itself otherwise.
 
     Raises ValueError for a p that is no probability, DTypeMismatchError for integers in training.
+
+    >>> F.dropout(dt.ones(3), p=0.5, training=False)
+    DeviceArray([1., 1., 1.], device='cpu', dtype=float32)
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
@@ -276,6 +322,10 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
 
     With -1 the largest value decides, which is read from the device. Raises DTypeMismatchError, and IndexError on the
     cpu for a value out of range.
+
+    >>> F.one_hot(dt.tensor([0, 2]), 3)
+    DeviceArray([[1, 0, 0],
+                 [0, 0, 1]], device='cpu', dtype=int64)
     """
     if tensor.dtype is not _C.int64:
         _C._fail_dtype("one_hot", ("tensor",), (tensor,), "int64")

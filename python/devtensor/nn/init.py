@@ -34,7 +34,11 @@ Nonlinearity = Literal["linear", "conv1d", "conv2d", "conv3d", "sigmoid", "tanh"
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which an activation makes values smaller, to be undone by larger weights. Raises ValueError."""
+    """The factor by which an activation makes values smaller, to be undone by larger weights. Raises ValueError.
+
+    >>> nn.init.calculate_gain("relu")
+    1.4142135623730951
+    """
     if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "sigmoid"):
         return 1.0
     if nonlinearity == "leaky_relu":
@@ -66,29 +70,50 @@ def _options(tensor: DeviceArray, generator: Any) -> dict[str, Any]:
 
 
 def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
-    """Every element is val."""
+    """Every element is val.
+
+    >>> nn.init.constant_(dt.empty(2), 0.5)
+    DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
+    """
     return tensor.fill_(val)
 
 
 def zeros_(tensor: DeviceArray) -> DeviceArray:
-    """Every element is 0."""
+    """Every element is 0.
+
+    >>> nn.init.zeros_(dt.empty(2))
+    DeviceArray([0., 0.], device='cpu', dtype=float32)
+    """
     return tensor.zero_()
 
 
 def ones_(tensor: DeviceArray) -> DeviceArray:
-    """Every element is 1."""
+    """Every element is 1.
+
+    >>> nn.init.ones_(dt.empty(2))
+    DeviceArray([1., 1.], device='cpu', dtype=float32)
+    """
     return tensor.fill_(1)
 
 
 def eye_(tensor: DeviceArray) -> DeviceArray:
-    """A matrix with ones on its diagonal, else 0. Raises ValueError for another rank."""
+    """A matrix with ones on its diagonal, else 0. Raises ValueError for another rank.
+
+    >>> nn.init.eye_(dt.empty(2, 2))
+    DeviceArray([[1., 0.],
+                 [0., 1.]], device='cpu', dtype=float32)
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
-    """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b."""
+    """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b.
+
+    >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
+    True
+    """
     _C._check("uniform_", ("tensor",), (tensor,))
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
@@ -98,7 +123,11 @@ def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.
 def normal_(
     tensor: DeviceArray, mean: float = 0.0, std: float = 1.0, generator: _C.Generator | None = None
 ) -> DeviceArray:
-    """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0."""
+    """Normal with a mean and a standard deviation. Raises DTypeMismatchError for integers, RuntimeError for std < 0.
+
+    >>> nn.init.normal_(dt.empty(1000), std=0.02).std().item() < 0.03
+    True
+    """
     _C._check("normal_", ("tensor",), (tensor,))
     if not std >= 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
@@ -106,13 +135,21 @@ def normal_(
 
 
 def xavier_uniform_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
-    """Uniform in [-a, a), a = gain * sqrt(6 / (fan in + fan out)). Raises ValueError for fewer than 2 dimensions."""
+    """Uniform in [-a, a), a = gain * sqrt(6 / (fan in + fan out)). Raises ValueError for fewer than 2 dimensions.
+
+    >>> bool((nn.init.xavier_uniform_(dt.empty(3, 3)).abs() <= 1).all())
+    True
+    """
     bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
-    """Normal, std = gain * sqrt(2 / (fan in + fan out)). Raises ValueError for fewer than 2 dimensions."""
+    """Normal, std = gain * sqrt(2 / (fan in + fan out)). Raises ValueError for fewer than 2 dimensions.
+
+    >>> nn.init.xavier_normal_(dt.empty(3, 5)).shape
+    (3, 5)
+    """
     std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return normal_(tensor, 0.0, std, generator)
 
@@ -124,7 +161,12 @@ def kaiming_uniform_(
     nonlinearity: Nonlinearity = "leaky_relu",
     generator: _C.Generator | None = None,
 ) -> DeviceArray:
-    """Uniform in [-b, b), b = gain * sqrt(3 / fan). Raises ValueError for fewer than 2 dimensions."""
+    """Uniform in [-b, b), b = gain * sqrt(3 / fan). Raises ValueError for fewer than 2 dimensions.
+
+    >>> bound = 3**0.5 / 100**0.5
+    >>> bool((nn.init.kaiming_uniform_(dt.empty(8, 100), nonlinearity="linear").abs() <= bound).all())
+    True
+    """
     if 0 in tensor.shape:
         return tensor
     bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor, mode))
@@ -138,7 +180,11 @@ def kaiming_normal_(
     nonlinearity: Nonlinearity = "leaky_relu",
     generator: _C.Generator | None = None,
 ) -> DeviceArray:
-    """Normal, std = gain / sqrt(fan). Raises ValueError for fewer than 2 dimensions."""
+    """Normal, std = gain / sqrt(fan). Raises ValueError for fewer than 2 dimensions.
+
+    >>> nn.init.kaiming_normal_(dt.empty(64, 3, 7, 7), mode="fan_out").shape
+    (64, 3, 7, 7)
+    """
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)

@@ -22,7 +22,11 @@ def _float_options(device: Device | None, dtype: DType | None) -> dict[str, Any]
 
 
 class Identity(Module):
-    """Gives its input back; other arguments are ignored."""
+    """Gives its input back; other arguments are ignored.
+
+    >>> nn.Identity()(dt.ones(2))
+    DeviceArray([1., 1.], device='cpu', dtype=float32)
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -35,6 +39,9 @@ class Linear(Module):
     """x @ weight.T + bias for input (*, in_features): (*, out_features).
 
     weight (out_features, in_features) and bias (out_features) begin uniform in ±1 / sqrt(in_features).
+
+    >>> nn.Linear(8, 3)(dt.zeros(2, 8)).shape
+    (2, 3)
     """
 
     weight: _Parameter
@@ -79,6 +86,9 @@ class Embedding(Module):
     """Rows of weight (num_embeddings, embedding_dim) by index: int64 (*) to (*, embedding_dim).
 
     weight begins normal, with zeros in the row padding_idx.
+
+    >>> nn.Embedding(10, 4)(dt.tensor([[1, 2, 3]])).shape
+    (1, 3, 4)
     """
 
     weight: _Parameter
@@ -140,7 +150,11 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """In training each element is 0 with probability p, else divided by 1 - p; in evaluation nothing changes."""
+    """In training each element is 0 with probability p, else divided by 1 - p; in evaluation nothing changes.
+
+    >>> nn.Dropout(0.5).eval()(dt.ones(3))
+    DeviceArray([1., 1., 1.], device='cpu', dtype=float32)
+    """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -160,7 +174,11 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """The dimensions from start_dim to end_dim become one."""
+    """The dimensions from start_dim to end_dim become one.
+
+    >>> nn.Flatten()(dt.zeros(2, 3, 4)).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -175,7 +193,11 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension becomes several: Unflatten(1, (3, 4))."""
+    """One dimension becomes several: Unflatten(1, (3, 4)).
+
+    >>> nn.Unflatten(1, (3, 4))(dt.zeros(2, 12)).shape
+    (2, 3, 4)
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
@@ -193,7 +215,11 @@ class Unflatten(Module):
 
 
 class MaxPool2d(Module, Generic[_Pooled]):
-    """The largest element of each window of (C, H, W) or (N, C, H, W)."""
+    """The largest element of each window of (C, H, W) or (N, C, H, W).
+
+    >>> nn.MaxPool2d(2)(dt.ones(2, 3, 8, 8)).shape
+    (2, 3, 4, 4)
+    """
 
     @overload
     def __init__(
@@ -247,7 +273,11 @@ class MaxPool2d(Module, Generic[_Pooled]):
 
 
 class AvgPool2d(Module):
-    """The mean of each window of (C, H, W) or (N, C, H, W)."""
+    """The mean of each window of (C, H, W) or (N, C, H, W).
+
+    >>> nn.AvgPool2d(2)(dt.ones(2, 3, 8, 8)).shape
+    (2, 3, 4, 4)
+    """
 
     def __init__(
         self,
@@ -282,7 +312,11 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Means of windows such that output_size of them come out; None keeps a size."""
+    """Means of windows such that output_size of them come out; None keeps a size.
+
+    >>> nn.AdaptiveAvgPool2d(1)(dt.ones(2, 3, 8, 8)).shape
+    (2, 3, 1, 1)
+    """
 
     def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()

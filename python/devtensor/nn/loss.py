@@ -17,14 +17,22 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """The mean, the sum or all of the squares of input - target."""
+    """The mean, the sum or all of the squares of input - target.
+
+    >>> nn.MSELoss()(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 4.0]))
+    DeviceArray(2., device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
-    """The mean, the sum or all of the absolute values of input - target."""
+    """The mean, the sum or all of the absolute values of input - target.
+
+    >>> nn.L1Loss()(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 4.0]))
+    DeviceArray(1., device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
         return F.l1_loss(input, target, reduction=self.reduction)
@@ -47,14 +55,22 @@ class _Weighted(_Loss):
 
 
 class NLLLoss(_Weighted):
-    """-input[target] * weight[target]: see functional.nll_loss."""
+    """-input[target] * weight[target]: see functional.nll_loss.
+
+    >>> nn.NLLLoss()(dt.tensor([[-0.5, -1.0], [-2.0, -0.1]]), dt.tensor([0, 1]))
+    DeviceArray(0.3000, device='cpu', dtype=float32)
+    """
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_Weighted):
-    """NLLLoss of the log_softmax of input: see functional.cross_entropy."""
+    """NLLLoss of the log_softmax of input: see functional.cross_entropy.
+
+    >>> nn.CrossEntropyLoss()(dt.zeros(2, 4), dt.tensor([0, 3]))
+    DeviceArray(1.3863, device='cpu', dtype=float32)
+    """
 
     def __init__(
         self,

@@ -56,6 +56,15 @@ class Module(_C._Layer):
 
     Assigning a Parameter, a Buffer or a Module to an attribute registers it: parameters(), state_dict() and to() have
     it. A plain DeviceArray is kept as an ordinary attribute, which to() does not move.
+
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(dt.tensor([2.0]))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> Scale()(dt.ones(2))
+    DeviceArray([2., 2.], device='cpu', dtype=float32)
     """
 
     training: bool = _Uninitialised()  # type: ignore[assignment]

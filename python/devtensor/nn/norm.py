@@ -95,7 +95,11 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """(x - mean) / sqrt(var + eps) * weight + bias for each of num_features channels of (N, C) or (N, C, L)."""
+    """(x - mean) / sqrt(var + eps) * weight + bias for each of num_features channels of (N, C) or (N, C, L).
+
+    >>> nn.BatchNorm1d(4)(dt.ones(2, 4)).shape
+    (2, 4)
+    """
 
     _ranks = (2, 3)
 
@@ -105,13 +109,20 @@ class BatchNorm2d(_BatchNorm):
 
     In training, mean and variance are those of the batch, and running_mean and running_var follow them; in evaluation
     these are used.
+
+    >>> nn.BatchNorm2d(3).eval()(dt.zeros(8, 3, 4, 4)).shape
+    (8, 3, 4, 4)
     """
 
     _ranks = (4, 4)
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which are normalized_shape."""
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which are normalized_shape.
+
+    >>> nn.LayerNorm(2)(dt.tensor([[1.0, 3.0]])).shape
+    (1, 2)
+    """
 
     weight: _Parameter | None
     bias: _Parameter | None
