@@ -20,7 +20,7 @@
 #define FIXED_ARGUMENTS 48
 /* A compiler that takes more than this is at a source made for it: what it includes has no end, or no bounds. */
 #define COMPILER_SECONDS 300
-#define COMPILER_MEMORY ((uint64_t)4 << 30)
+#define COMPILER_MEMORY ((uint64_t)2 << 30)
 #define COMPILER_FILE ((uint64_t)256 << 20)
 
 extern char **environ;
@@ -323,7 +323,7 @@ compile(job *j, int arch, int noptions, const char *const *options, sim_text *lo
         dt_free(text);
     }
     if (j->late) {
-        sim_text_print(log, "error: the host's C++ compiler was ended after %d seconds\n", COMPILER_SECONDS);
+        sim_text_print(log, "the host's C++ compiler was ended after %d seconds\n", COMPILER_SECONDS);
     }
     return false;
 }

@@ -16,7 +16,7 @@
 #include "process.h"
 
 #define TRIES 8                        /* until the addresses of a device are free in a new process */
-#define OWN_MEMORY ((uint64_t)1 << 30) /* of a process, beside the device's */
+#define OWN_MEMORY ((uint64_t)2 << 30) /* of a process, beside the device's */
 
 /* ---------------------------------------------------------------- one process */
 
@@ -312,11 +312,10 @@ sim_program_check(const char *kernel, const void *executable, size_t nbytes, sim
     if (program == NULL) {
         log->failed = true;
     } else if (!ending.started || l->state != SIM_LAUNCH_OVER) {
-        sim_text_print(log, "error: ");
         add_ending(log, l, kernel, &ending);
         sim_text_print(log, "\n");
     } else if (program->shared_bytes > SIM_SHARED_BYTES) {
-        sim_text_print(log, "error: entry function '%s' uses too much shared data (0x%x bytes, 0x%x max)\n", kernel,
+        sim_text_print(log, "entry function '%s' uses too much shared data (0x%x bytes, 0x%x max)\n", kernel,
                        program->shared_bytes, SIM_SHARED_BYTES);
     } else {
         fine = true;

@@ -13,7 +13,7 @@
 #include <utility>
 
 #define DT_MAX_THREADS 1024
-#define DT_STACK_BYTES ((size_t)128 << 10)
+#define DT_STACK_BYTES ((size_t)576 << 10) // a GPU gives a thread 512 KiB of local memory at most
 #define DT_PAGE ((size_t)64 << 10)
 #define DT_MAX_SHARED (228 << 10)
 #define DT_NULL_BYTES ((uint64_t)64 << 10) // from address 0: nobody has memory there
@@ -117,6 +117,8 @@ DT_HOOKS(16)
 DT_UNCHECKED void __asan_loadN_noabort(const void *p, size_t n) { dt_access(p, n, false); }
 DT_UNCHECKED void __asan_storeN_noabort(const void *p, size_t n) { dt_access(p, n, true); }
 DT_UNCHECKED void __asan_handle_no_return(void) {}
+DT_UNCHECKED void __asan_before_dynamic_init(const char *) {}
+DT_UNCHECKED void __asan_after_dynamic_init(void) {}
 
 // What copies by a length that the compiler does not know: the linker sends such calls here.
 void *__real_memcpy(void *to, const void *from, size_t n);
