@@ -316,6 +316,7 @@ RESULTS = {
     "_cuda_kernel_settings": "None",
     "_cuda_info": "dict[str, Any]",
     "_cuda_is_simulated": "bool",
+    "_sim_confines": "bool",
     "_cuda_report": "str",
     "_cuda_reset_peak": "None",
     "_cuda_memory_stats": "dict[str, int]",

@@ -7,6 +7,7 @@
 #include "load.h"
 
 #define DEFAULT_SIM_MEMORY ((size_t)4 << 30)
+#define DEFAULT_SIM_SECONDS 600
 #define MAX_SIM_DEVICES 64
 
 static cuda_api real;
@@ -244,30 +245,33 @@ read_mode(cuda_mode *mode, int *devices, dt_error *err)
                    text, MAX_SIM_DEVICES);
 }
 
+/* A variable of the environment that is a number of so many digits; *value stays as it is where it is not set. */
 static dt_status
-read_sim_memory(size_t *memory, dt_error *err)
+read_number(const char *name, const char *what, size_t most_digits, uint64_t *value, dt_error *err)
 {
-    const char *text = getenv("DEVTENSOR_SIM_MEMORY");
-    *memory = DEFAULT_SIM_MEMORY;
+    const char *text = getenv(name);
     if (text == NULL || text[0] == '\0') {
         return DT_OK;
     }
     size_t ndigits = strspn(text, "0123456789");
-    if (ndigits == 0 || ndigits > 15 || text[ndigits] != '\0') {
-        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
-                       "DEVTENSOR_SIM_MEMORY=%.64s is not a number of bytes.", text);
+    if (ndigits == 0 || ndigits > most_digits || text[ndigits] != '\0') {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "%s=%.64s is not a number of %s.", name, text,
+                       what);
     }
-    *memory = (size_t)strtoull(text, NULL, 10);
+    *value = strtoull(text, NULL, 10);
     return DT_OK;
 }
 
 static dt_status
 open_simulated(int devices, size_t memory, dt_error *err)
 {
+    uint64_t bytes = DEFAULT_SIM_MEMORY, seconds = DEFAULT_SIM_SECONDS;
     if (memory == 0) {
-        DT_TRY(read_sim_memory(&memory, err));
+        DT_TRY(read_number("DEVTENSOR_SIM_MEMORY", "bytes", 15, &bytes, err));
     }
-    DT_TRY(sim_open(devices, memory, &real, err));
+    DT_TRY(read_number("DEVTENSOR_SIM_SECONDS", "seconds", 6, &seconds, err));
+    DT_TRY(sim_open(devices, memory != 0 ? memory : (size_t)bytes, &real, err));
+    sim_set_kernel_seconds((unsigned)seconds);
     for (int i = 0; i < DT_NLIBRARIES; i++) {
         atomic_store(&loaded[i], true);
     }

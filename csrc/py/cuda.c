@@ -197,6 +197,13 @@ py__cuda_is_simulated(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+py__sim_confines(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyBool_FromLong(sim_has_filters());
+}
+
+static PyObject *
 py__cuda_report(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -295,6 +302,8 @@ PyMethodDef py_cuda_functions[] = {
               "Waits for all work on a device. Raises CudaError for what went wrong in it."),
     PY_HIDDEN(_cuda_empty_cache, "", "Gives unused memory, of devices and page-locked, back to the driver."),
     PY_HIDDEN_GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
+    PY_HIDDEN_GETTER(_sim_confines,
+                     "Whether this system can refuse system calls to kernels of users on simulated devices."),
     PY_HIDDEN_GETTER(_cuda_report, "What was tried to find each library, one line an attempt."),
     {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,
      "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python "

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "sim.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +24,7 @@ static int64_t violations;
 static int
 anonymous_file(void)
 {
-    int fd = memfd_create("devtensor simulated GPU", MFD_CLOEXEC);
+    int fd = memfd_create("devtensor simulated GPU", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
         FILE *file = tmpfile();
         if (file != NULL) {
@@ -51,6 +52,8 @@ sim_arena_open(sim_device *device)
     if (fd < 0 || ftruncate(fd, (off_t)size) != 0) {
         goto done;
     }
+    /* the process of a kernel has this file too, and could cut it short under us */
+    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     closed = mmap(place_of(device), size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     open = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (closed == MAP_FAILED || open == MAP_FAILED) {

@@ -1,4 +1,4 @@
-/* host.c: the C++ compiler of the host, found on PATH, and processes. */
+/* host.c: the C++ compiler of the host, found on PATH. */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -6,101 +6,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../cuda/load.h"
+#include "process.h"
 
 #define MAX_EXECUTABLE ((off_t)32 << 20)
 #define MAX_LOG ((off_t)64 << 10)
-#define FIXED_ARGUMENTS 40
+#define FIXED_ARGUMENTS 48
+/* A compiler that takes more than this is at a source made for it: what it includes has no end, or no bounds. */
+#define COMPILER_SECONDS 300
+#define COMPILER_MEMORY ((uint64_t)2 << 30)
+#define COMPILER_FILE ((uint64_t)256 << 20)
 
 extern char **environ;
-
-/* ---------------------------------------------------------------- processes */
-
-int
-sim_memory_file(const void *data, size_t nbytes)
-{
-    int fd = memfd_create("devtensor kernel", MFD_CLOEXEC);
-    const char *at = data;
-    while (fd >= 0 && nbytes > 0) {
-        ssize_t n = write(fd, at, nbytes);
-        if (n <= 0 && !(n < 0 && errno == EINTR)) {
-            close(fd);
-            return -1;
-        }
-        at += n > 0 ? n : 0;
-        nbytes -= n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0) {
-        (void)lseek(fd, 0, SEEK_SET);
-    }
-    return fd;
-}
-
-/* Copies above the numbers that the program will know them by, so that no copy overwrites one that is still to come. */
-static int
-add_files(posix_spawn_file_actions_t *actions, const int *fds, int nfds, int *copies)
-{
-    int rc = 0;
-    for (int i = 0; i < nfds; i++) {
-        copies[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, 16) : -1;
-        rc = rc == 0 && fds[i] >= 0 && copies[i] < 0 ? errno : rc;
-    }
-    for (int i = 0; i < nfds && rc == 0; i++) {
-        rc = copies[i] >= 0 ? posix_spawn_file_actions_adddup2(actions, copies[i], i) : 0;
-    }
-    return rc;
-}
-
-/* With no signal blocked or ignored, whatever this thread does with them. */
-static int
-set_signals(posix_spawnattr_t *attributes)
-{
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int rc = posix_spawnattr_setsigmask(attributes, &none);
-    rc = rc == 0 ? posix_spawnattr_setsigdefault(attributes, &all) : rc;
-    return rc == 0 ? posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) : rc;
-}
-
-int
-sim_process_run(const char *path, char *const argv[], char *const environment[], const int *fds, int nfds)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int copies[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, status = 0;
-    pid_t child = -1;
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return -1;
-    }
-    if (posix_spawnattr_init(&attributes) == 0) {
-        if (add_files(&actions, fds, nfds, copies) == 0 && set_signals(&attributes) == 0 &&
-            posix_spawn(&child, path, &actions, &attributes, argv, environment) != 0) {
-            child = -1;
-        }
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    for (int i = 0; i < nfds; i++) {
-        if (copies[i] >= 0) {
-            close(copies[i]);
-        }
-    }
-    pid_t ended = -1;
-    while (child >= 0 && (ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
-    }
-    /* somebody else in this process may have collected it: it is over all the same */
-    return child < 0 ? -1 : ended < 0 ? 0 : status;
-}
 
 /* ---------------------------------------------------------------- the compiler */
 
@@ -181,33 +104,42 @@ typedef struct {
     char **environment;
     char folder[PATH_MAX];
     int source, output; /* files in memory */
+    bool late;          /* its time was over */
 } job;
 
 /* Runs the compiler; what it says goes to the output. True when it was content. */
 static bool
-run_compiler(const job *j, const char *const *arguments)
+run_compiler(job *j, const char *const *arguments)
 {
     const int fds[] = {j->source, j->output, j->output};
-    int status = sim_process_run(j->compiler, (char *const *)(uintptr_t)arguments, j->environment, fds, 3);
-    return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const sim_command command = {.path = j->compiler,
+                                 .argv = (char *const *)(uintptr_t)arguments,
+                                 .environment = j->environment,
+                                 .fds = fds,
+                                 .nfds = 3,
+                                 .memory = COMPILER_MEMORY,
+                                 .file_bytes = COMPILER_FILE,
+                                 .seconds = COMPILER_SECONDS,
+                                 .group = true};
+    (void)!ftruncate(j->output, 0);
+    (void)lseek(j->output, 0, SEEK_SET);
+    sim_ending ending = sim_process_run(&command);
+    j->late = ending.late;
+    return ending.started && WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0;
 }
 
-/* Whether the compiler is Clang or one that says so. */
+/* Whether the compiler is Clang or one that says so, and whether it can fill variables that have no value. */
 static bool
-is_clang(job *j)
+is_clang(job *j, bool *fills)
 {
+    static const char version[] = "#define __GNUC__ ";
     const char *const arguments[] = {j->compiler, "-dM", "-E", "-x", "c++", "/dev/null", NULL};
     size_t nbytes = 0;
-    int before = j->output;
-    j->output = sim_memory_file("", 0);
-    bool ran = j->output >= 0 && run_compiler(j, arguments);
-    char *text = ran ? read_all(j->output, (off_t)1 << 20, &nbytes) : NULL;
+    char *text = run_compiler(j, arguments) ? read_all(j->output, (off_t)1 << 20, &nbytes) : NULL;
+    const char *line = text != NULL ? strstr(text, version) : NULL;
     bool found = text != NULL && strstr(text, "__clang__") != NULL;
+    *fills = found || (line != NULL && atoi(line + strlen(version)) >= 12);
     dt_free(text);
-    if (j->output >= 0) {
-        close(j->output);
-    }
-    j->output = before;
     return found;
 }
 
@@ -254,6 +186,7 @@ close_folder(const job *j)
     for (size_t i = 0; i < NHEADERS; i++) {
         (void)unlink(in_folder(j, headers[i], path));
     }
+    (void)unlink(in_folder(j, "kernel.o", path));
     (void)unlink(in_folder(j, "kernel", path));
     (void)rmdir(j->folder);
 }
@@ -282,66 +215,117 @@ as_hosts(const char *option, const char *arguments[2])
     return strstr(option, "std=c++20") != NULL;
 }
 
+/* What a kernel does that C++ leaves undefined is to happen, so that it can be told, where an optimizer would take it
+ * as never done and drop it. Division by zero and functions without their return come to run.hpp, as do all accesses.
+ */
+static const char *const fixed[] = {"-x",
+                                    "c++",
+                                    "-std=c++17",
+                                    "-O1",
+                                    "-w",
+                                    "-pipe",
+                                    "-fPIE",
+                                    "-fwrapv",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-fno-strict-aliasing",
+                                    "-fno-delete-null-pointer-checks",
+                                    "-fno-finite-loops",
+                                    "-fstack-clash-protection",
+                                    "-fno-stack-protector",
+                                    "-fno-math-errno",
+                                    "-ffp-contract=off",
+                                    "-fdiagnostics-color=never",
+                                    "-fmax-errors=20",
+                                    "-fsanitize=kernel-address,integer-divide-by-zero,return",
+                                    "-fno-sanitize-recover=integer-divide-by-zero,return"};
+static const char *const gcc[] = {
+    "--param",        "asan-instrumentation-with-call-threshold=0", "--param", "asan-stack=0", "--param",
+    "asan-globals=0", "-fno-aggressive-loop-optimizations"};
+static const char *const clang[] = {"-mllvm",
+                                    "-asan-instrumentation-with-call-threshold=0",
+                                    "-mllvm",
+                                    "-asan-stack=0",
+                                    "-mllvm",
+                                    "-asan-globals=0",
+                                    "-fno-strict-return"};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 static bool
-compile(job *j, int arch, int noptions, const char *const *options, sim_text *log)
+make_object(job *j, int arch, int noptions, const char *const *options, const char *object)
 {
-    static const char *const gcc[] = {"--param", "asan-instrumentation-with-call-threshold=0",
-                                      "--param", "asan-stack=0",
-                                      "--param", "asan-globals=0"};
-    static const char *const clang[] = {"-mllvm", "-asan-instrumentation-with-call-threshold=0",
-                                        "-mllvm", "-asan-stack=0",
-                                        "-mllvm", "-asan-globals=0"};
-    static const char *const fixed[] = {"-x",
-                                        "c++",
-                                        "-std=c++17",
-                                        "-O1",
-                                        "-w",
-                                        "-fPIE",
-                                        "-pie",
-                                        "-s",
-                                        "-fwrapv",
-                                        "-fno-exceptions",
-                                        "-fno-rtti",
-                                        "-fno-strict-aliasing",
-                                        "-fno-math-errno",
-                                        "-ffp-contract=off",
-                                        "-fdiagnostics-color=never",
-                                        "-fmax-errors=20",
-                                        "-fsanitize=kernel-address"};
     const char **arguments = dt_malloc((FIXED_ARGUMENTS + 2 * (size_t)noptions) * sizeof(*arguments));
-    char macro[40], include[PATH_MAX + 2], output[PATH_MAX];
-    size_t n = 0, said;
-    if (arguments == NULL || in_folder(j, "kernel", output) == NULL) {
-        log->failed = log->failed || arguments == NULL;
-        dt_free(arguments);
+    char macro[40], include[PATH_MAX + 2];
+    size_t n = 0;
+    bool fills;
+    if (arguments == NULL) {
         return false;
     }
     snprintf(macro, sizeof(macro), "-DDT_CUDA_ARCH=%d", 10 * arch);
     snprintf(include, sizeof(include), "-I%s", j->folder);
     arguments[n++] = j->compiler;
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        arguments[n++] = fixed[i];
-    }
-    const char *const *more = is_clang(j) ? clang : gcc;
-    for (size_t i = 0; i < 6; i++) {
-        arguments[n++] = more[i];
+    memcpy(arguments + n, fixed, sizeof(fixed));
+    n += COUNT(fixed);
+    memcpy(arguments + n, is_clang(j, &fills) ? clang : gcc, sizeof(gcc));
+    n += COUNT(gcc);
+    if (fills) {
+        arguments[n++] = "-ftrivial-auto-var-init=pattern";
     }
     arguments[n++] = macro;
     arguments[n++] = include;
     for (int i = 0; i < noptions; i++) {
         n += as_hosts(options[i], arguments + n);
     }
-    const char *const last[] = {
-        "-", "-o", output, "-Wl,--as-needed", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-lm", NULL};
+    const char *const last[] = {"-c", "-", "-o", object, NULL};
     memcpy(arguments + n, last, sizeof(last));
     bool content = run_compiler(j, arguments);
     dt_free(arguments);
-    char *text = content ? NULL : read_all(j->output, MAX_LOG, &said);
+    return content;
+}
+
+/* Without shared libraries where the host has what that takes: such a program starts sooner, and opens no file. */
+static bool
+link_program(job *j, const char *object, const char *program)
+{
+    static const char *const ways[] = {"-static-pie", "-pie"};
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        const char *const arguments[] = {j->compiler,
+                                         ways[i],
+                                         "-s",
+                                         object,
+                                         "-o",
+                                         program,
+                                         "-Wl,--as-needed",
+                                         "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
+                                         "-lm",
+                                         NULL};
+        if (run_compiler(j, arguments)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+compile(job *j, int arch, int noptions, const char *const *options, sim_text *log)
+{
+    char object[PATH_MAX], program[PATH_MAX];
+    size_t said;
+    if (in_folder(j, "kernel.o", object) == NULL || in_folder(j, "kernel", program) == NULL) {
+        return false;
+    }
+    if (make_object(j, arch, noptions, options, object) && link_program(j, object, program)) {
+        return true;
+    }
+    char *text = read_all(j->output, MAX_LOG, &said);
     if (text != NULL) {
         sim_text_add(log, text, said);
         dt_free(text);
     }
-    return content;
+    if (j->late) {
+        sim_text_print(log, "the host's C++ compiler was ended after %d seconds\n", COMPILER_SECONDS);
+    }
+    return false;
 }
 
 static void *
@@ -391,7 +375,9 @@ sim_host_compile(const char *source, const char *name, const char *kernel, int a
     result = NVRTC_ERROR_COMPILATION;
     if (compile(&j, arch, noptions, options, log)) {
         *executable = read_executable(&j, nbytes);
-        result = *executable != NULL ? NVRTC_SUCCESS : NVRTC_ERROR_OUT_OF_MEMORY;
+        result = *executable == NULL                                    ? NVRTC_ERROR_OUT_OF_MEMORY
+                 : sim_program_check(kernel, *executable, *nbytes, log) ? NVRTC_SUCCESS
+                                                                        : NVRTC_ERROR_COMPILATION;
     } else if (log->used == 0) {
         sim_text_print(log, "the host's C++ compiler %s fails without a word\n", compiler);
         result = NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;

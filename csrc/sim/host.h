@@ -1,4 +1,5 @@
-/* host.h: a user's kernel on the host: its source made ready (source.c), its compiler (host.c), its process (raw.c). */
+/* host.h: a user's kernel on the host: its source made ready (source.c), its compiler (host.c), its process
+ * (raw.c). */
 #ifndef DT_SIM_HOST_H
 #define DT_SIM_HOST_H
 
@@ -28,12 +29,6 @@ bool sim_source_prepare(const char *source, const char *name, const char *kernel
 nvrtcResult sim_host_compile(const char *source, const char *name, const char *kernel, int arch, int noptions,
                              const char *const *options, void **executable, size_t *nbytes, sim_text *log);
 
-/* Starts a program, waits for it and gives its exit status (as waitpid); -1: it could not be started. fds become the
- * program's 0, 1, ...; -1 leaves one as it is. */
-int sim_process_run(const char *path, char *const argv[], char *const environment[], const int *fds, int nfds);
-/* A file in memory with these bytes, closed on exec; -1 where there is none. */
-int sim_memory_file(const void *data, size_t nbytes);
-
 /* What the real NVRTC says, where it is installed; NVRTC_SUCCESS where it is not. */
 nvrtcResult sim_real_compile(const char *source, const char *name, int nheaders, const char *const *headers,
                              const char *const *header_names, const char *kernel, int noptions,
@@ -46,7 +41,11 @@ typedef struct sim_program {
     uint32_t param_bytes, shared_bytes;
     size_t refs;
     int executable; /* a file in memory */
+    bool loads;     /* it needs shared libraries */
 } sim_program;
+
+/* Starts the executable once: false where what it does then, or what it declares, is refused; log says why. */
+bool sim_program_check(const char *kernel, const void *executable, size_t nbytes, sim_text *log);
 
 /* Starts the executable once and asks it what its kernel is. CUDA_ERROR_INVALID_IMAGE: it does not run here. */
 CUresult sim_program_new(const char *kernel, const void *executable, size_t nbytes, sim_program **program);

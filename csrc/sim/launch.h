@@ -5,10 +5,12 @@
 
 #include <stdint.h>
 
-#define SIM_LAUNCH_VERSION 1
+#define SIM_LAUNCH_VERSION 2
 #define SIM_LAUNCH_ARRAYS 128
 #define SIM_LAUNCH_NAME 64
 #define SIM_LAUNCH_PARAMS 4096
+#define SIM_LAUNCH_STEPS 128
+#define SIM_LAUNCH_EXIT 77 /* the status of a process that has answered */
 
 /* File descriptors of that process. */
 enum { SIM_LAUNCH_ARENA_FD = 3, SIM_LAUNCH_FD = 4 };
@@ -32,6 +34,8 @@ typedef enum {
     SIM_FAULT_TRAP,
     SIM_FAULT_DEADLOCK,
     SIM_FAULT_MEMORY, /* the host has none for the threads' stacks */
+    SIM_FAULT_SYSTEM, /* a system call: address is its number */
+    SIM_FAULT_RETURN, /* a function that is to return a value ended without one: text */
 } sim_fault;
 
 typedef struct {
@@ -49,9 +53,11 @@ typedef struct {
     uint32_t shared_bytes, param_bytes;
     sim_launch_array arrays[SIM_LAUNCH_ARRAYS];
     unsigned char params[SIM_LAUNCH_PARAMS];
-    /* answered */
+    uint64_t steps[SIM_LAUNCH_STEPS]; /* the filter of system calls while the kernel runs */
+    uint32_t nsteps;                  /* 0: none */
+    /* answered, from here on: nothing before it is believed of the process */
     uint32_t state; /* sim_launch_state */
-    uint32_t static_shared_bytes;
+    uint32_t static_shared_bytes, kernel_param_bytes;
     uint32_t fault; /* sim_fault, and where: */
     uint32_t at_block[3], at_thread[3];
     uint64_t address;

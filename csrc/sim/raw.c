@@ -3,35 +3,91 @@
 #define _GNU_SOURCE
 #include "host.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRIES 8 /* until the addresses of a device are free in a new process */
+#include "process.h"
+
+#define TRIES 8                        /* until the addresses of a device are free in a new process */
+#define OWN_MEMORY ((uint64_t)2 << 30) /* of a process, beside the device's */
 
 /* ---------------------------------------------------------------- one process */
 
-/* What became of it is in l, but for a process that was ended by a signal: status as waitpid gives it. */
-static bool
-run_process(const sim_program *program, int arena, sim_launch *l, int *status)
+static atomic_uint seconds = 600;
+
+void
+sim_set_kernel_seconds(unsigned limit)
 {
-    char path[40], name[] = "kernel";
+    atomic_store(&seconds, limit);
+}
+
+/* What became of it is in l, behind what was asked: the rest of l stays what it is, whatever the process wrote. */
+static sim_ending
+run_process(const sim_program *program, int arena, sim_launch *l)
+{
+    char name[] = "kernel";
     char *const argv[] = {name, NULL}, *const environment[] = {NULL};
-    int file = sim_memory_file(l, sizeof(*l));
-    if (file < 0) {
-        return false;
+    const size_t answer = offsetof(sim_launch, state);
+    sim_ending ending = {0};
+    sim_filter start, run;
+    sim_filter_start(&start, SIM_EXECUTABLE_FD, program->loads);
+    sim_filter_run(&run);
+    _Static_assert(sizeof(run.steps[0]) == sizeof(l->steps[0]), "a step is eight bytes");
+    l->nsteps = run.nsteps <= SIM_LAUNCH_STEPS ? run.nsteps : 0;
+    memcpy(l->steps, run.steps, l->nsteps * sizeof(l->steps[0]));
+    int file = sim_memory_file(l, sizeof(*l)), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int fds[] = {nothing, -1, -1, arena, file};
+    const sim_command command = {.executable = program->executable,
+                                 .argv = argv,
+                                 .environment = environment,
+                                 .fds = fds,
+                                 .nfds = 5,
+                                 .memory = l->arena_bytes + OWN_MEMORY,
+                                 .seconds = atomic_load(&seconds),
+                                 .loads = program->loads,
+                                 .filter = &start};
+    if (file >= 0) {
+        ending = sim_process_run(&command);
+        ending.started = ending.started && pread(file, (char *)l + answer, sizeof(*l) - answer, (off_t)answer) ==
+                                               (ssize_t)(sizeof(*l) - answer);
+        l->text[sizeof(l->text) - 1] = '\0';
+        close(file);
     }
-    const int fds[] = {-1, -1, -1, arena, file};
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", program->executable);
-    *status = sim_process_run(path, argv, environment, fds, 5);
-    bool ran = *status != -1 && pread(file, l, sizeof(*l), 0) == (ssize_t)sizeof(*l);
-    l->text[sizeof(l->text) - 1] = '\0';
-    close(file);
-    return ran;
+    if (nothing >= 0) {
+        close(nothing);
+    }
+    return ending;
+}
+
+/* Whether an executable names a program that is to load its libraries. */
+static bool
+loads_libraries(const void *executable, size_t nbytes)
+{
+    const unsigned char *bytes = executable;
+    Elf64_Ehdr header;
+    Elf64_Phdr part;
+    if (nbytes < sizeof(header)) {
+        return true;
+    }
+    memcpy(&header, bytes, sizeof(header));
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        size_t at = (size_t)header.e_phoff + i * header.e_phentsize;
+        if (at > nbytes || nbytes - at < sizeof(part)) {
+            return true;
+        }
+        memcpy(&part, bytes + at, sizeof(part));
+        if (part.p_type == PT_INTERP) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Its number is out of the way of those that the process knows. */
@@ -46,22 +102,36 @@ open_executable(const void *data, size_t nbytes)
     return file;
 }
 
+/* A program, and the answer of its first process in *l and *ending. */
+static sim_program *
+open_program(const char *kernel, const void *executable, size_t nbytes, sim_launch *l, sim_ending *ending)
+{
+    sim_program *program = dt_malloc(sizeof(*program));
+    if (program == NULL) {
+        return NULL;
+    }
+    *program = (sim_program){
+        .refs = 1, .executable = open_executable(executable, nbytes), .loads = loads_libraries(executable, nbytes)};
+    snprintf(program->kernel, sizeof(program->kernel), "%s", kernel);
+    l->version = SIM_LAUNCH_VERSION;
+    *ending = run_process(program, -1, l);
+    program->param_bytes = l->kernel_param_bytes;
+    program->shared_bytes = l->static_shared_bytes;
+    return program;
+}
+
 CUresult
 sim_program_new(const char *kernel, const void *executable, size_t nbytes, sim_program **out)
 {
-    int status;
+    sim_ending ending;
     sim_launch *l = dt_calloc(1, sizeof(*l));
-    sim_program *program = l != NULL ? dt_malloc(sizeof(*program)) : NULL;
+    sim_program *program = l != NULL ? open_program(kernel, executable, nbytes, l, &ending) : NULL;
     if (program == NULL) {
         dt_free(l);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *program = (sim_program){.refs = 1, .executable = open_executable(executable, nbytes)};
-    snprintf(program->kernel, sizeof(program->kernel), "%s", kernel);
-    l->version = SIM_LAUNCH_VERSION;
-    bool fits = run_process(program, -1, l, &status) && l->state == SIM_LAUNCH_OVER;
-    program->param_bytes = l->param_bytes;
-    program->shared_bytes = l->static_shared_bytes;
+    bool fits = ending.started && l->state == SIM_LAUNCH_OVER && program->param_bytes <= SIM_LAUNCH_PARAMS &&
+                program->shared_bytes <= SIM_SHARED_BYTES;
     dt_free(l);
     if (!fits) {
         sim_program_release(program);
@@ -121,6 +191,18 @@ add_access(sim_text *text, const sim_launch *l)
                    offset < 0 ? "before its start" : "past its end", (unsigned long long)(a->nbytes / a->itemsize));
 }
 
+static void
+add_system_call(sim_text *text, uint64_t number)
+{
+    const char *name = sim_system_call(number);
+    if (name != NULL) {
+        sim_text_print(text, " called %s of the host's system, which a GPU does not have", name);
+    } else {
+        sim_text_print(text, " made system call %llu of the host, which a GPU does not have",
+                       (unsigned long long)number);
+    }
+}
+
 static CUresult
 describe(const sim_launch *l, const char *kernel, sim_text *text)
 {
@@ -149,7 +231,14 @@ describe(const sim_launch *l, const char *kernel, sim_text *text)
         sim_text_print(text, " has no more stack");
         return CUDA_ERROR_HARDWARE_STACK_ERROR;
     case SIM_FAULT_DIVISION:
-        sim_text_print(text, " divided an integer by zero, or the lowest one by -1, which has no result");
+        sim_text_print(text, " divided an integer by zero, or the lowest one by -1, which has no result%s%s",
+                       l->text[0] != '\0' ? ", at " : "", l->text);
+        return CUDA_ERROR_LAUNCH_FAILED;
+    case SIM_FAULT_RETURN:
+        sim_text_print(text, " reached the end of a function that is to return a value, at %s", l->text);
+        return CUDA_ERROR_LAUNCH_FAILED;
+    case SIM_FAULT_SYSTEM:
+        add_system_call(text, l->address);
         return CUDA_ERROR_LAUNCH_FAILED;
     case SIM_FAULT_ASSERT:
         sim_text_print(text, ": assertion failed at %s", l->text);
@@ -167,28 +256,73 @@ describe(const sim_launch *l, const char *kernel, sim_text *text)
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
+/* How a process ended that has not answered. */
+static void
+add_ending(sim_text *text, const sim_launch *l, const char *kernel, const sim_ending *ending)
+{
+    int number = ending->started && WIFSIGNALED(ending->status) ? WTERMSIG(ending->status) : 0;
+    const char *when = l->state == SIM_LAUNCH_RUNNING ? "early" : "before the kernel began";
+    if (!ending->started) {
+        sim_text_print(text, "the process of kernel %s could not be started", kernel);
+    } else if (ending->late) {
+        sim_text_print(text,
+                       "kernel %s ran for longer than %u seconds; DEVTENSOR_SIM_SECONDS in the environment allows more",
+                       kernel, atomic_load(&seconds));
+    } else if (number == SIGINT) {
+        sim_text_print(text, "kernel %s was interrupted", kernel);
+    } else if (number == SIGSYS) {
+        sim_text_print(text, "the process of kernel %s made a system call that is not allowed, and ended %s", kernel,
+                       when);
+    } else if (number != 0) {
+        sim_text_print(text, "the process of kernel %s ended %s, by signal %d", kernel, when, number);
+    } else {
+        sim_text_print(text, "the process of kernel %s ended %s", kernel, when);
+    }
+}
+
 /* The answer of a launch; its words stay with the device. */
 static CUresult
-answer(sim_device *device, const sim_launch *l, const char *kernel, bool ran, int status)
+answer(sim_device *device, const sim_launch *l, const char *kernel, const sim_ending *ending)
 {
     sim_text text = {0};
     CUresult result = CUDA_ERROR_LAUNCH_FAILED;
-    if (ran && l->state == SIM_LAUNCH_OVER) {
+    bool whole = ending->started && !ending->late && WIFEXITED(ending->status);
+    if (whole && l->state == SIM_LAUNCH_OVER) {
         return CUDA_SUCCESS;
     }
-    if (ran && l->state == SIM_LAUNCH_FAULT) {
+    if (whole && l->state == SIM_LAUNCH_FAULT) {
         result = describe(l, kernel, &text);
-    } else if (ran && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) {
-        sim_text_print(&text, "kernel %s was interrupted", kernel);
-        result = CUDA_ERROR_LAUNCH_TIMEOUT;
-    } else if (ran && l->state == SIM_LAUNCH_RUNNING) {
-        sim_text_print(&text, "the process of kernel %s ended early", kernel);
     } else {
-        sim_text_print(&text, "the process of kernel %s could not be started", kernel);
+        bool stopped = ending->late || (WIFSIGNALED(ending->status) && WTERMSIG(ending->status) == SIGINT);
+        result = stopped ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_ERROR_LAUNCH_FAILED;
+        add_ending(&text, l, kernel, ending);
     }
     sim_set_fault_text(device, text.data != NULL ? text.data : "");
     dt_free(text.data);
     return result;
+}
+
+bool
+sim_program_check(const char *kernel, const void *executable, size_t nbytes, sim_text *log)
+{
+    sim_ending ending;
+    sim_launch *l = dt_calloc(1, sizeof(*l));
+    sim_program *program = l != NULL ? open_program(kernel, executable, nbytes, l, &ending) : NULL;
+    bool fine = false;
+    if (program == NULL) {
+        log->failed = true;
+    } else if (!ending.started || l->state != SIM_LAUNCH_OVER) {
+        add_ending(log, l, kernel, &ending);
+        sim_text_print(log, "\n");
+    } else if (program->shared_bytes > SIM_SHARED_BYTES) {
+        sim_text_print(log, "entry function '%s' uses too much shared data (0x%x bytes, 0x%x max)\n", kernel,
+                       program->shared_bytes, SIM_SHARED_BYTES);
+    } else {
+        fine = true;
+    }
+    sim_program_release(program);
+    dt_free(l);
+    return fine;
 }
 
 /* ---------------------------------------------------------------- launching */
@@ -216,15 +350,14 @@ run_program(sim_device *device, const sim_item *item)
     const sim_program *program = item->program;
     sim_launch *asked = item->held, *l = dt_malloc(sizeof(*l));
     CUresult result = l == NULL ? CUDA_ERROR_OUT_OF_MEMORY : resolve_arrays(device, asked, program->kernel);
-    bool ran = true;
-    int status = 0;
+    sim_ending ending = {0};
     if (result == CUDA_SUCCESS) {
         int tries = 0;
         do {
             memcpy(l, asked, sizeof(*l));
-            ran = run_process(program, device->file, l, &status);
-        } while (ran && l->state == SIM_LAUNCH_OCCUPIED && ++tries < TRIES);
-        result = answer(device, l, program->kernel, ran, status);
+            ending = run_process(program, device->file, l);
+        } while (ending.started && l->state == SIM_LAUNCH_OCCUPIED && ++tries < TRIES);
+        result = answer(device, l, program->kernel, &ending);
     }
     dt_free(l);
     return result;

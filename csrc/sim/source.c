@@ -62,6 +62,7 @@ typedef struct {
     size_t length; /* 0: the end */
     int line;      /* of the token */
     int next_line;
+    bool directive; /* the token stands in a line of the preprocessor */
 } scanner;
 
 static void
@@ -69,6 +70,7 @@ skip_to(scanner *s, const char *end)
 {
     for (; s->at < end; s->at++) {
         s->next_line += *s->at == '\n';
+        s->directive = s->directive && (*s->at != '\n' || s->at[-1] == '\\');
     }
 }
 
@@ -107,6 +109,7 @@ next_token(scanner *s)
         s->at++;
     }
     if (s->at == s->token && *s->at != '\0') {
+        s->directive = s->directive || *s->at == '#';
         s->at++;
     }
     s->length = (size_t)(s->at - s->token);
@@ -198,26 +201,119 @@ add_dynamic(scanner s, sim_text *definitions)
     }
 }
 
+/* ---------------------------------------------------------------- what a kernel declares */
+
+/* Of each kind of memory, the most that the real assembler lets a kernel have. */
+static const struct {
+    const char *word, *memory;
+    int most;
+} limits[] = {
+    {"__shared__", "shared", SIM_SHARED_BYTES},
+    {"__constant__", "constant", 64 << 10},
+};
+
+static void
+add_limit(sim_text *text, const scanner *name, int limit)
+{
+    sim_text_print(text, " static_assert(sizeof(%.*s) <= %d, \"%.*s uses too much %s data (0x%x bytes max)\");",
+                   (int)name->length, name->token, limits[limit].most, (int)name->length, name->token,
+                   limits[limit].memory, limits[limit].most);
+}
+
+/* Moves s behind the declaration in which it stands, and adds a limit for each of its names: of
+ * `float a[N], b[M][N], *c;` a, b and c. A name is the last word before [ , = or the end, outside of brackets. */
+static void
+limit_declared(scanner *s, int limit, sim_text *text)
+{
+    scanner word = {0};
+    int depth = 0, angles = 0;
+    bool has_value = false;
+    while (depth >= 0 && next_token(s)) {
+        char c = s->token[0];
+        bool outside = depth == 0 && angles == 0 && !has_value;
+        bool ends = depth == 0 && c == ';';
+        if ((outside && strchr("[,=", c) != NULL) || ends) {
+            if (word.length > 0) {
+                add_limit(text, &word, limit);
+            }
+            word.length = 0;
+        }
+        if (ends) {
+            return;
+        }
+        if (outside && (is_word(s) || c == '(' || c == '{')) {
+            word = *s;
+            word.length = is_word(s) ? s->length : 0;
+        }
+        has_value = has_value || (outside && c == '=');
+        angles += depth > 0 ? 0 : c == '<' ? 1 : c == '>' && angles > 0 ? -1 : 0;
+        depth += strchr("([{", c) != NULL ? 1 : strchr(")]}", c) != NULL ? -1 : 0;
+    }
+}
+
+/* Which limit the word at s is under; -1: none. */
+static int
+find_limit(const scanner *s)
+{
+    for (int i = 0; i < (int)(sizeof(limits) / sizeof(limits[0])); i++) {
+        if (is_token(s, limits[i].word)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Whether the function at whose __global__ s stands is one of that name, or may be. */
+static bool
+may_be_kernel(scanner s, const char *kernel)
+{
+    scanner word = s;
+    while (next_token(&s) && strchr(";{", s.token[0]) == NULL && !is_token(&s, "inline")) {
+        if (s.token[0] == '(' && is_token(&word, "__launch_bounds__")) {
+            skip_to(&s, s.at + strcspn(s.at, ")"));
+        } else if (s.token[0] == '(') {
+            return is_token(&word, kernel);
+        }
+        word = s;
+    }
+    return true;
+}
+
 bool
 sim_source_prepare(const char *source, const char *name, const char *kernel, sim_text *out, sim_text *log)
 {
-    static const char shared[] = "__shared__", dynamic[] = "__dtextern";
-    _Static_assert(sizeof(shared) == sizeof(dynamic), "columns stay what they are");
-    scanner s = {.at = source, .next_line = 1};
-    sim_text definitions = {0};
-    const char *copied = source;
-    bool after_extern = false, fine = true;
+    static const char shared[] = "__shared__", dynamic[] = "__dtextern", global[] = "__global__",
+                      other[] = "__dtothers";
+    _Static_assert(sizeof(shared) == sizeof(dynamic) && sizeof(global) == sizeof(other), "columns stay what they are");
+    scanner s = {.at = source, .next_line = 1}, before = {0};
+    sim_text definitions = {0}, checks = {0};
+    const char *copied = source, *checked = NULL; /* where the checks belong */
+    bool fine = true;
     sim_text_add(out, sim_host_source, sim_host_source != NULL ? strlen(sim_host_source) : 0);
     sim_text_print(out, "#line 1 \"%s\"\n", name);
     while (fine && next_token(&s)) {
         fine = is_supported(&s, name, log);
-        if (after_extern && is_token(&s, shared)) {
-            sim_text_add(out, copied, (size_t)(s.token - copied));
-            sim_text_add(out, dynamic, strlen(dynamic));
-            copied = s.at;
+        const char *instead = NULL;
+        if (is_token(&s, shared) && is_token(&before, "extern")) {
+            instead = dynamic;
             add_dynamic(s, &definitions);
+        } else if (is_token(&s, global) && !s.directive && !is_token(&before, "inline") && !may_be_kernel(s, kernel)) {
+            instead = other;
+        } else if (find_limit(&s) >= 0 && !s.directive && checked == NULL) {
+            scanner end = s;
+            limit_declared(&end, find_limit(&s), &checks);
+            checked = end.at;
         }
-        after_extern = is_token(&s, "extern");
+        if (instead != NULL || s.at == checked) {
+            sim_text_add(out, copied, (size_t)((instead != NULL ? s.token : s.at) - copied));
+            sim_text_add(out, instead != NULL ? instead : checks.data, instead != NULL ? strlen(instead) : checks.used);
+            copied = s.at;
+        }
+        if (s.at == checked) {
+            checked = NULL;
+            checks.used = 0;
+        }
+        before = s;
     }
     sim_text_add(out, copied, strlen(copied));
     sim_text_print(out, "\n#line 1 \"launch\"\n");
@@ -228,7 +324,8 @@ sim_source_prepare(const char *source, const char *name, const char *kernel, sim
                    "void dt_entry(const unsigned char *params) { dt_apply(%s, params); }\n"
                    "extern const unsigned dt_param_bytes = dt_bytes(%s);\n",
                    kernel, kernel);
-    out->failed = out->failed || definitions.failed;
+    out->failed = out->failed || definitions.failed || checks.failed;
     dt_free(definitions.data);
+    dt_free(checks.data);
     return fine;
 }

@@ -77,6 +77,18 @@ def _hazards() -> str:
     return "none known"
 
 
+def _kernels() -> str:
+    """What keeps a RawKernel of a simulated device from the rest of the machine: docs/raw-kernel.md."""
+    import devtensor as dt
+
+    if not dt.cuda.is_available():
+        return "no device for them"
+    if not dt.cuda.is_simulated():
+        return "run on the GPU"
+    means = "limits, no files" + (", no system calls" if dt._C._sim_confines() else "; this system has no seccomp")
+    return f"run in a process of their own: {means}"
+
+
 def _attempts() -> str:
     import devtensor
 
@@ -101,6 +113,7 @@ def report() -> str:
         ("CUDA", _cuda),
         ("libraries", _libraries),
         ("hazards", _hazards),
+        ("raw kernels", _kernels),
         ("looked for", _attempts),
         ("for CUDA", _advice.command),
     ]

@@ -13,9 +13,10 @@
 #include <utility>
 
 #define DT_MAX_THREADS 1024
-#define DT_STACK_BYTES ((size_t)128 << 10)
+#define DT_STACK_BYTES ((size_t)576 << 10) // a GPU gives a thread 512 KiB of local memory at most
 #define DT_PAGE ((size_t)64 << 10)
 #define DT_MAX_SHARED (228 << 10)
+#define DT_NULL_BYTES ((uint64_t)64 << 10) // from address 0: nobody has memory there
 #define DT_UNCHECKED __attribute__((no_sanitize("kernel-address")))
 
 uint3 threadIdx, blockIdx;
@@ -48,7 +49,7 @@ static sim_launch *dt_launch;
     dt_launch->nbytes = nbytes;
     dt_launch->writes = writes;
     dt_launch->state = SIM_LAUNCH_FAULT;
-    _exit(0);
+    _exit(SIM_LAUNCH_EXIT);
 }
 
 void dt_trap() {
@@ -71,6 +72,9 @@ DT_UNCHECKED static inline void dt_access(const void *pointer, size_t nbytes, bo
         return; // not yet
     }
     if (address - l->arena >= l->arena_bytes) {
+        if (address < DT_NULL_BYTES) {
+            dt_fault(SIM_FAULT_OUTSIDE, address, (unsigned)nbytes, writes);
+        }
         uint64_t end = (uint64_t)(uintptr_t)dt_dynamic_shared + l->shared_bytes;
         if (address + nbytes > end && address < (uint64_t)(uintptr_t)dt_dynamic_shared + sizeof(dt_dynamic_shared)) {
             dt_fault(SIM_FAULT_SHARED, address, (unsigned)nbytes, writes);
@@ -113,6 +117,8 @@ DT_HOOKS(16)
 DT_UNCHECKED void __asan_loadN_noabort(const void *p, size_t n) { dt_access(p, n, false); }
 DT_UNCHECKED void __asan_storeN_noabort(const void *p, size_t n) { dt_access(p, n, true); }
 DT_UNCHECKED void __asan_handle_no_return(void) {}
+DT_UNCHECKED void __asan_before_dynamic_init(const char *) {}
+DT_UNCHECKED void __asan_after_dynamic_init(void) {}
 
 // What copies by a length that the compiler does not know: the linker sends such calls here.
 void *__real_memcpy(void *to, const void *from, size_t n);
@@ -137,6 +143,21 @@ DT_UNCHECKED void *__wrap_memset(void *to, int byte, size_t n) {
     dt_range(to, n, true);
     return __real_memset(to, byte, n);
 }
+// A place in the user's source, as the compiler writes it down.
+struct dt_place {
+    const char *file;
+    unsigned line, column;
+};
+[[noreturn]] DT_UNCHECKED static void dt_fault_at(sim_fault fault, const dt_place *place) {
+    snprintf(dt_launch->text, sizeof(dt_launch->text), "%s:%u", place->file, place->line);
+    dt_fault(fault, 0, 0, false);
+}
+DT_UNCHECKED void __ubsan_handle_divrem_overflow_abort(dt_place *place, uintptr_t, uintptr_t) {
+    dt_fault_at(SIM_FAULT_DIVISION, place);
+}
+DT_UNCHECKED void __ubsan_handle_missing_return(dt_place *place) { dt_fault_at(SIM_FAULT_RETURN, place); }
+DT_UNCHECKED void __ubsan_handle_missing_return_abort(dt_place *place) { dt_fault_at(SIM_FAULT_RETURN, place); }
+
 DT_UNCHECKED void *__asan_memcpy(void *to, const void *from, size_t n) { return __wrap_memcpy(to, from, n); }
 DT_UNCHECKED void *__asan_memmove(void *to, const void *from, size_t n) { return __wrap_memmove(to, from, n); }
 DT_UNCHECKED void *__asan_memset(void *to, int byte, size_t n) { return __wrap_memset(to, byte, n); }
@@ -349,6 +370,9 @@ DT_UNCHECKED static void dt_on_signal(int number, siginfo_t *info, void *) {
     if (number == SIGILL) {
         dt_fault(SIM_FAULT_TRAP, 0, 0, false);
     }
+    if (number == SIGSYS) {
+        dt_fault(SIM_FAULT_SYSTEM, (uint64_t)info->si_syscall, 0, false);
+    }
     for (unsigned i = 0; i < dt_nfibres; i++) {
         if (address < dt_fibres[i].stack && address >= dt_fibres[i].stack - DT_PAGE) {
             dt_fault(SIM_FAULT_STACK, 0, 0, false);
@@ -359,14 +383,11 @@ DT_UNCHECKED static void dt_on_signal(int number, siginfo_t *info, void *) {
 
 static bool dt_prepare() {
     static unsigned char stack[64 << 10] __attribute__((aligned(16)));
-    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    struct rlimit none = {0, 0};
+    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
     stack_t other;
     memset(&other, 0, sizeof(other));
     other.ss_sp = stack;
     other.ss_size = sizeof(stack);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setrlimit(RLIMIT_CORE, &none);
     (void)sigaltstack(&other, NULL);
     for (int number : numbers) {
         struct sigaction action;
@@ -375,6 +396,7 @@ static bool dt_prepare() {
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
         (void)sigaction(number, &action, NULL);
     }
+    (void)signal(SIGINT, SIG_DFL);
     void *memory = mmap(NULL, sizeof(sim_launch), PROT_READ | PROT_WRITE, MAP_SHARED, SIM_LAUNCH_FD, 0);
     if (memory == MAP_FAILED) {
         return false;
@@ -393,6 +415,19 @@ static bool dt_map_device() {
     void *arena = mmap(wanted, (size_t)dt_launch->arena_bytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, SIM_LAUNCH_ARENA_FD, 0);
     return arena == wanted;
+}
+
+// The filter of system calls, and no more files.
+static void dt_confine() {
+    struct {
+        unsigned short n;
+        const void *steps;
+    } filter = {(unsigned short)dt_launch->nsteps, dt_launch->steps};
+    struct rlimit none = {0, 0};
+    (void)close(SIM_LAUNCH_ARENA_FD);
+    (void)close(SIM_LAUNCH_FD);
+    (void)setrlimit(RLIMIT_NOFILE, &none);
+    (void)prctl(PR_SET_SECCOMP, 2, &filter, 0, 0);
 }
 
 static void dt_run_grid() {
@@ -444,15 +479,16 @@ int main() {
         return 1;
     }
     if (dt_launch->grid[0] == 0) {
-        dt_launch->param_bytes = dt_param_bytes;
+        dt_launch->kernel_param_bytes = dt_param_bytes;
     } else if (!dt_map_device()) {
         dt_launch->state = SIM_LAUNCH_OCCUPIED;
-        return 0;
+        _exit(SIM_LAUNCH_EXIT);
     } else {
+        dt_confine();
         dt_launch->state = SIM_LAUNCH_RUNNING;
         dt_run_grid();
         fflush(stdout);
     }
     dt_launch->state = SIM_LAUNCH_OVER;
-    _exit(0);
+    _exit(SIM_LAUNCH_EXIT);
 }
