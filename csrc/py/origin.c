@@ -152,9 +152,7 @@ attach(py_array *result, py_array *operand)
 {
     py_step *step = result->step, *parent = operand->step;
     const dt_array *x = &operand->array;
-    bool decides_all =
-        x->dtype != result->array.dtype && !dt_device_equal(dt_array_device(x), dt_array_device(&result->array));
-    if (step == NULL || parent == NULL || step->parent != NULL || decides_all || hang_on(step, parent, x)) {
+    if (step == NULL || parent == NULL || step->parent != NULL || hang_on(step, parent, x)) {
         return;
     }
     step->parent = shorten(parent);

@@ -260,16 +260,6 @@ def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) 
     return x.index_select(d, places // repeats)
 
 
-def expand_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.expand(other.shape)."""
-    return input.expand(other.shape)
-
-
-def view_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.view(other.shape)."""
-    return input.view(other.shape)
-
-
 def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     """input.to(other.dtype), on the device of input."""
     return input.to(other.dtype)

@@ -186,7 +186,7 @@ def _read(file: BinaryIO, start: int, key: str, entry: Any, name: str) -> Device
     if file.readinto(data) != len(data):  # type: ignore[attr-defined]
         raise RuntimeError(f"{name} is damaged: it ends before the bytes of '{key}'")
     if math.prod(shape) == 0:
-        return _C.empty(shape, dtype=dtype, device="cpu")
+        return _C._loaded(_C.empty(shape, dtype=dtype, device="cpu"))
     if dtype is _C.bool:  # any byte but 0 is true
-        return _C.frombuffer(data, dtype=_C.uint8).reshape(shape) != 0
-    return _C.frombuffer(data, dtype=dtype).reshape(shape)
+        return _C._loaded(_C.frombuffer(data, dtype=_C.uint8).reshape(shape) != 0)
+    return _C._loaded(_C.frombuffer(data, dtype=dtype).reshape(shape))
