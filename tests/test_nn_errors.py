@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import snippets
 
 import devtensor as dt
 from devtensor import nn
@@ -325,3 +327,43 @@ def test_mistakes_in_construction(make: Callable[[], Any], error: type[Exception
     with pytest.raises(error) as caught:
         make()
     assert text in str(caught.value)
+
+
+# ---------------------------------------------------------------- checkpoints
+
+CHECKPOINT = """\
+net = dt.nn.Sequential(dt.nn.Linear(3, 2))
+state = dt.load(path)
+net.load_state_dict(state)
+"""
+
+
+def test_a_checkpoint_of_another_size_is_a_mismatch_of_shapes(tmp_path: Path, device: str) -> None:
+    path = tmp_path / "theirs.safetensors"
+    dt.save(dt.nn.Sequential(dt.nn.Linear(5, 2)).state_dict(), path)
+    text = CHECKPOINT.replace("3, 2", f"3, 2, device={device!r}")
+    error = snippets.run(text, {"dt": dt, "path": path}, filename="<resume.py>")
+    assert type(error) is dt.ShapeMismatchError
+    assert str(error) == (
+        "Error(s) in loading state_dict for Sequential:\n"
+        "\tsize mismatch for 0.weight: copying a param with shape (2, 5) (devtensor.float32) from checkpoint, "
+        "the shape in current model is (2, 3) (devtensor.float32)."
+    )
+    assert (error.op, error.code, error.fix) == ("load_state_dict", "shape-mismatch", None)
+    ours, theirs = error.operands
+    assert error.culprit is theirs
+    assert (ours.name, ours.expression, ours.shape) == ("0.weight", "net.0.weight", (2, 3))
+    assert (theirs.name, theirs.expression, theirs.shape) == ('state_dict["0.weight"]', "state['0.weight']", (2, 5))
+    assert (ours.origin.filename, ours.origin.lineno) == ("<resume.py>", 1)
+    assert theirs.origin == ("load", "<resume.py>", 2)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.operands) == (str(error), error.operands)
+
+
+def test_a_checkpoint_of_many_other_sizes_shows_the_first() -> None:
+    sizes = [3, 4, 5, 6, 7, 8]
+    net, other = (dt.nn.Sequential(*[dt.nn.Linear(n + k, 1, bias=False) for n in sizes]) for k in (0, 1))
+    with pytest.raises(dt.ShapeMismatchError) as caught:
+        net.load_state_dict(other.state_dict())
+    assert str(caught.value).count("size mismatch for") == len(sizes)
+    assert [o.shape for o in caught.value.operands] == [s for n in sizes[:4] for s in ((1, n), (1, n + 1))]

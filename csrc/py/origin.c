@@ -213,6 +213,17 @@ py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
     return link_slowly(result, operands, noperands);
 }
 
+void
+py_step_begin(PyObject *array)
+{
+    py_step *step = ((py_array *)array)->step;
+    if (step != NULL) {
+        py_step_release(step->parent);
+        step->parent = NULL;
+        step->depth = 0;
+    }
+}
+
 /* ---------------------------------------------------------------- for people */
 
 static int
