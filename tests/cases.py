@@ -552,6 +552,7 @@ OPERAND_NAMES = {
     "baddbmm": ("input", "batch1", "batch2"),
     "where": ("condition", "input", "other"),
     "lerp": ("input", "end", "weight"),
+    "pow": ("input", "exponent"),
     **dict.fromkeys(("gather", "index_select"), ("input", "dim", "index")),
     "take": ("input", "index"),
     "take_along_dim": ("input", "indices", "dim"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
+import re
 import textwrap
 from typing import Any
 
@@ -74,3 +75,13 @@ def replaced(line: str, expression: str, fix: str) -> str:
     assert len(found) == 1, (line, expression)
     begin, end = found[0].col_offset, found[0].end_col_offset
     return f"{indent}{line.strip()[:begin]}{fix}{line.strip()[end:]}"
+
+
+def told(error: Any) -> str:
+    """All that an error says, with the name of its device left out; nothing for no error."""
+    if error is None:
+        return ""
+    culprit = getattr(getattr(error, "culprit", None), "name", None)
+    operands = [(o.name, o.expression, o.shape) for o in getattr(error, "operands", ())]
+    said = [type(error).__name__, str(error), *getattr(error, "__notes__", ()), f"{culprit} {operands}"]
+    return re.sub(r" +", " ", "\n".join(said).replace(GPU, "cpu"))

@@ -57,6 +57,19 @@ FORMS: list[tuple[str, str, tuple[str | None, ...]]] = [
     ("entry by a variable", "d, k = {'w': g}, 'w'\nx + d[k]", ("x", "d[k]")),
     ("entry from the end", "xs = [x, g]\nxs[0] + xs[-1]", ("xs[0]", "xs[-1]")),
     ("nested call", "dt.relu(dt.add(x, g))", ("x", "g")),
+    ("calls given to a loss by name", "f = dt.ones_like\nF.mse_loss(target=f(g), input=f(x))", ("f(x)", "f(g)")),
+    ("calls given to a loss of a Module", "f = dt.ones_like\ndt.nn.MSELoss()(f(x), f(g))", (None, None)),
+    ("calls given to a loss in a variable", "f, l = dt.ones_like, dt.nn.MSELoss()\nl(f(x), f(g))", ("f(x)", "f(g)")),
+    (
+        "a call given to a Module",
+        "f = dt.ones_like\nnet = dt.nn.LayerNorm(3)\nnet(f(g))",
+        ("f(g)", "net.weight", "net.bias"),
+    ),
+    (
+        "a call given to a chain of Modules",
+        "f = dt.ones_like\nnet = dt.nn.Sequential(dt.nn.ReLU(), dt.nn.LayerNorm(3))\nnet(f(g))",
+        (None, "net.1.weight", "net.1.bias"),
+    ),
     ("call as argument", "dt.add(dt.relu(x), g)", ("dt.relu(x)", "g")),
     ("call as argument, keyword", "dt.add(x, other=dt.relu(g))", ("x", "dt.relu(g)")),
     ("two on a line", "a = x + y; b = x + g", ("x", "g")),
@@ -275,3 +288,30 @@ def test_warnings_of_the_users_come_once(recwarn: pytest.WarningsRecorder) -> No
     warnings.simplefilter("default")
     assert snippets.run(text) is None
     assert [str(one.message) for one in recwarn] == ["once"]
+
+
+CALLED = """\
+def model(x): return x
+class Batch:
+    def labels(self): return dt.zeros(3, dtype='int64')
+batch = Batch()
+"""
+
+
+@pytest.mark.parametrize("text", [
+    "F.cross_entropy(model(x), batch.labels())",
+    "F.cross_entropy(target=batch.labels(), input=model(x))",
+    "loss = dt.nn.CrossEntropyLoss()\nloss(model(x), batch.labels())",
+])  # fmt: skip
+def test_calls_given_to_a_function_of_ours(text: str) -> None:
+    error = snippets.run(CALLED + text)
+    assert isinstance(error, dt.ShapeMismatchError), error
+    assert [operand.expression for operand in error.operands] == ["model(x)", "batch.labels()"]
+
+
+def test_a_parameter_that_is_given_another_value_is_not_what_was_passed() -> None:
+    """Sequential gives its parameter to one Module after another."""
+    text = CALLED + "net = dt.nn.Sequential(dt.nn.Flatten(0), dt.nn.Linear(3, 2))\nnet(model(x))"
+    error = snippets.run(text)
+    assert isinstance(error, dt.ShapeMismatchError), error
+    assert error.operands[0].expression is None

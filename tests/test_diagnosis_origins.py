@@ -32,7 +32,7 @@ ROWS: list[tuple[str, str, tuple[str, int], str]] = [
     ("in place", "a = dt.zeros(3)\na += 1\na + dt.ones(3, device=GPU)", ("zeros", 1), "zeros"),
     ("dtype: from_numpy", "a = dt.from_numpy(np.ones((2, 3)))\nb = a * 2\nb @ m", ("from_numpy", 1), "from_numpy mul"),
     ("dtype: cast", "a = dt.ones((2, 3))\nb = a.double()\nc = b + 1\nc @ m", ("double", 2), "double add"),
-    ("dtype: moved later", "a = dt.ones((2, 3), dtype='float64')\nb = a.to(GPU)\nb @ n", ("ones", 1), "ones to"),
+    ("dtype: moved later", "a = dt.ones((2, 3), dtype='float64')\nb = a.to(GPU)\nb @ n", ("ones", 1), "to"),
     ("dtype: the operand that decided", "a = dt.ones((2, 3))\nb = dt.from_numpy(np.ones(3))\nc = a + b\nc @ m",
      ("from_numpy", 2), "from_numpy add"),
     ("dtype: both at once", "a = dt.ones((2, 3))\nb = a.to(GPU, dt.float64)\nb @ n", ("to", 2), "to"),

@@ -365,7 +365,7 @@ def shape_rows() -> list[Row]:
             "stack",
             lambda a, _: dt.stack([z(2, on=a), z(2, on=a), z(3, on=a)]),
             "shape-mismatch",
-            "stack expects each tensor to be equal size (stack: tensors[0] (2,), tensors[2] (3,))",
+            "stack expects each tensor to be equal size (stack: tensors[0] (2,), tensors[1] (2,), tensors[2] (3,))",
         ),
         (
             "reshape",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import snippets
 
 import devtensor as dt
 from devtensor import nn
@@ -65,6 +67,22 @@ SHAPES: list[Row] = [
         "Expected input to have shape (-1, 4), but got (2, 3) instead (layer_norm: input (2, 3))",
     ),
     (lambda a: F.layer_norm(a(2, 3), (3,), a(2)), dt.ShapeMismatchError, "Expected weight to have shape (3,), but got"),
+    (lambda a: F.hardtanh(a(3), 1, 0), ValueError, "min_val cannot be greater than max_val"),
+    (lambda a: F.hardtanh(a(3), 1.0, 0.5, inplace=True), ValueError, "min_val cannot be greater than max_val"),
+    (lambda a: dt.hardtanh(ints(a), 2, 1), ValueError, "min_val cannot be greater than max_val"),
+    (lambda a: F.normalize(ints(a)), dt.DTypeMismatchError, "\"normalize\" not implemented for 'int64'"),
+    (lambda a: F.normalize(a(3)), IndexError, "Dimension out of range"),
+    (lambda a: dt.lerp(a(3), a(3).double(), 0.5), dt.DTypeMismatchError, "input and end must have the same dtype"),
+    (lambda a: dt.lerp(a(3), 2.0, 0.5), TypeError, "lerp(): argument 'end' must be DeviceArray"),  # type: ignore[arg-type]
+    (lambda a: dt.lerp(ints(a), ints(a), 0.5), dt.DTypeMismatchError, "\"lerp\" not implemented for 'int64'"),
+    (lambda a: a(3).lerp_(a(3).half(), 0.5), dt.DTypeMismatchError, "input and end must have the same dtype"),
+    (lambda a: ints(a) & 1.5, dt.DTypeMismatchError, "\"bitwise_and\" not implemented for 'float32'"),
+    (lambda a: dt.cat([a(3), a()]), dt.ShapeMismatchError, "Tensors must have same number of dimensions: got 1 and 0"),
+    (
+        lambda a: dt.cat([a(), a(3)]),
+        dt.ShapeMismatchError,
+        "zero-dimensional tensor (at position 0) cannot be concatenated (cat: tensors[0] (), tensors[1] (3,))",
+    ),
     (lambda a: F.layer_norm(a(2, 3), ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
     (
         lambda a: F.cross_entropy(a(2, 3), a(3).to(dt.int64)),
@@ -125,9 +143,9 @@ OPS: list[tuple[str, list[str], list[tuple[tuple[int, ...], str]], Callable[...,
     ("conv1d", ["input", "weight", "bias"], [((1, 4), F32), ((1, 1, 1), F32), ((1,), F32)], F.conv1d),
     (
         "batch_norm",
-        ["input", "weight", "bias", "running_mean", "running_var"],
+        ["input", "running_mean", "running_var", "weight", "bias"],
         [((2, 3), F32), *[((3,), F32)] * 4],
-        lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b),
+        F.batch_norm,
     ),
     (
         "layer_norm",
@@ -309,3 +327,43 @@ def test_mistakes_in_construction(make: Callable[[], Any], error: type[Exception
     with pytest.raises(error) as caught:
         make()
     assert text in str(caught.value)
+
+
+# ---------------------------------------------------------------- checkpoints
+
+CHECKPOINT = """\
+net = dt.nn.Sequential(dt.nn.Linear(3, 2))
+state = dt.load(path)
+net.load_state_dict(state)
+"""
+
+
+def test_a_checkpoint_of_another_size_is_a_mismatch_of_shapes(tmp_path: Path, device: str) -> None:
+    path = tmp_path / "theirs.safetensors"
+    dt.save(dt.nn.Sequential(dt.nn.Linear(5, 2)).state_dict(), path)
+    text = CHECKPOINT.replace("3, 2", f"3, 2, device={device!r}")
+    error = snippets.run(text, {"dt": dt, "path": path}, filename="<resume.py>")
+    assert type(error) is dt.ShapeMismatchError
+    assert str(error) == (
+        "Error(s) in loading state_dict for Sequential:\n"
+        "\tsize mismatch for 0.weight: copying a param with shape (2, 5) (devtensor.float32) from checkpoint, "
+        "the shape in current model is (2, 3) (devtensor.float32)."
+    )
+    assert (error.op, error.code, error.fix) == ("load_state_dict", "shape-mismatch", None)
+    ours, theirs = error.operands
+    assert error.culprit is theirs
+    assert (ours.name, ours.expression, ours.shape) == ("0.weight", "net.0.weight", (2, 3))
+    assert (theirs.name, theirs.expression, theirs.shape) == ('state_dict["0.weight"]', "state['0.weight']", (2, 5))
+    assert (ours.origin.filename, ours.origin.lineno) == ("<resume.py>", 1)
+    assert theirs.origin == ("load", "<resume.py>", 2)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.operands) == (str(error), error.operands)
+
+
+def test_a_checkpoint_of_many_other_sizes_shows_the_first() -> None:
+    sizes = [3, 4, 5, 6, 7, 8]
+    net, other = (dt.nn.Sequential(*[dt.nn.Linear(n + k, 1, bias=False) for n in sizes]) for k in (0, 1))
+    with pytest.raises(dt.ShapeMismatchError) as caught:
+        net.load_state_dict(other.state_dict())
+    assert str(caught.value).count("size mismatch for") == len(sizes)
+    assert [o.shape for o in caught.value.operands] == [s for n in sizes[:4] for s in ((1, n), (1, n + 1))]

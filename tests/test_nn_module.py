@@ -439,7 +439,7 @@ def test_loading_is_strict_unless_told() -> None:
     assert lines[2] == '\tUnexpected key(s) in state_dict: "more".'
     assert 'the parameter named "layer.0.conv1.weight"' in lines[3]
     assert lines[4] == (
-        "\tsize mismatch for head.weight: copying a param with shape (5, 3) (devtensor.float64) from the state_dict, "
+        "\tsize mismatch for head.weight: copying a param with shape (5, 3) (devtensor.float64) from checkpoint, "
         "the shape in current model is (2, 3) (devtensor.float32)."
     )
     assert net.offset.tolist() == offset

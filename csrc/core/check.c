@@ -9,15 +9,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ALL (~0u) /* operands, as bits */
+
 /* ---------------------------------------------------------------- device and dtype */
 
-/* The first operand whose device or dtype is not that of the first one there, or NULL. */
+/* Whether operand i is looked at: devices of all, dtypes of those in which. */
+static inline bool
+is_asked(const dt_operand *in, int i, unsigned which, dt_show what)
+{
+    return what == DT_SHOW_DEVICE ? dt_operand_present(&in[i]) : dt_operand_takes_part(&in[i]) && (which >> i & 1) != 0;
+}
+
+/* Of the operands whose bits are set in which, the first one whose device or dtype is not that of the first, or NULL.
+ */
 static inline const dt_operand *
-first_unlike(const dt_operand *in, int n, dt_show what, const dt_operand **first)
+first_unlike(const dt_operand *in, int n, unsigned which, dt_show what, const dt_operand **first)
 {
     *first = NULL;
     for (int i = 0; i < n; i++) {
-        if (!dt_operand_present(&in[i])) {
+        if (!is_asked(in, i, which, what)) {
             continue;
         }
         if (*first == NULL) {
@@ -50,18 +60,25 @@ fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first
 dt_status
 dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    const dt_operand *first, *second = first_unlike(in, n, DT_SHOW_DEVICE, &first);
+    const dt_operand *first, *second = first_unlike(in, n, ALL, DT_SHOW_DEVICE, &first);
     return DT_UNLIKELY(second != NULL) ? fail_device(op, in, n, first, second, err) : DT_OK;
 }
 
 static dt_status
-fail_dtype(const char *op, const dt_operand *in, int n, const dt_operand *first, const dt_operand *second,
-           dt_error *err)
+fail_dtype(const char *op, const dt_operand *in, int n, unsigned which, const dt_operand *first,
+           const dt_operand *second, dt_error *err)
 {
     char name_a[DT_NAME_TEXT], name_b[DT_NAME_TEXT];
     const char *a = dt_dtypes[first->array->dtype].name, *b = dt_dtypes[second->array->dtype].name;
+    dt_operand voters[DT_MAX_OPERANDS];
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        if (is_asked(in, i, which, DT_SHOW_DTYPE)) {
+            voters[count++] = in[i];
+        }
+    }
     dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
-    err->culprit = dt_odd_one_out(err->operands, err->noperands, DT_SHOW_DTYPE);
+    dt_sentence_culprit(err, &voters[dt_odd_one_out(voters, count, DT_SHOW_DTYPE)]);
     if (strncmp(op, "conv", 4) == 0) {
         dt_sentence_add(err, "Input type (%s) and %s type (%s) should be the same", a, dt_operand_name(second, name_b),
                         b);
@@ -80,19 +97,40 @@ fail_dtype(const char *op, const dt_operand *in, int n, const dt_operand *first,
 dt_status
 dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    const dt_operand *first, *second = first_unlike(in, n, DT_SHOW_DTYPE, &first);
-    return DT_UNLIKELY(second != NULL) ? fail_dtype(op, in, n, first, second, err) : DT_OK;
+    return dt_check_same_dtype_of(op, in, n, ALL, err);
 }
 
 dt_status
-dt_fail_kind(const char *op, const dt_operand *in, int n, const char *kinds, dt_error *err)
+dt_check_same_dtype_of(const char *op, const dt_operand *in, int n, unsigned which, dt_error *err)
+{
+    const dt_operand *first, *second = first_unlike(in, n, which, DT_SHOW_DTYPE, &first);
+    return DT_UNLIKELY(second != NULL) ? fail_dtype(op, in, n, which, first, second, err) : DT_OK;
+}
+
+/* odd: NULL where a Python number brought dtype in */
+static dt_status
+fail_kind(const char *op, const dt_operand *in, int n, const dt_operand *odd, dt_dtype dtype, const char *kinds,
+          dt_error *err)
 {
     dt_sentence_begin(err, DT_EDTYPE, "dtype-not-supported", op, in, n);
-    dt_sentence_add(err, "\"%s\" not implemented for '%s': it takes %s", op,
-                    dt_dtypes[err->operands[0].array->dtype].name, kinds);
-    err->culprit = 0;
+    dt_sentence_add(err, "\"%s\" not implemented for '%s': it takes %s", op, dt_dtypes[dtype].name, kinds);
+    if (odd != NULL) {
+        dt_sentence_culprit(err, odd);
+    }
     dt_sentence_operands(err, DT_SHOW_DTYPE);
     return DT_EDTYPE;
+}
+
+dt_status
+dt_fail_kind(const char *op, const dt_operand *in, int n, int which, const char *kinds, dt_error *err)
+{
+    return fail_kind(op, in, n, &in[which], (dt_dtype)in[which].array->dtype, kinds, err);
+}
+
+dt_status
+dt_fail_kind_of_number(const char *op, const dt_operand *in, int n, dt_dtype dtype, const char *kinds, dt_error *err)
+{
+    return fail_kind(op, in, n, NULL, dtype, kinds, err);
 }
 
 dt_status
@@ -100,18 +138,18 @@ dt_check_float(const char *op, const dt_operand *in, int n, dt_error *err)
 {
     return dt_is_float((dt_dtype)in[0].array->dtype)
                ? DT_OK
-               : dt_fail_kind(op, in, n, "float16, bfloat16, float32 and float64", err);
+               : dt_fail_kind(op, in, n, 0, "float16, bfloat16, float32 and float64", err);
 }
 
 dt_status
 dt_check_not_bool(const char *op, const dt_operand *in, int n, const char *advice, dt_error *err)
 {
     for (int i = 0; i < n; i++) {
-        if (dt_operand_present(&in[i]) && in[i].array->dtype != DT_BOOL) {
+        if (dt_operand_takes_part(&in[i]) && in[i].array->dtype != DT_BOOL) {
             return DT_OK;
         }
     }
-    return dt_fail_kind(op, in, n, advice, err);
+    return dt_fail_kind(op, in, n, 0, advice, err);
 }
 
 /* ---------------------------------------------------------------- sizes and dimensions */
@@ -187,190 +225,6 @@ dt_fail_length(const char *op, int64_t start, int64_t length, int64_t size, dt_e
                    (long long)length, (long long)size);
 }
 
-/* ---------------------------------------------------------------- views */
-
-dt_status
-dt_fail_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err)
-{
-    const dt_operand in = {"input", x, -1};
-    char text[DT_SHAPE_TEXT];
-    return dt_sentence_shapes("shape-mismatch", op, &in, 1, &in, err, "shape '%s' is invalid for input of size %lld",
-                              dt_shape_text(ndim, shape, text), (long long)dt_array_numel(x));
-}
-
-dt_status
-dt_fail_reshape_unknown(const char *op, const char *reason, int ndim, const int64_t *shape, dt_error *err)
-{
-    char text[DT_SHAPE_TEXT];
-    return dt_fail(err, DT_ESHAPE, "shape-mismatch", op, "%s: %s, but got %s", op, reason,
-                   dt_shape_text(ndim, shape, text));
-}
-
-dt_status
-dt_fail_view(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err)
-{
-    const dt_operand in = {"input", x, -1};
-    char text[DT_SHAPE_TEXT];
-    return dt_sentence_shapes(
-        "view-needs-copy", op, &in, 1, &in, err,
-        "view size %s is not compatible with input tensor's size and stride (at least one dimension "
-        "spans across two contiguous subspaces). Use .reshape(...) instead.",
-        dt_shape_text(ndim, shape, text));
-}
-
-dt_status
-dt_fail_permute(const char *op, const dt_array *x, int ndims, dt_error *err)
-{
-    const dt_operand in = {"input", x, -1};
-    return dt_sentence_shapes("shape-mismatch", op, &in, 1, &in, err,
-                              "number of dimensions in the tensor input (%d) does not match the length of the desired "
-                              "ordering of dimensions (%d)",
-                              x->ndim, ndims);
-}
-
-dt_status
-dt_fail_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, int dim, dt_error *err)
-{
-    const dt_operand in = {"input", x, -1};
-    char text[DT_SHAPE_TEXT];
-    int own = dim - (ndim - x->ndim);
-    dt_shape_text(ndim, shape, text);
-    if (dim < 0 || own < 0) {
-        return dt_sentence_shapes(
-            "shape-mismatch", op, &in, 1, &in, err,
-            "the sizes given %s must be at least as many as the dimensions of the tensor (%d), and -1 "
-            "only stands for one of those",
-            text, x->ndim);
-    }
-    return dt_sentence_shapes(
-        "shape-mismatch", op, &in, 1, &in, err,
-        "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
-        "dimension %d. Target sizes: %s",
-        (long long)shape[dim], (long long)x->shape[own], dim, text);
-}
-
-/* ---------------------------------------------------------------- shapes of operands */
-
-dt_status
-dt_check_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err)
-{
-    static const char *const wanted[] = {"", "a vector (1D)", "a matrix (2D)", "a batch of matrices (3D)"};
-    char name[DT_NAME_TEXT];
-    int ndim = in[which].array->ndim;
-    return ndim == rank
-               ? DT_OK
-               : dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err, "%s must be %s, but got a %dD tensor",
-                                    dt_operand_name(&in[which], name), wanted[rank], ndim);
-}
-
-dt_status
-dt_check_min_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err)
-{
-    char name[DT_NAME_TEXT];
-    int ndim = in[which].array->ndim;
-    return ndim >= rank ? DT_OK
-                        : dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err,
-                                             "both arguments to %s need to be at least %dD, but %s is %dD", op, rank,
-                                             dt_operand_name(&in[which], name), ndim);
-}
-
-dt_status
-dt_fail_broadcast(const char *op, const dt_operand *in, int n, int a, int b, int dim, dt_error *err)
-{
-    const dt_array *x = in[a].array, *y = in[b].array;
-    int ndim = 0; /* dim counts in the broadcast shape */
-    for (int i = 0; i < n; i++) {
-        ndim = dt_operand_present(&in[i]) && in[i].array->ndim > ndim ? in[i].array->ndim : ndim;
-    }
-    return dt_sentence_shapes(
-        "shape-mismatch", op, in, n, dt_odder(&in[a], &in[b]), err,
-        "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
-        (long long)x->shape[x->ndim - (ndim - dim)], (long long)y->shape[y->ndim - (ndim - dim)], dim);
-}
-
-dt_status
-dt_fail_cat(const char *op, const dt_operand *first, const dt_operand *other, int dim, dt_error *err)
-{
-    const dt_operand in[] = {*first, *other};
-    if (strcmp(op, "stack") == 0) {
-        return dt_sentence_shapes("shape-mismatch", op, in, 2, &in[1], err,
-                                  "stack expects each tensor to be equal size");
-    }
-    if (first->array->ndim != other->array->ndim) {
-        return dt_sentence_shapes("rank-mismatch", op, in, 2, &in[1], err,
-                                  "Tensors must have same number of dimensions: got %d and %d", first->array->ndim,
-                                  other->array->ndim);
-    }
-    return dt_sentence_shapes("shape-mismatch", op, in, 2, &in[1], err,
-                              "Sizes of tensors must match except in dimension %d", dim);
-}
-
-dt_status
-dt_fail_empty_list(const char *op, dt_error *err)
-{
-    return dt_fail(err, DT_EVALUE, "empty-list", op, "%s expects a non-empty list of tensors", op);
-}
-
-dt_status
-dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err)
-{
-    const dt_operand in = {"input", x, -1};
-    if (dim < 0) {
-        return dt_sentence_shapes(
-            "empty-reduction", op, &in, 1, &in, err,
-            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
-            "dim with the 'dim' argument.",
-            op);
-    }
-    return dt_sentence_shapes("empty-reduction", op, &in, 1, &in, err,
-                              "%s(): Expected reduction dim %d to have non-zero size.", op, dim);
-}
-
-dt_status
-dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape, dt_error *err)
-{
-    const dt_array *x = in[which].array;
-    char name[DT_NAME_TEXT], wanted[DT_SHAPE_TEXT], got[DT_SHAPE_TEXT];
-    bool same = x->ndim == ndim;
-    for (int d = 0; same && d < ndim; d++) {
-        same = shape[d] < 0 || x->shape[d] == shape[d];
-    }
-    return same ? DT_OK
-                : dt_sentence_shapes(x->ndim == ndim ? "shape-mismatch" : "rank-mismatch", op, in, n, &in[which], err,
-                                     "Expected %s to have shape %s, but got %s instead",
-                                     dt_operand_name(&in[which], name), dt_shape_text(ndim, shape, wanted),
-                                     dt_array_shape_text(x, got));
-}
-
-dt_status
-dt_check_rank_between(const char *op, const dt_operand *in, int n, int which, int low, int high, dt_error *err)
-{
-    char name[DT_NAME_TEXT], range[DT_NAME_TEXT];
-    int ndim = in[which].array->ndim;
-    if (ndim >= low && ndim <= high) {
-        return DT_OK;
-    }
-    snprintf(range, sizeof(range),
-             low == high           ? "%dD"
-             : high >= DT_MAX_NDIM ? "at least %dD"
-                                   : "%dD to %dD",
-             low, high);
-    return dt_sentence_shapes("rank-mismatch", op, in, n, &in[which], err, "Expected %s to be %s, but got %dD instead",
-                              dt_operand_name(&in[which], name), range, ndim);
-}
-
-dt_status
-dt_check_channels(const char *op, const dt_operand *in, int n, dt_error *err)
-{
-    DT_TRY(dt_check_rank_between(op, in, n, 0, 2, DT_MAX_NDIM, err));
-    for (int i = 1; i < n; i++) {
-        if (dt_operand_present(&in[i])) {
-            DT_TRY(dt_check_shape(op, in, n, i, 1, &in[0].array->shape[1], err));
-        }
-    }
-    return DT_OK;
-}
-
 /* ---------------------------------------------------------------- results */
 
 dt_status
@@ -406,20 +260,16 @@ same_shape(const dt_array *a, int ndim, const int64_t *shape)
     return a->ndim == ndim && memcmp(a->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
 }
 
-/* in lists the inputs; out joins them in the messages. Its device has been checked with theirs. */
 dt_status
-dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, dt_dtype dtype, int ndim,
-             const int64_t *shape, dt_error *err)
+dt_check_out(const char *op, const dt_operand *in, int n, dt_dtype dtype, int ndim, const int64_t *shape, dt_error *err)
 {
-    dt_operand all[DT_MAX_OPERANDS];
+    const dt_array *out = in[n - 1].array;
     char expected[DT_SHAPE_TEXT], got[DT_SHAPE_TEXT];
-    int count = 0;
-    for (int i = 0; i < n && count < DT_MAX_OPERANDS - 1; i++) {
-        all[count++] = in[i];
+    if (out == NULL) {
+        return DT_OK;
     }
-    all[count++] = (dt_operand){"out", out, -1};
     if (out->dtype != dtype) {
-        dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, all, count);
+        dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
         dt_sentence_add(err, "Expected out tensor to have dtype %s, but got %s instead", dt_dtypes[dtype].name,
                         dt_dtypes[out->dtype].name);
         err->culprit = err->noperands - 1;
@@ -427,7 +277,7 @@ dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, d
         return DT_EDTYPE;
     }
     if (!same_shape(out, ndim, shape)) {
-        dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, all, count);
+        dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, in, n);
         dt_sentence_add(err, "Expected out tensor to have shape %s, but got %s instead",
                         dt_shape_text(ndim, shape, expected), dt_array_shape_text(out, got));
         err->culprit = err->noperands - 1;
@@ -435,6 +285,26 @@ dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, d
         return DT_ESHAPE;
     }
     return dt_check_writable(op, "out", out, err);
+}
+
+/* The last operand that does not broadcast to the shape of in[0], which is written. */
+static const dt_operand *
+widest(const dt_operand *in, int n)
+{
+    const dt_operand *found = &in[0];
+    for (int i = 1; i < n; i++) {
+        if (!dt_operand_present(&in[i])) {
+            continue;
+        }
+        const dt_array *x = in[i].array;
+        const int lead = in[0].array->ndim - x->ndim;
+        bool fits = lead >= 0;
+        for (int d = 0; fits && d < x->ndim; d++) {
+            fits = x->shape[d] == 1 || x->shape[d] == in[0].array->shape[d + lead];
+        }
+        found = fits ? found : &in[i];
+    }
+    return found;
 }
 
 dt_status
@@ -446,7 +316,7 @@ dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, 
         dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
         dt_sentence_add(err, "result type %s can't be cast to the desired output type %s", dt_dtypes[result].name,
                         dt_dtypes[target->dtype].name);
-        err->culprit = err->noperands - 1;
+        err->culprit = 0; /* the left side cannot stay what it is */
         dt_sentence_operands(err, DT_SHOW_DTYPE);
         return DT_EDTYPE;
     }
@@ -455,7 +325,7 @@ dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, 
         dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, in, n);
         dt_sentence_add(err, "output with shape %s doesn't match the broadcast shape %s",
                         dt_array_shape_text(target, text), dt_shape_text(ndim, shape, wanted));
-        err->culprit = err->noperands - 1;
+        dt_sentence_culprit(err, widest(in, n));
         dt_sentence_operands(err, DT_SHOW_SHAPE);
         return DT_ESHAPE;
     }

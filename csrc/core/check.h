@@ -27,12 +27,22 @@ dt_status dt_fail_expand(const char *op, const dt_array *x, int ndim, const int6
 dt_status dt_check_float(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_not_bool(const char *op, const dt_operand *in, int n, const char *advice,
                             dt_error *err) DT_MUST_CHECK;
-dt_status dt_fail_kind(const char *op, const dt_operand *in, int n, const char *kinds, dt_error *err);
+/* in[which] has a dtype that there is no op for */
+dt_status dt_fail_kind(const char *op, const dt_operand *in, int n, int which, const char *kinds, dt_error *err);
+/* no operand has it, but a Python number among them made it dtype */
+dt_status dt_fail_kind_of_number(const char *op, const dt_operand *in, int n, dt_dtype dtype, const char *kinds,
+                                 dt_error *err);
+/* those operands whose bits are set in which; all are listed */
+dt_status dt_check_same_dtype_of(const char *op, const dt_operand *in, int n, unsigned which,
+                                 dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_min_rank(const char *op, const dt_operand *in, int n, int which, int rank,
                             dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_broadcast(const char *op, const dt_operand *in, int n, int a, int b, int dim, dt_error *err);
-dt_status dt_fail_cat(const char *op, const dt_operand *first, const dt_operand *other, int dim, dt_error *err);
+/* model and other are two of them */
+dt_status dt_fail_cat(const char *op, const dt_operand *in, int n, const dt_array *model, const dt_array *other,
+                      int dim, dt_error *err);
+dt_status dt_fail_cat_scalar(const dt_operand *in, int n, int which, dt_error *err);
 dt_status dt_fail_empty_list(const char *op, dt_error *err);
 dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err);
 
@@ -64,8 +74,13 @@ dt_status dt_check_channels(const char *op, const dt_operand *in, int n, dt_erro
 
 /* results: out= and in place */
 dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_check_out(const char *op, const dt_operand *in, int n, const dt_array *out, dt_dtype dtype, int ndim,
-                       const int64_t *shape, dt_error *err) DT_MUST_CHECK;
+#define DT_OUT(out)                                                                                                    \
+    {                                                                                                                  \
+        "out", (out)->storage != NULL ? (out) : NULL, DT_WRITTEN                                                       \
+    }
+/* the last operand, DT_OUT, if it is there; its device has been checked with the others' */
+dt_status dt_check_out(const char *op, const dt_operand *in, int n, dt_dtype dtype, int ndim, const int64_t *shape,
+                       dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, int ndim,
                             const int64_t *shape, dt_error *err) DT_MUST_CHECK;
 

@@ -98,14 +98,14 @@ check_channels(const dt_operand *in, const dt_array *x, const dt_array *weight, 
                        "expected groups to be greater than 0, but got groups=%lld", (long long)groups);
     }
     if (weight->shape[0] % groups != 0 || weight->shape[0] < groups) {
-        return dt_fail_conv_groups(OP, in, 3, groups, err);
+        return dt_fail_conv_groups(OP, in, 4, groups, err);
     }
     int64_t expected;
     if (__builtin_mul_overflow(weight->shape[1], groups, &expected) || x->shape[1] != expected) {
-        return dt_fail_conv_channels(OP, in, 3, groups, expected, x->shape[1], err);
+        return dt_fail_conv_channels(OP, in, 4, groups, expected, x->shape[1], err);
     }
     if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != weight->shape[0])) {
-        return dt_fail_bias(OP, in, 3, 2, weight->shape[0], err);
+        return dt_fail_bias(OP, in, 4, 2, weight->shape[0], err);
     }
     return DT_OK;
 }
@@ -115,16 +115,15 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
           dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
           dt_activation activation, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {
-        {"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, {"out", out->storage ? out : NULL, -1}};
+    const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, DT_OUT(out)};
     DT_TRY(dt_check_same_device(OP, in, 4, err));
-    DT_TRY(dt_check_same_dtype(OP, in, 3, err));
-    DT_TRY(dt_check_float(OP, in, 3, err));
+    DT_TRY(dt_check_same_dtype(OP, in, 4, err));
+    DT_TRY(dt_check_float(OP, in, 4, err));
     if (input->ndim != 3 && input->ndim != 4) {
-        return dt_fail_conv_rank(OP, in, 3, 0, err);
+        return dt_fail_conv_rank(OP, in, 4, 0, err);
     }
     if (weight->ndim != 4) {
-        return dt_fail_conv_rank(OP, in, 3, 1, err);
+        return dt_fail_conv_rank(OP, in, 4, 1, err);
     }
     dt_array x = dt_as_batch(input);
     DT_TRY(check_channels(in, &x, weight, bias, groups, err));
@@ -139,14 +138,12 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
                            &reach[i], &shape[2 + i], err));
     }
     if (shape[2] < 0 || shape[3] < 0 || weight->shape[2] == 0 || weight->shape[3] == 0) {
-        return dt_fail_window(OP, in, 3, padded, reach, err);
+        return dt_fail_window(OP, in, 4, padded, reach, err);
     }
     DT_TRY(dt_shape_check(OP, 4, shape, (dt_dtype)x.dtype, err));
     int ndim = input->ndim;
     const int64_t *result_shape = shape + (4 - ndim);
-    if (out->storage != NULL) {
-        DT_TRY(dt_check_out(OP, in, 3, out, (dt_dtype)x.dtype, ndim, result_shape, err));
-    }
+    DT_TRY(dt_check_out(OP, in, 4, (dt_dtype)x.dtype, ndim, result_shape, err));
     DT_TRY(dt_settle(input, DT_READ, err));
     DT_TRY(dt_settle(weight, DT_READ, err));
     DT_TRY(dt_settle(bias, DT_READ, err));

@@ -199,7 +199,21 @@ is_nothing(const dt_array *a)
     return a->ndim == 1 && a->shape[0] == 0;
 }
 
-/* All entries, for checks; more than DT_MAX_OPERANDS are checked pairwise against the first. */
+/* The first entries as operands, among them entry i. Returns how many. */
+static int
+list_entries(const dt_array *const *arrays, int n, int i, dt_operand in[DT_MAX_OPERANDS])
+{
+    int shown = n < DT_MAX_OPERANDS ? n : DT_MAX_OPERANDS;
+    for (int k = 0; k < shown; k++) {
+        in[k] = (dt_operand){"tensors", arrays[k], k};
+    }
+    if (i >= shown) {
+        in[shown - 1] = (dt_operand){"tensors", arrays[i], i};
+    }
+    return shown;
+}
+
+/* Every entry is checked against the first. */
 static dt_status
 check_list(const char *op, const dt_array *const *arrays, int n, dt_dtype *dtype, dt_error *err)
 {
@@ -213,13 +227,7 @@ check_list(const char *op, const dt_array *const *arrays, int n, dt_dtype *dtype
             continue;
         }
         dt_operand in[DT_MAX_OPERANDS];
-        int shown = n < DT_MAX_OPERANDS ? n : DT_MAX_OPERANDS;
-        for (int k = 0; k < shown; k++) {
-            in[k] = (dt_operand){"tensors", arrays[k], k};
-        }
-        if (i >= shown) {
-            in[shown - 1] = (dt_operand){"tensors", arrays[i], i};
-        }
+        const int shown = list_entries(arrays, n, i, in);
         DT_TRY(dt_check_same_device(op, in, shown, err));
     }
     return DT_OK;
@@ -259,8 +267,9 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
         model_index = i;
     }
     if (model->ndim == 0) {
-        return dt_fail(err, DT_ESHAPE, "rank-mismatch", "cat",
-                       "zero-dimensional tensor (at position %d) cannot be concatenated", model_index);
+        dt_operand in[DT_MAX_OPERANDS];
+        const int shown = list_entries(arrays, n, model_index, in);
+        return dt_fail_cat_scalar(in, shown, model_index < shown ? model_index : shown - 1, err);
     }
     DT_TRY(dt_check_dim("cat", dim, model->ndim, &at, err));
     int64_t shape[DT_MAX_NDIM];
@@ -271,13 +280,13 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
         if (is_nothing(a) && a->ndim != model->ndim) {
             continue;
         }
-        const dt_operand in[] = {{"tensors", model, model_index}, {"tensors", a, i}};
         bool fits = a->ndim == model->ndim;
         for (int d = 0; d < model->ndim && fits; d++) {
             fits = d == at || a->shape[d] == model->shape[d];
         }
         if (!fits) {
-            return dt_fail_cat("cat", &in[0], &in[1], at, err);
+            dt_operand in[DT_MAX_OPERANDS];
+            return dt_fail_cat("cat", in, list_entries(arrays, n, i, in), model, a, at, err);
         }
         if (__builtin_add_overflow(shape[at], a->shape[at], &shape[at])) {
             return dt_fail_too_large("cat", model->ndim, model->shape, err);
@@ -316,10 +325,10 @@ dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_er
     }
     DT_TRY(dt_check_dim("stack", dim, model->ndim + 1, &at, err));
     for (int i = 1; i < n; i++) {
-        const dt_operand in[] = {{"tensors", model, 0}, {"tensors", arrays[i], i}};
         if (arrays[i]->ndim != model->ndim ||
             memcmp(arrays[i]->shape, model->shape, model->ndim * sizeof(int64_t)) != 0) {
-            return dt_fail_cat("stack", &in[0], &in[1], at, err);
+            dt_operand in[DT_MAX_OPERANDS];
+            return dt_fail_cat("stack", in, list_entries(arrays, n, i, in), model, arrays[i], at, err);
         }
     }
     int64_t shape[DT_MAX_NDIM];

@@ -53,7 +53,9 @@ typedef struct {
 
 struct dt_array;
 
-/* One operand as the caller knows it: the public parameter name; index >= 0 for an entry of a list ("tensors[2]"). */
+/* One operand as the caller knows it: the public parameter name; index >= 0 for an entry of a list ("tensors[2]"), -1
+ * for none, DT_WRITTEN for out=: on the device of the others, while dtype and shape are checked against the result. */
+#define DT_WRITTEN (-2)
 typedef struct {
     const char *name;
     const struct dt_array *array; /* borrowed; NULL: absent */
@@ -357,6 +359,8 @@ dt_status dt_unsqueeze(const char *op, const dt_array *x, int64_t dim, dt_array 
 /* -1 keeps a size */
 dt_status dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out,
                     dt_error *err) DT_MUST_CHECK;
+dt_status dt_expand_as(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_view_as(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_narrow(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t length, dt_array *out,
                     dt_error *err) DT_MUST_CHECK;
 /* Python's slice, already clipped by the caller: length elements from start, step > 0 */
@@ -552,8 +556,9 @@ dt_status dt_where(const dt_array *condition, const dt_array *a, const dt_array 
 /* value, a 0-dimensional array, or NULL and scalar; the dtype of input */
 dt_status dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *value, const dt_scalar *scalar,
                          bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out,
-                  dt_error *err) DT_MUST_CHECK;
+/* weight: an array, or NULL and scalar */
+dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, const dt_scalar *scalar,
+                  bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Shapes broadcast together; names are for the message. */
 dt_status dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape,
                               dt_error *err) DT_MUST_CHECK;

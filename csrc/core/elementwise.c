@@ -1,6 +1,8 @@
 /* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
 #include "check.h"
+#include "clamp.h"
 #include "norm.h"
+#include "sentence.h"
 
 #include <string.h>
 
@@ -137,21 +139,23 @@ destination_close(destination *d, const char *op, dt_status rc, dt_array *out, d
 
 /* ---------------------------------------------------------------- shapes */
 
-dt_status
-dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape, dt_error *err)
+/* The operands are looked at in order (NULL: as they stand), which the message shows. */
+static dt_status
+broadcast(const char *op, const dt_operand *in, int n, const int *order, int *ndim, int64_t *shape, dt_error *err)
 {
     int source[DT_MAX_NDIM] = {0}; /* which operand decided a dimension */
     *ndim = 0;
     for (int k = 0; k < n; k++) {
-        if (in[k].array != NULL && in[k].array->storage != NULL && in[k].array->ndim > *ndim) {
+        if (dt_operand_takes_part(&in[k]) && in[k].array->ndim > *ndim) {
             *ndim = in[k].array->ndim;
         }
     }
     for (int d = 0; d < *ndim; d++) {
         shape[d] = 1;
-        for (int k = 0; k < n; k++) {
+        for (int i = 0; i < n; i++) {
+            const int k = order != NULL ? order[i] : i;
             const dt_array *a = in[k].array;
-            int own = a == NULL || a->storage == NULL ? -1 : d - (*ndim - a->ndim);
+            int own = dt_operand_takes_part(&in[k]) ? d - (*ndim - a->ndim) : -1;
             if (own < 0 || a->shape[own] == 1) {
                 continue;
             }
@@ -164,6 +168,12 @@ dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int6
         }
     }
     return DT_OK;
+}
+
+dt_status
+dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape, dt_error *err)
+{
+    return broadcast(op, in, n, NULL, ndim, shape, err);
 }
 
 /* ---------------------------------------------------------------- dtypes */
@@ -188,6 +198,12 @@ promote_scalar(dt_dtype dtype, const dt_scalar *scalar)
     return scalar->kind == DT_CATEGORY_FLOAT ? dt_default_dtype() : DT_INT64;
 }
 
+dt_dtype
+dt_promoted(const dt_array *a, const dt_array *b, const dt_scalar *scalar)
+{
+    return scalar != NULL ? promote_scalar((dt_dtype)(a ? a : b)->dtype, scalar) : promote_pair(a, b);
+}
+
 static dt_dtype
 float_dtype(dt_dtype dtype)
 {
@@ -203,7 +219,7 @@ gives_bool(dt_elementwise_kind kind)
 /* ---------------------------------------------------------------- unary */
 
 static dt_status
-unary_dtype(dt_elementwise_kind kind, const char *name, const dt_operand *in, dt_dtype *compute, dt_error *err)
+unary_dtype(dt_elementwise_kind kind, const char *name, const dt_operand *in, int n, dt_dtype *compute, dt_error *err)
 {
     *compute = (dt_dtype)in->array->dtype;
     switch (kind) {
@@ -211,22 +227,21 @@ unary_dtype(dt_elementwise_kind kind, const char *name, const dt_operand *in, dt
         *compute = float_dtype(*compute);
         return DT_OK;
     case DT_KIND_ARITH:
-        return dt_check_not_bool(name, in, 1, "numbers; for bool use logical_not, logical_and or a cast", err);
+        return dt_check_not_bool(name, in, n, "numbers; for bool use logical_not, logical_and or a cast", err);
     case DT_KIND_BITS:
-        return dt_is_float(*compute) ? dt_fail_kind(name, in, 1, "integers and bool", err) : DT_OK;
+        return dt_is_float(*compute) ? dt_fail_kind(name, in, n, 0, "integers and bool", err) : DT_OK;
     default:
         return DT_OK;
     }
 }
 
+/* The last operand is out=. */
 static dt_status
-checked_out(const char *name, const dt_operand *in, int n, bool in_place, dt_dtype result, int ndim,
-            const int64_t *shape, const dt_array *out, dt_error *err)
+check_target(const char *name, const dt_operand *in, int n, bool in_place, dt_dtype result, int ndim,
+             const int64_t *shape, dt_error *err)
 {
-    if (in_place) {
-        return dt_check_in_place(name, in, n, result, ndim, shape, err);
-    }
-    return out->storage != NULL ? dt_check_out(name, in, n, out, result, ndim, shape, err) : DT_OK;
+    return in_place ? dt_check_in_place(name, in, n, result, ndim, shape, err)
+                    : dt_check_out(name, in, n, result, ndim, shape, err);
 }
 
 /* The everyday case: a float array, a new result, nothing to wait for. */
@@ -250,15 +265,15 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
         !(x->storage->pending & DT_READ)) {
         return unary_plain(op, params, x, gives_bool(kind) ? DT_BOOL : (dt_dtype)x->dtype, out, err);
     }
-    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage ? out : NULL, -1}};
+    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
     dt_dtype compute;
-    DT_TRY(dt_check_same_device(name, in, in_place ? 1 : 2, err));
-    DT_TRY(unary_dtype(kind, name, in, &compute, err));
+    DT_TRY(dt_check_same_device(name, in, 2, err));
+    DT_TRY(unary_dtype(kind, name, in, 2, &compute, err));
     if (op == DT_UNARY_bitwise_not && compute == DT_BOOL) {
         op = DT_UNARY_logical_not;
     }
     dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
-    DT_TRY(checked_out(name, in, 1, in_place, result, x->ndim, x->shape, out, err));
+    DT_TRY(check_target(name, in, 2, in_place, result, x->ndim, x->shape, err));
     operand a;
     DT_TRY(operand_open(&a, name, x, compute, x->ndim, x->shape, err));
     destination d;
@@ -285,7 +300,7 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
 
 /* What + and * mean for bool; sub is refused. */
 static dt_status
-bool_op(dt_binary_op *op, const char *name, const dt_operand *in, dt_error *err)
+bool_op(dt_binary_op *op, const char *name, const dt_operand *in, int n, dt_error *err)
 {
     switch (*op) {
     case DT_BINARY_add:
@@ -297,17 +312,37 @@ bool_op(dt_binary_op *op, const char *name, const dt_operand *in, dt_error *err)
         *op = DT_BINARY_logical_and;
         return DT_OK;
     default:
-        return dt_fail_kind(name, in, 2, "numbers; for bool use ^ (logical_xor), | or &", err);
+        return dt_fail_kind(name, in, n, dt_operand_present(&in[0]) ? 0 : 1,
+                            "numbers; for bool use ^ (logical_xor), | or &", err);
     }
 }
 
+/* An op of bits met a float: of an array, or a Python number. */
 static dt_status
-binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, const dt_array *a, const dt_array *b,
-             const dt_scalar *scalar, dt_dtype *compute, dt_error *err)
+fail_bits(const char *name, const dt_operand *in, int n, dt_dtype compute, dt_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        if (in[i].array != NULL && dt_is_float((dt_dtype)in[i].array->dtype)) {
+            return dt_fail_kind(name, in, n, i, "integers and bool", err);
+        }
+    }
+    return dt_fail_kind_of_number(name, in, n, compute, "integers and bool", err);
+}
+
+/* What the signature of an op calls its second operand. */
+static const char *
+second_name(dt_binary_op op)
+{
+    return op == DT_BINARY_pow ? "exponent" : op == DT_BINARY_lerp_scalar ? "end" : "other";
+}
+
+static dt_status
+binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, int n, const dt_scalar *scalar,
+             dt_dtype *compute, dt_error *err)
 {
     dt_elementwise_kind kind = (dt_elementwise_kind)binary_kinds[*op];
-    const dt_array *array = a ? a : b;
-    *compute = scalar ? promote_scalar((dt_dtype)array->dtype, scalar) : promote_pair(a, b);
+    const dt_array *a = in[0].array, *b = in[1].array;
+    *compute = dt_promoted(a, b, scalar);
     if (kind == DT_KIND_FLOAT) {
         *compute = float_dtype(*compute);
     } else if (kind == DT_KIND_COMPARE && scalar && scalar->kind == DT_CATEGORY_INT &&
@@ -316,13 +351,13 @@ binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, const dt_
         dt_scalar_store(scalar, *compute, element);
         *compute = dt_scalar_load(*compute, element).i == scalar->i ? *compute : DT_INT64;
     } else if (kind == DT_KIND_BITS && dt_is_float(*compute)) {
-        return dt_fail_kind(name, in, 2, "integers and bool", err);
+        return fail_bits(name, in, n, *compute, err);
     } else if (*op == DT_BINARY_pow && !dt_is_float(*compute) && b == NULL && scalar->kind == DT_CATEGORY_INT &&
                scalar->i < 0) {
         return dt_fail(err, DT_EVALUE, "invalid-parameter", name,
                        "Integers to negative integer powers are not allowed.");
     } else if (kind == DT_KIND_ARITH && *compute == DT_BOOL) {
-        return bool_op(op, name, in, err);
+        return bool_op(op, name, in, n, err);
     }
     return DT_OK;
 }
@@ -370,16 +405,16 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
     if (is_plain(kind, a, b, out)) {
         return binary_plain(op, params, a, b, gives_bool(kind) ? DT_BOOL : (dt_dtype)a->dtype, out, err);
     }
-    const char *second = op == DT_BINARY_lerp_scalar ? "end" : "other";
-    const dt_operand in[] = {{"input", a, -1}, {second, b, -1}, {"out", out->storage && !in_place ? out : NULL, -1}};
+    const dt_operand in[] = {
+        {"input", a, -1}, {second_name(op), b, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
     int ndim;
     int64_t shape[DT_MAX_NDIM];
     dt_dtype compute;
     DT_TRY(dt_check_same_device(name, in, 3, err));
-    DT_TRY(binary_dtype(&op, name, in, a, b, scalar, &compute, err));
+    DT_TRY(binary_dtype(&op, name, in, 3, scalar, &compute, err));
     dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
-    DT_TRY(dt_broadcast_shapes(name, in, 2, &ndim, shape, err));
-    DT_TRY(checked_out(name, in, 2, in_place, result, ndim, shape, out, err));
+    DT_TRY(dt_broadcast_shapes(name, in, 3, &ndim, shape, err));
+    DT_TRY(check_target(name, in, 3, in_place, result, ndim, shape, err));
     dt_array immediate;
     if (scalar != NULL) {
         dt_immediate(scalar, compute, &immediate);
@@ -410,15 +445,16 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
 
 /* ---------------------------------------------------------------- ternary */
 
-/* x[0..2] have dtypes[i] already chosen; shapes broadcast together; a new result takes the layout of x[like]. */
+/* x[0..2] have dtypes[i] already chosen; in, of four with out=, broadcast together; a new result takes the layout of
+ * x[like]. */
 static dt_status
 ternary(dt_ternary_op op, const char *name, const dt_operand *in, const dt_array *const x[3], const dt_dtype dtypes[3],
         int like, dt_dtype result, bool in_place, dt_array *out, dt_error *err)
 {
     int ndim;
     int64_t shape[DT_MAX_NDIM];
-    DT_TRY(dt_broadcast_shapes(name, in, 3, &ndim, shape, err));
-    DT_TRY(checked_out(name, in, 3, in_place, result, ndim, shape, out, err));
+    DT_TRY(dt_broadcast_shapes(name, in, 4, &ndim, shape, err));
+    DT_TRY(check_target(name, in, 4, in_place, result, ndim, shape, err));
     operand ready[3];
     const dt_array *inputs[3];
     dt_device device = dt_array_device(in[0].array);
@@ -449,11 +485,10 @@ dt_status
 dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa, const dt_scalar *sb,
          dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {
-        {"condition", condition, -1}, {"input", a, -1}, {"other", b, -1}, {"out", out->storage ? out : NULL, -1}};
+    const dt_operand in[] = {{"condition", condition, -1}, {"input", a, -1}, {"other", b, -1}, DT_OUT(out)};
     DT_TRY(dt_check_same_device("where", in, 4, err));
     if (condition->dtype != DT_BOOL) {
-        return dt_fail_kind("where", in, 3, "a bool condition", err);
+        return dt_fail_kind("where", in, 4, 0, "a bool condition", err);
     }
     dt_dtype compute;
     if (a && b) {
@@ -479,9 +514,12 @@ dt_status
 dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *value, const dt_scalar *scalar,
                bool in_place, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"mask", mask, -1}, {"value", value, -1}};
+    static const int by_mask[] = {1, 0, 2, 3}; /* the order in which PyTorch compares the shapes */
+    const dt_operand in[] = {{"input", input, -1}, {"mask", mask, -1}, {"value", value, -1}, {"out", NULL, DT_WRITTEN}};
     dt_dtype dtype = (dt_dtype)input->dtype;
     dt_array immediate;
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
     DT_TRY(dt_check_same_device("masked_fill", in, 3, err));
     DT_TRY(dt_check_mask("masked_fill", in, 3, 1, err));
     if (value != NULL) {
@@ -490,22 +528,27 @@ dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *valu
         DT_TRY(dt_check_fill("masked_fill", scalar, dtype, err));
         dt_immediate(scalar, dtype, &immediate);
     }
-    const dt_operand by_mask[] = {in[1], in[0], in[2]}; /* the order in which PyTorch compares the shapes */
+    DT_TRY(broadcast("masked_fill", in, 4, in_place ? NULL : by_mask, &ndim, shape, err));
     const dt_array *x[3] = {mask, value ? value : &immediate, input};
     const dt_dtype dtypes[3] = {DT_BOOL, dtype, dtype};
-    return ternary(DT_TERNARY_where, "masked_fill", in_place ? in : by_mask, x, dtypes, 1, dtype, in_place, out, err);
+    return ternary(DT_TERNARY_where, "masked_fill", in, x, dtypes, 1, dtype, in_place, out, err);
 }
 
 dt_status
-dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, bool in_place, dt_array *out, dt_error *err)
+dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, const dt_scalar *scalar, bool in_place,
+        dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1},
                              {"end", end, -1},
                              {"weight", weight, -1},
-                             {"out", out->storage && !in_place ? out : NULL, -1}};
+                             {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
     DT_TRY(dt_check_same_device("lerp", in, 4, err));
-    DT_TRY(dt_check_same_dtype("lerp", in, 3, err));
-    DT_TRY(dt_check_float("lerp", in, 3, err));
+    DT_TRY(dt_check_same_dtype("lerp", in, 4, err));
+    DT_TRY(dt_check_float("lerp", in, 4, err));
+    if (weight == NULL) {
+        const dt_params params = {{scalar->f, 0}, {scalar->i, 0}};
+        return dt_binary(DT_BINARY_lerp_scalar, "lerp", input, end, NULL, &params, in_place, out, err);
+    }
     dt_dtype compute = (dt_dtype)input->dtype;
     const dt_array *x[3] = {input, end, weight};
     const dt_dtype dtypes[3] = {compute, compute, compute};
@@ -516,9 +559,10 @@ dt_status
 dt_affine(const char *name, const dt_array *input, const dt_array *scale, const dt_array *shift, bool in_place,
           dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"scale", scale, -1}, {"shift", shift, -1}};
-    DT_TRY(dt_check_same_device(name, in, 3, err));
-    DT_TRY(dt_check_float(name, in, 3, err));
+    const dt_operand in[] = {
+        {"input", input, -1}, {"scale", scale, -1}, {"shift", shift, -1}, {"out", NULL, DT_WRITTEN}};
+    DT_TRY(dt_check_same_device(name, in, 4, err));
+    DT_TRY(dt_check_float(name, in, 4, err));
     const dt_dtype dtype = (dt_dtype)input->dtype, wide = dt_wide(dtype);
     const dt_array *x[3] = {input, scale, shift};
     const dt_dtype dtypes[3] = {dtype, wide, wide};

@@ -40,11 +40,11 @@ dt_activation_op(dt_activation activation)
 
 /* Device, then dtype of all, then that there is such a product. */
 static dt_status
-check_operands(const char *op, const dt_operand *in, int n, int noperands, dt_error *err)
+check_operands(const char *op, const dt_operand *in, int n, dt_error *err)
 {
     DT_TRY(dt_check_same_device(op, in, n, err));
-    DT_TRY(dt_check_same_dtype(op, in, noperands, err));
-    return dt_check_float(op, in, noperands, err);
+    DT_TRY(dt_check_same_dtype(op, in, n, err));
+    return dt_check_float(op, in, n, err);
 }
 
 /* x, a matrix or batch, with the batch dimensions of out: borrowed. */
@@ -206,13 +206,13 @@ vectors_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err
 static DT_NOINLINE dt_status
 matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"other", other, -1}, {"out", out->storage ? out : NULL, -1}};
-    DT_TRY(check_operands("matmul", in, 3, 2, err));
-    DT_TRY(dt_check_min_rank("matmul", in, 2, 0, 1, err));
-    DT_TRY(dt_check_min_rank("matmul", in, 2, 1, 1, err));
+    const dt_operand in[] = {{"input", input, -1}, {"other", other, -1}, DT_OUT(out)};
+    DT_TRY(check_operands("matmul", in, 3, err));
+    DT_TRY(dt_check_min_rank("matmul", in, 3, 0, 1, err));
+    DT_TRY(dt_check_min_rank("matmul", in, 3, 1, 1, err));
     bool row = input->ndim == 1, column = other->ndim == 1;
     if (input->shape[input->ndim - 1] != other->shape[column ? 0 : other->ndim - 2]) {
-        return dt_fail_matmul("matmul", in, 2, 0, -1, 1, column ? -1 : -2, err);
+        return dt_fail_matmul("matmul", in, 3, 0, -1, 1, column ? -1 : -2, err);
     }
     /* borrowed: a vector is a matrix of one row or column */
     dt_array row_a, column_b;
@@ -233,7 +233,7 @@ matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *er
         batch_b.ndim = (uint8_t)(b->ndim - 2);
         const dt_operand batches[] = {{"input", &batch_a, -1}, {"other", &batch_b, -1}};
         if (dt_broadcast_shapes("matmul", batches, 2, &nbatch, work, err) != DT_OK) {
-            return dt_fail_batch("matmul", in, 2, 0, 1, err); /* the operands are the user's, not the views */
+            return dt_fail_batch("matmul", in, 3, 0, 1, err); /* the operands are the user's, not the views */
         }
     }
     work[nbatch] = a->shape[a->ndim - 2];
@@ -247,9 +247,7 @@ matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *er
         shape[ndim++] = work[nbatch + 1];
     }
     DT_TRY(dt_shape_check("matmul", ndim, shape, (dt_dtype)input->dtype, err));
-    if (out->storage != NULL) {
-        DT_TRY(dt_check_out("matmul", in, 2, out, (dt_dtype)input->dtype, ndim, shape, err));
-    }
+    DT_TRY(dt_check_out("matmul", in, 3, (dt_dtype)input->dtype, ndim, shape, err));
     return run("matmul", a, b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
 }
 
@@ -265,22 +263,20 @@ dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error 
 static dt_status
 ranked(const char *op, int rank, const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"mat2", mat2, -1}, {"out", out->storage ? out : NULL, -1}};
-    DT_TRY(check_operands(op, in, 3, 2, err));
-    DT_TRY(dt_check_rank(op, in, 2, 0, rank, err));
-    DT_TRY(dt_check_rank(op, in, 2, 1, rank, err));
+    const dt_operand in[] = {{"input", input, -1}, {"mat2", mat2, -1}, DT_OUT(out)};
+    DT_TRY(check_operands(op, in, 3, err));
+    DT_TRY(dt_check_rank(op, in, 3, 0, rank, err));
+    DT_TRY(dt_check_rank(op, in, 3, 1, rank, err));
     if (rank == 3 && input->shape[0] != mat2->shape[0]) {
-        return dt_fail_batch(op, in, 2, 0, 1, err);
+        return dt_fail_batch(op, in, 3, 0, 1, err);
     }
     if (input->shape[rank - 1] != mat2->shape[rank - 2]) {
-        return dt_fail_matmul(op, in, 2, 0, -1, 1, -2, err);
+        return dt_fail_matmul(op, in, 3, 0, -1, 1, -2, err);
     }
     int64_t shape[3] = {input->shape[0], input->shape[rank - 2], mat2->shape[rank - 1]};
     const int64_t *result = rank == 3 ? shape : shape + 1;
     DT_TRY(dt_shape_check(op, rank, result, (dt_dtype)input->dtype, err));
-    if (out->storage != NULL) {
-        DT_TRY(dt_check_out(op, in, 2, out, (dt_dtype)input->dtype, rank, result, err));
-    }
+    DT_TRY(dt_check_out(op, in, 3, (dt_dtype)input->dtype, rank, result, err));
     return run(op, input, mat2, NULL, &plain, rank, result, rank, result, out, err);
 }
 
@@ -299,17 +295,15 @@ dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err
 dt_status
 dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"vec", vec, -1}, {"out", out->storage ? out : NULL, -1}};
-    DT_TRY(check_operands("mv", in, 3, 2, err));
-    DT_TRY(dt_check_rank("mv", in, 2, 0, 2, err));
-    DT_TRY(dt_check_rank("mv", in, 2, 1, 1, err));
+    const dt_operand in[] = {{"input", input, -1}, {"vec", vec, -1}, DT_OUT(out)};
+    DT_TRY(check_operands("mv", in, 3, err));
+    DT_TRY(dt_check_rank("mv", in, 3, 0, 2, err));
+    DT_TRY(dt_check_rank("mv", in, 3, 1, 1, err));
     if (input->shape[1] != vec->shape[0]) {
-        return dt_fail_matmul("mv", in, 2, 0, -1, 1, -1, err);
+        return dt_fail_matmul("mv", in, 3, 0, -1, 1, -1, err);
     }
     const int64_t work[2] = {input->shape[0], 1};
-    if (out->storage != NULL) {
-        DT_TRY(dt_check_out("mv", in, 2, out, (dt_dtype)input->dtype, 1, work, err));
-    }
+    DT_TRY(dt_check_out("mv", in, 3, (dt_dtype)input->dtype, 1, work, err));
     dt_array column;
     as_matrix(vec, false, &column);
     return run("mv", input, &column, NULL, &plain, 2, work, 1, work, out, err);
@@ -318,17 +312,15 @@ dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
 dt_status
 dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"tensor", tensor, -1}, {"out", out->storage ? out : NULL, -1}};
-    DT_TRY(check_operands("dot", in, 3, 2, err));
-    DT_TRY(dt_check_rank("dot", in, 2, 0, 1, err));
-    DT_TRY(dt_check_rank("dot", in, 2, 1, 1, err));
+    const dt_operand in[] = {{"input", input, -1}, {"tensor", tensor, -1}, DT_OUT(out)};
+    DT_TRY(check_operands("dot", in, 3, err));
+    DT_TRY(dt_check_rank("dot", in, 3, 0, 1, err));
+    DT_TRY(dt_check_rank("dot", in, 3, 1, 1, err));
     if (input->shape[0] != tensor->shape[0]) {
-        return dt_fail_matmul("dot", in, 2, 0, -1, 1, -1, err);
+        return dt_fail_matmul("dot", in, 3, 0, -1, 1, -1, err);
     }
     const int64_t work[2] = {1, 1};
-    if (out->storage != NULL) {
-        DT_TRY(dt_check_out("dot", in, 2, out, (dt_dtype)input->dtype, 0, work, err));
-    }
+    DT_TRY(dt_check_out("dot", in, 3, (dt_dtype)input->dtype, 0, work, err));
     dt_array row, column;
     as_matrix(input, true, &row);
     as_matrix(tensor, false, &column);
@@ -338,11 +330,13 @@ dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *e
 dt_status
 dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err)
 {
-    const dt_operand in[] = {{"input", input, -1}, {"vec2", vec2, -1}, {"out", out->storage ? out : NULL, -1}};
+    const dt_operand in[] = {{"input", input, -1}, {"vec2", vec2, -1}, DT_OUT(out)};
     DT_TRY(dt_check_same_device("outer", in, 3, err));
-    DT_TRY(dt_check_same_dtype("outer", in, 2, err));
-    DT_TRY(dt_check_rank("outer", in, 2, 0, 1, err));
-    DT_TRY(dt_check_rank("outer", in, 2, 1, 1, err));
+    DT_TRY(dt_check_same_dtype("outer", in, 3, err));
+    DT_TRY(dt_check_rank("outer", in, 3, 0, 1, err));
+    DT_TRY(dt_check_rank("outer", in, 3, 1, 1, err));
+    const int64_t shape[2] = {input->shape[0], vec2->shape[0]};
+    DT_TRY(dt_check_out("outer", in, 3, (dt_dtype)input->dtype, 2, shape, err));
     dt_array column, row;
     as_matrix(input, false, &column);
     as_matrix(vec2, true, &row);
@@ -358,24 +352,24 @@ dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_a
     const dt_operand in[] = {{"input", input, -1},
                              {batched ? "batch1" : "mat1", mat1, -1},
                              {batched ? "batch2" : "mat2", mat2, -1},
-                             {"out", out->storage ? out : NULL, -1}};
-    DT_TRY(check_operands(op, in, 4, 3, err));
-    DT_TRY(dt_check_rank(op, in, 3, 1, rank, err));
-    DT_TRY(dt_check_rank(op, in, 3, 2, rank, err));
+                             DT_OUT(out)};
+    DT_TRY(check_operands(op, in, 4, err));
+    DT_TRY(dt_check_rank(op, in, 4, 1, rank, err));
+    DT_TRY(dt_check_rank(op, in, 4, 2, rank, err));
     if (batched && mat1->shape[0] != mat2->shape[0]) {
-        return dt_fail_batch(op, in, 3, 1, 2, err);
+        return dt_fail_batch(op, in, 4, 1, 2, err);
     }
     if (mat1->shape[rank - 1] != mat2->shape[rank - 2]) {
-        return dt_fail_matmul(op, in, 3, 1, -1, 2, -2, err);
+        return dt_fail_matmul(op, in, 4, 1, -1, 2, -2, err);
     }
     int64_t sizes[3] = {mat1->shape[0], mat1->shape[rank - 2], mat2->shape[rank - 1]};
     const int64_t *shape = batched ? sizes : sizes + 1;
     DT_TRY(dt_shape_check(op, rank, shape, (dt_dtype)input->dtype, err));
     dt_array wide, work;
     if (dt_expand(op, input, rank, shape, &wide, err) != DT_OK) {
-        return dt_fail_addend(op, in, 3, rank, shape, err);
+        return dt_fail_addend(op, in, 4, rank, shape, err);
     }
-    dt_status rc = out->storage ? dt_check_out(op, in, 3, out, (dt_dtype)input->dtype, rank, shape, err) : DT_OK;
+    dt_status rc = dt_check_out(op, in, 4, (dt_dtype)input->dtype, rank, shape, err);
     if (rc == DT_OK) {
         rc = dt_empty(dt_array_device(mat1), (dt_dtype)mat1->dtype, rank, shape, &work, err);
     }
@@ -408,17 +402,16 @@ dt_status
 dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_activation activation, dt_array *out,
           dt_error *err)
 {
-    const dt_operand in[] = {
-        {"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, {"out", out->storage ? out : NULL, -1}};
-    DT_TRY(check_operands("linear", in, 4, 3, err));
-    DT_TRY(dt_check_min_rank("linear", in, 3, 0, 1, err));
-    DT_TRY(dt_check_rank("linear", in, 3, 1, 2, err));
+    const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, DT_OUT(out)};
+    DT_TRY(check_operands("linear", in, 4, err));
+    DT_TRY(dt_check_min_rank("linear", in, 4, 0, 1, err));
+    DT_TRY(dt_check_rank("linear", in, 4, 1, 2, err));
     int last = input->ndim - 1;
     if (input->shape[last] != weight->shape[1]) {
-        return dt_fail_matmul("linear", in, 3, 0, -1, 1, -1, err);
+        return dt_fail_matmul("linear", in, 4, 0, -1, 1, -1, err);
     }
     if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != weight->shape[0])) {
-        return dt_fail_bias("linear", in, 3, 2, weight->shape[0], err);
+        return dt_fail_bias("linear", in, 4, 2, weight->shape[0], err);
     }
     int64_t shape[DT_MAX_NDIM], work[2] = {1, weight->shape[0]}, flat_shape[2] = {1, input->shape[last]};
     memcpy(shape, input->shape, sizeof(shape));
@@ -428,9 +421,7 @@ dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, d
         work[0] *= input->shape[d];
     }
     flat_shape[0] = work[0];
-    if (out->storage != NULL) {
-        DT_TRY(dt_check_out("linear", in, 3, out, (dt_dtype)input->dtype, input->ndim, shape, err));
-    }
+    DT_TRY(dt_check_out("linear", in, 4, (dt_dtype)input->dtype, input->ndim, shape, err));
     dt_array flat, transposed;
     DT_TRY(dt_reshape("linear", input, 2, flat_shape, &flat, err));
     dt_status rc = dt_transpose("linear", weight, 0, 1, &transposed, err);

@@ -43,10 +43,10 @@ dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, 
               const dt_array *bias, double eps, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1},
-                             {"weight", weight, -1},
-                             {"bias", bias, -1},
                              {"running_mean", mean, -1},
-                             {"running_var", var, -1}};
+                             {"running_var", var, -1},
+                             {"weight", weight, -1},
+                             {"bias", bias, -1}};
     DT_TRY(dt_check_same_device(OP, in, 5, err));
     DT_TRY(dt_check_same_dtype(OP, in, 5, err));
     DT_TRY(dt_check_float(OP, in, 5, err));

@@ -39,7 +39,7 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_array *x, int want
             *input = dt_is_float(dtype) ? dtype : *result;
         }
         if (!dt_is_float(*input) || !dt_is_float(*result)) {
-            return dt_fail_kind(name, in, 1, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+            return dt_fail_kind(name, in, 1, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
         }
         return DT_OK;
     case DT_REDUCE_KIND_ARG:
@@ -157,7 +157,7 @@ dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype
     int last;
     dt_dtype compute = dtype >= 0 ? (dt_dtype)dtype : (dt_dtype)x->dtype;
     if (!dt_is_float(compute)) {
-        return dt_fail_kind(name, in, 1, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+        return dt_fail_kind(name, in, 1, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
     }
     DT_TRY(dt_check_dim(name, dim, x->ndim, &last, err));
     dt_array cast, rows = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY, place = DT_ARRAY_EMPTY;

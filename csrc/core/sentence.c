@@ -89,11 +89,16 @@ dt_sentence_begin(dt_error *err, dt_status status, const char *code, const char 
 
 /* ---------------------------------------------------------------- who is the odd one out */
 
-/* Parameters of a layer are what the user moves as a whole; the data is what is forgotten. */
+/* Parameters and statistics of a layer are what the user moves as a whole; the data is what is forgotten. */
 static bool
 is_parameter(const dt_operand *operand)
 {
-    return strcmp(operand->name, "weight") == 0 || strcmp(operand->name, "bias") == 0;
+    static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        found = found || strcmp(operand->name, names[i]) == 0;
+    }
+    return found;
 }
 
 static bool
@@ -103,15 +108,25 @@ same_value(const dt_operand *a, const dt_operand *b, dt_show what)
                                   : a->array->dtype == b->array->dtype;
 }
 
-/* Of a CPU and a CUDA operand the CPU one; of float64 and another float the float64 one; the data rather than the
- * parameter; else the later one. */
+/* Higher for what is forgotten more often: the CPU; an integer among floats, then float64. */
+static int
+oddness(const dt_operand *operand, dt_show what)
+{
+    const dt_array *x = operand->array;
+    if (what == DT_SHOW_DEVICE) {
+        return dt_array_device(x).type == DT_CPU;
+    }
+    return !dt_is_float((dt_dtype)x->dtype) ? 2 : x->dtype == DT_FLOAT64;
+}
+
+/* Of a CPU and a CUDA operand the CPU one; of an integer and a float the integer; of float64 and another float the
+ * float64 one; the data rather than the parameter; else the later one. */
 static bool
 is_odder(const dt_operand *a, const dt_operand *b, dt_show what)
 {
-    bool special_a = what == DT_SHOW_DEVICE ? dt_array_device(a->array).type == DT_CPU : a->array->dtype == DT_FLOAT64;
-    bool special_b = what == DT_SHOW_DEVICE ? dt_array_device(b->array).type == DT_CPU : b->array->dtype == DT_FLOAT64;
-    if (special_a != special_b) {
-        return special_a;
+    const int odd_a = oddness(a, what), odd_b = oddness(b, what);
+    if (odd_a != odd_b) {
+        return odd_a > odd_b;
     }
     if (is_parameter(a) != is_parameter(b)) {
         return !is_parameter(a);
@@ -136,18 +151,46 @@ dt_odd_one_out(const dt_operand *operands, int n, dt_show what)
     return best;
 }
 
-/* Of two operands whose sizes disagree: the data rather than the parameter, else the later. */
+/* What is made to go with the values that it stands beside. */
+static bool
+is_companion(const dt_operand *operand)
+{
+    return strcmp(operand->name, "condition") == 0 || strcmp(operand->name, "mask") == 0;
+}
+
+/* Of two operands of one list whose sizes disagree: the condition or mask, the data rather than the parameter, else the
+ * later. */
 const dt_operand *
 dt_odder(const dt_operand *a, const dt_operand *b)
 {
-    return is_parameter(b) && !is_parameter(a) ? a : b;
+    if (is_companion(a) != is_companion(b)) {
+        return is_companion(a) ? a : b;
+    }
+    if (is_parameter(a) != is_parameter(b)) {
+        return is_parameter(a) ? b : a;
+    }
+    return a > b ? a : b;
+}
+
+void
+dt_sentence_join(dt_error *err, const dt_operand *more)
+{
+    char name[DT_NAME_TEXT], shape[DT_SHAPE_TEXT];
+    const size_t used = strlen(err->message);
+    if (err->noperands == 0 || err->noperands == DT_MAX_OPERANDS || used == 0 || err->message[used - 1] != ')') {
+        return;
+    }
+    err->operands[err->noperands++] = *more;
+    err->message[used - 1] = '\0';
+    dt_sentence_add(err, ", %s %s)", dt_operand_name(more, name), dt_array_shape_text(more->array, shape));
 }
 
 void
 dt_sentence_culprit(dt_error *err, const dt_operand *odd)
 {
     for (int i = 0; i < err->noperands; i++) {
-        if (err->operands[i].array == odd->array && err->operands[i].index == odd->index) {
+        const dt_operand *one = &err->operands[i];
+        if (one->array == odd->array && one->index == odd->index && strcmp(one->name, odd->name) == 0) {
             err->culprit = i;
         }
     }

@@ -10,6 +10,12 @@
 typedef enum { DT_SHOW_DEVICE, DT_SHOW_DTYPE, DT_SHOW_SHAPE } dt_show;
 
 bool dt_operand_present(const dt_operand *operand);
+/* Whether dtype and shape of an operand must go with the others': out= is checked against the result. */
+static inline bool
+dt_operand_takes_part(const dt_operand *operand)
+{
+    return operand->array != NULL && operand->array->storage != NULL && operand->index != DT_WRITTEN;
+}
 /* These write to text and return it. */
 const char *dt_operand_name(const dt_operand *operand, char text[DT_NAME_TEXT]);
 const char *dt_shape_text(int ndim, const int64_t *shape, char text[DT_SHAPE_TEXT]);
@@ -24,10 +30,12 @@ void dt_sentence_culprit(dt_error *err, const dt_operand *odd);
 /* A whole failure about shapes: the sentence, then every operand with its shape; odd is to blame. */
 dt_status dt_sentence_shapes(const char *code, const char *op, const dt_operand *in, int n, const dt_operand *odd,
                              dt_error *err, const char *format, ...) DT_PRINTF(7, 8);
+/* One more operand at the end of the list that the text of err ends with, which shows shapes. */
+void dt_sentence_join(dt_error *err, const dt_operand *more);
 
 /* By majority; of a tie, what is forgotten more often (see sentence.c). An index into operands. */
 int dt_odd_one_out(const dt_operand *operands, int n, dt_show what);
-/* Of two operands whose sizes disagree: the data rather than the parameter, else the later. */
+/* Of two operands of one list whose sizes disagree. */
 const dt_operand *dt_odder(const dt_operand *a, const dt_operand *b);
 
 #endif

@@ -1,6 +1,6 @@
 /* view.c: other shapes over the same storage. */
 #include "check.h"
-#include "devtensor.h"
+#include "sentence.h"
 
 #include <string.h>
 
@@ -333,6 +333,31 @@ dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_
     }
     *out = view;
     return DT_OK;
+}
+
+/* rc: how the view of input in the shape of other ended; errors name both. */
+static dt_status
+beside(dt_status rc, const dt_array *other, dt_error *err)
+{
+    if (rc != DT_OK) {
+        const bool is_shape = err->code != NULL && strcmp(err->code, "shape-mismatch") == 0;
+        const dt_operand more = {"other", other, -1};
+        dt_sentence_join(err, &more);
+        err->culprit = is_shape ? err->noperands - 1 : err->culprit;
+    }
+    return rc;
+}
+
+dt_status
+dt_expand_as(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+{
+    return beside(dt_expand("expand_as", input, other->ndim, other->shape, out, err), other, err);
+}
+
+dt_status
+dt_view_as(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
+{
+    return beside(dt_view_reshape("view_as", input, other->ndim, other->shape, out, err), other, err);
 }
 
 dt_status

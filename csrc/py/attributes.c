@@ -177,6 +177,18 @@ py_detach(PY_PARAMS)
 }
 
 static PyObject *
+py__loaded(PY_PARAMS)
+{
+    PY_PARSE("_loaded", 1, 1, "input")
+    const dt_array *x = py_arg_array(&a, 0);
+    PyObject *result = x == NULL ? NULL : py_array_new(a.type, "load");
+    if (result != NULL) {
+        dt_array_copy_handle(x, py_array_of(result));
+    }
+    return result; /* how the bytes were read is no step of the caller's */
+}
+
+static PyObject *
 py_clone(PY_PARAMS)
 {
     PY_PARSE("clone", 1, 1, "input")
@@ -222,6 +234,7 @@ PyMethodDef py_attributes_functions[] = {
     PY_OP(numel, "input", NUMEL_DOC),
     PY_OP(clone, "input", CLONE_DOC),
     PY_OP(detach, "input", DETACH_DOC),
+    PY_HIDDEN(_loaded, "input", "The same array, made by load."),
     PY_END,
 };
 

@@ -242,15 +242,8 @@ static PyObject *
 call_lerp(const py_args *a, bool in_place)
 {
     operand weight;
-    if (parse_operand(a, 2, &weight) < 0) {
-        return NULL;
-    }
-    if (weight.array == NULL) {
-        dt_params params = {{weight.scalar.f, 0}, {weight.scalar.i, 0}};
-        return apply(a, DT_BINARY_lerp_scalar, &params, 3, in_place);
-    }
-    const dt_array *x = py_arg_array(a, 0), *end = py_arg_array(a, 1);
-    if (x == NULL || end == NULL) {
+    const dt_array *x = py_arg_array(a, 0), *end = x == NULL ? NULL : py_arg_array(a, 1);
+    if (end == NULL || parse_operand(a, 2, &weight) < 0) {
         return NULL;
     }
     PyObject *result = in_place ? Py_NewRef(a->v[0]) : py_result(a, 3);
@@ -259,7 +252,7 @@ call_lerp(const py_args *a, bool in_place)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(py_is_large(x), status, dt_lerp(x, end, weight.array, in_place, py_array_of(result), &err));
+    PY_CALL(py_is_large(x), status, dt_lerp(x, end, weight.array, &weight.scalar, in_place, py_array_of(result), &err));
     return py_done(a, result, status, &err);
 }
 

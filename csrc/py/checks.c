@@ -64,19 +64,20 @@ parse_which(const py_args *a, const operands *o, int64_t *which)
 static PyObject *
 py__check(PY_PARAMS)
 {
-    PY_PARSE("_check", 3, 6, "op", "names", "arrays", "same_dtype", "floating", "channels")
+    PY_PARSE("_check", 3, 5, "op", "names", "arrays", "apart", "channels")
     operands o;
-    bool same_dtype = true, floating = true, channels = false;
-    if (parse(&a, &o) < 0 || py_arg_bool(&a, 3, &same_dtype) < 0 || py_arg_bool(&a, 4, &floating) < 0 ||
-        py_arg_bool(&a, 5, &channels) < 0) {
+    int64_t apart = -1;
+    bool channels = false;
+    if (parse(&a, &o) < 0 || py_arg_int(&a, 3, &apart) < 0 || py_arg_bool(&a, 4, &channels) < 0) {
         return NULL;
     }
+    const unsigned together = apart >= 0 && apart < DT_MAX_OPERANDS ? ~(1u << apart) : ~0u;
     dt_error err;
     dt_status status = dt_check_same_device(o.op, o.in, o.n, &err);
-    if (status == DT_OK && same_dtype) {
-        status = dt_check_same_dtype(o.op, o.in, o.n, &err);
+    if (status == DT_OK) {
+        status = dt_check_same_dtype_of(o.op, o.in, o.n, together, &err);
     }
-    if (status == DT_OK && floating) {
+    if (status == DT_OK) {
         status = dt_check_float(o.op, o.in, o.n, &err);
     }
     if (status == DT_OK && channels) {
@@ -100,6 +101,20 @@ py__check_shape(PY_PARAMS)
 }
 
 static PyObject *
+py__check_broadcast(PY_PARAMS)
+{
+    PY_PARSE("_check_broadcast", 3, 3, "op", "names", "arrays")
+    operands o;
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    if (parse(&a, &o) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    return answer(&a, &o, dt_broadcast_shapes(o.op, o.in, o.n, &ndim, shape, &err), &err);
+}
+
+static PyObject *
 py__check_rank(PY_PARAMS)
 {
     PY_PARSE("_check_rank", 6, 6, "op", "names", "arrays", "which", "low", "high")
@@ -116,14 +131,15 @@ py__check_rank(PY_PARAMS)
 static PyObject *
 py__fail_dtype(PY_PARAMS)
 {
-    PY_PARSE("_fail_dtype", 4, 4, "op", "names", "arrays", "kinds")
+    PY_PARSE("_fail_dtype", 5, 5, "op", "names", "arrays", "which", "kinds")
     operands o;
-    const char *kinds = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : "";
-    if (parse(&a, &o) < 0 || kinds == NULL || o.n == 0 || o.in[0].array == NULL) {
-        return PyErr_Occurred() != NULL ? NULL : PyErr_Format(PyExc_ValueError, "_fail_dtype(): no operand");
+    int64_t which;
+    const char *kinds = PyUnicode_Check(a.v[4]) ? PyUnicode_AsUTF8(a.v[4]) : "";
+    if (kinds == NULL || parse(&a, &o) < 0 || parse_which(&a, &o, &which) < 0) {
+        return NULL;
     }
     dt_error err;
-    return answer(&a, &o, dt_fail_kind(o.op, o.in, o.n, kinds, &err), &err);
+    return answer(&a, &o, dt_fail_kind(o.op, o.in, o.n, (int)which, kinds, &err), &err);
 }
 
 /* What dt_conv2d checks of shapes, for images of one row. */
@@ -172,28 +188,33 @@ py__add_method(PY_PARAMS)
 static PyObject *
 py__explained(PY_PARAMS)
 {
-    PY_PARSE("_explained", 5, 5, "op", "names", "arrays", "code", "error")
+    PY_PARSE("_explained", 5, 6, "op", "names", "arrays", "code", "error", "culprit")
     operands o;
+    int64_t culprit = -1;
     const char *code = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : NULL, *names[DT_MAX_OPERANDS];
-    if (code == NULL || parse(&a, &o) < 0) {
+    if (code == NULL || parse(&a, &o) < 0 || py_arg_int(&a, 5, &culprit) < 0) {
         return NULL;
     }
     for (int i = 0; i < o.n; i++) {
         names[i] = o.in[i].name;
     }
-    py_annotate(a.state, a.v[4], code, o.op, names, o.objects, o.n, -1);
+    py_annotate(a.state, a.v[4], code, o.op, names, o.objects, o.n, (Py_ssize_t)culprit);
     return Py_NewRef(a.v[4]);
 }
 
 PyMethodDef py_checks_functions[] = {
-    PY_HIDDEN(_check, "op, names, arrays, same_dtype=True, floating=True, channels=False",
-              "One device; one dtype; a float; (N, C, ...), then (C): else raises what a compiled op raises."),
+    PY_HIDDEN(
+        _check, "op, names, arrays, apart=-1, channels=False",
+        "One device; one dtype, but for the operand apart; a float; with channels (N, C, ...), then (C): else raises "
+        "what a compiled op raises."),
+    PY_HIDDEN(_check_broadcast, "op, names, arrays", "Raises ShapeMismatchError for shapes that do not broadcast."),
     PY_HIDDEN(_check_shape, "op, names, arrays, which, shape", "Raises ShapeMismatchError; -1 stands for any size."),
     PY_HIDDEN(_check_rank, "op, names, arrays, which, low, high", "Raises ShapeMismatchError for another rank."),
     PY_HIDDEN(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),
-    PY_HIDDEN(_fail_dtype, "op, names, arrays, kinds",
-              "Raises DTypeMismatchError: the first of the arrays must have one of kinds."),
-    PY_HIDDEN(_explained, "op, names, arrays, code, error", "error, with the notes of a mismatch of the arrays."),
+    PY_HIDDEN(_fail_dtype, "op, names, arrays, which, kinds",
+              "Raises DTypeMismatchError: that one of the arrays must have one of kinds."),
+    PY_HIDDEN(_explained, "op, names, arrays, code, error, culprit=-1",
+              "error, with the notes of a mismatch of the arrays."),
     PY_HIDDEN(_add_method, "name, function", "Makes function a method of DeviceArray."),
     PY_END,
 };

@@ -301,6 +301,9 @@ call_array(const py_args *a, bool copy)
         device = dt_array_device(x); /* what is on a device stays there */
     }
     PyObject *result = py_convert(array, a->op, device, has_dtype ? dtype : (dt_dtype)x->dtype, false, copy && shared);
+    if (result != NULL && array != object) { /* what was made on the host on the way here */
+        py_step_begin(result);
+    }
     Py_DECREF(array);
     return result;
 }

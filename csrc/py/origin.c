@@ -152,9 +152,7 @@ attach(py_array *result, py_array *operand)
 {
     py_step *step = result->step, *parent = operand->step;
     const dt_array *x = &operand->array;
-    bool decides_all =
-        x->dtype != result->array.dtype && !dt_device_equal(dt_array_device(x), dt_array_device(&result->array));
-    if (step == NULL || parent == NULL || step->parent != NULL || decides_all || hang_on(step, parent, x)) {
+    if (step == NULL || parent == NULL || step->parent != NULL || hang_on(step, parent, x)) {
         return;
     }
     step->parent = shorten(parent);
@@ -213,6 +211,17 @@ py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
         }
     }
     return link_slowly(result, operands, noperands);
+}
+
+void
+py_step_begin(PyObject *array)
+{
+    py_step *step = ((py_array *)array)->step;
+    if (step != NULL) {
+        py_step_release(step->parent);
+        step->parent = NULL;
+        step->depth = 0;
+    }
 }
 
 /* ---------------------------------------------------------------- for people */

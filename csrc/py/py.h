@@ -80,6 +80,8 @@ py_step *py_step_new(const char *action);
 void py_step_release(py_step *step);
 /* result, which was just made from operands (also those in tuples and lists). */
 PyObject *py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands);
+/* The step of array becomes its first: what came before was no action of the caller's. */
+void py_step_begin(PyObject *array);
 /* The Origin of the array, or None. */
 PyObject *py_step_origin(py_state *state, PyObject *array);
 /* All steps, the latest first: tuples (action, filename, lineno, device, dtype, elided, decides). */

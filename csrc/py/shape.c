@@ -194,6 +194,28 @@ py_broadcast_to(PY_PARAMS)
 }
 
 static PyObject *
+py_expand_as(PY_PARAMS)
+{
+    PY_PARSE("expand_as", 2, 2, "input", "other")
+    const dt_array *x = py_arg_array(&a, 0), *other = x == NULL ? NULL : py_arg_array(&a, 1);
+    if (other == NULL) {
+        return NULL;
+    }
+    RETURN_VIEW(dt_expand_as(x, other, out, &err));
+}
+
+static PyObject *
+py_view_as(PY_PARAMS)
+{
+    PY_PARSE("view_as", 2, 2, "input", "other")
+    const dt_array *x = py_arg_array(&a, 0), *other = x == NULL ? NULL : py_arg_array(&a, 1);
+    if (other == NULL) {
+        return NULL;
+    }
+    RETURN_VIEW(dt_view_as(x, other, out, &err));
+}
+
+static PyObject *
 py_narrow(PY_PARAMS)
 {
     PY_PARSE("narrow", 4, 4, "input", "dim", "start", "length")
@@ -259,8 +281,16 @@ py_select(PY_PARAMS)
               "Raises ShapeMismatchError where they are not there, IndexError for a dim out of range."),               \
         PY_OP(select, first ", dim, index",                                                                            \
               "Entry index of dim; the result has one dimension less.\n\n" VIEW                                        \
-              "Raises IndexError for an index or a dim out of range."),                                                \
-        PY_END
+              "Raises IndexError for an index or a dim out of range.")
 
-PyMethodDef py_shape_functions[] = {OPS("input")};
-PyMethodDef py_shape_methods[] = {OPS("$self")};
+PyMethodDef py_shape_functions[] = {OPS("input"), PY_END};
+PyMethodDef py_shape_methods[] = {
+    OPS("$self"),
+    PY_OP(expand_as, "$self, other",
+          "As expand, to the shape of other.\n\n" VIEW
+          "Raises ShapeMismatchError where a size other than 1 would change."),
+    PY_OP(view_as, "$self, other",
+          "As view, in the shape of other.\n\n" VIEW
+          "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),
+    PY_END,
+};

@@ -1,5 +1,5 @@
 /* unary.c: functions of one array, element by element; all but gelu and clamp come from elementwise.def. */
-#include "../core/check.h"
+#include "../core/clamp.h"
 #include "py.h"
 
 typedef struct {
@@ -43,6 +43,11 @@ call(const unary_op *u, bool in_place, PY_PARAMS)
         return NULL;
     }
     if (u->op == DT_UNARY_hardtanh) {
+        if (params.f[0] > params.f[1]) {
+            PyErr_SetString(PyExc_ValueError, "min_val cannot be greater than max_val");
+            py_explain_args(&a, -1);
+            return NULL;
+        }
         params.i[0] = limit((dt_dtype)x->dtype, params.i[0]);
         params.i[1] = limit((dt_dtype)x->dtype, params.i[1]);
     }
@@ -139,16 +144,10 @@ py_gelu(PY_PARAMS)
 
 /* ---------------------------------------------------------------- clamp */
 
-typedef struct {
-    const dt_array *array; /* NULL: scalar, if given */
-    dt_scalar scalar;
-    bool given;
-} bound;
-
 static int
-parse_bound(const py_args *a, int i, const dt_array *x, bound *out)
+parse_bound(const py_args *a, int i, const dt_array *x, dt_bound *out)
 {
-    *out = (bound){0};
+    *out = (dt_bound){0};
     if (!py_given(a->v[i])) {
         return 0;
     }
@@ -164,66 +163,11 @@ parse_bound(const py_args *a, int i, const dt_array *x, bound *out)
     return rc == 0 ? py_arg_wrong(a, i, "a number or DeviceArray") : rc < 0 ? -1 : 0;
 }
 
-static dt_status
-apply_bound(dt_binary_op op, const dt_array *x, const bound *b, dt_array *out, dt_error *err)
-{
-    return dt_binary(op, "clamp", x, b->array, b->array == NULL ? &b->scalar : NULL, NULL, false, out, err);
-}
-
-/* Whether both are numbers, in order, that x's dtype holds. */
-static bool
-is_range(dt_dtype dtype, const bound *low, const bound *high)
-{
-    if (!low->given || !high->given || low->array != NULL || high->array != NULL) {
-        return false;
-    }
-    if (dt_is_float(dtype)) {
-        return low->scalar.f <= high->scalar.f;
-    }
-    return dtype != DT_BOOL && low->scalar.kind == DT_CATEGORY_INT && high->scalar.kind == DT_CATEGORY_INT &&
-           low->scalar.i <= high->scalar.i;
-}
-
-/* One pass for a range, else maximum, then minimum. */
-static dt_status
-clamp(const dt_array *x, const bound *low, const bound *high, dt_array *out, dt_error *err)
-{
-    if (is_range((dt_dtype)x->dtype, low, high)) {
-        dt_params params = {{low->scalar.f, high->scalar.f}, {low->scalar.i, high->scalar.i}};
-        return dt_unary(DT_UNARY_hardtanh, "clamp", x, &params, false, out, err);
-    }
-    if (!low->given) {
-        return apply_bound(DT_BINARY_minimum, x, high, out, err);
-    }
-    if (!high->given) {
-        return apply_bound(DT_BINARY_maximum, x, low, out, err);
-    }
-    dt_array raised = DT_ARRAY_EMPTY;
-    DT_TRY(apply_bound(DT_BINARY_maximum, x, low, &raised, err));
-    dt_status status = apply_bound(DT_BINARY_minimum, &raised, high, out, err);
-    dt_array_clear(&raised);
-    return status;
-}
-
-static dt_status
-clamp_in_place(dt_array *x, const bound *low, const bound *high, dt_error *err)
-{
-    dt_array limited = DT_ARRAY_EMPTY;
-    DT_TRY(clamp(x, low, high, &limited, err));
-    const dt_operand in[] = {{"input", x, -1}, {"min", low->array, -1}, {"max", high->array, -1}};
-    dt_status status = dt_check_in_place("clamp", in, 3, (dt_dtype)limited.dtype, limited.ndim, limited.shape, err);
-    if (status == DT_OK) {
-        status = dt_copy_into("clamp", x, &limited, false, false, err);
-    }
-    dt_array_clear(&limited);
-    return status;
-}
-
 static PyObject *
 call_clamp(bool in_place, PY_PARAMS)
 {
     PY_PARSE("clamp", 1, 3, "input", "min", "max", "out")
-    bound low, high;
+    dt_bound low, high;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || parse_bound(&a, 1, x, &low) < 0 || parse_bound(&a, 2, x, &high) < 0) {
         return NULL;
@@ -238,9 +182,7 @@ call_clamp(bool in_place, PY_PARAMS)
     }
     dt_error err;
     dt_status status;
-    dt_array *out = py_array_of(result);
-    PY_CALL(py_is_large(x), status,
-            in_place ? clamp_in_place(out, &low, &high, &err) : clamp(x, &low, &high, out, &err));
+    PY_CALL(py_is_large(x), status, dt_clamp(x, &low, &high, in_place, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 

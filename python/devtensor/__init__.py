@@ -53,8 +53,7 @@ from devtensor._version import __version__ as __version__
 from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
-for _name in """expand_as flip is_floating_point logsumexp norm ravel repeat repeat_interleave roll std type_as var
-view_as""".split():
+for _name in """flip is_floating_point logsumexp norm ravel repeat repeat_interleave roll std type_as var""".split():
     _C._add_method(_name, getattr(_composed, _name))
 for _function in (nn.init.normal_, nn.init.uniform_):
     _C._add_method(_function.__name__, _function)

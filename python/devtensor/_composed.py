@@ -292,26 +292,6 @@ def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) 
     return x.index_select(d, places // repeats)
 
 
-def expand_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.expand(other.shape).
-
-    >>> dt.tensor([1, 2]).expand_as(dt.zeros(2, 2))
-    DeviceArray([[1, 2],
-                 [1, 2]], device='cpu', dtype=int64)
-    """
-    return input.expand(other.shape)
-
-
-def view_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.view(other.shape).
-
-    >>> dt.arange(4).view_as(dt.zeros(2, 2))
-    DeviceArray([[0, 1],
-                 [2, 3]], device='cpu', dtype=int64)
-    """
-    return input.view(other.shape)
-
-
 def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     """input.to(other.dtype), on the device of input.
 

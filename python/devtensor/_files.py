@@ -224,9 +224,9 @@ def _read(file: BinaryIO, start: int, key: str, entry: Entry, name: str) -> Devi
         raise RuntimeError(f"{name} is damaged: it ends before the bytes of '{key}'")
     try:
         if not data:
-            return _C.empty(entry.shape, dtype=dtype, device="cpu")
+            return _C._loaded(_C.empty(entry.shape, dtype=dtype, device="cpu"))
         if dtype is _C.bool:  # any byte but 0 is true
-            return _C.frombuffer(data, dtype=_C.uint8).reshape(entry.shape) != 0
-        return _C.frombuffer(data, dtype=dtype).reshape(entry.shape)
+            return _C._loaded(_C.frombuffer(data, dtype=_C.uint8).reshape(entry.shape) != 0)
+        return _C._loaded(_C.frombuffer(data, dtype=dtype).reshape(entry.shape))
     except ShapeMismatchError as error:
         raise RuntimeError(f"{name}: '{key}': {error}") from None

@@ -133,6 +133,14 @@
     EXAMPLE(">>> dt.tensor([[1], [2]]).expand(2, 3)\n"                                                                 \
             "DeviceArray([[1, 1, 1],\n"                                                                                \
             "             [2, 2, 2]], device='cpu', dtype=int64)")
+#define EXAMPLE_expand_as                                                                                              \
+    EXAMPLE(">>> dt.tensor([1, 2]).expand_as(dt.zeros(2, 2))\n"                                                        \
+            "DeviceArray([[1, 2],\n"                                                                                   \
+            "             [1, 2]], device='cpu', dtype=int64)")
+#define EXAMPLE_view_as                                                                                                \
+    EXAMPLE(">>> dt.arange(4).view_as(dt.zeros(2, 2))\n"                                                               \
+            "DeviceArray([[0, 1],\n"                                                                                   \
+            "             [2, 3]], device='cpu', dtype=int64)")
 #define EXAMPLE_broadcast_to                                                                                           \
     EXAMPLE(">>> dt.broadcast_to(dt.tensor([1, 2]), (2, 2))\n"                                                         \
             "DeviceArray([[1, 2],\n"                                                                                   \

@@ -155,6 +155,14 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def _called(caller: FrameType) -> FrameType | None:
+    """The frame of the function that the caller called."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_back is not caller:
+        frame = frame.f_back
+    return frame
+
+
 def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.frame = frame = _caller(frame or sys._getframe())
     if frame is None:
@@ -167,8 +175,11 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.call = call = expressions.read_implicit(frame, site, asked) if implicit else expressions.read(frame, site)
     if call is None:
         return
+    passed = expressions.passed(frame, site, call, _called(frame))
     for fact in failure.facts:
         fact.node = expressions.match(frame, site, call, fact.name, fact.object)
+        if fact.node is None:
+            fact.node = next((node for held, node in passed if held is fact.object), None)
         if fact.node is not None:
             fact.expression = site.text(fact.node)
     if any(map(_may_be_owned, failure.facts)):

@@ -7,15 +7,16 @@ as far as that can be looked up without running anything.
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import types
 from collections.abc import Iterator, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from devtensor import _C
 from devtensor._diagnosis.sources import Site
-from devtensor._diagnosis.variables import MISSING, module_tables, resolve
+from devtensor._diagnosis.variables import MISSING, module_tables, resolve, variable
 
 _BUILTIN = types.BuiltinFunctionType
 _METHOD = types.MethodDescriptorType
@@ -202,7 +203,7 @@ def _named(given: list[tuple[int | str, ast.expr]], names: Sequence[str]) -> lis
 def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> ast.expr | None:
     """The expression of the operand called name, which is the object wanted (None: not known)."""
     plain, _, rest = name.partition("[")
-    if rest:
+    if rest[:-1].isdigit():
         return _match_entry(frame, site, call, plain, int(rest[:-1]), wanted)
     exact = [argument for argument in call.arguments if argument.name == name]
     if not exact and name != "input" and isinstance(site.node, ast.BinOp | ast.AugAssign):
@@ -225,14 +226,43 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
     return None
 
 
+def passed(frame: FrameType, site: Site, call: Call, inner: FrameType | None) -> list[tuple[Any, ast.expr]]:
+    """The objects that a function of devtensor's own was called with, by what its parameters hold, and their
+    expressions: also where those are calls. inner is the frame of that function."""
+    if inner is None or not isinstance(site.node, ast.Call):
+        return []
+    code = inner.f_code
+    if getattr(call.callee, "__code__", None) is code:
+        skipped = 0
+    elif module_tables(call.callee) and getattr(type(call.callee).forward, "__code__", None) is code:
+        skipped = 1  # self
+    else:
+        return []
+    names = code.co_varnames[skipped : code.co_argcount + code.co_kwonlyargcount]
+    named = _named(list(_given(frame, site, site.node)), names)
+    kept = [one for one in named if one.name in names and one.name not in _rebound(code)]
+    return [(variable(inner, str(one.name)), one.node) for one in kept]
+
+
+@functools.cache
+def _rebound(code: CodeType) -> set[str]:
+    """The variables that a function gives another value."""
+    stores = [one.argval for one in dis.get_instructions(code) if "STORE_FAST" in one.opname]
+    return {name for one in stores for name in ((one,) if isinstance(one, str) else one)}
+
+
 def _entry_that_is(frame: FrameType, site: Site, node: ast.expr, wanted: Any) -> ast.expr | None:
     if isinstance(node, ast.Tuple | ast.List):
         return next((part for part in _entries(frame, site, node) if resolve(frame, part, site.owner) is wanted), None)
     held = resolve(frame, node, site.owner)
-    if type(held) not in (tuple, list):
+    if type(held) in (tuple, list):
+        entries: list[tuple[Any, Any]] = list(enumerate(held[:64]))
+    elif type(held) is dict:
+        entries = [(key, one) for key, one in list(held.items())[:1000] if type(key) is str]
+    else:
         return None
-    place = next((i for i, one in enumerate(held[:64]) if one is wanted), None)
-    return None if place is None else synthetic(f"{ast.unparse(node)}[{place}]")
+    place = next((key for key, one in entries if one is wanted), None)
+    return None if place is None else synthetic(f"{ast.unparse(node)}[{place!r}]")
 
 
 def _is_same_constant(held: Any, wanted: Any) -> bool:

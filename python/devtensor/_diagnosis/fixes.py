@@ -78,11 +78,17 @@ def _most(values: Sequence[Any], preferred: Any) -> Any:
     return max(counts, key=lambda value: (counts[value], preferred(value)))
 
 
+def _alike(failure: Failure) -> list[Fact]:
+    """The operands that must have one dtype: all but the classes of a loss."""
+    loss = failure.op in shapes.CLASSES
+    return [fact for fact in failure.facts if not (loss and fact.name == "target" and fact.dtype_name in _CATEGORY)]
+
+
 def _votes(failure: Failure, what: str) -> list[Any]:
     """The values of all but the culprit, one for each Module."""
     culprit = failure.facts[failure.culprit]
     values, modules = [], set()
-    for fact in failure.facts:
+    for fact in failure.facts if what == "device" else _alike(failure):
         if fact is culprit or (fact.owner is not None and culprit.owner is not None and same_owner(fact, culprit)):
             continue
         if fact.owner is not None:
@@ -155,15 +161,17 @@ def _to_one_dtype(failure: Failure) -> list[Conversion]:
         dtype = next((fact.dtype_name for fact in failure.facts if fact.dtype_name not in _CATEGORY), None)
         if dtype is None:
             return []
-    return [(fact, f".{_CASTS[dtype]}()") for fact in failure.facts if fact.dtype_name != dtype]
+    return [(fact, f".{_CASTS[dtype]}()") for fact in _alike(failure) if fact.dtype_name != dtype]
 
 
 def _to_float(failure: Failure) -> list[Conversion]:
-    if "float32" not in failure.message.rpartition("it takes")[2] or not _shapes_pass(failure):
+    kinds = failure.message.rpartition("it takes")[2].partition(f" ({failure.op}: ")[0]
+    if "float32" not in kinds or not _shapes_pass(failure):
         return []
-    floats = {fact.dtype_name for fact in failure.facts} - set(_CATEGORY)
+    facts = _alike(failure)
+    floats = {fact.dtype_name for fact in facts} - set(_CATEGORY)
     dtype = floats.pop() if len(floats) == 1 else "float32"
-    return [(fact, f".{_CASTS[dtype]}()") for fact in failure.facts if fact.dtype_name in _CATEGORY]
+    return [(fact, f".{_CASTS[dtype]}()") for fact in facts if fact.dtype_name in _CATEGORY]
 
 
 def _to_index(failure: Failure, culprit: Fact) -> list[Conversion]:

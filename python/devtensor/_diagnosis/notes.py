@@ -28,7 +28,7 @@ def _row(fact: Fact, what: str) -> list[str]:
     if not fact.is_array:
         return [fact.name, _cut(fact.expression or ""), "", type(fact.object).__name__, "", ""]
     i = origins.deciding(fact.history, what)
-    text = origins.describe(fact.history, i) if i >= 0 else ""
+    text = origins.describe(fact.history, i, what) if i >= 0 else ""
     shape = "(" + ", ".join(map(str, fact.shape)) + ("," if len(fact.shape) == 1 else "") + ")"
     return [fact.name, _cut(fact.expression or ""), shape, fact.dtype_name, str(fact.device), text]
 

@@ -22,7 +22,8 @@ _CREATES = {
 def deciding(history: Sequence[Step], what: str) -> int:
     """The index of the step that decided the device, the dtype or the shape; -1 for an empty history."""
     if what == "shape" or not history:
-        return min(0, len(history) - 1)
+        made = (i for i, step in enumerate(history) if step.action not in _MOVES or step.elided)
+        return next(made, len(history) - 1)
     value = getattr(history[0], what)
     for i, step in enumerate(history):
         if getattr(step, what) != value:
@@ -48,19 +49,21 @@ def place(step: Step) -> str:
     return f"{file_name(step.filename or '')}:{step.lineno}"
 
 
-def describe(history: Sequence[Step], i: int) -> str:
-    """'created by from_numpy at train.py:3', 'moved by .to("cuda:0") at train.py:5'."""
+def describe(history: Sequence[Step], i: int, what: str = "device") -> str:
+    """'created by from_numpy at train.py:3', 'moved by .to("cuda:0") at train.py:5'; of what decided a dtype, the
+    device is not said."""
     step = history[i]
     if not step.filename:
         return ""
     before = history[i + 1] if i + 1 < len(history) else None
     if step.action in _MOVES:
         parts = []
-        if before is None or before.device != step.device:
+        moved = what != "dtype" and (before is None or before.device != step.device)
+        if moved:
             parts.append(f'"{step.device}"')
         if before is None or before.dtype != step.dtype:
             parts.append(dtype_name(step.dtype))
-        verb = "moved" if before is None or before.device != step.device else "cast"
+        verb = "moved" if moved else "cast"
         written = ", ".join(parts) if step.action in ("to", "astype", "type") else ""
         return f"{verb} by .{step.action}({written}) at {place(step)}"
     verb = "created by" if step.action in _CREATES else "result of"
@@ -68,16 +71,17 @@ def describe(history: Sequence[Step], i: int) -> str:
 
 
 def chain(history: Sequence[Step], what: str) -> str:
-    """The steps from the one that decided to the array itself; empty where that is one step."""
+    """The steps from the one that decided to the array itself; empty where that is one step. A move to another device
+    is none on the way of a dtype or a shape."""
     i = deciding(history, what)
-    if i <= 0:
-        return ""
-    steps = []
+    steps: list[str] = []
     for k in range(i, -1, -1):
+        if what != "device" and k < i and history[k].action in _MOVES:
+            continue
         if history[k].elided and k < i:
             steps.append("...")
         steps.append(f"{history[k].action} ({place(history[k])})" if history[k].filename else history[k].action)
-    return " -> ".join(steps)
+    return " -> ".join(steps) if len(steps) > 1 else ""
 
 
 def dtype_name(dtype: Any) -> str:

@@ -10,7 +10,7 @@ Reading = tuple[str, str]  # (operand, what to append to it)
 
 PRODUCTS = {"matmul", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm"}
 _FREE = {"outer", "embedding", "gather", "index_select", "take", "take_along_dim"}  # any shapes, the rank aside
-_CLASSES = {"cross_entropy", "nll_loss"}
+CLASSES = {"cross_entropy", "nll_loss"}
 _CHANNELS = {"batch_norm", "group_norm"}
 
 
@@ -50,10 +50,12 @@ def passes(op: str, shapes: dict[str, Shape], groups: int | None = None) -> bool
         return _conv_passes({name: _with_height(name, shape) for name, shape in inputs.items()}, groups)
     if op in _FREE:
         return True
-    if op in _CLASSES or op in _CHANNELS:
+    if op in CLASSES or op in _CHANNELS:
         return _rows_pass(op, inputs)
-    if op in ("cat", "stack") or any("[" in name for name in inputs):
+    if op in ("cat", "stack", "view_as") or any("[" in name for name in inputs):
         return None
+    if op == "expand_as":
+        return broadcast(inputs["input"], inputs["other"]) == inputs["other"]
     total: Shape | None = ()
     for shape in inputs.values():
         total = broadcast(total, shape) if total is not None else None
@@ -63,7 +65,7 @@ def passes(op: str, shapes: dict[str, Shape], groups: int | None = None) -> bool
 def _rows_pass(op: str, shapes: dict[str, Shape]) -> bool:
     """A loss over classes: one target a row, a weight for each class. A norm: one entry of the others a channel."""
     rows = shapes["input"]
-    count = rows[:1] if op in _CLASSES and len(rows) == 1 else rows[1:2]
+    count = rows[:1] if op in CLASSES and len(rows) == 1 else rows[1:2]
     others = {name: shape for name, shape in shapes.items() if name != "input"}
     target = others.pop("target", None)
     fits = target is None or target in (rows[:-1] if len(rows) == 1 else rows[:1] + rows[2:], rows)

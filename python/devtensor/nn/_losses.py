@@ -44,6 +44,9 @@ def _distance(
 ) -> DeviceArray:
     names, arrays = ("input", "target", "weight"), (input, target, weight)
     _C._check(op, names, arrays)
+    _C._check_broadcast(op, names, arrays)
+    if weight is not None:
+        _C._check_shape(op, names, arrays, 2, input.shape)
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
@@ -52,7 +55,6 @@ def _distance(
         )
     losses = measure(_wide(input) - _wide(target))
     if weight is not None:
-        _C._check_shape(op, names, arrays, 2, input.shape)
         losses = losses * _wide(weight)
         if reduction == "mean":
             return (losses.sum() / _wide(weight).sum()).to(input.dtype)
@@ -104,15 +106,20 @@ def l1_loss(
 _NAMES = ("input", "target", "weight")
 
 
-def _check_classes(op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None) -> int:
-    """The dimension of the classes. Devices and dtypes of all, shapes where target holds class indices."""
+def _check_classes(
+    op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None, probabilities: bool = False
+) -> int:
+    """The dimension of the classes, after all checks; with probabilities target may hold a share for each class."""
     arrays = (input, target, weight)
-    _C._check(op, _NAMES, arrays, same_dtype=False, floating=True)
-    _C._check(op, ("input", "weight"), (input, weight))
+    shares = probabilities and target.dtype.is_floating_point
+    _C._check(op, _NAMES, arrays, apart=-1 if shares else 1)
+    if not shares and target.dtype not in (_C.int64, _C.uint8):
+        _C._fail_dtype(op, _NAMES, arrays, 1, "int64 and uint8")
     _C._check_rank(op, _NAMES, arrays, 0, 1, 64)
     dim = 0 if input.ndim == 1 else 1
     if weight is not None:
         _C._check_shape(op, _NAMES, arrays, 2, [input.shape[dim]])
+    _C._check_shape(op, _NAMES, arrays, 1, [n for d, n in enumerate(input.shape) if shares or d != dim])
     return dim
 
 
@@ -152,13 +159,6 @@ def _along(weight: DeviceArray, input: DeviceArray, dim: int) -> DeviceArray:
     return weight.reshape([-1 if d == dim else 1 for d in range(input.ndim)])
 
 
-def _check_target(op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None, dim: int) -> None:
-    arrays = (input, target, weight)
-    if target.dtype not in (_C.int64, _C.uint8):
-        _C._fail_dtype(op, ("target", "input", "weight"), (target, input, weight), "int64 and uint8")
-    _C._check_shape(op, _NAMES, arrays, 1, [n for d, n in enumerate(input.shape) if d != dim])
-
-
 def nll_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -178,8 +178,7 @@ def nll_loss(
     DeviceArray(0.3000, device='cpu', dtype=float32)
     """
     reduction = chosen(size_average, reduce, reduction)
-    dim = _check_classes("nll_loss", input, target, weight)
-    _check_target("nll_loss", input, target, weight, dim)
+    _check_classes("nll_loss", input, target, weight)
     wide = None if weight is None else _wide(weight)
     return _nll("nll_loss", input, target, _wide(input), wide, ignore_index, reduction).to(input.dtype)
 
@@ -206,15 +205,12 @@ def cross_entropy(
     reduction = chosen(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    dim = _check_classes("cross_entropy", input, target, weight)
+    dim = _check_classes("cross_entropy", input, target, weight, probabilities=True)
     wide = None if weight is None else _wide(weight)
     if not target.dtype.is_floating_point:
-        _check_target("cross_entropy", input, target, weight, dim)
         logs = _C.log_softmax(_wide(input), dim)
         losses = _nll("cross_entropy", input, target, logs, wide, ignore_index, reduction, label_smoothing)
         return losses.to(input.dtype)
-    _C._check("cross_entropy", ("input", "target"), (input, target))
-    _C._check_shape("cross_entropy", _NAMES, (input, target, weight), 1, input.shape)
     logs, shares = _C.log_softmax(_wide(input), dim), _wide(target)
     if label_smoothing:
         shares = shares * (1 - label_smoothing) + label_smoothing / max(input.shape[dim], 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
+from devtensor._errors import ShapeMismatchError
 
 if TYPE_CHECKING:
     from devtensor.nn.module import Module
@@ -18,7 +20,7 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
     places = module.state_dict(keep_vars=True)
     missing = [key for key in places if key not in state]
     unexpected = [key for key in state if key not in places]
-    problems = []
+    problems, differing = [], []
     if strict and missing:
         problems.append(f"Missing key(s) in state_dict: {_quoted(missing)}.")
     if strict and unexpected:
@@ -28,9 +30,11 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
             problem = _difference(key, place, state[key])
             if problem:
                 problems.append(problem)
+                differing += [key] if isinstance(state[key], DeviceArray) else []
     if problems:
         lines = "\n\t".join(problems)
-        raise RuntimeError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{lines}")
+        text = f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{lines}"
+        raise _mismatch(text, places, state, differing) if differing else RuntimeError(text)
     if assign:
         _assign(module, state)
     else:
@@ -46,10 +50,26 @@ def _difference(key: str, place: DeviceArray, value: Any) -> str | None:
         )
     if value.shape != place.shape:
         return (
-            f"size mismatch for {key}: copying a param with shape {value.shape} ({value.dtype}) from the state_dict, "
+            f"size mismatch for {key}: copying a param with shape {value.shape} ({value.dtype}) from checkpoint, "
             f"the shape in current model is {place.shape} ({place.dtype})."
         )
     return None
+
+
+_SHOWN = 4  # pairs of operands
+
+
+def _mismatch(
+    text: str, places: Mapping[str, DeviceArray], state: Mapping[str, Any], differing: list[str]
+) -> ShapeMismatchError:
+    """The error about values of another shape: operands are each parameter and what stands for it in the checkpoint."""
+    names, arrays = [], []
+    for key in differing[:_SHOWN]:
+        names += [key, f'state_dict["{key}"]']
+        arrays += [places[key], state[key]]
+    error = ShapeMismatchError(text)
+    _C._explained("load_state_dict", tuple(names), tuple(arrays), "shape-mismatch", error, 1)
+    return error
 
 
 def _copy(places: Mapping[str, DeviceArray], state: Mapping[str, Any]) -> None:

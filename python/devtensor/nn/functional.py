@@ -20,7 +20,7 @@ from devtensor._C import (
     softplus,
     tanh,
 )
-from devtensor._composed import _wide, pad
+from devtensor._composed import _dims, _wide, norm, pad
 from devtensor.nn._losses import cross_entropy, l1_loss, mse_loss, nll_loss
 
 __all__ = [
@@ -120,7 +120,7 @@ def silu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
 
 
 def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> DeviceArray:
-    """x limited to [min_val, max_val]; NaN stays.
+    """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val.
 
     >>> F.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
     DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
@@ -210,8 +210,8 @@ def batch_norm(
     """
     if not training and running_mean is not None and running_var is not None:
         return _C._batch_norm(input, running_mean, running_var, weight, bias, eps)
-    names = ("input", "weight", "bias", "running_mean", "running_var")
-    _C._check("batch_norm", names, (input, weight, bias, running_mean, running_var), channels=True)
+    names = ("input", "running_mean", "running_var", "weight", "bias")
+    _C._check("batch_norm", names, (input, running_mean, running_var, weight, bias), channels=True)
     if not training:
         raise RuntimeError("batch_norm: running_mean and running_var must be given in evaluation mode")
     channels = input.shape[1]
@@ -288,8 +288,8 @@ def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-
     >>> F.normalize(dt.tensor([[3.0, 4.0]]))
     DeviceArray([[0.6000, 0.8000]], device='cpu', dtype=float32)
     """
-    from devtensor._composed import norm
-
+    _C._check("normalize", ("input",), (input,))
+    _dims("normalize", dim, input.ndim, input)
     return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
 
 
@@ -328,7 +328,7 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
                  [0, 0, 1]], device='cpu', dtype=int64)
     """
     if tensor.dtype is not _C.int64:
-        _C._fail_dtype("one_hot", ("tensor",), (tensor,), "int64")
+        _C._fail_dtype("one_hot", ("tensor",), (tensor,), 0, "int64")
     if num_classes < 0:
         if tensor.numel() == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")

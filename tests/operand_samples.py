@@ -1,0 +1,106 @@
+"""One right call for each op of several arrays: what test_error_operands.py flips operand by operand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of zeros; entries > 0 makes it a list of so many."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    entries: int = 0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arrays by parameter, and the other parameters.
+
+    own: arrays whose shape or dtype follows from the others', so that they are to blame whatever is wrong with them.
+    decides: arrays whose dtype decides which shape they must have.
+    free: what is not looked at of an array ("device", "dtype").
+    """
+
+    arrays: dict[str, Array]
+    others: dict[str, Any] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
+    decides: tuple[str, ...] = ()
+    free: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def f(*shape: int) -> Array:
+    return Array(shape)
+
+
+def i(*shape: int) -> Array:
+    return Array(shape, "int64")
+
+
+def b(*shape: int) -> Array:
+    return Array(shape, "bool")
+
+
+ONE = """abs neg sign square exp expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan tanh sigmoid erf floor
+ceil round trunc isnan isinf isfinite logical_not relu relu6 leaky_relu elu silu softplus hardtanh gelu""".split()
+PAIRS = """add sub mul div floor_divide remainder maximum minimum max min eq ne lt le gt ge logical_and logical_or
+logical_xor isclose allclose equal array_equal""".split()
+METADATA = ("device", "dtype")
+
+SAMPLES: dict[str, Sample] = {
+    **{op: Sample({"input": f(2, 3)}) for op in ONE},
+    **{op: Sample({"input": f(2, 3), "other": f(2, 3)}) for op in PAIRS},
+    **{op: Sample({"input": i(2, 3), "other": i(2, 3)}) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+    "bitwise_not": Sample({"input": i(2, 3)}),
+    "pow": Sample({"input": f(2, 3), "exponent": f(2, 3)}),
+    "clamp": Sample({"input": f(2, 3), "min": f(2, 3), "max": f(2, 3)}),
+    "lerp": Sample({"input": f(2, 3), "end": f(2, 3), "weight": f(2, 3)}),
+    "where": Sample({"condition": b(2, 3), "input": f(2, 3), "other": f(2, 3)}),
+    "masked_fill": Sample({"input": f(2, 3), "mask": b(2, 3), "value": f()}, own=("value",)),
+    "masked_select": Sample({"input": f(2, 3), "mask": b(2, 3)}),
+    "copy_": Sample({"input": f(2, 3), "src": f(2, 3)}, free={"src": METADATA, "input": METADATA}),
+    "expand_as": Sample({"input": f(2, 3), "other": f(2, 3)}, free={"input": METADATA, "other": METADATA}),
+    "view_as": Sample({"input": f(2, 3), "other": f(2, 3)}, free={"input": METADATA, "other": METADATA}),
+    "type_as": Sample({"input": f(2, 3), "other": f(2, 3)}, free={"input": METADATA, "other": METADATA}),
+    # products
+    "matmul": Sample({"input": f(2, 3), "other": f(3, 4)}),
+    "mm": Sample({"input": f(2, 3), "mat2": f(3, 4)}),
+    "bmm": Sample({"input": f(5, 2, 3), "mat2": f(5, 3, 4)}),
+    "mv": Sample({"input": f(2, 3), "vec": f(3)}),
+    "dot": Sample({"input": f(3), "tensor": f(3)}),
+    "outer": Sample({"input": f(3), "vec2": f(4)}),
+    "addmm": Sample({"input": f(2, 4), "mat1": f(2, 3), "mat2": f(3, 4)}, own=("input",)),
+    "baddbmm": Sample({"input": f(5, 2, 4), "batch1": f(5, 2, 3), "batch2": f(5, 3, 4)}, own=("input",)),
+    "linear": Sample({"input": f(2, 3), "weight": f(4, 3), "bias": f(4)}, own=("bias",)),
+    "conv1d": Sample({"input": f(2, 3, 8), "weight": f(4, 3, 3), "bias": f(4)}, own=("bias",)),
+    "conv2d": Sample({"input": f(2, 3, 8, 9), "weight": f(4, 3, 3, 3), "bias": f(4)}, own=("bias",)),
+    # lists
+    "cat": Sample({"tensors": Array((2, 3), entries=3)}),
+    "stack": Sample({"tensors": Array((2, 3), entries=3)}),
+    # selection
+    "gather": Sample({"input": f(4, 3), "index": i(2, 3)}, {"dim": 0}, own=("index",)),
+    "index_select": Sample({"input": f(4, 3), "index": i(2)}, {"dim": 0}, own=("index",)),
+    "take": Sample({"input": f(4, 3), "index": i(2)}, own=("index",)),
+    "take_along_dim": Sample({"input": f(4, 3), "indices": i(2, 3)}, {"dim": 0}, own=("indices",)),
+    "embedding": Sample({"input": i(2), "weight": f(4, 3)}, own=("input", "weight")),
+    # normalisation, losses
+    "batch_norm": Sample(
+        {"input": f(2, 3), "running_mean": f(3), "running_var": f(3), "weight": f(3), "bias": f(3)},
+        own=("running_mean", "running_var", "weight", "bias"),
+    ),
+    "layer_norm": Sample(
+        {"input": f(2, 3), "weight": f(3), "bias": f(3)}, {"normalized_shape": 3}, own=("input", "weight", "bias")
+    ),
+    "cross_entropy": Sample(
+        {"input": f(2, 3), "target": i(2), "weight": f(3)}, own=("target", "weight"), decides=("target",)
+    ),
+    "nll_loss": Sample({"input": f(2, 3), "target": i(2), "weight": f(3)}, own=("target", "weight")),
+    "mse_loss": Sample({"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3)}, own=("weight",)),
+    "l1_loss": Sample({"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3)}, own=("weight",)),
+}
+# Signatures that read as if they took arrays, and why they have no sample.
+NO_SAMPLE = {
+    "to": "of the other array only dtype and device count",
+}
