@@ -543,16 +543,8 @@ def flip(x: Array, dims: tuple[int, ...]) -> Array:
     return np.flip(x, dims)
 
 
-@op("same")
-def tril(x: Array, diagonal: int = 0) -> Array:
-    keep = np.tril(np.ones(x.shape[-2:], dtype=bool), diagonal)
-    return np.where(keep, x, 0)
-
-
-@op("same")
-def triu(x: Array, diagonal: int = 0) -> Array:
-    keep = np.triu(np.ones(x.shape[-2:], dtype=bool), diagonal)
-    return np.where(keep, x, 0)
+for _name, _function in {"tril": np.tril, "triu": np.triu}.items():
+    OPS[_name] = Op(lambda x, diagonal=0, f=_function: np.where(f(np.ones(x.shape[-2:], bool), diagonal), x, 0), "same")
 
 
 # ---------------------------------------------------------------- selection
