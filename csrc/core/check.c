@@ -39,7 +39,7 @@ fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first
 {
     char a[DT_DEVICE_TEXT], b[DT_DEVICE_TEXT];
     dt_sentence_begin(err, DT_EDEVICE, "device-mismatch", op, in, n);
-    err->culprit = dt_odd_one_out(err->operands, err->noperands, DT_SHOW_DEVICE);
+    dt_sentence_culprit(err, &in[dt_odd_one_out(in, n, DT_SHOW_DEVICE)]);
     dt_sentence_add(err, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
                     dt_device_text(dt_array_device(first->array), a),
                     dt_device_text(dt_array_device(second->array), b));
@@ -61,7 +61,7 @@ fail_dtype(const char *op, const dt_operand *in, int n, const dt_operand *first,
     char name_a[DT_NAME_TEXT], name_b[DT_NAME_TEXT];
     const char *a = dt_dtypes[first->array->dtype].name, *b = dt_dtypes[second->array->dtype].name;
     dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
-    err->culprit = dt_odd_one_out(err->operands, err->noperands, DT_SHOW_DTYPE);
+    dt_sentence_culprit(err, &in[dt_odd_one_out(in, n, DT_SHOW_DTYPE)]);
     if (strncmp(op, "conv", 4) == 0) {
         dt_sentence_add(err, "Input type (%s) and %s type (%s) should be the same", a, dt_operand_name(second, name_b),
                         b);
@@ -88,8 +88,8 @@ dt_status
 dt_fail_kind(const char *op, const dt_operand *in, int n, const char *kinds, dt_error *err)
 {
     dt_sentence_begin(err, DT_EDTYPE, "dtype-not-supported", op, in, n);
-    dt_sentence_add(err, "\"%s\" not implemented for '%s': it takes %s", op,
-                    dt_dtypes[err->operands[0].array->dtype].name, kinds);
+    dt_sentence_add(err, "\"%s\" not implemented for '%s': it takes %s", op, dt_dtypes[err->operands[0].dtype].name,
+                    kinds);
     err->culprit = 0;
     dt_sentence_operands(err, DT_SHOW_DTYPE);
     return DT_EDTYPE;

@@ -25,8 +25,8 @@ void dt_sentence_culprit(dt_error *err, const dt_operand *odd);
 dt_status dt_sentence_shapes(const char *code, const char *op, const dt_operand *in, int n, const dt_operand *odd,
                              dt_error *err, const char *format, ...) DT_PRINTF(7, 8);
 
-/* By majority; of a tie, what is forgotten more often (see sentence.c). An index into operands. */
-int dt_odd_one_out(const dt_operand *operands, int n, dt_show what);
+/* By majority of those that are there; of a tie, what is forgotten more often (see sentence.c). An index into in. */
+int dt_odd_one_out(const dt_operand *in, int n, dt_show what);
 /* Of two operands whose sizes disagree: the data rather than the parameter, else the later. */
 const dt_operand *dt_odder(const dt_operand *a, const dt_operand *b);
 
