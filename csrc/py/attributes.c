@@ -124,13 +124,16 @@ NO_ARGUMENTS(tolist)
 static PyObject *
 py___format__(PyObject *self, PyObject *spec)
 {
+    if (!PyUnicode_Check(spec)) {
+        return PyErr_Format(PyExc_TypeError, "__format__() argument must be str, not %s", Py_TYPE(spec)->tp_name);
+    }
     if (py_array_of(self)->ndim == 0) {
         PyObject *number = py_item_object(py_state_of(self), "format", self);
         PyObject *text = number == NULL ? NULL : PyObject_Format(number, spec);
         Py_XDECREF(number);
         return text;
     }
-    if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) {
+    if (PyUnicode_GET_LENGTH(spec) == 0) {
         return PyObject_Str(self);
     }
     PyErr_Format(PyExc_TypeError,

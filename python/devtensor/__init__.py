@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -53,6 +55,10 @@ for _function in (nn.init.normal_, nn.init.uniform_):
 absolute, clip, concat, concatenate, moveaxis, swapaxes = _C.abs, _C.clamp, _C.cat, _C.cat, _C.movedim, _C.transpose
 for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
     _C._add_method(_name, getattr(_C.DeviceArray, _other))
+
+for _name, _text, _valid in _C._misread_environment():
+    with contextlib.suppress(RuntimeWarning):  # an import never fails, not where warnings are errors either
+        warnings.warn(f"{_name}={_text} is not understood and changes nothing: valid is {_valid}", RuntimeWarning, 2)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -293,7 +293,7 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     pad does not fit the shape, NotImplementedError for another mode.
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+        raise NotImplementedError(f"Unrecognised padding mode {_C._shown(mode)}")
     amounts = [int(n) for n in pad]
     names, arrays = ("input",), (input,)
     if len(amounts) % 2:
