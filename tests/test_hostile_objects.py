@@ -307,6 +307,18 @@ CLEAR: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "dilation": (lambda: dt.conv1d(dt.ones(1, 1, 4), dt.ones(1, 1, 2), dilation={1: 2}), TypeError, "'dilation'"),
     "long device": (lambda: dt.device("x" + "\xe9" * 2000), RuntimeError, "device"),
     "long device 2": (lambda: dt.device("\xe9" * 2000), RuntimeError, "device"),
+    "explained": (lambda: dt._C._explained("op", (), (), 5, None), TypeError, "'code' must be str"),
+    "checks of nothing": (lambda: dt._C._check("op", (), ()), TypeError, "as many arrays"),
+    "checks of one": (
+        lambda: dt._C._check_conv1d("op", ("x",), (dt.ones(2, 2),), 1, 1, 1),
+        ValueError,
+        "checked ranks",
+    ),
+    "a kernel's parameter": (
+        lambda: dt._C._kernel_new("k", "", (5,), (), (), (), False),
+        TypeError,
+        "a parameter is a tuple, not int",
+    ),
     "lone surrogates": (lambda: dt.device("\udcff"), UnicodeEncodeError, "surrogates"),
 }
 
@@ -316,6 +328,13 @@ def test_clear_errors(name: str) -> None:
     call, error, text = CLEAR[name]
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES)
+def test_a_notebook_shows_why_it_cannot_show_values(device: str) -> None:
+    x = dt.ones(3, device=device)
+    with dt.forbid_transfers(), pytest.raises(dt.TransferForbiddenError):
+        x._repr_html_()
 
 
 # ---------------------------------------------------------------- an error holds what it tells of

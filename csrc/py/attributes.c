@@ -148,9 +148,11 @@ NO_ARGUMENTS(_repr_html_)
     const dt_array *x = py_array_of(self);
     py_state *state = py_state_of(self);
     char device[DT_DEVICE_TEXT];
-    PyObject *html = NULL, *values = py_repr(self), *shape = py_shape_tuple(x->ndim, x->shape);
-    PyObject *steps = py_step_list(state, self), *module = PyImport_ImportModule("devtensor._diagnosis.origins");
-    if (values != NULL && shape != NULL && steps != NULL && module != NULL) {
+    PyObject *html = NULL, *values = py_repr(self);
+    PyObject *shape = values == NULL ? NULL : py_shape_tuple(x->ndim, x->shape);
+    PyObject *steps = shape == NULL ? NULL : py_step_list(state, self);
+    PyObject *module = steps == NULL ? NULL : PyImport_ImportModule("devtensor._diagnosis.origins");
+    if (module != NULL) {
         html = PyObject_CallMethod(module, "html", "OOssO", values, shape, dt_dtypes[x->dtype].name,
                                    dt_device_text(dt_array_device(x), device), steps);
     }

@@ -182,7 +182,10 @@ py__explained(PY_PARAMS)
     PY_PARSE("_explained", 5, 5, "op", "names", "arrays", "code", "error")
     operands o;
     const char *code = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : NULL, *names[DT_MAX_OPERANDS];
-    if (code == NULL || parse(&a, &o) < 0) {
+    if (code == NULL) {
+        return PyErr_Occurred() ? NULL : (py_arg_wrong(&a, 3, "str"), NULL);
+    }
+    if (parse(&a, &o) < 0) {
         return NULL;
     }
     for (int i = 0; i < o.n; i++) {
