@@ -3,9 +3,11 @@ right result or a clear error; the sanitized build sees every byte that is read 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import ctypes
 import gc
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -239,6 +241,30 @@ def test_a_capsule_that_was_refused_can_be_given_again(device: str) -> None:
         with pytest.raises((dt.CudaError, dt.DeviceNotAvailableError)):  # memory of the host
             dt.from_dlpack(capsule)
     assert producer.deleted == 0
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES)
+def test_a_capsule_is_consumed_once(device: str) -> None:
+    """Also by two threads that ask for it at once, where the first waits for a device."""
+    x = dt.arange(4, dtype=dt.float32, device=device)
+    index = int(device.partition(":")[2])
+    for _ in range(200):
+        producer = Producer(x.data_ptr(), (4,), [1], device=(2, index), flags=0)
+        capsule, start, got = producer.capsule(), threading.Barrier(2), list[Any]()
+
+        def consume(capsule: Any = capsule, start: threading.Barrier = start, got: list[Any] = got) -> None:
+            start.wait()
+            with contextlib.suppress(ValueError):  # consumed already
+                got.append(dt.from_dlpack(capsule))
+
+        threads = [threading.Thread(target=consume) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(got) == 1 and got[0].tolist() == [0, 1, 2, 3]
+        got.clear()
+        assert producer.deleted == 1
 
 
 # ---------------------------------------------------------------- what an error shows of an object
