@@ -286,3 +286,108 @@ def test_a_stray_host_access_of_device_memory_dies(access: str) -> None:
     )
     assert child.stdout == "here\n"
     assert child.returncode == -signal.SIGSEGV
+
+
+# ---------------------------------------------------------------- other interpreters
+
+INTERPRETERS = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+def create(kind):
+    if sys.version_info >= (3, 13):
+        return interpreters.create(kind)
+    return interpreters.create(isolated=kind == "isolated")
+
+TRY = "try:\\n import devtensor\\nexcept ImportError as error:\\n print(error, flush=True)\\nelse:\\n print('imported')"
+if {first}:
+    import devtensor
+for kind in ("isolated", "legacy"):
+    for turn in range(2):
+        inner = create(kind)
+        interpreters.run_string(inner, TRY)
+        interpreters.destroy(inner)
+import devtensor as dt
+x = dt.frombuffer(bytearray(400_000), dtype=dt.float32)
+print(x.sum().item(), (dt.ones(300, 300) @ dt.ones(300, 300)).sum().item())
+del x
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_subinterpreter_is_refused(first: bool) -> None:
+    """By those of every kind, with an ImportError; the main interpreter goes on."""
+    *refusals, result = quiet(INTERPRETERS.format(first=first)).splitlines()
+    assert result == f"0.0 {300.0**3}"
+    assert refusals == ["module devtensor._C does not support loading in subinterpreters"] * 4
+
+
+# ---------------------------------------------------------------- the environment
+
+VARIABLES = {
+    "DEVTENSOR_NUM_THREADS": (["1", "8", "999999999999999999999"], ["0", "-1", "many", "2 threads", "1.5", " 2"]),
+    "DEVTENSOR_CPU": (["generic"], ["AVX2", "sse", "generic ", "none"]),
+    "DEVTENSOR_PACKED_LIMIT": (["0", "1000000"], ["64 MiB", "-1", "many"]),
+}
+WORDS = [
+    (name, word, word in valid) for name, (valid, junk) in VARIABLES.items() for word in ["", *valid, *junk, "\udcff"]
+]
+
+
+@pytest.mark.parametrize(("name", "word", "valid"), WORDS)
+def test_variables_that_are_not_understood_are_told_once(name: str, word: str, valid: bool) -> None:
+    code = "import devtensor as dt; import importlib; print((dt.ones(4, 4) @ dt.ones(4, 4)).sum().item())"
+    environment = os.environ | {name: word}
+    for flags in ([], ["-W", "error"]):
+        child = subprocess.run(
+            [sys.executable, *flags, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (child.returncode, child.stdout) == (0, "64.0\n")
+        told = [line for line in child.stderr.splitlines() if "RuntimeWarning" in line]
+        if valid or not word or flags:
+            assert child.stderr == ""
+        else:
+            shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            assert len(told) == 1 and f"{name}={shown} is not understood" in told[0] and "valid is" in told[0]
+
+
+def test_a_limit_that_is_no_number_limits_nothing() -> None:
+    code = "import devtensor as dt; print(dt._C._cpu_cache()['packed_limit'])"
+    child = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | {"DEVTENSOR_PACKED_LIMIT": "much"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert int(child.stdout) == 64 << 20
+
+
+@pytest.mark.parametrize("word", ["\udcff", "sim:\udcff", "\xe9" * 40])
+def test_a_choice_of_cuda_that_is_no_text(word: str) -> None:
+    """Words that nobody can decode are shown as bytes; what is cut off within a character is an error like others."""
+    code = (
+        "import devtensor as dt\n"
+        "try:\n    dt.zeros(2, device='cuda')\n"
+        "except dt.DeviceNotAvailableError as error:\n    print(ascii(str(error)))\n"
+    )
+    message = quiet(code, word)
+    assert "DEVTENSOR_CUDA=" in message and "is not understood" in message
+    assert ("\\\\xff" in message) == ("\udcff" in word)
+    child = subprocess.run(
+        [sys.executable, "-m", "devtensor"],
+        env=os.environ | {"DEVTENSOR_CUDA": word},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == 0 and b"Traceback" not in child.stderr

@@ -93,6 +93,19 @@ def test_the_core_knows_no_backend() -> None:
             assert not re.search(r"\b(cpu|cuda|sim|py)_[a-z]\w*\(", without_comments(path.read_text())), path
 
 
+def test_an_error_borrows_nothing() -> None:
+    """It is read after the call that made it has ended, and its arrays with it: it holds numbers and constant text."""
+    header = (CSRC / "core/devtensor.h").read_text()
+    kept = {"dt_error": "", "dt_error_operand": ""}
+    for body, name in re.findall(r"typedef struct \{([^}]*)\} (\w+);", header):
+        if name in kept:
+            kept[name] = body
+    for name, body in kept.items():
+        pointers = re.findall(r"^\s*(.*)\*", without_comments(body), re.MULTILINE)
+        assert body and {pointer.strip() for pointer in pointers} == {"const char"}, name
+        assert "dt_operand " not in body, name
+
+
 def test_python_is_only_in_the_front() -> None:
     for path in SOURCES:
         if room(path) != "py":

@@ -49,7 +49,7 @@ fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first
 {
     char a[DT_DEVICE_TEXT], b[DT_DEVICE_TEXT];
     dt_sentence_begin(err, DT_EDEVICE, "device-mismatch", op, in, n);
-    err->culprit = dt_odd_one_out(err->operands, err->noperands, DT_SHOW_DEVICE);
+    dt_sentence_culprit(err, &in[dt_odd_one_out(in, n, DT_SHOW_DEVICE)]);
     dt_sentence_add(err, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
                     dt_device_text(dt_array_device(first->array), a),
                     dt_device_text(dt_array_device(second->array), b));

@@ -21,28 +21,12 @@
 #include "compiler.h"
 #include "memory.h"
 #include "scalar.h"
+#include "status.h"
 #include "walk.h"
 
 #define DT_MAX_OPERANDS 8
 
 /* ---------------------------------------------------------------- status and error: error.c, check.c */
-
-typedef enum {
-    DT_OK = 0,
-    DT_EDEVICE,      /* DeviceMismatchError */
-    DT_EDTYPE,       /* DTypeMismatchError */
-    DT_ESHAPE,       /* ShapeMismatchError */
-    DT_EVALUE,       /* RuntimeError: a parameter that no operand explains */
-    DT_EINDEX,       /* IndexError */
-    DT_ENODEVICE,    /* DeviceNotAvailableError */
-    DT_EHOSTACCESS,  /* HostAccessError */
-    DT_EFORBIDDEN,   /* TransferForbiddenError */
-    DT_ENOMEM,       /* MemoryError: host memory */
-    DT_EOUTOFMEMORY, /* OutOfMemoryError: device memory */
-    DT_ECUDA,        /* CudaError */
-    DT_ENOTIMPL,     /* NotImplementedError */
-    DT_EKERNEL,      /* KernelArgumentError */
-} dt_status;
 
 typedef enum { DT_CPU = 1, DT_CUDA = 2 } dt_device_type; /* DLPack's codes */
 
@@ -62,12 +46,22 @@ typedef struct {
     int index;
 } dt_operand;
 
+/* What an error keeps of an operand: all by value, as the array may have ended when the error is read. */
+typedef struct {
+    const char *name;
+    int index;
+    uintptr_t identity; /* where the array was: tells whose it is, and is never followed */
+    dt_device device;   /* type 0: none */
+    uint8_t dtype, ndim;
+    int64_t shape[DT_MAX_NDIM];
+} dt_error_operand;
+
 typedef struct {
     dt_status status;
     const char *code;       /* stable, such as "device-mismatch" */
     const char *op;         /* the public name */
     int noperands, culprit; /* culprit: index into operands, or -1 */
-    dt_operand operands[DT_MAX_OPERANDS];
+    dt_error_operand operands[DT_MAX_OPERANDS];
     /* DT_ECUDA and DT_EOUTOFMEMORY */
     const char *symbol; /* the call that failed */
     int library_status;
@@ -88,6 +82,8 @@ typedef struct {
 dt_status dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...)
     DT_PRINTF(5, 6);
 dt_status dt_fail_nomem(dt_error *err, size_t nbytes);
+/* operand, which has an array, as an error keeps it */
+dt_error_operand dt_describe_operand(const dt_operand *operand);
 
 /* ---------------------------------------------------------------- dtypes: dtype.c */
 

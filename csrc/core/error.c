@@ -20,6 +20,24 @@ dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const
     return status;
 }
 
+dt_error_operand
+dt_describe_operand(const dt_operand *operand)
+{
+    const dt_array *x = operand->array;
+    dt_error_operand described = {
+        .name = operand->name,
+        .index = operand->index,
+        .identity = (uintptr_t)x,
+        .dtype = x->dtype,
+        .ndim = x->ndim,
+    };
+    if (x->storage != NULL) {
+        described.device = dt_array_device(x);
+    }
+    memcpy(described.shape, x->shape, x->ndim * sizeof(*x->shape));
+    return described;
+}
+
 dt_status
 dt_fail_nomem(dt_error *err, size_t nbytes)
 {

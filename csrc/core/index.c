@@ -201,7 +201,7 @@ selection_open(selection *s, const char *op, const dt_array *x, int n, const dt_
     dt_status rc = dt_broadcast_shapes(op, indices, n, &ndim, shape, err);
     if (rc != DT_OK) {
         for (int k = 0; k < err->noperands; k++) { /* the user's mask, not the places made of it */
-            err->operands[k].array = selectors[k].array;
+            err->operands[k] = dt_describe_operand(&(dt_operand){"index", selectors[k].array, selectors[k].position});
         }
         return rc;
     }

@@ -15,14 +15,20 @@ dt_sentence_add(dt_error *err, const char *format, ...)
     va_end(args);
 }
 
+static const char *
+name_text(const char *name, int index, char text[DT_NAME_TEXT])
+{
+    if (index < 0) {
+        return name;
+    }
+    snprintf(text, DT_NAME_TEXT, "%s[%d]", name, index);
+    return text;
+}
+
 const char *
 dt_operand_name(const dt_operand *operand, char text[DT_NAME_TEXT])
 {
-    if (operand->index < 0) {
-        return operand->name;
-    }
-    snprintf(text, DT_NAME_TEXT, "%s[%d]", operand->name, operand->index);
-    return text;
+    return name_text(operand->name, operand->index, text);
 }
 
 const char *
@@ -57,17 +63,17 @@ dt_sentence_operands(dt_error *err, dt_show what)
     dt_sentence_add(err, " (%s: ", err->op);
     for (int i = 0; i < err->noperands; i++) {
         char name[DT_NAME_TEXT], device[DT_DEVICE_TEXT], shape[DT_SHAPE_TEXT];
-        const dt_array *a = err->operands[i].array;
-        dt_sentence_add(err, "%s%s ", separator, dt_operand_name(&err->operands[i], name));
+        const dt_error_operand *operand = &err->operands[i];
+        dt_sentence_add(err, "%s%s ", separator, name_text(operand->name, operand->index, name));
         switch (what) {
         case DT_SHOW_DEVICE:
-            dt_sentence_add(err, "on %s", dt_device_text(dt_array_device(a), device));
+            dt_sentence_add(err, "on %s", dt_device_text(operand->device, device));
             break;
         case DT_SHOW_DTYPE:
-            dt_sentence_add(err, "%s", dt_dtypes[a->dtype].name);
+            dt_sentence_add(err, "%s", dt_dtypes[operand->dtype].name);
             break;
         case DT_SHOW_SHAPE:
-            dt_sentence_add(err, "%s", dt_array_shape_text(a, shape));
+            dt_sentence_add(err, "%s", dt_shape_text(operand->ndim, operand->shape, shape));
             break;
         }
         separator = ", ";
@@ -82,7 +88,7 @@ dt_sentence_begin(dt_error *err, dt_status status, const char *code, const char 
     dt_fail(err, status, code, op, "%s", "");
     for (int i = 0; i < n && err->noperands < DT_MAX_OPERANDS; i++) {
         if (dt_operand_present(&in[i])) {
-            err->operands[err->noperands++] = in[i];
+            err->operands[err->noperands++] = dt_describe_operand(&in[i]);
         }
     }
 }
@@ -135,15 +141,18 @@ is_odder(const dt_operand *a, const dt_operand *b, dt_show what)
 }
 
 int
-dt_odd_one_out(const dt_operand *operands, int n, dt_show what)
+dt_odd_one_out(const dt_operand *in, int n, dt_show what)
 {
     int best = -1, best_votes = 0;
     for (int i = 0; i < n; i++) {
         int votes = 0;
-        for (int j = 0; j < n; j++) {
-            votes += same_value(&operands[i], &operands[j], what);
+        if (!dt_operand_present(&in[i])) {
+            continue;
         }
-        if (best < 0 || votes < best_votes || (votes == best_votes && is_odder(&operands[i], &operands[best], what))) {
+        for (int j = 0; j < n; j++) {
+            votes += dt_operand_present(&in[j]) && same_value(&in[i], &in[j], what);
+        }
+        if (best < 0 || votes < best_votes || (votes == best_votes && is_odder(&in[i], &in[best], what))) {
             best = i;
             best_votes = votes;
         }
@@ -180,7 +189,7 @@ dt_sentence_join(dt_error *err, const dt_operand *more)
     if (err->noperands == 0 || err->noperands == DT_MAX_OPERANDS || used == 0 || err->message[used - 1] != ')') {
         return;
     }
-    err->operands[err->noperands++] = *more;
+    err->operands[err->noperands++] = dt_describe_operand(more);
     err->message[used - 1] = '\0';
     dt_sentence_add(err, ", %s %s)", dt_operand_name(more, name), dt_array_shape_text(more->array, shape));
 }
@@ -189,8 +198,8 @@ void
 dt_sentence_culprit(dt_error *err, const dt_operand *odd)
 {
     for (int i = 0; i < err->noperands; i++) {
-        const dt_operand *one = &err->operands[i];
-        if (one->array == odd->array && one->index == odd->index && strcmp(one->name, odd->name) == 0) {
+        const dt_error_operand *one = &err->operands[i];
+        if (one->identity == (uintptr_t)odd->array && one->index == odd->index && strcmp(one->name, odd->name) == 0) {
             err->culprit = i;
         }
     }

@@ -33,8 +33,8 @@ dt_status dt_sentence_shapes(const char *code, const char *op, const dt_operand 
 /* One more operand at the end of the list that the text of err ends with, which shows shapes. */
 void dt_sentence_join(dt_error *err, const dt_operand *more);
 
-/* By majority; of a tie, what is forgotten more often (see sentence.c). An index into operands. */
-int dt_odd_one_out(const dt_operand *operands, int n, dt_show what);
+/* By majority of those that are there; of a tie, what is forgotten more often (see sentence.c). An index into in. */
+int dt_odd_one_out(const dt_operand *in, int n, dt_show what);
 /* Of two operands of one list whose sizes disagree. */
 const dt_operand *dt_odder(const dt_operand *a, const dt_operand *b);
 

@@ -180,7 +180,7 @@ dt_unflatten(const char *op, const dt_array *x, int64_t dim, int ndim, const int
     dt_status status = resolve_shape(op, &one, ndim, sizes, resolved, err);
     if (status != DT_OK) {
         if (err->noperands == 1) {
-            err->operands[0].array = x; /* one ends here */
+            err->operands[0] = dt_describe_operand(&(dt_operand){"input", x, -1}); /* not one */
         }
         return status;
     }

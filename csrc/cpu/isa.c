@@ -21,16 +21,30 @@ best(void)
 #endif
 }
 
+static const char *const names[CPU_NISAS] = {
+    [CPU_GENERIC] = "generic",
+#if defined(__x86_64__)
+    [CPU_AVX2] = "avx2",
+    [CPU_AVX512] = "avx512",
+#endif
+};
+
+const char *
+cpu_isa_misread(const char **known)
+{
+    const char *text = getenv("DEVTENSOR_CPU");
+    *known = CPU_NISAS > 1 ? "generic, avx2 or avx512" : "generic";
+    for (int i = 0; text != NULL && i < CPU_NISAS; i++) {
+        if (text[0] == '\0' || strcmp(text, names[i]) == 0) {
+            text = NULL;
+        }
+    }
+    return text;
+}
+
 cpu_isa
 cpu_isa_choose(void)
 {
-    static const char *const names[CPU_NISAS] = {
-        [CPU_GENERIC] = "generic",
-#if defined(__x86_64__)
-        [CPU_AVX2] = "avx2",
-        [CPU_AVX512] = "avx512",
-#endif
-    };
     cpu_isa isa = best();
     const char *lesser = getenv("DEVTENSOR_CPU"); /* for comparison */
     for (int i = CPU_GENERIC; lesser != NULL && i < (int)isa; i++) {

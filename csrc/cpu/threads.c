@@ -40,6 +40,20 @@ static struct {
     int64_t nitems;
 } job;
 
+/* The number of threads that text names, or 0. */
+static long
+read_count(const char *text)
+{
+    return text != NULL && text[strspn(text, "0123456789")] == '\0' ? strtol(text, NULL, 10) : 0;
+}
+
+const char *
+cpu_threads_misread(void)
+{
+    const char *text = getenv("DEVTENSOR_NUM_THREADS");
+    return text != NULL && text[0] != '\0' && read_count(text) == 0 ? text : NULL;
+}
+
 static int
 default_num_threads(void)
 {
@@ -50,8 +64,7 @@ default_num_threads(void)
         n = CPU_COUNT(&set);
     }
 #endif
-    const char *text = getenv("DEVTENSOR_NUM_THREADS");
-    long limit = text ? strtol(text, NULL, 10) : 0;
+    long limit = read_count(getenv("DEVTENSOR_NUM_THREADS"));
     if (limit > 0 && limit < n) {
         n = limit;
     }

@@ -185,24 +185,21 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     if (!PyTuple_Check(object) && !PyList_Check(object)) {
         return py_arg_wrong(a, i, "an int or a pair of ints");
     }
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-    if (n != 1 && n != 2) {
+    PyObject *pair = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    if (pair == NULL) {
+        return -1;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(pair);
+    bool read = n == 1 || n == 2;
+    if (!read) {
         PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op,
                      a->spec->names[i], n);
-        return py_explain_args(a, i);
     }
-    for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *item = PySequence_GetItem(object, k); /* __index__ may change a list */
-        int rc = item == NULL ? -1 : py_int(a->op, a->spec->names[i], item, &out[k]);
-        Py_XDECREF(item);
-        if (rc < 0) {
-            return py_explain_args(a, i);
-        }
+    for (Py_ssize_t k = 0; read && k < 2; k++) { /* one is for both */
+        read = py_int(a->op, a->spec->names[i], PyTuple_GET_ITEM(pair, n == 1 ? 0 : k), &out[k]) == 0;
     }
-    if (n == 1) { /* of both */
-        out[1] = out[0];
-    }
-    return 0;
+    Py_DECREF(pair);
+    return read ? 0 : py_explain_args(a, i);
 }
 
 int

@@ -124,13 +124,16 @@ NO_ARGUMENTS(tolist)
 static PyObject *
 py___format__(PyObject *self, PyObject *spec)
 {
+    if (!PyUnicode_Check(spec)) {
+        return PyErr_Format(PyExc_TypeError, "__format__() argument must be str, not %s", Py_TYPE(spec)->tp_name);
+    }
     if (py_array_of(self)->ndim == 0) {
         PyObject *number = py_item_object(py_state_of(self), "format", self);
         PyObject *text = number == NULL ? NULL : PyObject_Format(number, spec);
         Py_XDECREF(number);
         return text;
     }
-    if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) {
+    if (PyUnicode_GET_LENGTH(spec) == 0) {
         return PyObject_Str(self);
     }
     PyErr_Format(PyExc_TypeError,
@@ -143,10 +146,11 @@ py___format__(PyObject *self, PyObject *spec)
 NO_ARGUMENTS(_repr_html_)
 {
     const dt_array *x = py_array_of(self);
-    PyObject *html = NULL, *values = py_repr(self), *shape = py_shape_tuple(x->ndim, x->shape);
-    PyObject *steps = py_step_list(py_state_of(self), self);
-    PyObject *module = PyImport_ImportModule("devtensor._diagnosis.origins");
-    if (values != NULL && shape != NULL && steps != NULL && module != NULL) {
+    PyObject *html = NULL, *values = py_repr(self);
+    PyObject *shape = values == NULL ? NULL : py_shape_tuple(x->ndim, x->shape);
+    PyObject *steps = shape == NULL ? NULL : py_step_list(py_state_of(self), self);
+    PyObject *module = steps == NULL ? NULL : PyImport_ImportModule("devtensor._diagnosis.origins");
+    if (module != NULL) {
         html = PyObject_CallMethod(module, "html", "OOO", values, shape, steps);
     }
     Py_XDECREF(values);

@@ -17,7 +17,8 @@ parse(py_args *a, operands *out)
 {
     PyObject *names = a->v[1], *arrays = a->v[2];
     if (!PyUnicode_Check(a->v[0]) || !PyTuple_Check(names) || !PyTuple_Check(arrays) ||
-        PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(arrays) || PyTuple_GET_SIZE(names) > DT_MAX_OPERANDS) {
+        PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(arrays) || PyTuple_GET_SIZE(names) < 1 ||
+        PyTuple_GET_SIZE(names) > DT_MAX_OPERANDS) {
         PyErr_Format(PyExc_TypeError, "%s() takes a name, a tuple of names and a tuple of as many arrays", a->op);
         return -1;
     }
@@ -28,8 +29,8 @@ parse(py_args *a, operands *out)
         PyObject *name = PyTuple_GET_ITEM(names, i), *array = PyTuple_GET_ITEM(arrays, i);
         const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
         if (text == NULL || !(py_is_array(array) || (array == Py_None && i > 0))) {
-            PyErr_Format(PyExc_TypeError, "%s(): argument '%S' must be DeviceArray, not %s", out->op, name,
-                         Py_TYPE(array)->tp_name);
+            PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be DeviceArray, not %s", out->op,
+                         text != NULL ? text : "?", Py_TYPE(array)->tp_name);
             return py_explain_args(a, -1);
         }
         out->in[i] = (dt_operand){text, array == Py_None ? NULL : py_array_of(array), -1};
@@ -153,7 +154,10 @@ py__check_conv1d(PY_PARAMS)
         py_arg_int(&a, 5, &reach[1]) < 0) {
         return NULL;
     }
-    const dt_array *x = o.in[0].array, *weight = o.in[1].array, *bias = o.in[2].array;
+    const dt_array *x = o.in[0].array, *weight = o.n == 3 ? o.in[1].array : NULL, *bias = o.in[2].array;
+    if (weight == NULL || weight->ndim != 3 || x->ndim < 2) {
+        return PyErr_Format(PyExc_ValueError, "_check_conv1d() takes input, weight and bias of checked ranks");
+    }
     int64_t channels = x->shape[x->ndim - 2];
     dt_error err;
     dt_status status = DT_OK;
@@ -178,6 +182,9 @@ py__add_method(PY_PARAMS)
 {
     PY_PARSE("_add_method", 2, 2, "name", "function")
     PyTypeObject *type = a.state->array_type;
+    if (!PyUnicode_CheckExact(a.v[0])) {
+        return py_arg_wrong(&a, 0, "str"), NULL;
+    }
     if (PyDict_SetItem(type->tp_dict, a.v[0], a.v[1]) < 0) {
         return NULL;
     }
@@ -192,7 +199,10 @@ py__explained(PY_PARAMS)
     operands o;
     int64_t culprit = -1;
     const char *code = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : NULL, *names[DT_MAX_OPERANDS];
-    if (code == NULL || parse(&a, &o) < 0 || py_arg_int(&a, 5, &culprit) < 0) {
+    if (code == NULL) {
+        return PyErr_Occurred() ? NULL : (py_arg_wrong(&a, 3, "str"), NULL);
+    }
+    if (parse(&a, &o) < 0 || py_arg_int(&a, 5, &culprit) < 0) {
         return NULL;
     }
     for (int i = 0; i < o.n; i++) {

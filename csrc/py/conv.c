@@ -142,6 +142,16 @@ py_avg_pool2d(PY_PARAMS)
 
 /* An int, or a pair of ints or None; -1 keeps a size. */
 static int
+parse_size_or_none(const py_args *a, PyObject *object, int64_t *out)
+{
+    if (object != Py_None && py_int(a->op, "output_size", object, out) < 0) {
+        return -1;
+    }
+    *out = object != Py_None && *out < 0 ? -2 : *out; /* only None keeps a size */
+    return 0;
+}
+
+static int
 parse_output_size(const py_args *a, int64_t size[2])
 {
     PyObject *object = a->v[1];
@@ -153,25 +163,22 @@ parse_output_size(const py_args *a, int64_t size[2])
         if (py_arg_pair(a, 1, size) < 0) {
             return -1;
         }
-        size[0] = size[1] = size[0] < 0 ? -2 : size[0]; /* only None keeps a size */
+        size[0] = size[1] = size[0] < 0 ? -2 : size[0];
         return 0;
     }
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
+    PyObject *pair = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    if (pair == NULL) {
+        return -1;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(pair);
     if (n != 2) {
         PyErr_Format(PyExc_ValueError, "%s(): argument 'output_size' must be an int or a pair of ints or None, not %zd",
                      a->op, n);
-        return -1;
     }
-    for (Py_ssize_t k = 0; k < 2; k++) {
-        PyObject *item = PySequence_GetItem(object, k);
-        int rc = item == NULL ? -1 : item == Py_None ? 0 : py_int(a->op, "output_size", item, &size[k]);
-        Py_XDECREF(item);
-        if (rc < 0) {
-            return -1;
-        }
-        size[k] = item != Py_None && size[k] < 0 ? -2 : size[k];
-    }
-    return 0;
+    bool read = n == 2 && parse_size_or_none(a, PyTuple_GET_ITEM(pair, 0), &size[0]) == 0 &&
+                parse_size_or_none(a, PyTuple_GET_ITEM(pair, 1), &size[1]) == 0;
+    Py_DECREF(pair);
+    return read ? 0 : -1;
 }
 
 static PyObject *

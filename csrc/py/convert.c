@@ -68,6 +68,14 @@ py_is_ndarray(PyObject *object)
     return false;
 }
 
+PyObject *
+py_shown(PyObject *object)
+{
+    bool plain = object == Py_None || PyUnicode_CheckExact(object) || PyLong_CheckExact(object) ||
+                 PyFloat_CheckExact(object) || PyBool_Check(object);
+    return plain ? PyObject_Repr(object) : PyUnicode_FromFormat("a %s", Py_TYPE(object)->tp_name);
+}
+
 /* NumPy's and ml_dtypes' scalars, through their own .item(). */
 static int
 scalar_from_numpy(PyObject *object, dt_scalar *out)

@@ -8,6 +8,8 @@ static void
 find_place(char *text, size_t size)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type, *exception, *traceback;
+    PyErr_Fetch(&type, &exception, &traceback);
     PyFrameObject *frame = PyEval_GetFrame();
     Py_XINCREF(frame);
     while (frame != NULL) {
@@ -23,7 +25,7 @@ find_place(char *text, size_t size)
         Py_DECREF(frame);
         frame = back;
     }
-    PyErr_Clear();
+    PyErr_Restore(type, exception, traceback); /* and none of a name that is no text */
     PyGILState_Release(gil);
 }
 

@@ -112,11 +112,13 @@ read_dtype(PyObject *typestr)
             return d;
         }
     }
-    if (!PyErr_Occurred()) {
+    PyObject *shown = PyErr_Occurred() ? NULL : py_shown(typestr == NULL ? Py_None : typestr);
+    if (shown != NULL) {
         PyErr_Format(PyExc_TypeError,
-                     OP "(): elements of type %R are not supported: float64, float32, float16, int64, int32, int16, "
+                     OP "(): elements of type %U are not supported: float64, float32, float16, int64, int32, int16, "
                         "int8, uint8 and bool are.",
-                     typestr == NULL ? Py_None : typestr);
+                     shown);
+        Py_DECREF(shown);
     }
     return -1;
 }
@@ -199,16 +201,13 @@ read_place(PyObject *dict, interface *in)
     return 0;
 }
 
+/* dict is nobody else's: what stands in it stays, whatever code the reading runs. */
 static int
-read_interface(const py_args *a, PyObject *dict, interface *in)
+read_entries(const py_args *a, PyObject *dict, interface *in)
 {
     dt_error err;
     int n = 0;
     *in = (interface){0};
-    if (!PyDict_Check(dict)) {
-        wrong("must be a dict");
-        return -1;
-    }
     PyObject *mask = PyDict_GetItemString(dict, "mask");
     if (py_given(mask)) {
         wrong("has a mask, which a DeviceArray would lose");
@@ -228,6 +227,19 @@ read_interface(const py_args *a, PyObject *dict, interface *in)
         return -1;
     }
     return read_place(dict, in);
+}
+
+static int
+read_interface(const py_args *a, PyObject *dict, interface *in)
+{
+    if (!PyDict_Check(dict)) {
+        wrong("must be a dict");
+        return -1;
+    }
+    PyObject *own = PyDict_Copy(dict);
+    int rc = own == NULL ? -1 : read_entries(a, own, in);
+    Py_XDECREF(own);
+    return rc;
 }
 
 static dt_status

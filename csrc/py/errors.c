@@ -48,20 +48,20 @@ class_name(dt_status status)
     }
 }
 
-/* The object among operands, or in a tuple among them, that holds array. */
+/* The object among operands, or in a tuple among them, whose array has this identity. */
 static PyObject *
-find_object(const dt_array *array, PyObject *const *operands, Py_ssize_t n)
+find_object(uintptr_t identity, PyObject *const *operands, Py_ssize_t n)
 {
     for (Py_ssize_t i = 0; i < n; i++) {
         if (operands[i] == NULL) {
             continue;
         }
-        if (py_is_array(operands[i]) && py_array_of(operands[i]) == array) {
+        if (py_is_array(operands[i]) && (uintptr_t)py_array_of(operands[i]) == identity) {
             return operands[i];
         }
         if (PyTuple_CheckExact(operands[i])) {
             PyObject *found =
-                find_object(array, ((PyTupleObject *)operands[i])->ob_item, PyTuple_GET_SIZE(operands[i]));
+                find_object(identity, ((PyTupleObject *)operands[i])->ob_item, PyTuple_GET_SIZE(operands[i]));
             if (found != NULL) {
                 return found;
             }
@@ -72,18 +72,17 @@ find_object(const dt_array *array, PyObject *const *operands, Py_ssize_t n)
 
 /* (name, shape, dtype, device, steps, object) */
 static PyObject *
-operand_tuple(py_state *state, const dt_operand *operand, PyObject *const *objects, Py_ssize_t nobjects)
+operand_tuple(py_state *state, const dt_error_operand *operand, PyObject *const *objects, Py_ssize_t nobjects)
 {
-    const dt_array *array = operand->array;
-    PyObject *object = find_object(array, objects, nobjects);
+    PyObject *object = find_object(operand->identity, objects, nobjects);
     if (object == NULL && nobjects > 0 && strcmp(operand->name, "input") == 0 && objects[0] != NULL &&
         py_is_array(objects[0])) {
         object = objects[0]; /* x[i] = y: the operand is the part of x that is written */
     }
     PyObject *name = operand->index < 0 ? PyUnicode_FromString(operand->name)
                                         : PyUnicode_FromFormat("%s[%d]", operand->name, operand->index);
-    PyObject *shape = py_shape_tuple(array->ndim, array->shape);
-    PyObject *device = array->storage == NULL ? Py_NewRef(Py_None) : py_device_object(state, dt_array_device(array));
+    PyObject *shape = py_shape_tuple(operand->ndim, operand->shape);
+    PyObject *device = operand->device.type == 0 ? Py_NewRef(Py_None) : py_device_object(state, operand->device);
     PyObject *steps = object == NULL ? PyTuple_New(0) : py_step_list(state, object);
     if (name == NULL || shape == NULL || device == NULL || steps == NULL) {
         Py_XDECREF(name);
@@ -92,8 +91,14 @@ operand_tuple(py_state *state, const dt_operand *operand, PyObject *const *objec
         Py_XDECREF(steps);
         return NULL;
     }
-    return Py_BuildValue("NNNNNO", name, shape, py_dtype_object(state, (dt_dtype)array->dtype), device, steps,
+    return Py_BuildValue("NNNNNO", name, shape, py_dtype_object(state, (dt_dtype)operand->dtype), device, steps,
                          object == NULL ? Py_None : object);
+}
+
+static dt_error_operand
+described(const char *name, int index, PyObject *array)
+{
+    return dt_describe_operand(&(dt_operand){name, py_array_of(array), index});
 }
 
 /* What must not be moved: the core may have been at a temporary of its own. */
@@ -103,7 +108,8 @@ with_moved(const dt_error *err, const char *op, PyObject *const *objects, Py_ssi
     dt_error more = *err;
     int at = op != NULL && strcmp(op, "copy_") == 0;
     if (at < nobjects && objects[at] != NULL && py_is_array(objects[at]) && py_array_of(objects[at])->storage != NULL) {
-        more.operands[more.noperands++] = (dt_operand){at == 0 ? "input" : "src", py_array_of(objects[at]), -1};
+        more.operands[0] = described(at == 0 ? "input" : "src", -1, objects[at]);
+        more.noperands = 1;
         more.culprit = 0;
     }
     return more;
@@ -128,7 +134,7 @@ add_entries(py_state *state, PyObject *list, PyObject *tuple)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple) && k < MOST_ENTRIES; k++) {
         PyObject *entry = PyTuple_GET_ITEM(tuple, k);
         if (py_is_array(entry)) {
-            dt_operand one = {"tensors", py_array_of(entry), (int)k};
+            dt_error_operand one = described("tensors", (int)k, entry);
             if (add(list, operand_tuple(state, &one, &entry, 1)) < 0) {
                 return -1;
             }
@@ -153,7 +159,7 @@ all_operands(py_state *state, const char *const *names, PyObject *const *objects
         }
         *culprit = i == wrong ? (int)PyList_GET_SIZE(list) : *culprit;
         if (py_is_array(object) && py_array_of(object)->storage != NULL) {
-            dt_operand one = {names[i], py_array_of(object), -1};
+            dt_error_operand one = described(names[i], -1, object);
             rc = add(list, operand_tuple(state, &one, objects, n));
         } else if (i == wrong) {
             rc = add(list, Py_BuildValue("s()OO()O", names[i], Py_None, Py_None, object));
@@ -211,7 +217,9 @@ raise_in(py_state *state, const char *op, const dt_error *err, const char *const
     }
     PyObject *operands = operands_of(state, err, names, objects, nobjects);
     PyObject *build = NULL, *exception = NULL, *device = NULL;
-    if (operands == NULL || (build = py_errors_get(state, "_build")) == NULL) {
+    /* it may quote bytes that are no text, or be cut off within a character */
+    PyObject *message = PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "backslashreplace");
+    if (operands == NULL || message == NULL || (build = py_errors_get(state, "_build")) == NULL) {
         goto done;
     }
     bool names_device = (err->status == DT_ECUDA || err->status == DT_EOUTOFMEMORY) && err->device.type != 0;
@@ -221,14 +229,15 @@ raise_in(py_state *state, const char *op, const dt_error *err, const char *const
     }
     /* what met a DeviceArray and is none */
     PyObject *foreign = nobjects == 2 && objects[1] != NULL && py_is_ndarray(objects[1]) ? objects[1] : Py_None;
-    exception = PyObject_CallFunction(build, "sszzOizinO", class_name(err->status), err->message,
-                                      err->op ? err->op : op, err->code, operands, err->culprit, err->symbol,
-                                      err->library_status, (Py_ssize_t)err->requested, foreign);
+    exception = PyObject_CallFunction(build, "sOzzOizinO", class_name(err->status), message, err->op ? err->op : op,
+                                      err->code, operands, err->culprit, err->symbol, err->library_status,
+                                      (Py_ssize_t)err->requested, foreign);
     if (exception != NULL && PyObject_SetAttrString(exception, "device", device) == 0) {
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     }
 done:
     Py_XDECREF(operands);
+    Py_XDECREF(message);
     Py_XDECREF(build);
     Py_XDECREF(exception);
     Py_XDECREF(device);
@@ -311,7 +320,8 @@ refuse_array(py_state *state, const char *code, const char *op, const char *name
 {
     dt_error err;
     dt_fail(&err, DT_EHOSTACCESS, code, op, "%s", message);
-    err.operands[err.noperands++] = (dt_operand){name, py_array_of(array), -1};
+    err.operands[0] = described(name, -1, array);
+    err.noperands = 1;
     err.culprit = 0;
     PyObject *objects[] = {array, other};
     return py_raise(state, &err, objects, 2);

@@ -14,13 +14,27 @@ typedef struct {
     void (*release)(void *managed, void *data);
 } import;
 
+/* Runs end, which is a producer's code and may run Python's: an exception that is on its way stays what it is. */
+#define KEEPING_EXCEPTION(end)                                                                                         \
+    do {                                                                                                               \
+        PyObject *type_ = NULL, *exception_ = NULL, *traceback_ = NULL;                                                \
+        bool has_gil_ = py_holds_gil();                                                                                \
+        if (has_gil_) {                                                                                                \
+            PyErr_Fetch(&type_, &exception_, &traceback_);                                                             \
+        }                                                                                                              \
+        end;                                                                                                           \
+        if (has_gil_) {                                                                                                \
+            PyErr_Restore(type_, exception_, traceback_);                                                              \
+        }                                                                                                              \
+    } while (0)
+
 static void
 release_old(void *managed, void *data)
 {
     dlpack_old *m = managed;
     (void)data;
     if (m->deleter != NULL) {
-        m->deleter(m);
+        KEEPING_EXCEPTION(m->deleter(m));
     }
 }
 
@@ -30,7 +44,7 @@ release_versioned(void *managed, void *data)
     dlpack_versioned *m = managed;
     (void)data;
     if (m->deleter != NULL) {
-        m->deleter(m);
+        KEEPING_EXCEPTION(m->deleter(m));
     }
 }
 
@@ -189,6 +203,8 @@ import in;
     dt_storage *storage;
     unsigned flags = DT_STORAGE_FOREIGN | (in.flags & DLPACK_READONLY ? (unsigned)DT_STORAGE_READONLY : 0u);
     char *data = (char *)in.tensor->data + in.tensor->byte_offset;
+    const char *name = PyCapsule_GetName(capsule);
+    (void)PyCapsule_SetName(capsule, in.versioned ? DLPACK_VERSIONED_USED : DLPACK_OLD_USED); /* no other thread's */
     if (device.type == DT_CPU) {
         status = dt_storage_wrap(device, data, nbytes, flags, in.managed, in.release, &storage, &err);
     } else {
@@ -197,10 +213,11 @@ import in;
                             in.managed, in.release, &storage, &err));
     }
     if (status == DT_OK) {
-        (void)PyCapsule_SetName(capsule, in.versioned ? DLPACK_VERSIONED_USED : DLPACK_OLD_USED);
         *copied = (in.flags & DLPACK_COPIED) != 0;
         status = dt_as_strided(storage, 0, (dt_dtype)x.dtype, x.ndim, x.shape, x.strides, py_array_of(result), &err);
         dt_storage_release(storage);
+    } else {
+        (void)PyCapsule_SetName(capsule, name);
     }
     return py_finish(result, status, &err, a->v, 1);
 }
@@ -255,7 +272,7 @@ ask_producer(const py_args *a, PyObject *object, const dt_device *device, int co
     Py_XDECREF(method);
     Py_XDECREF(pair);
     if (!known) {
-        if (method == NULL || !PyErr_Occurred()) {
+        if (method == NULL ? PyErr_ExceptionMatches(PyExc_AttributeError) : !PyErr_Occurred()) {
             PyErr_Format(PyExc_TypeError, OP "(): an array with __dlpack__ and __dlpack_device__ is needed, not %s",
                          Py_TYPE(object)->tp_name);
         }
@@ -290,7 +307,7 @@ py_import_dlpack(const py_args *a, PyObject *object, const dt_device *device, in
         PyObject *capsule =
             PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_producer(a, object, device, copy, &told);
         array = capsule == NULL ? NULL : wrap_capsule(a, capsule, told, &copied);
-        Py_XDECREF(capsule);
+        KEEPING_EXCEPTION(Py_XDECREF(capsule));
     }
     if (array == NULL) {
         return NULL;

@@ -43,6 +43,10 @@ read_param(PyObject *entry, dt_param *out)
     const char *dtype;
     int kind, is_signed, constant;
     *out = (dt_param){.name = NULL};
+    if (!PyTuple_Check(entry)) {
+        PyErr_Format(PyExc_TypeError, "_kernel_new(): a parameter is a tuple, not %s", Py_TYPE(entry)->tp_name);
+        return -1;
+    }
     if (!PyArg_ParseTuple(entry, "ssisiipp", &out->name, &out->declaration, &kind, &dtype, &out->size, &out->lanes,
                           &is_signed, &constant)) {
         return -1;
@@ -55,7 +59,7 @@ read_param(PyObject *entry, dt_param *out)
     bool known = kind >= DT_PARAM_ARRAY && kind <= DT_PARAM_FLOAT && out->lanes >= 1 && out->lanes <= 4;
     if (!known || (kind != DT_PARAM_ARRAY && !sized) ||
         (kind == DT_PARAM_FLOAT && (out->dtype < 0 || (int)dt_itemsize((dt_dtype)out->dtype) != out->size))) {
-        PyErr_Format(PyExc_ValueError, "_kernel_new(): no such parameter: %R", entry);
+        PyErr_Format(PyExc_ValueError, "_kernel_new(): no such parameter: %s", out->declaration);
         return -1;
     }
     return 0;

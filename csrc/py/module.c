@@ -139,7 +139,22 @@ module_free(void *module)
     py_array_clear_free_list();
 }
 
+/* What is process-wide here belongs to the main interpreter. From 3.12 on Python refuses others by the slot below, but
+ * for interpreters that were made to take any extension. */
+static PyObject *
+module_create(PyObject *spec, PyModuleDef *Py_UNUSED(def))
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "module devtensor._C does not support loading in subinterpreters");
+        return NULL;
+    }
+    PyObject *name = py_attribute(spec, "name"), *module = name == NULL ? NULL : PyModule_NewObject(name);
+    Py_XDECREF(name);
+    return module;
+}
+
 static PyModuleDef_Slot slots[] = {
+    {Py_mod_create, module_create},
     {Py_mod_exec, module_exec},
 #if PY_VERSION_HEX >= 0x030c0000
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},

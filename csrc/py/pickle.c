@@ -23,6 +23,18 @@ clone_of(PyObject *self, const dt_array *x)
     return py_finish(result, status, &err, &self, 1);
 }
 
+/* The copy of storage in an entry of a memo, borrowed; NULL: the entry is not of this file's making. */
+static PyObject *
+remembered(PyObject *entry, const dt_storage *storage)
+{
+    PyObject *copy = PyTuple_CheckExact(entry) && PyTuple_GET_SIZE(entry) == 2 ? PyTuple_GET_ITEM(entry, 0) : NULL;
+    if (copy == NULL || !py_is_array(copy)) {
+        return NULL;
+    }
+    const dt_storage *other = py_array_of(copy)->storage;
+    return dt_device_equal(other->device, storage->device) && other->nbytes == storage->nbytes ? copy : NULL;
+}
+
 /* A copy of all bytes of self's storage, made once for each memo, which keeps it and self. A new reference. */
 static PyObject *
 copy_of_storage(PyObject *self, PyObject *memo)
@@ -30,10 +42,9 @@ copy_of_storage(PyObject *self, PyObject *memo)
     dt_storage *storage = py_array_of(self)->storage;
     int64_t nbytes = (int64_t)storage->nbytes, stride = 1;
     PyObject *key = Py_BuildValue("(sN)", "devtensor storage", PyLong_FromVoidPtr(storage));
-    PyObject *entry = key == NULL ? NULL : PyDict_GetItemWithError(memo, key), *copy = NULL;
-    if (entry != NULL) {
-        copy = Py_NewRef(PyTuple_GET_ITEM(entry, 0));
-    } else if (key != NULL && !PyErr_Occurred()) {
+    PyObject *entry = key == NULL ? NULL : PyDict_GetItemWithError(memo, key);
+    PyObject *copy = entry == NULL ? NULL : Py_XNewRef(remembered(entry, storage));
+    if (copy == NULL && key != NULL && !PyErr_Occurred()) {
         dt_array bytes = {.storage = storage, .dtype = DT_UINT8, .ndim = 1, .shape = {nbytes}, .strides = {stride}};
         copy = clone_of(self, &bytes);
         entry = copy == NULL ? NULL : PyTuple_Pack(2, copy, self);

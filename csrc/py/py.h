@@ -206,6 +206,9 @@ int py_int(const char *op, const char *name, PyObject *object, int64_t *out);
 /* 1: a Python or NumPy number; 0: something else; -1: an exception. */
 int py_scalar(PyObject *object, dt_scalar *out);
 bool py_is_ndarray(PyObject *object);
+/* How a message names what is not as it should be: a text, a number or None as Python writes it, anything else by its
+ * type. Nobody's code is run, and no array is read. */
+PyObject *py_shown(PyObject *object);
 int py_dtype(py_state *state, PyObject *object, dt_dtype *out);
 int py_device(py_state *state, PyObject *object, dt_device *out);
 /* The dtype that object is, or -1. */

@@ -66,7 +66,8 @@ pick_class(const py_args *a)
            dt_pick_class(a->op, arrays[2], dim, arrays[4], py_array_of(result), &err));
     if (status != DT_OK) {
         for (err.noperands = 0; err.noperands < 2; err.noperands++) {
-            err.operands[err.noperands] = (dt_operand){a->spec->names[err.noperands], arrays[err.noperands], -1};
+            const dt_operand given = {a->spec->names[err.noperands], arrays[err.noperands], -1};
+            err.operands[err.noperands] = dt_describe_operand(&given);
         }
     }
     return py_done(a, result, status, &err);

@@ -81,8 +81,13 @@ py_set_float32_precision(PY_PARAMS)
         dt_set_allow_tf32(tf32);
         Py_RETURN_NONE;
     }
-    return PyErr_Format(PyExc_ValueError, "set_float32_precision(): the precision is \"highest\" or \"tf32\", not %R",
-                        a.v[0]);
+    PyObject *shown = py_shown(a.v[0]);
+    if (shown != NULL) {
+        PyErr_Format(PyExc_ValueError, "set_float32_precision(): the precision is \"highest\" or \"tf32\", not %U",
+                     shown);
+        Py_DECREF(shown);
+    }
+    return NULL;
 }
 
 static PyObject *
@@ -90,6 +95,43 @@ py_get_float32_precision(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
     return PyUnicode_FromString(dt_allow_tf32() ? "tf32" : "highest");
+}
+
+static PyObject *
+py__shown(PyObject *self, PyObject *object)
+{
+    (void)self;
+    return py_shown(object);
+}
+
+/* ---------------------------------------------------------------- the environment */
+
+/* Adds (variable, its text, what is valid) to list, where text is not NULL. */
+static int
+add_misread(PyObject *list, const char *variable, const char *text, const char *valid)
+{
+    if (text == NULL) {
+        return 0;
+    }
+    PyObject *shown = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+    PyObject *entry = shown == NULL ? NULL : Py_BuildValue("sNs", variable, shown, valid);
+    int rc = entry == NULL ? -1 : PyList_Append(list, entry);
+    Py_XDECREF(entry);
+    return rc;
+}
+
+static PyObject *
+py__misread_environment(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    const char *sets, *isa = cpu_isa_misread(&sets);
+    PyObject *list = PyList_New(0);
+    if (list != NULL && (add_misread(list, "DEVTENSOR_NUM_THREADS", cpu_threads_misread(), "a number from 1") < 0 ||
+                         add_misread(list, "DEVTENSOR_CPU", isa, sets) < 0 ||
+                         add_misread(list, "DEVTENSOR_PACKED_LIMIT", dt_kept_misread(), "a number of bytes") < 0)) {
+        Py_CLEAR(list);
+    }
+    return list;
 }
 
 /* ---------------------------------------------------------------- for tests */
@@ -286,6 +328,11 @@ PyMethodDef py_settings_functions[] = {
     PY_HIDDEN(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
     PY_HIDDEN(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
     PY_HIDDEN(_cpu_limit_packed, "nbytes", "Sets how many bytes of packed weights are kept; 0: none."),
+    {"_shown", py__shown, METH_O,
+     "_shown(object)\n--\n\nHow a message names it: a text or a number as Python writes it, anything else by its "
+     "type."},
+    PY_HIDDEN_GETTER(_misread_environment,
+                     "[(variable, text, what is valid)] of the cpu's variables that are not understood."),
     PY_HIDDEN(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
     PY_HIDDEN(_origin_cost, "n, operand=None",
               "Seconds for n records of where an array was made, and from what operand."),

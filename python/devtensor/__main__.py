@@ -122,7 +122,7 @@ def report() -> str:
         first, *more = _safely(work).splitlines() or [""]
         lines.append(f"{name:<15} {first}")
         lines += [f"{'':<15} {line}" for line in more]
-    return "\n".join(lines)
+    return "\n".join(lines).encode(errors="backslashreplace").decode()  # names of files may be no text
 
 
 def main(argv: list[str]) -> int:

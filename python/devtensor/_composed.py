@@ -330,7 +330,7 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     DeviceArray([0., 1., 2., 0., 0.], device='cpu', dtype=float32)
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+        raise NotImplementedError(f"Unrecognised padding mode {_C._shown(mode)}")
     amounts = [int(n) for n in pad]
     names, arrays = ("input",), (input,)
     if len(amounts) % 2:

@@ -86,7 +86,7 @@ def _notes(metadata: Any) -> dict[str, str]:
     notes = dict(metadata or {})
     for key, value in notes.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"save(): metadata must be a dictionary of texts, not {key!r}: {value!r}")
+            raise TypeError(f"save(): metadata must be a dictionary of texts, not {_C._shown(key)}: {_C._shown(value)}")
     return notes
 
 
@@ -99,7 +99,7 @@ def _arrays(obj: Any) -> dict[str, DeviceArray]:
     found = dict(obj)
     for key, value in found.items():
         if not isinstance(key, str) or key == "__metadata__":
-            raise TypeError(f"save(): keys must be texts, and not '__metadata__'; got {key!r}")
+            raise TypeError(f"save(): keys must be texts, and not '__metadata__'; got {_C._shown(key)}")
         if not isinstance(value, DeviceArray):
             raise TypeError(
                 f"save(): '{key}' is {type(value).__name__}, and a safetensors file holds arrays only; "

@@ -333,7 +333,7 @@ class forbid_transfers(_Guarding):
             else:
                 raise TypeError(
                     f'forbid_transfers(): a place is "file.py", "file.py:12", the name of a function, or a function, '
-                    f"not {place!r}"
+                    f"not {_C._shown(place)}"
                 )
 
     def allows(self, frame: FrameType | None) -> bool:

@@ -30,7 +30,7 @@ def chosen(size_average: bool | None, reduce: bool | None, reduction: Reduction)
             stacklevel=3,
         )
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        raise ValueError(f"{_C._shown(reduction)} is not a valid value for reduction")
     return reduction
 
 

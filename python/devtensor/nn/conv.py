@@ -49,7 +49,7 @@ class _Conv(Module):
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of ('same', 'valid')")
         if padding_mode not in _MODES:
-            raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
+            raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode={_C._shown(padding_mode)}")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size: tuple[int, ...] = _sizes("kernel_size", kernel_size, dims)

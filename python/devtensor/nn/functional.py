@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -131,12 +132,15 @@ def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, in
 # ---------------------------------------------------------------- convolution
 
 
-def _single(name: str, value: _One) -> int:
-    if isinstance(value, int):
-        return value
-    if len(value) != 1:
-        raise ValueError(f"conv1d(): argument '{name}' must be an int or one int in a sequence, not {len(value)}")
-    return int(value[0])
+def _single(name: str, value: Any) -> int:
+    wanted = f"conv1d(): argument '{name}' must be an int or one int in a sequence, not"
+    if isinstance(value, (list, tuple)):
+        if len(value) != 1:
+            raise ValueError(f"{wanted} {len(value)}")
+        value = value[0]
+    if isinstance(value, DeviceArray) or not hasattr(value, "__index__"):
+        raise TypeError(f"{wanted} {type(value).__name__}")
+    return operator.index(value)
 
 
 def conv1d(

@@ -45,8 +45,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         slope = 0.01 if param is None else float(param)
         return math.sqrt(2.0 / (1 + slope**2))
     gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
-    if nonlinearity not in gains:
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    if not isinstance(nonlinearity, str) or nonlinearity not in gains:
+        raise ValueError(f"Unsupported nonlinearity {_C._shown(nonlinearity)}")
     return gains[nonlinearity]
 
 

@@ -1,0 +1,22 @@
+/* status.h: how a call ended, and the exception that Python raises for it. */
+#ifndef DT_STATUS_H
+#define DT_STATUS_H
+
+typedef enum {
+    DT_OK = 0,
+    DT_EDEVICE,      /* DeviceMismatchError */
+    DT_EDTYPE,       /* DTypeMismatchError */
+    DT_ESHAPE,       /* ShapeMismatchError */
+    DT_EVALUE,       /* RuntimeError: a parameter that no operand explains */
+    DT_EINDEX,       /* IndexError */
+    DT_ENODEVICE,    /* DeviceNotAvailableError */
+    DT_EHOSTACCESS,  /* HostAccessError */
+    DT_EFORBIDDEN,   /* TransferForbiddenError */
+    DT_ENOMEM,       /* MemoryError: host memory */
+    DT_EOUTOFMEMORY, /* OutOfMemoryError: device memory */
+    DT_ECUDA,        /* CudaError */
+    DT_ENOTIMPL,     /* NotImplementedError */
+    DT_EKERNEL,      /* KernelArgumentError */
+} dt_status;
+
+#endif
