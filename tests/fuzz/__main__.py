@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from fuzz import children, programs  # noqa: E402
+from fuzz import children, kinds, programs  # noqa: E402, F401
 
 
 def main() -> int:

@@ -85,8 +85,12 @@ def child(options: Options, start: int, stop: int) -> None:
         exec(compile(code, options.first, "exec"), {"__name__": "first"})
     from fuzz import judge, programs
 
+    out = os.dup(1)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 1)  # calls may print
+
     def say(**line: object) -> None:
-        os.write(1, json.dumps(line).encode() + b"\n")
+        os.write(out, json.dumps(line).encode() + b"\n")
 
     warnings.simplefilter("ignore")
     state = judge.State()

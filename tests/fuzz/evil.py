@@ -231,8 +231,8 @@ def arr(dtype: str, shape: tuple[int, ...], layout: str, kind: str, device: str)
     if layout == "sliced" and shape:
         host = np.repeat(host, 2, axis=-1)
     if layout == "transposed":
-        host = np.ascontiguousarray(host.T)
-    x = dt.array(np.ascontiguousarray(host) if host.ndim else host, dtype=dtype, device=device)
+        host = host.T
+    x = dt.array(host.copy(), dtype=dtype, device=device)
     if layout == "expanded" and shape:
         return x.expand(shape)
     if layout == "sliced" and shape:

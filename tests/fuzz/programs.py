@@ -46,7 +46,7 @@ DIFFERENT = {
     "__cuda_array_interface__", "is_cuda", "index", "pin_memory", "is_pinned", "cuda", "from_numpy", "frombuffer", "from_dlpack",
     "from_cuda_array_interface", "seed", "initial_seed", "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin",
     "get_default_device", "set_default_device", "get_num_threads", "device", "record_transfers", "forbid_transfers",
-    "allow_transfers", "get_worker_info", "assert_close", "copy_",
+    "allow_transfers", "get_worker_info", "Stream", "assert_close", "copy_",
 }  # fmt: skip
 
 
@@ -124,4 +124,6 @@ KINDS: dict[str, Callable[[Random], Program]] = {"api": api}
 
 
 def program(kind: str, seed: str, number: int) -> Program:
+    from fuzz import kinds  # noqa: F401  (adds to KINDS)
+
     return KINDS[kind](Random(f"{kind}/{seed}/{number}"))
