@@ -26,13 +26,11 @@ def main() -> int:
     if given.child:
         children.child(options, *given.child)
         return 0
+    start, calls = given.start, given.calls
     if given.call is not None:
-        print(programs.program(given.kind, given.seed, given.call).source, end="")
-        report = children.fuzz_calls(options, given.call, 1)
-    else:
-        report = children.fuzz_calls(options, given.start, given.calls)
-    for finding in report.findings:
-        print(finding)
+        start, calls = given.call, 1
+        print(programs.program(given.kind, given.seed, given.call).source)
+    report = children.fuzz_calls(options, start, calls, lambda finding: print(finding, flush=True))
     print(f"{report.calls} calls, {len(report.findings)} findings, {report.seconds:.0f} s")
     return 1 if report.findings else 0
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Report:
     calls: int = 0
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
-    outcomes: dict[str, int] = field(default_factory=dict)
+    show: Callable[[Finding], object] = lambda finding: None
 
 
 def replay(options: Options, number: int) -> str:
@@ -104,7 +104,11 @@ def child(options: Options, start: int, stop: int) -> None:
         signal.setitimer(signal.ITIMER_PROF, options.seconds)
         say(begin=number)
         program = programs.program(options.kind, options.seed, number)
-        found = judge.judged(program, state)
+        try:
+            found = judge.judged(program, state)
+        except Exception as error:  # what is the same for every call to come
+            say(finding=f"the process is of no use any more: {type(error).__name__}: {error}", number=number)
+            return
         if found:
             say(finding=found, number=number)
         if number % 100 == 0:
@@ -152,13 +156,14 @@ def lines_of(process: subprocess.Popen[bytes]) -> Iterator[dict[str, object]]:
             return
 
 
-def batch(options: Options, start: int, stop: int, report: Report) -> int:
+def batch(options: Options, start: int, stop: int, report: Report, most: int) -> int:
     """Runs calls from start in one child; the number of the first that has not been run."""
     from fuzz import programs
 
     def found(number: int, what: str) -> None:
         source = programs.program(options.kind, options.seed, number).source
         report.findings.append(Finding(number, what, source, replay(options, number)))
+        report.show(report.findings[-1])
 
     command = [sys.executable, str(HERE), options.kind, "--seed", options.seed, "--seconds", str(options.seconds)]
     command += ["--child", str(start), str(stop), *(["--first", options.first] if options.first else [])]
@@ -167,9 +172,13 @@ def batch(options: Options, start: int, stop: int, report: Report) -> int:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment()) as process:
             for line in lines_of(process):
                 begun = int(str(line.get("begin", begun)))
-                ended = ended or "end" in line
+                ended = "end" in line
                 if "finding" in line:
+                    ended = True
                     found(int(str(line["number"])), str(line["finding"]))
+                    if len(report.findings) >= most:
+                        process.kill()
+                        break
             process.wait()
         if not ended:
             errors.seek(0)
@@ -186,10 +195,12 @@ def death(code: int) -> str:
     return f"a crash: {signal.Signals(-code).name}" if code < 0 else f"a crash: the process ended with {code}"
 
 
-def fuzz_calls(options: Options, start: int, calls: int) -> Report:
-    """Judges this many calls."""
-    report, begun, at = Report(), time.monotonic(), start
-    while at < start + calls:
-        at = batch(options, at, min(at + BATCH, start + calls), report)
-    report.calls, report.seconds = calls, time.monotonic() - begun
+def fuzz_calls(
+    options: Options, start: int, calls: int, show: Callable[[Finding], object] = lambda _: None, most: int = sys.maxsize
+) -> Report:
+    """Judges this many calls, shows each finding at once; ends early with so many of them."""
+    report, begun, at = Report(show=show), time.monotonic(), start
+    while at < start + calls and len(report.findings) < most:
+        at = batch(options, at, min(at + BATCH, start + calls), report, most)
+    report.calls, report.seconds = at - start, time.monotonic() - begun
     return report

@@ -118,7 +118,7 @@ class Shrinking(list[Any]):
 
 def trap(items: list[Any], at: int, act: str) -> list[Any]:
     """A list that changes while its items are read: one of them does that when it is asked for its value."""
-    trapped = list(items)
+    trapped = [int(str(item)) if isinstance(item, int) else item for item in items]  # which nobody else holds
     acts: dict[str, Callable[[], Any]] = {
         "clear": trapped.clear,
         "append": lambda: trapped.append(1),

@@ -74,7 +74,7 @@ class Dlpack:
     def within(self, x: dt.DeviceArray) -> bool:
         """Whether all elements of x are in the memory."""
         first = self.managed.tensor.byte_offset
-        reach = [(size - 1) * stride * x.itemsize for size, stride in zip(x.shape, x.strides, strict=True)]
+        reach = [(size - 1) * stride * x.itemsize for size, stride in zip(x.shape, x.stride(), strict=True)]
         low, high = sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
         return x.numel() == 0 or (first + low >= 0 and first + high + x.itemsize <= len(MEMORY))
 
@@ -103,7 +103,7 @@ class Lent:
             "shape": tuple(x.shape),
             "typestr": typestr,
             "data": (x.data_ptr(), False),
-            "strides": tuple(s * x.itemsize for s in x.strides),
+            "strides": tuple(x.strides),
             "version": 3,
         }
         changed = change(interface)
@@ -112,13 +112,9 @@ class Lent:
 
 
 def borrowed(owner: Any) -> Any:
-    """What from_cuda_array_interface makes of it while simulated devices lend their memory."""
-    dt._C._sim_lend(True)
-    try:
-        x = dt.from_cuda_array_interface(owner)
-        return tuple(x.shape), str(x.dtype), x.tolist() if x.numel() < 64 else None
-    finally:
-        dt._C._sim_lend(False)
+    """What from_cuda_array_interface makes of it."""
+    x = dt.from_cuda_array_interface(owner)
+    return tuple(x.shape), str(x.dtype), x.tolist() if x.numel() < 64 else None
 
 
 # ---------------------------------------------------------------- buffers

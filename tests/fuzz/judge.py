@@ -219,6 +219,7 @@ class State:
     def __init__(self) -> None:
         self.threads = dt.get_num_threads()
         self.limit = dt.cuda.workspace_limit()
+        dt._C._sim_lend(True)  # arrays to the fuzzer of interfaces
         self.restore()
 
     def restore(self) -> None:

@@ -29,7 +29,7 @@ ODD = (
     "Acts(gc.collect, 1)", "Secretive()", "Masked()", "Unprintable()", "OddInt(2)", "OddStr('float32')", "OddStr('mean')",
     "Lies([1, 2], 2**62)", "Lies([1, 2], 0)", "Lies([1, 2], 3)", "Lies([], 1)", "Lies([1, 2], -1)", "Shrinking([1, 2, 3])",
     "trap([1, 2, 3], 0, 'clear')", "trap([2, 3, 4], 0, 'shrink')", "trap([1, 2], 0, 'append')", "trap([1, 2], 1, 'grow')",
-    "trap([1, 2], 0, 'replace')", "Exports(__dlpack__=1)", "Exports(__cuda_array_interface__=3)", "Arrays(None)",
+    "trap([1, 2], 0, 'replace')", "trap([0, 1000, 2000], 0, 'clear')", "trap([2, 1000, 0], 0, 'shrink')", "Exports(__dlpack__=1)", "Exports(__cuda_array_interface__=3)", "Arrays(None)",
     "Arrays(np.ones(2))", "Arrays(Mischief('array'))", "np.ones((2, 3))", "np.ones(3)[::-1]", "np.array([None, 1])",
     "np.zeros((0, 3), dtype=np.float32)", "np.array(['a'])", "np.zeros(2, dtype='>f4')", "np.zeros(2, dtype='M8[s]')",
     "np.zeros(2, dtype=[('a', 'i4')])", "np.broadcast_to(np.float32(1), (2, 3))", "Exception('x')", "KeyError",
