@@ -74,7 +74,23 @@ for kind in sorted(programs.KINDS):
 
 # ---------------------------------------------------------------- bugs that are planted
 
-WRAPPED = ("relu", "exp", "add", "sum", "neg", "mul", "sqrt", "abs", "reshape", "cat", "mean", "sub", "floor", "amax", "clone")
+WRAPPED = (
+    "relu",
+    "exp",
+    "add",
+    "sum",
+    "neg",
+    "mul",
+    "sqrt",
+    "abs",
+    "reshape",
+    "cat",
+    "mean",
+    "sub",
+    "floor",
+    "amax",
+    "clone",
+)
 
 PLANT = f"""
 import ctypes
@@ -107,7 +123,10 @@ PLANTED = {
     "a hang": ("while True: pass", "a hang"),
     "memory": ("kept.append(dt.ones(3))", "each call leaves more blocks"),
     "an argument": ("kept.append([args, kwargs])", "arguments are never freed"),
-    "a lost device": ("dt._C._cuda_api_fail('cuLaunchKernel', 1, 719, True); dt.ones(3, device='cuda') + 1", "CudaError"),
+    "a lost device": (
+        "dt._C._cuda_api_fail('cuLaunchKernel', 1, 719, True); dt.ones(3, device='cuda') + 1",
+        "CudaError",
+    ),
 }
 
 

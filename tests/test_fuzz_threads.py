@@ -89,7 +89,16 @@ def on_a_stream(s: Shared, rng: Random) -> bool:
         return same(s.read.to("cuda:0", copy=True).neg_(), -s.values)
 
 
-ACTIONS: list[Callable[[Shared, Random], bool]] = [viewed, cast, pickled, copied, exported, computed, moved, on_a_stream]
+ACTIONS: list[Callable[[Shared, Random], bool]] = [
+    viewed,
+    cast,
+    pickled,
+    copied,
+    exported,
+    computed,
+    moved,
+    on_a_stream,
+]
 
 
 def test_threads_on_shared_arrays(device: str, quick_switches: None) -> None:
@@ -242,7 +251,9 @@ class Work:
 
 
 @pytest.mark.skipif(REAL, reason="counts what simulated devices do")
-@pytest.mark.parametrize("name", ["multiply", "move", "forward", "load_data", "save_and_load", "pickle", "select", "fail"])
+@pytest.mark.parametrize(
+    "name", ["multiply", "move", "forward", "load_data", "save_and_load", "pickle", "select", "fail"]
+)
 def test_interrupts_at_any_moment(name: str, device: str, tmp_path: Path, interrupts: Interrupts) -> None:
     """After each: the file is whole, nothing lies beside it, and the same work gives the right answer."""
     rng = Random(name)

@@ -196,7 +196,11 @@ def death(code: int) -> str:
 
 
 def fuzz_calls(
-    options: Options, start: int, calls: int, show: Callable[[Finding], object] = lambda _: None, most: int = sys.maxsize
+    options: Options,
+    start: int,
+    calls: int,
+    show: Callable[[Finding], object] = lambda _: None,
+    most: int = sys.maxsize,
 ) -> Report:
     """Judges this many calls, shows each finding at once; ends early with so many of them."""
     report, begun, at = Report(show=show), time.monotonic(), start

@@ -1,4 +1,4 @@
-"""Objects that no caller means well with. Programs of the fuzzer name them; all of them behave the same in every run."""
+"""Objects that no caller means well with. Programs of the fuzzer name them; they behave the same in every run."""
 
 from __future__ import annotations
 
@@ -213,7 +213,9 @@ def values(dtype: str, count: int, kind: str) -> np.ndarray:
             found = np.abs(found) + 0.5
     with np.errstate(all="ignore"):
         if dtype.startswith(("int", "uint")):
-            return np.nan_to_num(found, posinf=127, neginf=-128).clip(-(2.0**62), 2.0**62).astype(np.int64).astype(dtype)
+            return (
+                np.nan_to_num(found, posinf=127, neginf=-128).clip(-(2.0**62), 2.0**62).astype(np.int64).astype(dtype)
+            )
         return found.astype(STORED.get(dtype, dtype))
 
 

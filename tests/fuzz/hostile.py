@@ -17,7 +17,7 @@ import devtensor as dt
 from fuzz.evil import Mischief, watch
 
 MEMORY = (ctypes.c_char * 4096)()
-SIZES = (ctypes.c_int64 * 16)
+SIZES = ctypes.c_int64 * 16
 KEPT: list[Any] = []  # what a capsule points to outlives it
 
 
@@ -224,8 +224,8 @@ def items(x: Any) -> Any:
     return list(itertools.islice(iter(x), 8)), len(x)
 
 
-SOURCE = """extern "C" __global__ void nothing(const float *x, double *y, int n, unsigned char c, float f, long l, bool b,
-                                   const long long *i) {}"""
+SOURCE = """extern "C" __global__ void nothing(const float *x, double *y, int n, unsigned char c, float f, long l,
+                                   bool b, const long long *i) {}"""
 
 
 def kernel() -> dt.cuda.RawKernel:

@@ -14,23 +14,25 @@ LAYOUTS = ("contiguous",) * 6 + ("transposed", "sliced", "expanded", "read-only"
 
 SMALL = ("0", "1", "2", "3", "-1", "-2")
 NUMBERS = (
-    *SMALL, "5", "8", "-9", "2**15", "2**31 - 1", "2**31", "2**62", "2**63 - 1", "2**63", "-2**63", "-2**63 - 1", "10**30",
-    "nan", "inf", "-inf", "-0.0", "0.5", "2.5", "1e-45", "1e308", "True", "False", "1j", "Decimal('1.5')", "Fraction(1, 3)",
-    "np.int64(2)", "np.int8(-1)", "np.float32(0.5)", "np.float16(nan)", "np.uint64(2**63)", "np.bool_(True)",
-    "np.array(3)", "np.array([1, 2])", "np.array(2.5)", "np.longdouble(1)", "np.complex64(1)",
+    *SMALL, "5", "8", "-9", "2**15", "2**31 - 1", "2**31", "2**62", "2**63 - 1", "2**63", "-2**63", "-2**63 - 1",
+    "10**30", "nan", "inf", "-inf", "-0.0", "0.5", "2.5", "1e-45", "1e308", "True", "False", "1j", "Decimal('1.5')",
+    "Fraction(1, 3)", "np.int64(2)", "np.int8(-1)", "np.float32(0.5)", "np.float16(nan)", "np.uint64(2**63)",
+    "np.bool_(True)", "np.array(3)", "np.array([1, 2])", "np.array(2.5)", "np.longdouble(1)", "np.complex64(1)",
 )  # fmt: skip
 ODD = (
-    "None", "''", "'cuda'", "'\\ud800'", "'x' * 1000", "b''", "b'\\xff'", "bytearray(8)", "memoryview(b'abcd')", "...",
-    "NotImplemented", "object()", "int", "dt", "dt.DeviceArray", "dt.float32", "dt.device(D)", "(lambda: 1)", "slice(None)",
-    "slice(0, 2**62, 2**61)", "slice(None, None, -1)", "slice(Acts(raise_mischief), 3)", "range(3)", "range(2**62)",
-    "{}", "{1: 2}", "{3, 4}", "frozenset()", "set()", "[]", "()", "[[]]", "[None]", "[[1, 2], [3]]", "[[1, 2], 3]",
-    "[1, 'a']", "deep(7)", "deep(9)", "deep(300)", "loop()", "giver([1, 2, 3], 1)", "giver([1, 2, 3], 9)", "iter([1, 2])",
-    "raises()", "says(1)", "says(-1)", "says(2**63)", "says('x')", "says(None)", "says(1.5)", "says([])", "says(2)",
-    "Acts(gc.collect, 1)", "Secretive()", "Masked()", "Unprintable()", "OddInt(2)", "OddStr('float32')", "OddStr('mean')",
-    "Lies([1, 2], 2**62)", "Lies([1, 2], 0)", "Lies([1, 2], 3)", "Lies([], 1)", "Lies([1, 2], -1)", "Shrinking([1, 2, 3])",
-    "trap([1, 2, 3], 0, 'clear')", "trap([2, 3, 4], 0, 'shrink')", "trap([1, 2], 0, 'append')", "trap([1, 2], 1, 'grow')",
-    "trap([1, 2], 0, 'replace')", "trap([0, 1000, 2000], 0, 'clear')", "trap([2, 1000, 0], 0, 'shrink')", "Exports(__dlpack__=1)", "Exports(__cuda_array_interface__=3)", "Arrays(None)",
-    "Arrays(np.ones(2))", "Arrays(Mischief('array'))", "np.ones((2, 3))", "np.ones(3)[::-1]", "np.array([None, 1])",
+    "None", "''", "'cuda'", "'\\ud800'", "'x' * 1000", "b''", "b'\\xff'", "bytearray(8)", "memoryview(b'abcd')",
+    "...", "NotImplemented", "object()", "int", "dt", "dt.DeviceArray", "dt.float32", "dt.device(D)", "(lambda: 1)",
+    "slice(None)", "slice(0, 2**62, 2**61)", "slice(None, None, -1)", "slice(Acts(raise_mischief), 3)", "range(3)",
+    "range(2**62)", "{}", "{1: 2}", "{3, 4}", "frozenset()", "set()", "[]", "()", "[[]]", "[None]", "[[1, 2], [3]]",
+    "[[1, 2], 3]", "[1, 'a']", "deep(7)", "deep(9)", "deep(300)", "loop()", "giver([1, 2, 3], 1)",
+    "giver([1, 2, 3], 9)", "iter([1, 2])", "raises()", "says(1)", "says(-1)", "says(2**63)", "says('x')",
+    "says(None)", "says(1.5)", "says([])", "says(2)", "Acts(gc.collect, 1)", "Secretive()", "Masked()",
+    "Unprintable()", "OddInt(2)", "OddStr('float32')", "OddStr('mean')", "Lies([1, 2], 2**62)", "Lies([1, 2], 0)",
+    "Lies([1, 2], 3)", "Lies([], 1)", "Lies([1, 2], -1)", "Shrinking([1, 2, 3])", "trap([1, 2, 3], 0, 'clear')",
+    "trap([2, 3, 4], 0, 'shrink')", "trap([1, 2], 0, 'append')", "trap([1, 2], 1, 'grow')",
+    "trap([1, 2], 0, 'replace')", "trap([0, 1000, 2000], 0, 'clear')", "trap([2, 1000, 0], 0, 'shrink')",
+    "Exports(__dlpack__=1)", "Exports(__cuda_array_interface__=3)", "Arrays(None)", "Arrays(np.ones(2))",
+    "Arrays(Mischief('array'))", "np.ones((2, 3))", "np.ones(3)[::-1]", "np.array([None, 1])",
     "np.zeros((0, 3), dtype=np.float32)", "np.array(['a'])", "np.zeros(2, dtype='>f4')", "np.zeros(2, dtype='M8[s]')",
     "np.zeros(2, dtype=[('a', 'i4')])", "np.broadcast_to(np.float32(1), (2, 3))", "Exception('x')", "KeyError",
     "type('T', (), {})", "Ellipsis", "dt.Generator()", "math", "print",
@@ -124,13 +126,20 @@ class Pool:
             length = (2 * m + 1,) if "1d" in own else (2 * m + 1, 5)
             sizes = {"weight": (n, k, *((2,) * len(length))), "bias": (n,), "input": (b, k, *length)}
             if "conv" not in own:
-                sizes = {name: (k,) for name in ("weight", "bias", "running_mean", "running_var")} | {
-                    "input": sizes["input"]
-                }
+                channels = dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (k,))
+                sizes = {**channels, "input": sizes["input"]}
             return sizes.get(name, sizes["input"])
         batch = name in ("batch1", "batch2") or own in ("bmm", "baddbmm")
         left = {"mat1": (m, k), "batch1": (m, k), "input": (m, k), "self": (m, k)}
-        right = {"mat2": (k, n), "batch2": (k, n), "weight": (n, k), "bias": (n,), "vec": (k,), "vec2": (n,), "tensor": (m,)}
+        right = {
+            "mat2": (k, n),
+            "batch2": (k, n),
+            "weight": (n, k),
+            "bias": (n,),
+            "vec": (k,),
+            "vec2": (n,),
+            "tensor": (m,),
+        }
         if own in ("addmm", "baddbmm"):
             left["input"] = left["self"] = (m, n)
         if own in ("dot", "outer"):
@@ -197,7 +206,9 @@ class Pool:
             if roll < 0.7:
                 return self.one_of("...", "None", "True", "False")
             if roll < 0.85:
-                return self.one_of("[0, 1]", "[0, 0]", "[-1, 0]", "[True, False]", "[]", "[[0], [1]]", "[2**62]", "[0, 99]")
+                return self.one_of(
+                    "[0, 1]", "[0, 0]", "[-1, 0]", "[True, False]", "[]", "[[0], [1]]", "[2**62]", "[0, 99]"
+                )
             shape = self.one_of("(2,)", "(0,)", "()", "(2, 1)", "(1,)")
             dtype = self.one_of("int64", "int64", "int32", "uint8", "bool", "float32")
             return self.let(f"arr({dtype!r}, {shape}, 'contiguous', 'index', D)")
@@ -266,7 +277,8 @@ class Pool:
         return self.one_of(
             "[1, 2, 3]", "[[1.5, 2], [3, 4]]", "7", "True", "[]", "np.arange(6.0).reshape(2, 3)", "np.ones(3)[::-1]",
             "bytearray(16)", "np.arange(4, dtype=np.int8)", "memoryview(bytearray(8)).cast('f')", "np.ones((2, 3)).T",
-            "arr('float32', (2, 3), 'contiguous', 'small', D)", "[np.ones(2), np.zeros(2)]", "np.float32(2)", self.odd(),
+            "arr('float32', (2, 3), 'contiguous', 'small', D)",
+            "[np.ones(2), np.zeros(2)]", "np.float32(2)", self.odd(),
         )  # fmt: skip
 
     def all(self, target: Target) -> list[str]:

@@ -36,17 +36,18 @@ RECEIVERS = {
     "dtype": ("dt.float32", "dt.bool", "dt.int64"),
 }
 OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&", "or": "|",
-    "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&",
+    "or": "|", "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 
 # What is not one value for both devices: state of the process, addresses, host access.
 DIFFERENT = {
-    "__hash__", "data_ptr", "empty", "empty_like", "new_empty", "numpy", "__array__", "__dlpack__", "__dlpack_device__",
-    "__cuda_array_interface__", "is_cuda", "index", "pin_memory", "is_pinned", "cuda", "from_numpy", "frombuffer", "from_dlpack",
-    "from_cuda_array_interface", "seed", "initial_seed", "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin",
-    "get_default_device", "set_default_device", "get_num_threads", "device", "record_transfers", "forbid_transfers",
-    "allow_transfers", "get_worker_info", "Stream", "assert_close", "copy_",
+    "__hash__", "data_ptr", "empty", "empty_like", "new_empty", "numpy", "__array__", "__dlpack__",
+    "__dlpack_device__", "__cuda_array_interface__", "is_cuda", "index", "pin_memory", "is_pinned", "cuda",
+    "from_numpy", "frombuffer", "from_dlpack", "from_cuda_array_interface", "seed", "initial_seed", "__reduce__",
+    "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
+    "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
+    "Stream", "assert_close", "copy_",
 }  # fmt: skip
 
 
@@ -86,7 +87,9 @@ def spelled(target: Target, receiver: str, given: list[str], pool: Pool) -> str:
     if inner == "getitem" and plain:
         return f"{receiver}[{given[0]}]"
     if pool.rng.random() < 0.05:
-        return f"dt.DeviceArray.{target.name}({', '.join([receiver, *given])})" if target.owner == "DeviceArray" else "0"
+        return (
+            f"dt.DeviceArray.{target.name}({', '.join([receiver, *given])})" if target.owner == "DeviceArray" else "0"
+        )
     return f"{receiver}.{target.name}({', '.join(given)})"
 
 

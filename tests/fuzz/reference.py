@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from fuzz.programs import Program
 
 SAME = frozenset(
-    """abs add all amax amin any argmax argmin bitwise_and bitwise_not bitwise_or bitwise_xor broadcast_to ceil cos eq exp
-    expm1 floor ge gt isfinite isinf isnan le log log10 log1p log2 logical_and logical_not logical_or logical_xor lt maximum
-    mean minimum moveaxis mul ne neg outer prod reciprocal round sign sin sqrt square sub sum swapaxes tan tanh trunc
-    where""".split()
+    """abs add all amax amin any argmax argmin bitwise_and bitwise_not bitwise_or bitwise_xor broadcast_to
+    ceil cos eq exp expm1 floor ge gt isfinite isinf isnan le log log10 log1p log2 logical_and logical_not
+    logical_or logical_xor lt maximum mean minimum moveaxis mul ne neg outer prod reciprocal round sign sin
+    sqrt square sub sum swapaxes tan tanh trunc where""".split()
 )
 NAMES = {
     "eq": "equal", "ge": "greater_equal", "gt": "greater", "le": "less_equal", "lt": "less", "mul": "multiply",
