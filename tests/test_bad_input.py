@@ -584,3 +584,10 @@ def test_parameters_without_elements_are_initialized(shape: tuple[int, ...], dev
     x = dt.zeros(shape, device=device)
     for name in ("xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "uniform_", "normal_"):
         assert getattr(dt.nn.init, name)(x) is x
+
+
+def test_a_mode_that_is_no_text() -> None:
+    for name in ("kaiming_uniform_", "kaiming_normal_"):
+        for mode in (None, 1, slice(None), ["fan_in"]):
+            with pytest.raises(ValueError, match="not supported"):
+                getattr(dt.nn.init, name)(dt.ones(2, 2), mode=mode)

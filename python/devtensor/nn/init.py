@@ -59,7 +59,7 @@ def _calculate_fan_in_and_fan_out(tensor: DeviceArray) -> tuple[int, int]:
 
 
 def _fan(tensor: DeviceArray, mode: str) -> int:
-    if mode.lower() not in ("fan_in", "fan_out"):
+    if not isinstance(mode, str) or mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return fan_in if mode.lower() == "fan_in" else fan_out
