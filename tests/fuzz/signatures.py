@@ -88,7 +88,7 @@ def of_stub(function: ast.FunctionDef, method: bool) -> tuple[Parameter, ...]:
 def of_signature(function: Callable[..., Any], method: bool = False) -> tuple[Parameter, ...]:
     found = []
     for p in list(inspect.signature(function).parameters.values())[1 if method else 0 :]:
-        if p.kind is p.VAR_KEYWORD:
+        if p.kind is p.VAR_KEYWORD or p.name.startswith("_"):
             continue
         annotation = "" if p.annotation is p.empty else str(p.annotation)
         optional = p.default is not p.empty or p.kind is p.VAR_POSITIONAL
