@@ -30,6 +30,13 @@ APART = {
 }
 
 
+METHODS_APART = (
+    "__new__",  # the class is a target itself
+    "__buffer__",  # Python 3.12's name of a protocol that the fuzzer of buffers uses
+    "backward",  # raises, whatever it is given
+)
+
+
 @dataclass(frozen=True)
 class Parameter:
     name: str
@@ -114,7 +121,7 @@ def stubbed() -> Iterator[Target]:
         if not isinstance(node, ast.ClassDef) or node.name not in INSTANCES:
             continue
         for member in node.body:
-            if not isinstance(member, ast.FunctionDef) or member.name in ("__new__", "backward"):
+            if not isinstance(member, ast.FunctionDef) or member.name in METHODS_APART:
                 continue
             attribute = any(isinstance(d, ast.Name) and d.id == "property" for d in member.decorator_list)
             yield Target(member.name, of_stub(member, True), node.name, attribute)
