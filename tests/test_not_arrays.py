@@ -52,3 +52,12 @@ def test_a_mode_that_is_no_text() -> None:
         for mode in (None, 1, slice(None), ["fan_in"]):
             with pytest.raises(ValueError, match="not supported"):
                 getattr(dt.nn.init, name)(dt.ones(2, 2), mode=mode)
+
+
+@pytest.mark.parametrize("layer", [dt.nn.Conv1d, dt.nn.Conv2d])
+def test_channels_are_integers(layer: type[dt.nn.Module]) -> None:
+    for wrong in (2.0, np.float32(2), "2", [2], None):
+        for channels in ((wrong, 2, 1), (2, wrong, 1), (2, 2, 1, 1, 0, 1, wrong)):
+            with pytest.raises(TypeError, match="integer"):
+                layer(*channels)
+    assert layer(np.int64(2), 2, 1).in_channels == 2
