@@ -75,6 +75,21 @@ def test_sizes_that_overflow(shape: tuple[int, ...], device: str) -> None:
         dt.zeros(1, device=device).expand(shape).clone()
 
 
+@pytest.mark.parametrize("shape", [(2**62, 0), (0, 2**62), (2**62, 0, 2**62), (2**31, 2**31, 0)])
+def test_sizes_that_overflow_beside_a_zero(shape: tuple[int, ...], device: str) -> None:
+    """A view is refused the shape that an array is refused."""
+    x = dt.zeros(0, device=device)
+    for make in (
+        lambda: dt.zeros(shape, device=device),
+        lambda: x.view(shape),
+        lambda: x.reshape(shape),
+        lambda: x.unflatten(0, shape),
+        lambda: x.reshape(0, *(1 for _ in shape)).expand(0, *shape),
+    ):
+        with pytest.raises(dt.ShapeMismatchError, match="overflowed"):
+            make()
+
+
 def test_sizes_beyond_64_bits(device: str) -> None:
     for shape in ((2**63,), (2**64,), (10**30,), (-(10**30),)):
         with pytest.raises((OverflowError, RuntimeError, ValueError, TypeError)):

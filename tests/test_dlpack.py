@@ -206,6 +206,16 @@ def test_device(cuda: str) -> None:
         dt.from_dlpack(x, device="cpu")
 
 
+@pytest.mark.parametrize("flags", [None, 0])
+def test_an_offset_out_of_the_address_space(flags: int | None) -> None:
+    stored = patterns("float32", 2, 3)
+    for offset in (2**64 - 4, 2**64 - stored.ctypes.data):
+        producer = Producer(stored.ctypes.data, (2, 3), byte_offset=offset, flags=flags)
+        with pytest.raises(BufferError):
+            dt.from_dlpack(producer)
+        assert dt.from_dlpack(Producer(stored.ctypes.data, (0, 3), byte_offset=offset, flags=flags)).shape == (0, 3)
+
+
 def test_unusual_but_right() -> None:
     stored = patterns("float32", 2, 3)
     rows = dt.from_dlpack(Producer(stored.ctypes.data, (2, 3)))  # no strides: contiguous

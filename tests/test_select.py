@@ -102,6 +102,17 @@ def test_lists_are_arrays(key: Any, device: str) -> None:
     assert x[key].tolist() == values[key if key != [] else np.array([], dtype=int)].tolist()
 
 
+def test_lists_without_items_are_integers(device: str) -> None:
+    """And so they are an index, on every device the same."""
+    x = dt.ones(3, 2, dtype=dt.bfloat16, device=device)
+    for key in ([[]], [[], []], [[[]]], (0, [[]]), ([[]], 0)):
+        assert tuple(x[key].shape) == np.ones((3, 2))[key].shape
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="8 dimensions"):
+        x[loop]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_only_bytes_move(dtype: str, layout: str, device: str) -> None:

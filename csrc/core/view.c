@@ -20,7 +20,7 @@ view_add(dt_array *out, int64_t size, int64_t stride)
     out->ndim++;
 }
 
-/* Replaces a -1 in shape by the size that is left, and checks the number of elements. */
+/* Replaces a -1 in shape by the size that is left; checks the number of elements and, where it is 0, the sizes. */
 static dt_status
 resolve_shape(const char *op, const dt_array *x, int ndim, const int64_t *shape, int64_t *resolved, dt_error *err)
 {
@@ -54,7 +54,7 @@ resolve_shape(const char *op, const dt_array *x, int ndim, const int64_t *shape,
     } else if (overflow || known != numel) {
         return dt_fail_reshape(op, x, ndim, shape, err);
     }
-    return DT_OK;
+    return numel == 0 ? dt_shape_check(op, ndim, resolved, (dt_dtype)x->dtype, err) : DT_OK;
 }
 
 /* Strides of the new shape over x's memory; false where a copy would be needed. Old and new dimensions are matched in

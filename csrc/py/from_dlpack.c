@@ -146,6 +146,12 @@ read_strides(const dlpack_tensor *t, dt_array *x, size_t *nbytes)
     return 0;
 }
 
+static uintptr_t
+address_of(const dlpack_tensor *t)
+{
+    return (uintptr_t)t->data + (uintptr_t)t->byte_offset;
+}
+
 /* Everything about x but its storage. */
 static int
 read_tensor(const py_args *a, const dlpack_tensor *t, dt_array *x, size_t *nbytes)
@@ -171,7 +177,11 @@ read_tensor(const py_args *a, const dlpack_tensor *t, dt_array *x, size_t *nbyte
     if (read_strides(t, x, nbytes) < 0) {
         return -1;
     }
-    uintptr_t address = (uintptr_t)t->data + (uintptr_t)t->byte_offset;
+    uintptr_t address = address_of(t);
+    if (*nbytes > 0 && address < t->byte_offset) {
+        PyErr_SetString(PyExc_BufferError, OP "(): the byte offset leads out of the address space.");
+        return -1;
+    }
     if (*nbytes > 0 && (address == 0 || address % dt_itemsize((dt_dtype)dtype) != 0)) {
         PyErr_SetString(PyExc_BufferError,
                         OP "(): the memory is not aligned to the element size. Copy the array first.");
@@ -202,7 +212,7 @@ import in;
     dt_status status;
     dt_storage *storage;
     unsigned flags = DT_STORAGE_FOREIGN | (in.flags & DLPACK_READONLY ? (unsigned)DT_STORAGE_READONLY : 0u);
-    char *data = (char *)in.tensor->data + in.tensor->byte_offset;
+    char *data = (char *)address_of(in.tensor); /* that of an array without elements may be anything */
     const char *name = PyCapsule_GetName(capsule);
     (void)PyCapsule_SetName(capsule, in.versioned ? DLPACK_VERSIONED_USED : DLPACK_OLD_USED); /* no other thread's */
     if (device.type == DT_CPU) {

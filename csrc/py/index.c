@@ -30,13 +30,25 @@ is_list(PyObject *item)
     return PyList_Check(item) || PyTuple_Check(item);
 }
 
-/* A list of ints or bools, on the device of self. */
+/* Whether a list, or the lists in it, have no items. */
+static bool
+is_empty(PyObject *list)
+{
+    for (int d = 0; d < DT_MAX_NDIM && is_list(list); d++) {
+        if (PySequence_Fast_GET_SIZE(list) == 0) {
+            return true;
+        }
+        list = PySequence_Fast_GET_ITEM(list, 0);
+    }
+    return false;
+}
+
+/* A list of ints or bools, on the device of self. One without items holds ints. */
 static PyObject *
 array_from_list(PyObject *self, const char *op, PyObject *list)
 {
     py_state *state = py_state_of(self);
-    bool empty = PySequence_Fast_GET_SIZE(list) == 0;
-    PyObject *array = py_array_from_nested(state, op, list, empty ? DT_INT64 : -1);
+    PyObject *array = py_array_from_nested(state, op, list, is_empty(list) ? DT_INT64 : -1);
     if (array == NULL || !py_on_device(py_array_of(self))) {
         return array;
     }

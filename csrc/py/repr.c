@@ -294,7 +294,7 @@ append_size(text *t, const dt_array *x, const page *p, size_t indent)
     for (int d = 0; d < x->ndim; d++) {
         end += PyOS_snprintf(end, 24, d ? ", %lld" : "size=(%lld", (long long)x->shape[d]);
     }
-    memcpy(end, x->ndim == 1 ? ",)" : ")", 3);
+    (void)PyOS_snprintf(end, 3, "%s", x->ndim == 1 ? ",)" : ")");
     append_fact(t, p, fact, indent);
 }
 

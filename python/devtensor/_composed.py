@@ -13,6 +13,11 @@ from devtensor._types import Dims
 _HALVES = (_C.float16, _C.bfloat16)
 
 
+def _need_array(op: str, name: str, value: DeviceArray) -> None:
+    """Raises TypeError, as a compiled op does, for a value that is no array."""
+    _C._check(op, (name,), (value,), False, False)
+
+
 def _wide(x: DeviceArray) -> DeviceArray:
     """The dtype that sums are formed in: float32 for the half types."""
     return x.to(_C.float32) if x.dtype in _HALVES else x
@@ -209,6 +214,7 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
     DeviceArray([[2, 1],
                  [4, 3]], device='cpu', dtype=int64)
     """
+    _need_array("flip", "input", input)
     wanted = (dims, *more) if isinstance(dims, int) else tuple(dims)
     turned = [d for d in _dims("flip", wanted, input.ndim, input) if input.ndim] if wanted else []
     if not turned:
@@ -230,6 +236,7 @@ def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[i
     >>> dt.roll(dt.tensor([1, 2, 3]), 1)
     DeviceArray([3, 1, 2], device='cpu', dtype=int64)
     """
+    _need_array("roll", "input", input)
     if dims is None:
         return roll(input.flatten(), shifts, 0).reshape(input.shape)
     steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
@@ -255,6 +262,7 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
     DeviceArray([[1, 2, 1, 2],
                  [1, 2, 1, 2]], device='cpu', dtype=int64)
     """
+    _need_array("repeat", "input", input)
     times: Sequence[Any] = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     new = len(times) - input.ndim
     if new < 0:
@@ -286,6 +294,7 @@ def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) 
     >>> dt.repeat_interleave(dt.tensor([1, 2]), 2)
     DeviceArray([1, 1, 2, 2], device='cpu', dtype=int64)
     """
+    _need_array("repeat_interleave", "input", input)
     x = input.flatten() if dim is None or not input.ndim else input
     (d,) = _dims("repeat_interleave", 0 if dim is None else dim, x.ndim, x)
     places = _C.arange(_repeated("repeat_interleave", x.shape[d], repeats), device=x.device)
@@ -298,6 +307,8 @@ def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     >>> dt.tensor([1, 2]).type_as(dt.zeros(1, dtype=dt.float64)).dtype
     devtensor.float64
     """
+    _need_array("type_as", "input", input)
+    _need_array("type_as", "other", other)
     return input.to(other.dtype)
 
 
@@ -307,6 +318,7 @@ def ravel(input: DeviceArray) -> DeviceArray:
     >>> dt.ravel(dt.tensor([[1, 2], [3, 4]]))
     DeviceArray([1, 2, 3, 4], device='cpu', dtype=int64)
     """
+    _need_array("ravel", "input", input)
     return input.flatten()
 
 
@@ -316,6 +328,7 @@ def is_floating_point(input: DeviceArray) -> bool:
     >>> dt.is_floating_point(dt.zeros(2))
     True
     """
+    _need_array("is_floating_point", "input", input)
     return input.dtype.is_floating_point
 
 
@@ -329,6 +342,7 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     >>> dt.pad(dt.tensor([1.0, 2.0]), (1, 2))
     DeviceArray([0., 1., 2., 0., 0.], device='cpu', dtype=float32)
     """
+    _need_array("pad", "input", input)
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {_C._shown(mode)}")
     amounts = [int(n) for n in pad]

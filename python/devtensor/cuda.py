@@ -220,8 +220,8 @@ def set_stream(stream: Stream | None) -> None:
     >>> dt.cuda.set_stream(dt.cuda.default_stream())
     """
     if stream is not None:
-        set_device(stream.device)
         _C._cuda_set_stream(stream)
+        set_device(stream.device)
 
 
 class stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -40,6 +41,7 @@ class _Conv(Module):
         dtype: DType | None,
     ) -> None:
         super().__init__()
+        in_channels, out_channels, groups = map(operator.index, (in_channels, out_channels, groups))
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups != 0:

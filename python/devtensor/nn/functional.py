@@ -21,7 +21,7 @@ from devtensor._C import (
     softplus,
     tanh,
 )
-from devtensor._composed import _dims, _wide, norm, pad
+from devtensor._composed import _dims, _need_array, _wide, norm, pad
 from devtensor.nn._losses import cross_entropy, l1_loss, mse_loss, nll_loss
 
 __all__ = [
@@ -66,13 +66,19 @@ _One: TypeAlias = int | Sequence[int]
 # ---------------------------------------------------------------- activations with inplace=
 
 
+def _in_place(op: str, input: DeviceArray, *args: float) -> DeviceArray:
+    _need_array(op, "input", input)
+    written: DeviceArray = getattr(input, op + "_")(*args)
+    return written
+
+
 def relu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     """max(x, 0); NaN stays.
 
     >>> F.relu(dt.tensor([-1.0, 2.0]))
     DeviceArray([0., 2.], device='cpu', dtype=float32)
     """
-    return input.relu_() if inplace else _C.relu(input)
+    return _in_place("relu", input) if inplace else _C.relu(input)
 
 
 def relu6(input: DeviceArray, inplace: bool = False) -> DeviceArray:
@@ -81,7 +87,7 @@ def relu6(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     >>> F.relu6(dt.tensor([-1.0, 2.0, 9.0]))
     DeviceArray([0., 2., 6.], device='cpu', dtype=float32)
     """
-    return input.relu6_() if inplace else _C.relu6(input)
+    return _in_place("relu6", input) if inplace else _C.relu6(input)
 
 
 def leaky_relu(input: DeviceArray, negative_slope: float = 0.01, inplace: bool = False) -> DeviceArray:
@@ -90,7 +96,7 @@ def leaky_relu(input: DeviceArray, negative_slope: float = 0.01, inplace: bool =
     >>> F.leaky_relu(dt.tensor([-1.0, 2.0]))
     DeviceArray([-0.0100,  2.0000], device='cpu', dtype=float32)
     """
-    return input.leaky_relu_(negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
+    return _in_place("leaky_relu", input, negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
 
 
 def elu(input: DeviceArray, alpha: float = 1.0, inplace: bool = False) -> DeviceArray:
@@ -99,7 +105,7 @@ def elu(input: DeviceArray, alpha: float = 1.0, inplace: bool = False) -> Device
     >>> F.elu(dt.tensor([-1.0, 2.0]))
     DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
     """
-    return input.elu_(alpha) if inplace else _C.elu(input, alpha)
+    return _in_place("elu", input, alpha) if inplace else _C.elu(input, alpha)
 
 
 def gelu(input: DeviceArray, approximate: Literal["none", "tanh"] = "none") -> DeviceArray:
@@ -117,7 +123,7 @@ def silu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     >>> F.silu(dt.tensor([-1.0, 2.0]))
     DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)
     """
-    return input.silu_() if inplace else _C.silu(input)
+    return _in_place("silu", input) if inplace else _C.silu(input)
 
 
 def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> DeviceArray:
@@ -126,7 +132,7 @@ def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, in
     >>> F.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
     DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
     """
-    return input.hardtanh_(min_val, max_val) if inplace else _C.hardtanh(input, min_val, max_val)
+    return _in_place("hardtanh", input, min_val, max_val) if inplace else _C.hardtanh(input, min_val, max_val)
 
 
 # ---------------------------------------------------------------- convolution
@@ -331,6 +337,7 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
     DeviceArray([[1, 0, 0],
                  [0, 0, 1]], device='cpu', dtype=int64)
     """
+    _need_array("one_hot", "tensor", tensor)
     if tensor.dtype is not _C.int64:
         _C._fail_dtype("one_hot", ("tensor",), (tensor,), 0, "int64")
     if num_classes < 0:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._composed import _need_array
 
 __all__ = [
     "calculate_gain",
@@ -58,7 +59,7 @@ def _calculate_fan_in_and_fan_out(tensor: DeviceArray) -> tuple[int, int]:
 
 
 def _fan(tensor: DeviceArray, mode: str) -> int:
-    if mode.lower() not in ("fan_in", "fan_out"):
+    if not isinstance(mode, str) or mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return fan_in if mode.lower() == "fan_in" else fan_out
@@ -75,6 +76,7 @@ def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
     >>> nn.init.constant_(dt.empty(2), 0.5)
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
+    _need_array("constant_", "tensor", tensor)
     return tensor.fill_(val)
 
 
@@ -84,6 +86,7 @@ def zeros_(tensor: DeviceArray) -> DeviceArray:
     >>> nn.init.zeros_(dt.empty(2))
     DeviceArray([0., 0.], device='cpu', dtype=float32)
     """
+    _need_array("zeros_", "tensor", tensor)
     return tensor.zero_()
 
 
@@ -93,6 +96,7 @@ def ones_(tensor: DeviceArray) -> DeviceArray:
     >>> nn.init.ones_(dt.empty(2))
     DeviceArray([1., 1.], device='cpu', dtype=float32)
     """
+    _need_array("ones_", "tensor", tensor)
     return tensor.fill_(1)
 
 
@@ -103,6 +107,7 @@ def eye_(tensor: DeviceArray) -> DeviceArray:
     DeviceArray([[1., 0.],
                  [0., 1.]], device='cpu', dtype=float32)
     """
+    _need_array("eye_", "tensor", tensor)
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
@@ -114,6 +119,7 @@ def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.
     >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
     True
     """
+    _need_array("uniform_", "tensor", tensor)
     _C._check("uniform_", ("tensor",), (tensor,))
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
@@ -128,6 +134,7 @@ def normal_(
     >>> nn.init.normal_(dt.empty(1000), std=0.02).std().item() < 0.03
     True
     """
+    _need_array("normal_", "tensor", tensor)
     _C._check("normal_", ("tensor",), (tensor,))
     if not std >= 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
@@ -140,7 +147,11 @@ def xavier_uniform_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Genera
     >>> bool((nn.init.xavier_uniform_(dt.empty(3, 3)).abs() <= 1).all())
     True
     """
-    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    _need_array("xavier_uniform_", "tensor", tensor)
+    fans = sum(_calculate_fan_in_and_fan_out(tensor))
+    if 0 in tensor.shape:
+        return tensor
+    bound = gain * math.sqrt(6.0 / fans)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -150,7 +161,11 @@ def xavier_normal_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generat
     >>> nn.init.xavier_normal_(dt.empty(3, 5)).shape
     (3, 5)
     """
-    std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    _need_array("xavier_normal_", "tensor", tensor)
+    fans = sum(_calculate_fan_in_and_fan_out(tensor))
+    if 0 in tensor.shape:
+        return tensor
+    std = gain * math.sqrt(2.0 / fans)
     return normal_(tensor, 0.0, std, generator)
 
 
@@ -167,6 +182,7 @@ def kaiming_uniform_(
     >>> bool((nn.init.kaiming_uniform_(dt.empty(8, 100), nonlinearity="linear").abs() <= bound).all())
     True
     """
+    _need_array("kaiming_uniform_", "tensor", tensor)
     if 0 in tensor.shape:
         return tensor
     bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor, mode))
@@ -185,6 +201,7 @@ def kaiming_normal_(
     >>> nn.init.kaiming_normal_(dt.empty(64, 3, 7, 7), mode="fan_out").shape
     (64, 3, 7, 7)
     """
+    _need_array("kaiming_normal_", "tensor", tensor)
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
