@@ -15,7 +15,7 @@ _HALVES = (_C.float16, _C.bfloat16)
 
 def _need_array(op: str, name: str, value: DeviceArray) -> None:
     """Raises TypeError, as a compiled op does, for a value that is no array."""
-    _C._check(op, (name,), (value,), False, False)
+    _C._check_rank(op, (name,), (value,), 0, 0, 8)
 
 
 def _wide(x: DeviceArray) -> DeviceArray:
