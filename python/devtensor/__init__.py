@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib as _contextlib
-import warnings as _warnings
 from math import e, inf, nan, pi
 
-from devtensor import _C, _composed
+from devtensor import _C, _composed, _environment
 from devtensor._C import *
 from devtensor._C import DeviceArray as Tensor
 from devtensor._C import abs as absolute
@@ -64,9 +62,7 @@ for _function in (nn.init.normal_, nn.init.uniform_):
 for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
     _C._add_method(_name, getattr(_C.DeviceArray, _other))
 
-for _name, _text, _valid in _C._misread_environment():
-    with _contextlib.suppress(RuntimeWarning):  # an import never fails, not where warnings are errors either
-        _warnings.warn(f"{_name}={_text} is not understood and changes nothing: valid is {_valid}", RuntimeWarning, 2)
+_environment.tell()
 
 __all__ = [
     "CudaError",
