@@ -190,11 +190,13 @@ class Interrupts:
 @pytest.fixture
 def interrupts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interrupts]:
     found = Interrupts()
+    current = dt.cuda.current_device()
     before = signal.signal(signal.SIGALRM, found.handler)
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # an interrupt may fall into a destructor
     yield found
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    dt.cuda.set_device(current)  # Python may interrupt a context manager before its __exit__ has begun
 
 
 SIDE = 48
