@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._composed import _wide
+from devtensor._composed import _need_array, _wide
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 
@@ -110,6 +110,7 @@ def _check_classes(
     op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None, probabilities: bool = False
 ) -> int:
     """The dimension of the classes, after all checks; with probabilities target may hold a share for each class."""
+    _need_array(op, "target", target)
     arrays = (input, target, weight)
     shares = probabilities and target.dtype.is_floating_point
     _C._check(op, _NAMES, arrays, apart=-1 if shares else 1)
