@@ -178,11 +178,11 @@ read_tensor(const py_args *a, const dlpack_tensor *t, dt_array *x, size_t *nbyte
         return -1;
     }
     uintptr_t address = address_of(t);
-    if (*nbytes > 0 && address < t->byte_offset) {
-        PyErr_SetString(PyExc_BufferError, OP "(): the byte offset leads out of the address space.");
+    if (*nbytes > 0 && (t->data == NULL || address < t->byte_offset)) {
+        PyErr_SetString(PyExc_BufferError, OP "(): the address and the byte offset lead to no memory.");
         return -1;
     }
-    if (*nbytes > 0 && (address == 0 || address % dt_itemsize((dt_dtype)dtype) != 0)) {
+    if (*nbytes > 0 && address % dt_itemsize((dt_dtype)dtype) != 0) {
         PyErr_SetString(PyExc_BufferError,
                         OP "(): the memory is not aligned to the element size. Copy the array first.");
         return -1;

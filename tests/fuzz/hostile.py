@@ -6,6 +6,7 @@ import copy
 import ctypes
 import io
 import itertools
+import math
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -71,6 +72,19 @@ class Dlpack:
     def __dlpack__(self, **keywords: Any) -> Any:
         return _new(ctypes.addressof(self.managed), self.name, None)
 
+    def fits(self) -> bool:
+        """Whether everything that it speaks of is in the memory, so that it may be copied."""
+        t = self.managed.tensor
+        shape = [t.shape[d] for d in range(t.ndim)] if t.shape and 0 <= t.ndim <= 16 else [len(MEMORY)]
+        strides = [t.strides[d] for d in range(t.ndim)] if t.strides and len(shape) == t.ndim else None
+        if strides is None:
+            reach = abs(math.prod(shape))
+        elif min(strides, default=0) < 0:
+            return False
+        else:
+            reach = 1 + sum(abs(n * s) for n, s in zip(shape, strides, strict=True))
+        return bool(t.data) and t.byte_offset + reach * 16 <= len(MEMORY)
+
     def within(self, x: dt.DeviceArray) -> bool:
         """Whether all elements of x are in the memory."""
         first = self.managed.tensor.byte_offset
@@ -82,7 +96,7 @@ class Dlpack:
 def taken(producer: Dlpack, **keywords: Any) -> Any:
     """What from_dlpack makes of it, read where it may be read. The producer is told once that it is no longer used."""
     try:
-        x = dt.from_dlpack(producer, **keywords)
+        x = dt.from_dlpack(producer, **(keywords if producer.fits() else {}))
     finally:
         producer.says = None  # which is not to be kept
     found = x.tolist() if producer.managed.tensor.data and producer.within(x) else (tuple(x.shape), str(x.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import gc
 import linecache
@@ -95,6 +96,8 @@ def run(program: Program, device: str) -> tuple[Outcome, dict[str, Any], dict[st
         raise
     except BaseException as error:
         outcome.error = error
+        with contextlib.suppress(IndexError):  # of an earlier part of the call, which nobody waited for
+            dt.cuda.synchronize()
     names.clear()
     return outcome, arrays, before
 

@@ -47,7 +47,7 @@ DIFFERENT = {
     "cuda", "from_numpy", "frombuffer", "from_dlpack", "from_cuda_array_interface", "seed", "initial_seed",
     "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
-    "Stream", "assert_close", "copy_",
+    "one_hot", "Stream", "assert_close", "copy_",
 }  # fmt: skip
 
 
