@@ -98,3 +98,15 @@ def test_the_largest_distance(dtype: str, device: str) -> None:
     a, b = make([low, high], dtype, device), make([high, low], dtype, device)
     assert dt.isclose(a, b, rtol=0, atol=float(high - low)).tolist() == [True, True]
     assert dt.isclose(a, b, rtol=0, atol=float(high - low) - 1).tolist() == [False, False]
+
+
+def test_cat_does_not_blame_what_it_passes_over(device: str) -> None:
+    parts = [dt.zeros(shape, device=device) for shape in ((2, 3), (3, 3), (0,))]
+    with pytest.raises(dt.ShapeMismatchError) as caught:
+        dt.cat(parts, 1)
+    assert caught.value.culprit.name == "tensors[1]"
+
+
+def test_hardtanh_refuses_a_bool_before_its_limits(device: str) -> None:
+    with pytest.raises(dt.DTypeMismatchError):
+        dt.hardtanh(dt.tensor([True], device=device), 2, 1)

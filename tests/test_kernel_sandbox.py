@@ -297,3 +297,44 @@ def test_a_source_that_includes_without_end() -> None:
     )
     with pytest.raises(dt.KernelCompileError, match="memory|too large|limit"):
         kernel.compile()
+
+
+STARTS_WRITING = """
+#include <sys/mman.h>
+static int f()
+{
+    char *p = (char *)mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 3, 0);
+    if (p != (char *)MAP_FAILED) p[0] = 'W';
+    return 1;
+}
+static int v = f();
+extern "C" __global__ void k(float *x) { x[0] = v; }
+"""
+
+
+def test_a_file_of_the_callers_is_not_there_before_the_kernel(tmp_path: Path) -> None:
+    """Descriptor 3 is where a launch has the memory of the device."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"." * 8192)
+    script = "import devtensor as dt\nx = dt.zeros(4, device='cuda')\n"
+    script += f"dt.cuda.RawKernel({STARTS_WRITING!r}, 'k')[1, 1](x)\nprint(x.tolist())"
+    command = ["bash", "-c", 'exec "$@" 3<>"$0"', str(victim), sys.executable, "-c", script]
+    env = {**os.environ, "PYTHONPATH": python_path(), "DEVTENSOR_CUDA": "sim:1", "DEVTENSOR_CACHE": "0"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert victim.read_bytes() == b"." * 8192
+
+
+DECLARED = {
+    "an instantiation": "template <class T> __global__ void g(T *x) {}\ntemplate __global__ void g<float>(float *);",
+    "a constant of another place": "extern __constant__ float c[4];\n__constant__ float c[4] = {1, 2, 3, 4};",
+    "within a macro": "#define ID(...) __VA_ARGS__\n__global__ void other() { ID(__shared__ float r[2];) r[0] = 1; }",
+}
+
+
+@pytest.mark.parametrize("what", DECLARED)
+def test_what_a_source_may_declare_beside_its_kernel(what: str) -> None:
+    x = dt.zeros(4, device="cuda")
+    kernel = 'extern "C" __global__ void k(float *x) { x[threadIdx.x] = 1; }'
+    dt.cuda.RawKernel(f"{DECLARED[what]}\n{kernel}", "k")[1, 4](x)
+    assert x.tolist() == [1] * 4

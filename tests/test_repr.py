@@ -206,3 +206,18 @@ def test_refused_options_change_nothing(chosen: dict[str, Any], kind: type[Excep
         dt.set_printoptions(**{"precision": 7, "linewidth": 99} | chosen)
     assert str(caught.value) == text
     assert dt.get_printoptions() == DEFAULT
+
+
+def test_sizes_of_many_digits() -> None:
+    """Nothing of a large size is lost."""
+    text = repr(dt.zeros(1, dtype=dt.bool).expand(10**18, 2, 1))
+    assert f"size=({10**18}, 2, 1)," in text
+
+
+def test_a_profile_is_not_asked_what_it_is() -> None:
+    class Loud:
+        def __repr__(self) -> str:
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="not a Loud"):
+        dt.set_printoptions(profile=Loud())  # type: ignore[arg-type]

@@ -153,6 +153,13 @@ same_but_at(const dt_array *a, const dt_array *b, int dim)
     return same;
 }
 
+/* A vector of nothing, which cat (dim is not -1) passes over. */
+static bool
+is_passed_over(const dt_array *entry, int dim)
+{
+    return dim >= 0 && entry->ndim == 1 && entry->shape[0] == 0;
+}
+
 /* The entry that goes with the fewest others; of a tie, the later one. */
 static const dt_operand *
 odd_entry(const dt_operand *in, int n, int dim)
@@ -163,7 +170,7 @@ odd_entry(const dt_operand *in, int n, int dim)
         for (int k = 0; k < n; k++) {
             votes += same_but_at(in[i].array, in[k].array, dim);
         }
-        if (votes <= fewest) {
+        if (votes <= fewest && !is_passed_over(in[i].array, dim)) {
             odd = i;
             fewest = votes;
         }

@@ -154,7 +154,7 @@ py__check_conv1d(PY_PARAMS)
         py_arg_int(&a, 5, &reach[1]) < 0) {
         return NULL;
     }
-    const dt_array *x = o.in[0].array, *weight = o.n == 3 ? o.in[1].array : NULL, *bias = o.in[2].array;
+    const dt_array *x = o.in[0].array, *weight = o.n == 3 ? o.in[1].array : NULL, *bias = weight ? o.in[2].array : NULL;
     if (weight == NULL || weight->ndim != 3 || x->ndim < 2) {
         return PyErr_Format(PyExc_ValueError, "_check_conv1d() takes input, weight and bias of checked ranks");
     }

@@ -79,7 +79,8 @@ add_close_floats(const tolerance *how, const dt_array *input, const dt_array *ot
     return status;
 }
 
-/* The distance of integers and bools is that of floats: it neither wraps nor rounds to an integer. */
+/* The distance of integers and bools is that of floats, as in PyTorch: it neither wraps nor is cut to an integer, but
+ * integers beyond 2**24 are rounded to the default dtype first. */
 static dt_status
 add_close(const tolerance *how, const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
 {

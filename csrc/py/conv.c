@@ -140,7 +140,6 @@ py_avg_pool2d(PY_PARAMS)
     return py_done(&a, result, status, &err);
 }
 
-/* An int, or a pair of ints or None; -1 keeps a size. */
 static int
 parse_size_or_none(const py_args *a, PyObject *object, int64_t *out)
 {
@@ -151,6 +150,7 @@ parse_size_or_none(const py_args *a, PyObject *object, int64_t *out)
     return 0;
 }
 
+/* An int, or a pair of ints or None; -1 keeps a size. */
 static int
 parse_output_size(const py_args *a, int64_t size[2])
 {

@@ -74,8 +74,12 @@ arg_profile(const py_args *a, int i, py_print_options *out)
             return 0;
         }
     }
-    PyErr_Format(PyExc_ValueError, "set_printoptions(): profile is \"default\", \"short\" or \"full\", not %R",
-                 a->v[i]);
+    PyObject *shown = py_shown(a->v[i]);
+    if (shown != NULL) {
+        PyErr_Format(PyExc_ValueError, "set_printoptions(): profile is \"default\", \"short\" or \"full\", not %U",
+                     shown);
+        Py_DECREF(shown);
+    }
     return -1;
 }
 
@@ -112,17 +116,13 @@ py_get_printoptions(PyObject *self, PyObject *Py_UNUSED(ignored))
 PyMethodDef py_print_options_functions[] = {
     PY_OP(
         set_printoptions, "precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None",
-        "How arrays are written, for the whole process; None leaves an option as it is.\n\n"
+        "How arrays are written, for the whole process; None leaves an option as it is, but sci_mode.\n\n"
         "precision: digits after the point (4). threshold: arrays of more elements are shown by their edges (1000).\n"
         "edgeitems: how many entries of each dimension an edge has (3). linewidth: characters in a line (80).\n"
         "profile: \"default\", \"short\" or \"full\", which set these four. sci_mode: True or False writes floats with "
         "an exponent\nor without; None lets the values decide.\n"
-        "Raises RuntimeError for numbers out of range, ValueError for another profile.\n\n>>> "
-        "dt.set_printoptions(precision=2)\n>>> dt.tensor([0.125, 2])\nDeviceArray([0.12, 2.00], device='cpu', "
-        "dtype=float32)\n>>> dt.set_printoptions(profile=\"default\")"),
-    PY_GETTER(
-        get_printoptions,
-        "The options of set_printoptions, as a dict that it accepts.\n\n>>> dt.get_printoptions()[\"precision\"]\n4"),
+        "Raises RuntimeError for numbers out of range, ValueError for another profile."),
+    PY_GETTER(get_printoptions, "The options of set_printoptions, as a dict that it accepts."),
     PY_END,
 };
 

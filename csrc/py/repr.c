@@ -290,9 +290,9 @@ append_fact(text *t, const page *p, const char *fact, size_t indent)
 static void
 append_size(text *t, const dt_array *x, const page *p, size_t indent)
 {
-    char fact[DT_MAX_NDIM * 24], *end = fact;
+    char fact[DT_MAX_NDIM * 32], *end = fact;
     for (int d = 0; d < x->ndim; d++) {
-        end += PyOS_snprintf(end, 24, d ? ", %lld" : "size=(%lld", (long long)x->shape[d]);
+        end += PyOS_snprintf(end, 32, d ? ", %lld" : "size=(%lld", (long long)x->shape[d]);
     }
     (void)PyOS_snprintf(end, 3, "%s", x->ndim == 1 ? ",)" : ")");
     append_fact(t, p, fact, indent);

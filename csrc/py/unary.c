@@ -43,7 +43,7 @@ call(const unary_op *u, bool in_place, PY_PARAMS)
         return NULL;
     }
     if (u->op == DT_UNARY_hardtanh) {
-        if (params.f[0] > params.f[1]) {
+        if (params.f[0] > params.f[1] && x->dtype != DT_BOOL) { /* a bool is refused for what it is */
             PyErr_SetString(PyExc_ValueError, "min_val cannot be greater than max_val");
             py_explain_args(&a, -1);
             return NULL;

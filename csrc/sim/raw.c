@@ -43,7 +43,8 @@ run_process(const sim_program *program, int arena, sim_launch *l)
     l->nsteps = run.nsteps <= SIM_LAUNCH_STEPS ? run.nsteps : 0;
     memcpy(l->steps, run.steps, l->nsteps * sizeof(l->steps[0]));
     int file = sim_memory_file(l, sizeof(*l)), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int fds[] = {nothing, -1, -1, arena, file};
+    /* output and error stay; where there is no memory of a device, no file of the caller's takes its place */
+    const int fds[] = {nothing, -1, -1, arena >= 0 ? arena : nothing, file};
     const sim_command command = {.executable = program->executable,
                                  .argv = argv,
                                  .environment = environment,
@@ -53,7 +54,7 @@ run_process(const sim_program *program, int arena, sim_launch *l)
                                  .seconds = atomic_load(&seconds),
                                  .loads = program->loads,
                                  .filter = &start};
-    if (file >= 0) {
+    if (file >= 0 && nothing >= 0) {
         ending = sim_process_run(&command);
         ending.started = ending.started && pread(file, (char *)l + answer, sizeof(*l) - answer, (off_t)answer) ==
                                                (ssize_t)(sizeof(*l) - answer);

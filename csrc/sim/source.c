@@ -221,8 +221,9 @@ add_limit(sim_text *text, const scanner *name, int limit)
 }
 
 /* Moves s behind the declaration in which it stands, and adds a limit for each of its names: of
- * `float a[N], b[M][N], *c;` a, b and c. A name is the last word before [ , = or the end, outside of brackets. */
-static void
+ * `float a[N], b[M][N], *c;` a, b and c. A name is the last word before [ , = or the end, outside of brackets. False
+ * where it ends otherwise, as within the arguments of a macro: then text holds nothing of use. */
+static bool
 limit_declared(scanner *s, int limit, sim_text *text)
 {
     scanner word = {0};
@@ -239,7 +240,7 @@ limit_declared(scanner *s, int limit, sim_text *text)
             word.length = 0;
         }
         if (ends) {
-            return;
+            return true;
         }
         if (outside && (is_word(s) || c == '(' || c == '{')) {
             word = *s;
@@ -249,6 +250,7 @@ limit_declared(scanner *s, int limit, sim_text *text)
         angles += depth > 0 ? 0 : c == '<' ? 1 : c == '>' && angles > 0 ? -1 : 0;
         depth += strchr("([{", c) != NULL ? 1 : strchr(")]}", c) != NULL ? -1 : 0;
     }
+    return false;
 }
 
 /* Which limit the word at s is under; -1: none. */
@@ -297,12 +299,16 @@ sim_source_prepare(const char *source, const char *name, const char *kernel, sim
         if (is_token(&s, shared) && is_token(&before, "extern")) {
             instead = dynamic;
             add_dynamic(s, &definitions);
-        } else if (is_token(&s, global) && !s.directive && !is_token(&before, "inline") && !may_be_kernel(s, kernel)) {
+        } else if (is_token(&s, global) && !s.directive && !is_token(&before, "inline") &&
+                   !is_token(&before, "template") && !may_be_kernel(s, kernel)) {
             instead = other;
-        } else if (find_limit(&s) >= 0 && !s.directive && checked == NULL) {
+        } else if (find_limit(&s) >= 0 && !s.directive && !is_token(&before, "extern") && checked == NULL) {
             scanner end = s;
-            limit_declared(&end, find_limit(&s), &checks);
-            checked = end.at;
+            if (limit_declared(&end, find_limit(&s), &checks)) {
+                checked = end.at;
+            } else {
+                checks.used = 0;
+            }
         }
         if (instead != NULL || s.at == checked) {
             sim_text_add(out, copied, (size_t)((instead != NULL ? s.token : s.at) - copied));
