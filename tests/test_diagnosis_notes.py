@@ -422,3 +422,11 @@ def test_what_fills_a_device() -> None:
     assert re.search(rf"4\.0 MiB +1 x +full at .*test_diagnosis_notes\.py:{line + 3}$", third)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.requested, error.__notes__) == (caught.value.requested, [note])
+
+
+def test_a_moved_parameter_has_the_same_way_on_every_device(device: str) -> None:
+    model = dt.nn.Linear(2, 1, bias=False, dtype="float64").to(device)
+    with pytest.raises(dt.DTypeMismatchError) as caught:
+        model(dt.ones(3, 2, device=device))
+    (way,) = [line for line in "\n".join(caught.value.__notes__).split("\n") if line.startswith("dtype of")]
+    assert way.count("-> Parameter (") == 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SAME = frozenset(
     """abs add all amax amin any argmax argmin bitwise_and bitwise_not bitwise_or bitwise_xor broadcast_to
     ceil cos eq exp expm1 floor ge gt isfinite isinf isnan le log log10 log1p log2 logical_and logical_not
-    logical_or logical_xor lt maximum mean minimum moveaxis mul ne neg outer prod round sign sin
+    logical_or logical_xor lt maximum mean minimum moveaxis mul ne neg outer prod round sin
     sqrt square sub sum swapaxes tan tanh trunc where""".split()
 )
 NAMES = {

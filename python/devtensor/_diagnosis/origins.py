@@ -80,7 +80,9 @@ def chain(history: Sequence[Step], what: str) -> str:
             continue
         if history[k].elided and k < i:
             steps.append("...")
-        steps.append(f"{history[k].action} ({place(history[k])})" if history[k].filename else history[k].action)
+        step = f"{history[k].action} ({place(history[k])})" if history[k].filename else history[k].action
+        if what == "device" or steps[-1:] != [step]:  # a Parameter that was moved is one again
+            steps.append(step)
     return " -> ".join(steps) if len(steps) > 1 else ""
 
 
