@@ -199,7 +199,8 @@ def synchronize(device: Device | None = None) -> None:
 def current_stream(device: Device | None = None) -> Stream:
     """The stream that this thread sends its work for a device to. Raises DeviceNotAvailableError.
 
-    >>> dt.cuda.current_stream() == dt.cuda.default_stream()
+    >>> with dt.cuda.stream(dt.cuda.default_stream()):
+    ...     dt.cuda.current_stream() == dt.cuda.default_stream()
     True
     """
     return _C._cuda_current_stream(device)
@@ -280,8 +281,8 @@ def memory_stats(device: Device | None = None) -> dict[str, int]:
     Bytes are given for requested (asked for by arrays), allocated and active (the same, rounded up), reserved (taken
     from the driver) and inactive (reserved and not allocated) memory. Blocks are never split.
 
-    >>> dt.cuda.memory_stats()["num_ooms"]
-    0
+    >>> dt.cuda.memory_stats()["allocated_bytes.all.current"] == dt.cuda.memory_allocated()
+    True
     """
     return _C._cuda_memory_stats(device) if is_available() else {}
 
