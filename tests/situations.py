@@ -106,7 +106,7 @@ SITUATIONS = [
         gpu=(
             "devtensor.DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float64 and float32 (",
             "created by from_numpy at 05_float64_from_numpy.py:19  <- the odd one",
-            "-> to (05_float64_from_numpy.py:21)",
+            "-> mul (05_float64_from_numpy.py:20)",
             "Fix: x = x.float()",
             "model(x): (64, 10), devtensor.float32",
             "bytes moved: 25600 together, 51200 one after the other",

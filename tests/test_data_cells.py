@@ -136,7 +136,7 @@ def test_modules_need_no_cloudpickle(way: str, tmp_path: Path) -> None:
         "print(list(data.DataLoader(data.TensorDataset(dt.ones(3)), num_workers=2)))",
     ]
     done = run(way, cells, tmp_path)
-    assert done.stdout.count("array") == 3 and done.stderr == ""
+    assert done.stdout.count("DeviceArray") == 3 and done.stderr == ""
 
 
 @pytest.mark.skipif(not CLOUDPICKLE, reason="needs cloudpickle")
