@@ -24,6 +24,7 @@ import devtensor as dt
 from devtensor import nn
 
 GPU = CUDA_DEVICES[0]
+WAYS = [("cpu", GPU), (GPU, "cpu"), *zip(CUDA_DEVICES, CUDA_DEVICES[1:], strict=False)]
 OTHER_DTYPES = ("float32", "float64", "int64", "bool")
 
 
@@ -270,7 +271,7 @@ ONCE = marked([(form, sample) for form, sample in cases() if not is_repeated(for
 def test_devices(form: Form, sample: Sample) -> None:
     for given in variants(form, sample):
         for flipped in entries(form, given):
-            for home, away in (("cpu", GPU), (GPU, "cpu"), CUDA_DEVICES[:2]):
+            for home, away in WAYS:
                 arrays = built(given, home, flipped, lambda x, away=away: x.to(away))
                 error = error_of(form, arrays, sample.others)
                 if "device" in sample.free.get(flipped, ()):
