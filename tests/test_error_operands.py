@@ -24,7 +24,7 @@ import devtensor as dt
 from devtensor import nn
 
 GPU = CUDA_DEVICES[0]
-WAYS = [("cpu", GPU), (GPU, "cpu"), *zip(CUDA_DEVICES, CUDA_DEVICES[1:], strict=False)]
+WAYS = [("cpu", GPU), (GPU, "cpu"), *itertools.pairwise(CUDA_DEVICES)]
 OTHER_DTYPES = ("float32", "float64", "int64", "bool")
 
 
