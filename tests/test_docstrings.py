@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import public
 import pytest
+from support import CUDA_DEVICES
 
 import devtensor as dt
 
+pytestmark = pytest.mark.skipif(len(CUDA_DEVICES) != 2, reason="the examples show two simulated GPUs")
 STUB = Path(dt.__file__).with_name("_C.pyi")
 DOCUMENTED = public.documented()
 EXAMPLES = {

@@ -38,9 +38,9 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # They ask about the memory of the whole device, or about time: nothing may run beside them.
 ALONE = "cuda_memory cuda_steady_state leaks threads threads_many".split()
 # They never touch a device.
-LEFT_OUT = """conformance cpu_loops cpu_memory cpu_products cuda_faults cuda_loader data_transport diagnosis_expressions
-docs gpu_check kernel_cache kernel_image kernel_source kernels mpi nn_torch notebook public_api pytest_plugin reference
-source_rules torch_signatures""".split()
+LEFT_OUT = """conformance cpu_loops cpu_memory cpu_products cuda_faults cuda_loader data_cells data_transport
+diagnosis_expressions docs docstrings gpu_check kernel_cache kernel_image kernel_source kernels mpi nn_torch notebook
+public_api pytest_foreign pytest_plugin reference source_rules torch_samples torch_signatures typing""".split()
 GRACE = 10  # seconds between an interrupt and the end
 
 
@@ -56,7 +56,7 @@ class Check:
         self.build = Path(os.environ.get("BUILD") or self.work / "build").resolve()
         self.state = self.work / "state"
         self.children = set()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal may come while it is held
         self.stopped = False
         self.written = 0.0
         self.out.mkdir(parents=True, exist_ok=True)
