@@ -110,3 +110,12 @@ def test_cat_does_not_blame_what_it_passes_over(device: str) -> None:
 def test_hardtanh_refuses_a_bool_before_its_limits(device: str) -> None:
     with pytest.raises(dt.DTypeMismatchError):
         dt.hardtanh(dt.tensor([True], device=device), 2, 1)
+
+
+def test_sizes_stand_under_each_other_whatever_the_names(device: str) -> None:
+    condition, x, y = (dt.ones(n, device=device) for n in (2, 2, 3))
+    with pytest.raises(dt.ShapeMismatchError) as caught:
+        dt.where(condition > 0, x, y)
+    (note,) = [note for note in caught.value.__notes__ if "aligned" in note]
+    rows = [line for line in note[note.index("aligned") :].splitlines()[1:] if line.split()[-1:] in (["2"], ["3"])]
+    assert len(rows) == 3 and len({len(row) for row in rows}) == 1

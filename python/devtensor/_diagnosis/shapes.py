@@ -236,8 +236,10 @@ def explanation(op: str, code: str, message: str, shapes: dict[str, Shape]) -> s
         return f"{' and '.join(ways)} would each fit, with different results" if len(ways) > 1 else None
     if "non-singleton dimension" in message:
         rank = max(map(len, shapes.values()))
+        width = max(8, *map(len, shapes))
         lines = [
-            f"  {name:<8} {' '.join(f'{n:>5}' for n in ('',) * (rank - len(s)) + s)}" for name, s in shapes.items()
+            f"  {name:<{width}} {' '.join(f'{n:>5}' for n in ('',) * (rank - len(s)) + s)}"
+            for name, s in shapes.items()
         ]
         return "sizes, aligned at the last dimension (equal, or one of them 1):\n" + "\n".join(lines)
     return None
