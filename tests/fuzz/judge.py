@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import functools
 import gc
 import linecache
 import math
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,11 @@ class Stored:
     bits: np.ndarray
 
 
+@functools.lru_cache(8)  # each program is run on every device, and again where it may leak
+def compiled(source: str) -> CodeType:
+    return compile(source, "fuzz.py", "exec")
+
+
 def run(program: Program, device: str) -> tuple[Outcome, dict[str, Any], dict[str, Any]]:
     """The outcome, what the names stood for before the call, and the arrays as they were then."""
     names = dict(NAMES, D=device)
@@ -85,11 +92,11 @@ def run(program: Program, device: str) -> tuple[Outcome, dict[str, Any], dict[st
     lines = len(program.lines)
     linecache.cache["fuzz.py"] = (len(source), None, source.splitlines(True), "fuzz.py")
     try:
-        exec(compile("\n".join(program.lines), "fuzz.py", "exec"), names)
+        exec(compiled("\n".join(program.lines)), names)
         arrays = {name: names[name] for name in map("x{}".format, range(len(program.lines))) if name in names}
         before = {name: read(value) for name, value in arrays.items()}
         outcome.called = True
-        exec(compile("\n" * lines + f"result = {program.call}", "fuzz.py", "exec"), names)
+        exec(compiled("\n" * lines + f"result = {program.call}"), names)
         outcome.value = read(names.get("result"))
         dt.cuda.synchronize()
     except (KeyboardInterrupt, SystemExit):
