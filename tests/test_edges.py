@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from formats import DTYPES, FLOATS, INTS
 
@@ -47,6 +48,19 @@ def test_any_and_all_of_uint8_are_uint8(dtype: str, op: str, options: Any, shape
     flat = found.flatten().tolist()
     assert {int(v) for v in flat} <= {0, 1}
     assert flat == getattr(dt, op)(x.to(dt.bool), **options).flatten().tolist()
+
+
+@pytest.mark.parametrize("op", ["any", "all"])
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float32"])
+def test_any_and_all_over_no_dimension(op: str, keepdim: bool, shape: tuple[int, ...], dtype: str, device: str) -> None:
+    """Each element by itself, as in NumPy and PyTorch; over the empty list sum and the like take all dimensions."""
+    values = (np.arange(np.prod(shape, dtype=int)) % 3).reshape(shape).astype(dtype)
+    x = dt.from_numpy(values).to(device)
+    got = getattr(dt, op)(x, (), keepdim)
+    assert got.shape == shape and got.tolist() == getattr(np, op)(values, axis=()).tolist()
+    assert dt.sum(x, (), keepdim).numel() == 1
 
 
 @pytest.mark.parametrize("device_dtype", ["float32", "bool", "int64"])

@@ -106,7 +106,9 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
 {
     dt_reduce_kind kind = (dt_reduce_kind)reduce_kinds[op];
     dt_dtype input, result;
-    ndims = ndims == 0 ? -1 : ndims; /* an empty list means all, as in PyTorch */
+    if (ndims == 0 && kind != DT_REDUCE_KIND_TEST) {
+        ndims = -1; /* an empty list means all, but for any and all nothing: as in PyTorch */
+    }
     int reduced[DT_MAX_NDIM], n = ndims < 0 ? x->ndim : ndims, ndim;
     int64_t shape[DT_MAX_NDIM];
     DT_TRY(reduce_dtypes(kind, name, x, dtype, &input, &result, err));

@@ -14,7 +14,7 @@ reduce(const py_args *a, dt_reduce_op op, const dt_array *x, int ndims, const in
     return py_done(a, result, status, &err);
 }
 
-/* input, dim=None, keepdim=False, dtype=None; an empty dim means all, as in PyTorch. */
+/* input, dim=None, keepdim=False, dtype=None; dim=() is told from None by the core. */
 static PyObject *
 call(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
 {
@@ -31,7 +31,7 @@ call(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
         py_arg_dtype(&a, 3, &dtype) < 0) {
         return NULL;
     }
-    return reduce(&a, op, x, ndims == 0 ? -1 : ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype);
+    return reduce(&a, op, x, ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype);
 }
 
 #define REDUCTION_NAMES_SUM                                                                                            \

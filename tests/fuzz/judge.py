@@ -122,6 +122,8 @@ def wrong_error(program: Program, outcome: Outcome) -> str:
     if not isinstance(error, (*ALLOWED, *DOCUMENTED.get(program.path.rpartition(".")[2], ()))):
         if isinstance(error, NameError) and "globals().clear" in program.source:
             return ""
+        if isinstance(error, AttributeError) and str(error).startswith("'Masked' object"):
+            return ""  # it says that it is an array and is none
         return f"{type(error).__name__}: {error}"
     try:
         text = str(error)
@@ -312,5 +314,9 @@ def judge(program: Program, state: State) -> str:
 
 def judged(program: Program, state: State) -> str:
     base = held()
-    found = judge(program, state)
+    try:
+        found = judge(program, state)
+    except MemoryError:  # there was no room to read a large result once more
+        state.restore()
+        return state.healthy()
     return found or leaked(program, state, base)

@@ -69,7 +69,7 @@ def of_target(target: Target, pool: Pool) -> Program:
         call,
         target.path,
         written(target, receiver, given, pool),
-        pool.host_bound or target.name in DIFFERENT or "cuda" in call or target.path.startswith(("dt.cuda", "dt.cpu")),
+        pool.host_bound or target.name in DIFFERENT or "cuda" in call or target.path.startswith(("dt.cuda", "dt.cpu", "device.")),
     )
 
 

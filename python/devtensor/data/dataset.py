@@ -142,15 +142,22 @@ def random_split(
     [8, 2]
     """
     count = _size(dataset)
+    parts: list[float] = []
+    total = 0.0
+    for part in lengths:
+        if part < 0:
+            raise ValueError(f"lengths must not be negative, but got {part}")
+        parts.append(part)
+        total += part
+        if total > max(count, 1):
+            break
     sizes: list[int]
-    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 and not all(isinstance(n, int) for n in lengths):
-        if any(not 0 <= part <= 1 for part in lengths):
-            raise ValueError(f"fractions must be between 0 and 1, but got {list(lengths)}")
-        sizes = [math.floor(count * part) for part in lengths]
+    if math.isclose(sum(parts), 1) and sum(parts) <= 1 and not all(isinstance(n, int) for n in parts):
+        sizes = [math.floor(count * part) for part in parts]
         for i in range(count - sum(sizes)):
             sizes[i % len(sizes)] += 1
     else:
-        sizes = [int(n) for n in lengths]
+        sizes = [int(n) for n in parts]
     if sum(sizes) != count:
         raise ValueError(
             f"Sum of input lengths does not equal the length of the input dataset: {sum(sizes)} and {count}"
