@@ -69,8 +69,12 @@ def of_target(target: Target, pool: Pool) -> Program:
         call,
         target.path,
         written(target, receiver, given, pool),
-        pool.host_bound or target.name in DIFFERENT or "cuda" in call or target.path.startswith(("dt.cuda", "dt.cpu", "device.")),
+        pool.host_bound or names_devices(target) or "cuda" in call,
     )
+
+
+def names_devices(target: Target) -> bool:
+    return target.owner == "device" or target.name in DIFFERENT or target.path.startswith(("dt.cuda", "dt.cpu"))
 
 
 def spelled(target: Target, receiver: str, given: list[str], pool: Pool) -> str:

@@ -64,7 +64,7 @@ def differs(program: Program, outcome: Outcome) -> str:
     if got.dtype.endswith(("16", "int8", "int16", "int32")) or want.dtype == object:  # wrap and round in their own ways
         return ""
     values = floats(got) if "float" in got.dtype else got.bits.astype(np.float64)
-    if got.dtype.endswith("float32"):
+    if got.dtype.endswith("float32") and want.dtype == np.float64:
         with np.errstate(all="ignore"):
             want = want.astype(np.float32)  # of integers NumPy makes float64
     if near(want.astype(np.float64), values, 1e-2 if want.dtype == np.float16 else 1e-5):
