@@ -1,6 +1,7 @@
 """Builds devtensor._C from csrc/. Environment switches:
 
-DEVTENSOR_BUILD_CUDA  auto (embed GPU code when nvcc is found), 1 (nvcc or an error), 0 (compile it at first use)
+DEVTENSOR_BUILD_CUDA  auto (embed code for the GPUs of this machine when nvcc is found), 1 (for all architectures, or an
+                      error), 0 (none: kernels are compiled at first use)
 DEVTENSOR_CUDA_ARCH   compute capabilities to embed machine code for, such as "80 90" (PTX for newer ones is added)
 DEVTENSOR_WERROR=1    all warnings, as errors
 DEVTENSOR_SANITIZE=1  AddressSanitizer and UndefinedBehaviorSanitizer
@@ -70,7 +71,9 @@ class BuildExt(build_ext):
         command = [*self.compiler.compiler_so, *(f"-isystem{d}" for d in includes)]
         command += [f"-D{name}={value}" for name, value in ext.define_macros] + ext.extra_compile_args
         self.levels = self.find_levels()
-        key = hashlib.sha256(repr((command, self.levels, sys.version)).encode()).hexdigest()
+        # pip puts NumPy's headers into another folder each time; what they are is told by the version.
+        named = [numpy.__version__ if numpy.get_include() in word else word for word in command]
+        key = hashlib.sha256(repr((named, self.levels, sys.version)).encode()).hexdigest()
         stamp = temp / "command"
         if self.force or not stamp.exists() or stamp.read_text() != key:
             for stale in temp.rglob("*.o"):
@@ -80,7 +83,10 @@ class BuildExt(build_ext):
         image = temp / "kernel_image.c"
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             device_code = kernel_image.Image(pool, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
-            objects = list(pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)))
+            objects = []
+            for made in pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)):
+                objects.append(made)
+                print(f"[{len(objects)}/{len(ext.sources)}] {Path(made).name}", flush=True)
             device_code.write(image)
         objects.append(self.compile(image, temp, command))
 

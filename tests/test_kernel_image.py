@@ -76,6 +76,16 @@ def image(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return kernel_image
 
 
+@pytest.fixture
+def gpus(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What nvidia-smi says; without the file it fails."""
+    tool = tree / "bin" / "nvidia-smi"
+    tool.write_text('#!/bin/sh\ncat "$(dirname "$0")/gpus"\n')
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    return tool.with_name("gpus")
+
+
 def build(image: ModuleType, tree: Path, mode: str = "1") -> tuple[str, list[str]]:
     """The generated file, and what nvcc was called for."""
     log = tree / "bin" / "log"
@@ -151,7 +161,37 @@ def test_the_architectures_can_be_chosen(
         build(image, tree)
 
 
-def test_a_compiler_that_fails(image: ModuleType, tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("said", "codes"),
+    [
+        ("9.0\n", "sm_90 compute_75"),
+        ("9.0\n9.0\n8.0\n", "sm_80 sm_90 compute_75"),
+        ("", ""),
+        (None, ""),
+        ("[N/A]\n", ""),
+        ("No devices were found\n", ""),
+    ],
+)
+def test_unasked_there_is_code_for_the_gpus_of_this_machine(
+    image: ModuleType, tree: Path, gpus: Path, said: str | None, codes: str
+) -> None:
+    if said is not None:
+        gpus.write_text(said)
+    text, calls = build(image, tree, "auto")
+    assert f'cuda_image_archs[] = "{codes}"' in text
+    assert bool(calls) == bool(codes)
+
+
+def test_asked_for_architectures_there_is_code_for_these(
+    image: ModuleType, tree: Path, gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus.write_text("9.0\n")
+    monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "86")
+    assert 'cuda_image_archs[] = "sm_86 compute_75"' in build(image, tree, "auto")[0]
+
+
+def test_a_compiler_that_fails(image: ModuleType, tree: Path, gpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    gpus.write_text("9.0\n")
     (tree / "bin" / "broken").touch()
     with pytest.raises(SystemExit, match="nvcc failed: .*\nno such thing"):
         build(image, tree)

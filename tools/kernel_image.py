@@ -39,6 +39,17 @@ def find_nvcc():
     return next((p for p in tried if os.access(p, os.X_OK) and p.is_file()), None), tried
 
 
+def gpus_here():
+    """Compute capabilities of the GPUs of this machine, such as ["90"]; [] without a driver."""
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    found = {line.strip().replace(".", "") for line in said.stdout.splitlines()} if said.returncode == 0 else set()
+    return sorted(arch for arch in found if arch.isdigit())
+
+
 def sha256(*parts):
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -212,10 +223,11 @@ class Image:
         if mode not in ("auto", "0", "1"):
             raise SystemExit(f"DEVTENSOR_BUILD_CUDA must be auto, 0 or 1, not {mode!r}")
         self.temp, self.required, self.jobs = Path(temp), mode == "1", []
-        self.archs = os.environ.get("DEVTENSOR_CUDA_ARCH", DEFAULT_ARCHS).split()
+        asked = os.environ.get("DEVTENSOR_CUDA_ARCH", DEFAULT_ARCHS if self.required else "").split()
+        self.archs = asked or (gpus_here() if mode == "auto" else [])
         if not all(re.fullmatch(r"\d+[af]?", arch) for arch in self.archs):
             raise SystemExit(f'DEVTENSOR_CUDA_ARCH must be like "80 90", not {" ".join(self.archs)!r}')
-        nvcc, tried = find_nvcc() if mode != "0" else (None, [])
+        nvcc, tried = find_nvcc() if mode != "0" and self.archs else (None, [])
         if nvcc is not None:
             compiler = Compiler(nvcc, self.temp / "kernels", self.archs)
             self.jobs = [pool.submit(compiler.image, unit) for unit in units()]

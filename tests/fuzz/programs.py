@@ -69,8 +69,13 @@ def of_target(target: Target, pool: Pool) -> Program:
         call,
         target.path,
         written(target, receiver, given, pool),
-        pool.host_bound or names_devices(target) or "cuda" in call,
+        pool.host_bound or names_devices(target) or "cuda" in call or takes_buffers(call),
     )
+
+
+def takes_buffers(call: str) -> bool:
+    """Bytes compare with, and are joined with, all that lends its memory."""
+    return "(b'" in call or "bytearray(" in call or "memoryview(" in call
 
 
 def names_devices(target: Target) -> bool:
