@@ -127,7 +127,7 @@ def test_metadata_and_alignment(path: Path) -> None:
 @pytest.mark.parametrize(
     ("thing", "text"),
     [
-        ([dt.ones(1)], "takes an array or a dictionary of arrays, not list"),
+        ([dt.ones(1)], "argument 'obj' must be an array or a dictionary of arrays, not list"),
         (nn.ReLU(), r"not ReLU: its state_dict\(\) can be saved"),
         ({"epoch": 3}, "'epoch' is int, and a safetensors file holds arrays only"),
         ({"a": {"b": dt.ones(1)}}, "'a' is dict"),

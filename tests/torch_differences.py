@@ -273,7 +273,7 @@ NOT_THERE: list[Lacking] = [
     Lacking("normal/number_mean", "layout", "`layout=`"),
     Lacking("round/decimals_0 round/decimals_3 round/decimals_neg_3", "'decimals'", "`decimals=`"),
     Lacking("normal normal/number_mean", "missing required argument: 'size'", "arrays of means and of deviations"),
-    Lacking("repeat_interleave", "must be ints from 0|'output_size'", "an array of repeats; `output_size=`"),
+    Lacking("repeat_interleave", "must be int|'output_size'", "an array of repeats; `output_size=`"),
     Lacking(
         "narrow linspace/tensor_overload",
         "must be (a )?(int|number), not devtensor.DeviceArray",

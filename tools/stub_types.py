@@ -29,6 +29,18 @@ _Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | None
 _Index: TypeAlias = _Item | tuple[_Item, ...]
 '''
 
+# What _need_... gives back of a value.
+NEEDED = {
+    "int": "int",
+    "ints": "tuple[int, ...]",
+    "number": "float",
+    "bool": "bool",
+    "str": "str",
+    "generator": "Generator | None",
+    "dtype": "_dtype",
+    "device": "_device",
+}
+
 # Types of parameters. "function.parameter" goes before "parameter".
 PARAMETERS = {
     "input": "DeviceArray",
@@ -226,8 +238,10 @@ PARAMETERS = {
     **dict.fromkeys(("keepdim", "ceil_mode", "count_include_pad", "return_indices", "as_tuple"), "bool"),
     **dict.fromkeys(("scale_grad_by_freq", "sparse", "non_blocking", "copy", "requires_grad", "equal_nan"), "bool"),
     "name": "str",
+    "parameter": "str",
     "function": "Any",
 }
+PARAMETERS |= {f"_need_{kind}.value": "object" for kind in NEEDED}
 PARAMETERS |= dict.fromkeys("set_printoptions.precision edgeitems linewidth".split(), "_Int | None")
 PARAMETERS |= {
     "set_printoptions.threshold": "_Int | float | None",
@@ -241,6 +255,7 @@ PARAMETERS |= {"_kernel_new.source": "str", "_kernel_compile.index": "_Int", "_k
 
 # What is returned when it is not one array.
 RESULTS = {
+    **{f"_need_{kind}": result for kind, result in NEEDED.items()},
     "split": "tuple[DeviceArray, ...]",
     "chunk": "tuple[DeviceArray, ...]",
     "unbind": "tuple[DeviceArray, ...]",
@@ -358,6 +373,7 @@ WRITTEN = {
         "({x}, dim: None = None, keepdim: bool = False, *, other: None = None) -> DeviceArray",
         "({x}, dim: DeviceArray, keepdim: bool = False, *, other: None = None) -> DeviceArray",
         "({x}, dim: _Int, keepdim: bool = False, *, other: None = None) -> " + f"{name}_result",
+        "({x}, *, axis: None, keepdims: bool = False) -> DeviceArray",
         "({x}, *, axis: _Int, keepdims: bool = False) -> " + f"{name}_result",
         "({x}, *, other: DeviceArray) -> DeviceArray",
     ]

@@ -15,9 +15,28 @@ find(const py_spec *spec, const char *name)
     return -1;
 }
 
+bool
+py_arg_renamed(const py_args *a, int i)
+{
+    return a->renamed >> i & 1;
+}
+
+/* The name that the caller used for parameter i. */
+static const char *
+name_of(const py_args *a, int i)
+{
+    const char *name = a->spec->names[i];
+    for (size_t k = 0; py_arg_renamed(a, i) && k < Py_ARRAY_LENGTH(aliases); k++) {
+        if (strcmp(aliases[k][1], name) == 0) {
+            return aliases[k][0];
+        }
+    }
+    return name;
+}
+
 /* The index of keyword, or -1. A method has its first parameter already and writes to no out=. */
 static int
-find_keyword(const py_spec *spec, PyObject *keyword, bool method)
+find_keyword(const py_spec *spec, PyObject *keyword, bool method, bool *renamed)
 {
     const char *name = PyUnicode_AsUTF8(keyword);
     if (name == NULL) {
@@ -25,6 +44,7 @@ find_keyword(const py_spec *spec, PyObject *keyword, bool method)
         return -1;
     }
     int i = find(spec, name);
+    *renamed = i < 0;
     for (size_t k = 0; i < 0 && k < Py_ARRAY_LENGTH(aliases); k++) {
         if (strcmp(aliases[k][0], name) == 0) {
             i = find(spec, aliases[k][1]);
@@ -48,7 +68,8 @@ parse_keywords(PyObject *const *values, PyObject *kwnames, bool method, py_args 
     const py_spec *spec = out->spec;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
         PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
-        int i = find_keyword(spec, keyword, method);
+        bool renamed = false;
+        int i = find_keyword(spec, keyword, method, &renamed);
         if (i < 0) {
             PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", spec->op, keyword);
             return -1;
@@ -57,6 +78,7 @@ parse_keywords(PyObject *const *values, PyObject *kwnames, bool method, py_args 
             PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'", spec->op, spec->names[i]);
             return -1;
         }
+        out->renamed |= renamed ? 1u << i : 0;
         if (i == spec->varargs) {
             out->rest = &values[k];
             out->nrest = 1;
@@ -78,6 +100,7 @@ py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t 
     out->spec = spec;
     out->rest = NULL;
     out->nrest = 0;
+    out->renamed = 0;
     if (method) {
         out->v[0] = self;
     }
@@ -110,7 +133,7 @@ py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t 
 int
 py_arg_wrong(const py_args *a, int i, const char *wanted)
 {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->op, a->spec->names[i], wanted,
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->op, name_of(a, i), wanted,
                  a->v[i] == NULL ? "missing" : Py_TYPE(a->v[i])->tp_name);
     return py_explain_args(a, i);
 }
@@ -165,7 +188,7 @@ py_result(const py_args *a, int i)
 int
 py_arg_int(const py_args *a, int i, int64_t *out)
 {
-    return a->v[i] == NULL || py_int(a->op, a->spec->names[i], a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
+    return a->v[i] == NULL || py_int(a->op, name_of(a, i), a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
 }
 
 int
@@ -176,7 +199,7 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
         return 0;
     }
     if (PyIndex_Check(object) && !py_is_array(object)) {
-        if (py_int(a->op, a->spec->names[i], object, &out[0]) < 0) {
+        if (py_int(a->op, name_of(a, i), object, &out[0]) < 0) {
             return py_explain_args(a, i);
         }
         out[1] = out[0];
@@ -193,10 +216,10 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     bool read = n == 1 || n == 2;
     if (!read) {
         PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op,
-                     a->spec->names[i], n);
+                     name_of(a, i), n);
     }
     for (Py_ssize_t k = 0; read && k < 2; k++) { /* one is for both */
-        read = py_int(a->op, a->spec->names[i], PyTuple_GET_ITEM(pair, n == 1 ? 0 : k), &out[k]) == 0;
+        read = py_int(a->op, name_of(a, i), PyTuple_GET_ITEM(pair, n == 1 ? 0 : k), &out[k]) == 0;
     }
     Py_DECREF(pair);
     return read ? 0 : py_explain_args(a, i);
@@ -244,13 +267,15 @@ py_arg_bool(const py_args *a, int i, bool *out)
 int
 py_arg_dtype(const py_args *a, int i, dt_dtype *out)
 {
-    return !py_given(a->v[i]) || py_dtype(a->state, a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
+    return !py_given(a->v[i]) || py_dtype(a->state, a->op, name_of(a, i), a->v[i], out) == 0 ? 0
+                                                                                             : py_explain_args(a, i);
 }
 
 int
 py_arg_device(const py_args *a, int i, dt_device *out)
 {
-    return !py_given(a->v[i]) || py_device(a->state, a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
+    return !py_given(a->v[i]) || py_device(a->state, a->op, name_of(a, i), a->v[i], out) == 0 ? 0
+                                                                                              : py_explain_args(a, i);
 }
 
 int
@@ -262,7 +287,7 @@ py_arg_no_grad(const py_args *a, int i)
     }
     if (wanted) {
         PyErr_Format(PyExc_NotImplementedError, "%s(): devtensor computes no gradients yet (%s=True)", a->op,
-                     a->spec->names[i]);
+                     name_of(a, i));
         return -1;
     }
     return 0;
@@ -287,15 +312,23 @@ parse_ints(const py_args *a, const char *name, PyObject *const *items, Py_ssize_
     return 0;
 }
 
-static int
-parse_sequence(const py_args *a, const char *name, PyObject *object, int *n, int64_t *out)
+/* A new tuple of the entries: __index__ may change a list. */
+static PyObject *
+entries(const py_args *a, const char *name, PyObject *object)
 {
     if (PyUnicode_Check(object) || py_is_array(object) || !PySequence_Check(object)) {
         PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be ints or a sequence of ints, not %s", a->op, name,
                      Py_TYPE(object)->tp_name);
-        return py_explain_args(a, -1);
+        py_explain_args(a, -1);
+        return NULL;
     }
-    PyObject *items = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    return PySequence_Tuple(object);
+}
+
+static int
+parse_sequence(const py_args *a, const char *name, PyObject *object, int *n, int64_t *out)
+{
+    PyObject *items = entries(a, name, object);
     if (items == NULL) {
         return -1;
     }
@@ -320,15 +353,21 @@ py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM])
     }
     if (is_int(object)) {
         *n = 1;
-        return py_int(a->op, a->spec->names[i], object, &dims[0]) == 0 ? 0 : py_explain_args(a, i);
+        return py_int(a->op, name_of(a, i), object, &dims[0]) == 0 ? 0 : py_explain_args(a, i);
     }
-    return parse_sequence(a, a->spec->names[i], object, n, dims);
+    return parse_sequence(a, name_of(a, i), object, n, dims);
+}
+
+PyObject *
+py_arg_sequence(const py_args *a, int i)
+{
+    return is_int(a->v[i]) && !py_is_array(a->v[i]) ? PyTuple_Pack(1, a->v[i]) : entries(a, name_of(a, i), a->v[i]);
 }
 
 int
 py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM])
 {
-    const char *name = a->spec->names[a->spec->varargs];
+    const char *name = name_of(a, a->spec->varargs);
     if (a->nrest == 1 && !is_int(a->rest[0])) {
         return parse_sequence(a, name, a->rest[0], n, sizes);
     }

@@ -109,7 +109,7 @@ static PyObject *
 call_add(const py_args *a, bool subtract, bool in_place)
 {
     dt_binary_op op = subtract ? DT_BINARY_sub : DT_BINARY_add;
-    if (!py_given(a->v[2])) {
+    if (a->v[2] == NULL) {
         return apply(a, op, NULL, 3, in_place);
     }
     dt_scalar alpha = {0};

@@ -55,7 +55,7 @@ make(const char *type, int64_t index, dt_device *out, dt_error *err)
 }
 
 int
-py_device(py_state *state, PyObject *object, dt_device *out)
+py_device(py_state *state, const char *op, const char *name, PyObject *object, dt_device *out)
 {
     dt_error err;
     dt_status status;
@@ -70,19 +70,20 @@ py_device(py_state *state, PyObject *object, dt_device *out)
             return -1;
         }
         if ((size_t)length != strlen(text)) {
-            PyErr_SetString(PyExc_ValueError, "device(): embedded null character");
+            PyErr_Format(PyExc_ValueError, "%s(): argument '%s' has an embedded null character", op, name);
             return -1;
         }
         status = dt_device_parse(text, out, &err);
     } else if (PyIndex_Check(object) && !PyBool_Check(object) && !py_is_array(object)) {
         int64_t index;
-        if (py_int("device", "device", object, &index) < 0) {
+        if (py_int(op, name, object, &index) < 0) {
             return -1;
         }
         status = make("cuda", index, out, &err);
     } else {
-        PyErr_Format(PyExc_TypeError, "device must be a str such as \"cuda:0\", an int or a devtensor.device, not %s",
-                     Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "%s(): argument '%s' must be a str such as \"cuda:0\", an int or a devtensor.device, not %s", op,
+                     name, Py_TYPE(object)->tp_name);
         return -1;
     }
     if (status != DT_OK) {
@@ -103,7 +104,7 @@ device_construct(PyTypeObject *type, PyObject *args, PyObject *keywords)
     }
     dt_device device;
     if (index == Py_None) {
-        return py_device(state, object, &device) < 0 ? NULL : py_device_object(state, device);
+        return py_device(state, "device", "type", object, &device) < 0 ? NULL : py_device_object(state, device);
     }
     int64_t number;
     const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;

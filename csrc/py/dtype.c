@@ -209,15 +209,15 @@ py_find_dtype(py_state *state, PyObject *object, dt_dtype *out)
 }
 
 int
-py_dtype(py_state *state, PyObject *object, dt_dtype *out)
+py_dtype(py_state *state, const char *op, const char *name, PyObject *object, dt_dtype *out)
 {
     int rc = py_find_dtype(state, object, out);
     PyObject *shown = rc == 0 ? py_shown(object) : NULL;
     if (shown != NULL) {
         PyErr_Format(PyExc_TypeError,
-                     "no dtype is named by %U; there are float16, bfloat16, float32, float64, int8, int16, int32, "
-                     "int64, uint8 and bool",
-                     shown);
+                     "%s(): argument '%s' must be a dtype, not %U; there are float16, bfloat16, float32, float64, "
+                     "int8, int16, int32, int64, uint8 and bool",
+                     op, name, shown);
         Py_DECREF(shown);
     }
     return rc > 0 ? 0 : -1;

@@ -158,7 +158,7 @@ fail:
 static PyObject *
 section_pieces(const py_args *a, const dt_array *x, int64_t dim, int64_t size)
 {
-    PyObject *sections = PySequence_Tuple(a->v[1]), *result = NULL;
+    PyObject *sections = py_arg_sequence(a, 1), *result = NULL;
     int64_t start = 0, *sizes = sections == NULL ? NULL : sections_of(a, sections, size);
     if (sizes != NULL) {
         result = PyTuple_New(PyTuple_GET_SIZE(sections));

@@ -90,7 +90,7 @@ parse_device(const py_args *a, PyObject *object, target *t)
         return 0;
     }
     t->has_device = true;
-    return py_device(a->state, object, &t->device) < 0 ? -1 : 1;
+    return py_device(a->state, a->op, "device", object, &t->device) < 0 ? -1 : 1;
 }
 
 /* The first positional value: a device, a dtype, another array or None. Returns the number of values used. */
@@ -119,7 +119,7 @@ parse_first(const py_args *a, target *t)
     }
     if (a->rest[1] != Py_None) {
         t->has_dtype = true;
-        return py_dtype(a->state, a->rest[1], &t->dtype) < 0 ? py_explain_args(a, -1) : 2;
+        return py_dtype(a->state, a->op, "dtype", a->rest[1], &t->dtype) < 0 ? py_explain_args(a, -1) : 2;
     }
     return 2;
 }

@@ -125,6 +125,7 @@ typedef struct {
     PyObject *v[PY_MAX_ARGS]; /* borrowed; NULL: not given */
     PyObject *const *rest;    /* the values for spec->varargs */
     Py_ssize_t nrest;
+    unsigned renamed; /* a bit for each parameter given under NumPy's name for it */
 } py_args;
 
 int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -191,10 +192,14 @@ int py_arg_dtype(const py_args *a, int i, dt_dtype *out);
 int py_arg_device(const py_args *a, int i, dt_device *out);
 /* An int or a sequence of ints; at most DT_MAX_NDIM. None gives n = -1. */
 int py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM]);
+/* The same as a new tuple of any length, whose entries nobody has looked at. */
+PyObject *py_arg_sequence(const py_args *a, int i);
 /* Sizes given one by one, or as one sequence. */
 int py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM]);
 /* Raises the TypeError that parameter i is not a wanted. */
 int py_arg_wrong(const py_args *a, int i, const char *wanted);
+/* Whether parameter i was given under NumPy's name for it. */
+bool py_arg_renamed(const py_args *a, int i);
 /* activation=: None or a name that the core knows. */
 int py_arg_activation(const py_args *a, int i, dt_activation *out);
 /* requires_grad= and the like: only False or None. */
@@ -209,8 +214,9 @@ bool py_is_ndarray(PyObject *object);
 /* How a message names what is not as it should be: a text, a number or None as Python writes it, anything else by its
  * type. Nobody's code is run, and no array is read. */
 PyObject *py_shown(PyObject *object);
-int py_dtype(py_state *state, PyObject *object, dt_dtype *out);
-int py_device(py_state *state, PyObject *object, dt_device *out);
+/* op and name are whose parameter object is. */
+int py_dtype(py_state *state, const char *op, const char *name, PyObject *object, dt_dtype *out);
+int py_device(py_state *state, const char *op, const char *name, PyObject *object, dt_device *out);
 /* The dtype that object is, or -1. */
 int py_dtype_of(PyObject *object);
 /* 1: object names a dtype; 0: not; -1: an exception. */
@@ -393,6 +399,7 @@ void py_backends_register(void);
     X(cuda_interface)                                                                                                  \
     X(pickle)                                                                                                          \
     X(checks)                                                                                                          \
+    X(need)                                                                                                            \
     X(settings)                                                                                                        \
     X(print_options)                                                                                                   \
     X(frame)                                                                                                           \

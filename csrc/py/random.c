@@ -20,7 +20,7 @@ generator_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:Generator", names, &object)) {
         return NULL;
     }
-    if (py_given(object) && py_device(PyType_GetModuleState(type), object, &device) < 0) {
+    if (py_given(object) && py_device(PyType_GetModuleState(type), "Generator", "device", object, &device) < 0) {
         return NULL;
     }
     generator_object *self = (generator_object *)type->tp_alloc(type, 0);
@@ -44,6 +44,10 @@ generator_dealloc(PyObject *self)
 static int
 parse_seed(PyObject *object, uint64_t *seed)
 {
+    if (!PyIndex_Check(object) || py_is_array(object)) {
+        PyErr_Format(PyExc_TypeError, "manual_seed(): argument 'seed' must be int, not %s", Py_TYPE(object)->tp_name);
+        return -1;
+    }
     PyObject *index = PyNumber_Index(object);
     if (index == NULL) {
         return -1;
@@ -54,7 +58,7 @@ parse_seed(PyObject *object, uint64_t *seed)
     if (overflow > 0) {
         *seed = PyLong_AsUnsignedLongLong(index);
     } else if (overflow < 0) {
-        PyErr_SetString(PyExc_OverflowError, "a seed has 64 bits");
+        PyErr_SetString(PyExc_OverflowError, "manual_seed(): argument 'seed' does not fit in 64 bits");
     }
     Py_DECREF(index);
     return PyErr_Occurred() ? -1 : 0;

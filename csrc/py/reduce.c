@@ -98,14 +98,15 @@ static PyObject *
 call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
 {
     PyObject *second = py_given(a->v[3]) ? a->v[3] : a->v[1];
+    bool keepdim; /* that of a dim alone */
     const dt_array *x = py_arg_array(a, 0);
-    if (x == NULL) {
+    if (x == NULL || py_arg_bool(a, 2, &keepdim) < 0) {
         return NULL;
     }
     if (!py_given(second)) {
         return reduce(a, e->values, x, -1, NULL, false, -1);
     }
-    if (!py_is_array(second)) {
+    if (!py_is_array(second) || (second == a->v[1] && py_arg_renamed(a, 1))) {
         return values_and_indices(a, e, type);
     }
     PyObject *result = py_array_new(a->type, a->op);

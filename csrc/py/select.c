@@ -129,8 +129,16 @@ py_embedding(PY_PARAMS)
     if (py_given(a.v[3])) {
         return PyErr_Format(PyExc_NotImplementedError, "embedding(): max_norm, which changes the weight, is not there");
     }
+    int64_t padding;
+    double norm_type = 2;
+    bool by_freq, sparse;
+    py_none_is_default(&a, 2);
     const dt_array *input = py_arg_array(&a, 0), *weight = input == NULL ? NULL : py_arg_array(&a, 1);
-    PyObject *result = weight == NULL ? NULL : py_array_new(a.type, a.op);
+    if (weight == NULL || py_arg_int(&a, 2, &padding) < 0 || py_arg_float(&a, 4, &norm_type) < 0 ||
+        py_arg_bool(&a, 5, &by_freq) < 0 || py_arg_bool(&a, 6, &sparse) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, a.op);
     if (result == NULL) {
         return NULL;
     }

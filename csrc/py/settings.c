@@ -14,7 +14,9 @@ py_set_default_dtype(PY_PARAMS)
         return NULL;
     }
     if (dtype == DT_NDTYPES || !dt_is_float(dtype)) {
-        PyErr_SetString(PyExc_TypeError, "only floating-point types are supported as the default type");
+        PyErr_SetString(
+            PyExc_TypeError,
+            "set_default_dtype(): argument 'd': only floating-point types are supported as the default type");
         return NULL;
     }
     dt_set_default_dtype(dtype);
@@ -33,6 +35,9 @@ py_set_default_device(PY_PARAMS)
     PY_PARSE("set_default_device", 1, 1, "device")
     dt_device device = {DT_CPU, 0};
     dt_error err;
+    if (!py_given(a.v[0])) {
+        return py_arg_wrong(&a, 0, "a device"), NULL;
+    }
     if (py_arg_device(&a, 0, &device) < 0) {
         return NULL;
     }

@@ -128,12 +128,15 @@ py_movedim(PY_PARAMS)
     if (x == NULL || py_arg_dims(&a, 1, &n, source) < 0 || py_arg_dims(&a, 2, &m, destination) < 0) {
         return NULL;
     }
-    if (n != m || n < 0) {
+    if (n < 0 || m < 0) {
+        return py_arg_wrong(&a, n < 0 ? 1 : 2, "ints or a sequence of ints"), NULL;
+    }
+    if (n != m) {
         return py_refuse_args(
             &a, DT_EVALUE, "invalid-argument",
             "movedim: Invalid source or destination dims: source (%d dims) should contain the same number of dims as "
             "destination (%d dims)",
-            n < 0 ? 0 : n, m < 0 ? 0 : m);
+            n, m);
     }
     RETURN_VIEW(dt_movedim("movedim", x, n, source, destination, out, &err));
 }

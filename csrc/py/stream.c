@@ -56,7 +56,7 @@ dt_status
 py_open_device(PyObject *self, const char *op, PyObject *object, cuda_device **out)
 {
     dt_device device = {DT_CUDA, dt_current_device()};
-    if (py_given(object) && py_device(py_state_of(self), object, &device) < 0) {
+    if (py_given(object) && py_device(py_state_of(self), op, "device", object, &device) < 0) {
         return DT_EVALUE;
     }
     if (device.type != DT_CUDA) {

@@ -119,7 +119,7 @@ py_gelu(PY_PARAMS)
         return NULL;
     }
     bool is_tanh = false;
-    if (py_given(a.v[1])) {
+    if (a.v[1] != NULL) {
         if (!PyUnicode_Check(a.v[1])) {
             py_arg_wrong(&a, 1, "str");
             return NULL;

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, _need_str
 from devtensor._types import Dims
 
 _HALVES = (_C.float16, _C.bfloat16)
@@ -23,11 +23,19 @@ def _wide(x: DeviceArray) -> DeviceArray:
     return x.to(_C.float32) if x.dtype in _HALVES else x
 
 
-def _dims(op: str, dim: Any, ndim: int, input: DeviceArray | None = None) -> tuple[int, ...]:
+def _need_sizes(op: str, name: str, value: object) -> tuple[int, ...]:
+    """value, an int or a sequence of them, as a tuple. Raises RuntimeError for a negative one."""
+    sizes = _need_ints(op, name, value)
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(f"{op}: {name} must hold sizes from 0, but got {sizes}")
+    return sizes
+
+
+def _dims(op: str, dim: Any, ndim: int, input: DeviceArray | None = None, name: str = "dim") -> tuple[int, ...]:
     """dim, an int, some of them or None for all, counted from the front. Errors speak of input."""
     if dim is None:
         return tuple(range(ndim))
-    wanted = (dim,) if isinstance(dim, int) else tuple(dim)
+    wanted = _need_ints(op, name, dim)
     most = max(ndim, 1)
     for d in wanted:
         if not -most <= d < most:
@@ -40,10 +48,15 @@ def _dims(op: str, dim: Any, ndim: int, input: DeviceArray | None = None) -> tup
     return found or tuple(range(ndim))
 
 
-def _one_of(op: str, a: Any, b: Any, names: str) -> Any:
-    if a is not None and b is not None:
-        raise TypeError(f"{op}() got multiple values for argument '{names}'")
-    return b if a is None else a
+def _over(op: str, input: DeviceArray, dim: Any, axis: Any) -> tuple[int, ...]:
+    """The dimensions that a reduction is over, which NumPy calls axis."""
+    if dim is not None and axis is not None:
+        raise TypeError(f"{op}() got multiple values for argument 'dim'")
+    return _dims(op, dim, input.ndim, input) if axis is None else _dims(op, axis, input.ndim, input, "axis")
+
+
+def _keep(op: str, keepdim: bool, keepdims: bool | None) -> bool:
+    return _need_bool(op, "keepdim", keepdim) if keepdims is None else _need_bool(op, "keepdims", keepdims)
 
 
 def is_tensor(obj: object) -> bool:
@@ -73,9 +86,12 @@ def _variance(
     _C._check(op, ("input",), (input,))
     if unbiased is not None and correction is not None:
         raise TypeError(f"{op}() takes unbiased or correction, not both")
-    lost = (1 if unbiased is None else int(unbiased)) if correction is None else correction
-    dims = _dims(op, _one_of(op, dim, axis, "dim"), input.ndim, input)
-    keep = keepdim if keepdims is None else keepdims
+    if correction is None:
+        lost: float = unbiased is None or _need_bool(op, "unbiased", unbiased)
+    else:
+        lost = _need_number(op, "correction", correction)
+    dims = _over(op, input, dim, axis)
+    keep = _keep(op, keepdim, keepdims)
     x = _wide(input)
     count = math.prod(x.shape[d] for d in dims) if x.ndim else 1
     if x.ndim:
@@ -135,11 +151,10 @@ def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims:
     DeviceArray(0.6931, device='cpu', dtype=float32)
     """
     _C._check("logsumexp", ("input",), (input,))
-    keep = keepdim if keepdims is None else keepdims
+    keep = _keep("logsumexp", keepdim, keepdims)
+    dims = _dims("logsumexp", _need_ints("logsumexp", "dim", dim), input.ndim, input)
     if input.ndim == 0:
-        _dims("logsumexp", dim, 0, input)
         return input.clone()
-    dims = _dims("logsumexp", dim, input.ndim, input)
     x = _wide(input)
     if any(x.shape[d] == 0 for d in dims):
         return x.exp().sum(dims, keepdim=keep).log().to(input.dtype)
@@ -147,6 +162,16 @@ def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims:
     most = _C.where(most.isfinite(), most, 0.0)
     result = (x - most).exp().sum(dims, keepdim=True).log() + most
     return (result if keep else result.squeeze(dims)).to(input.dtype)
+
+
+def _order(p: float | str | None) -> float:
+    if not isinstance(p, str):
+        return 2.0 if p is None else float(_need_number("norm", "p", p))
+    if p == "nuc":
+        raise NotImplementedError("norm(): the nuclear norm is not there")
+    if p != "fro":
+        raise ValueError(f"norm(): argument 'p' must be a number, 'fro' or None, not {p!r}")
+    return 2.0
 
 
 def norm(
@@ -167,12 +192,10 @@ def norm(
     DeviceArray(5., device='cpu', dtype=float32)
     """
     _C._check("norm", ("input",), (input,))
-    if p == "nuc":
-        raise NotImplementedError("norm(): the nuclear norm is not there")
-    keep = keepdim if keepdims is None else keepdims
-    order = 2.0 if p in ("fro", None) else float(p)
+    order = _order(p)
+    keep = _keep("norm", keepdim, keepdims)
+    dims = _over("norm", input, dim, axis)
     x = _wide(input).abs()
-    dims = _dims("norm", _one_of("norm", dim, axis, "dim"), x.ndim, input)
     if x.ndim == 0:
         x, dims, keep = x.reshape(1), (0,), False
     if order == math.inf:
@@ -215,7 +238,7 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
                  [4, 3]], device='cpu', dtype=int64)
     """
     _need_array("flip", "input", input)
-    wanted = (dims, *more) if isinstance(dims, int) else tuple(dims)
+    wanted = _need_ints("flip", "dims", (dims, *more) if more else dims)
     turned = [d for d in _dims("flip", wanted, input.ndim, input) if input.ndim] if wanted else []
     if not turned:
         return input.clone()
@@ -237,10 +260,10 @@ def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[i
     DeviceArray([3, 1, 2], device='cpu', dtype=int64)
     """
     _need_array("roll", "input", input)
+    steps = _need_ints("roll", "shifts", shifts)
     if dims is None:
-        return roll(input.flatten(), shifts, 0).reshape(input.shape)
-    steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    wanted = (dims,) if isinstance(dims, int) else tuple(dims)
+        return roll(input.flatten(), steps, 0).reshape(input.shape)
+    wanted = _need_ints("roll", "dims", dims)
     if len(steps) != len(wanted):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(wanted)}")
     result = input
@@ -263,7 +286,7 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
                  [1, 2, 1, 2]], device='cpu', dtype=int64)
     """
     _need_array("repeat", "input", input)
-    times: Sequence[Any] = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    times = _need_ints("repeat", "sizes", sizes[0] if len(sizes) == 1 else sizes)
     new = len(times) - input.ndim
     if new < 0:
         raise RuntimeError(
@@ -279,8 +302,6 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
 
 
 def _repeated(op: str, size: int, count: int) -> int:
-    if not isinstance(count, int):
-        raise TypeError(f"{op}(): repeats must be ints from 0, not {type(count).__name__}")
     if count < 0:
         raise RuntimeError(f"{op}(): repeats must be ints from 0, not {count}")
     return size * count
@@ -295,8 +316,9 @@ def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) 
     DeviceArray([1, 1, 2, 2], device='cpu', dtype=int64)
     """
     _need_array("repeat_interleave", "input", input)
+    repeats = _need_int("repeat_interleave", "repeats", repeats)
     x = input.flatten() if dim is None or not input.ndim else input
-    (d,) = _dims("repeat_interleave", 0 if dim is None else dim, x.ndim, x)
+    (d,) = _dims("repeat_interleave", 0 if dim is None else _need_int("repeat_interleave", "dim", dim), x.ndim, x)
     places = _C.arange(_repeated("repeat_interleave", x.shape[d], repeats), device=x.device)
     return x.index_select(d, places // repeats)
 
@@ -343,9 +365,10 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     DeviceArray([0., 1., 2., 0., 0.], device='cpu', dtype=float32)
     """
     _need_array("pad", "input", input)
-    if mode not in ("constant", "reflect", "replicate", "circular"):
+    if _need_str("pad", "mode", mode) not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {_C._shown(mode)}")
-    amounts = [int(n) for n in pad]
+    amounts = _need_ints("pad", "pad", pad)
+    value = None if value is None else _need_number("pad", "value", value)
     names, arrays = ("input",), (input,)
     if len(amounts) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, but got {len(amounts)}")

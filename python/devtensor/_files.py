@@ -69,7 +69,7 @@ def save(
     if hasattr(f, "write"):
         _write(f, header, [arrays[key] for key in parts])  # type: ignore[arg-type]
     else:
-        path = _path(f, "save() takes a path or a file open for writing bytes")
+        path = _path(f, "save(): argument 'f' must be a path or a file open for writing bytes")
         _whole.write(path, lambda file: _write(file, header, [arrays[key] for key in parts]))
 
 
@@ -95,7 +95,8 @@ def _arrays(obj: Any) -> dict[str, DeviceArray]:
         return {_ALONE: obj}
     if not isinstance(obj, Mapping):
         hint = ": its state_dict() can be saved" if hasattr(obj, "state_dict") else ""
-        raise TypeError(f"save() takes an array or a dictionary of arrays, not {type(obj).__name__}{hint}")
+        wanted = "an array or a dictionary of arrays"
+        raise TypeError(f"save(): argument 'obj' must be {wanted}, not {type(obj).__name__}{hint}")
     found = dict(obj)
     for key, value in found.items():
         if not isinstance(key, str) or key == "__metadata__":
@@ -166,13 +167,14 @@ def load(
     """
     if device is not None and map_location is not None:
         raise TypeError("load() takes device or map_location, not both")
-    target = map_location if device is None else device
+    _C._need_bool("load", "weights_only", weights_only)
+    name, target = ("map_location", map_location) if device is None else ("device", device)
     if isinstance(target, Mapping) or callable(target):
         raise TypeError("load(): map_location must be a device, as a safetensors file holds none")
-    where = _C.device("cuda", target) if type(target) is int else _C.device(target or "cpu")
-    with _opened(f) as (file, name, nbytes):
-        entries, notes, start = _header(file, name, nbytes)
-        found = {key: _read(file, start, key, entry, name) for key, entry in entries.items()}
+    where = _C._need_device("load", name, "cpu" if target is None else target)
+    with _opened(f) as (file, path, nbytes):
+        entries, notes, start = _header(file, path, nbytes)
+        found = {key: _read(file, start, key, entry, path) for key, entry in entries.items()}
     moved = {key: array.to(where) for key, array in found.items()}
     return moved[_ALONE] if notes.get(_MARK) == _ALONE and list(moved) == [_ALONE] else moved
 
@@ -186,7 +188,7 @@ def _opened(f: Any) -> Iterator[tuple[BinaryIO, str, int]]:
             raise TypeError(f"load(): the file must give bytes, and it gave {type(data).__name__}; open it with 'rb'")
         yield io.BytesIO(data), str(getattr(f, "name", "the file")), memoryview(data).nbytes
         return
-    path = _path(f, "load() takes a path or a file open for reading bytes")
+    path = _path(f, "load(): argument 'f' must be a path or a file open for reading bytes")
     with open(path, "rb", opener=_open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):

@@ -68,6 +68,10 @@ def _wheel_directories() -> list[str]:
 _C._cuda_set_search_path(":".join(_wheel_directories()))
 
 
+def _checked(op: str, device: Device | None) -> _C.device | None:
+    return None if device is None else _C._need_device(op, "device", device)
+
+
 def is_available() -> bool:
     """Whether there is at least one CUDA device, real or simulated. Never raises.
 
@@ -103,7 +107,7 @@ def set_device(device: Device) -> None:
 
     >>> dt.cuda.set_device(0)
     """
-    _C._cuda_set_device(device)
+    _C._cuda_set_device(_C._need_device("set_device", "device", device))
 
 
 class device:
@@ -148,7 +152,7 @@ def get_device_name(device: Device | None = None) -> str:
     >>> dt.cuda.get_device_name()
     'devtensor simulated GPU'
     """
-    name: str = _C._cuda_info(device)["name"]
+    name: str = _C._cuda_info(_checked("get_device_name", device))["name"]
     return name
 
 
@@ -158,7 +162,7 @@ def get_device_properties(device: Device | None = None) -> DeviceProperties:
     >>> dt.cuda.get_device_properties(0).total_memory
     4294967296
     """
-    info = _C._cuda_info(device)
+    info = _C._cuda_info(_checked("get_device_properties", device))
     return DeviceProperties(
         info["name"],
         info["major"],
@@ -175,7 +179,7 @@ def get_device_capability(device: Device | None = None) -> tuple[int, int]:
     >>> dt.cuda.get_device_capability()
     (9, 0)
     """
-    info = _C._cuda_info(device)
+    info = _C._cuda_info(_checked("get_device_capability", device))
     return info["major"], info["minor"]
 
 
@@ -295,7 +299,7 @@ def memory_allocated(device: Device | None = None) -> int:
     >>> dt.cuda.memory_allocated() - before
     4096
     """
-    return memory_stats(device).get("allocated_bytes.all.current", 0)
+    return memory_stats(_checked("memory_allocated", device)).get("allocated_bytes.all.current", 0)
 
 
 def max_memory_allocated(device: Device | None = None) -> int:
@@ -305,7 +309,7 @@ def max_memory_allocated(device: Device | None = None) -> int:
     >>> dt.cuda.max_memory_allocated() == dt.cuda.memory_allocated()
     True
     """
-    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+    return memory_stats(_checked("max_memory_allocated", device)).get("allocated_bytes.all.peak", 0)
 
 
 def memory_reserved(device: Device | None = None) -> int:
@@ -314,7 +318,7 @@ def memory_reserved(device: Device | None = None) -> int:
     >>> dt.cuda.memory_reserved() >= dt.cuda.memory_allocated()
     True
     """
-    return memory_stats(device).get("reserved_bytes.all.current", 0)
+    return memory_stats(_checked("memory_reserved", device)).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device: Device | None = None) -> int:
@@ -323,7 +327,7 @@ def max_memory_reserved(device: Device | None = None) -> int:
     >>> dt.cuda.max_memory_reserved() >= dt.cuda.memory_reserved()
     True
     """
-    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+    return memory_stats(_checked("max_memory_reserved", device)).get("reserved_bytes.all.peak", 0)
 
 
 def reset_peak_memory_stats(device: Device | None = None) -> None:
@@ -353,7 +357,7 @@ def mem_get_info(device: Device | None = None) -> tuple[int, int]:
     >>> free <= total
     True
     """
-    info = _C._cuda_info(device)
+    info = _C._cuda_info(_checked("mem_get_info", device))
     return info["free_memory"], info["total_memory"]
 
 

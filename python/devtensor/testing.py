@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from devtensor import _C, _transfers, cuda
+from devtensor._composed import _need_sizes
 from devtensor._types import ArrayLike, Device, DType
 
 __all__ = [
@@ -64,16 +65,21 @@ def make_array(
     >>> dt.testing.make_array(2, 3, dtype=dt.int8).shape
     (2, 3)
     """
-    kind = _C.get_default_dtype() if dtype is None else _C.empty(0, dtype=dtype).dtype
-    generator = _C.Generator().manual_seed(seed)
+    op = "make_array"
+    size = _need_sizes(op, "shape", shape)
+    low = None if low is None else _C._need_number(op, "low", low)
+    high = None if high is None else _C._need_number(op, "high", high)
+    kind = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)
+    device = None if device is None else _C._need_device(op, "device", device)
+    generator = _C.Generator().manual_seed(_C._need_int(op, "seed", seed))
     if kind is _C.bool:
-        return _C.randint(0, 2, shape, generator=generator, dtype=_C.uint8, device=device).bool()
+        return _C.randint(0, 2, size, generator=generator, dtype=_C.uint8, device=device).bool()
     if not kind.is_floating_point:
         first = (0 if kind is _C.uint8 else -9) if low is None else int(low)
         last = 10 if high is None else int(high)
-        return _C.randint(first, last, shape, generator=generator, dtype=kind, device=device)
+        return _C.randint(first, last, size, generator=generator, dtype=kind, device=device)
     first_float, last_float = -9.0 if low is None else low, 9.0 if high is None else high
-    uniform = _C.rand(shape, generator=generator, dtype=_C.float64, device=device)
+    uniform = _C.rand(size, generator=generator, dtype=_C.float64, device=device)
     return (uniform * (last_float - first_float) + first_float).to(kind)
 
 
@@ -95,6 +101,14 @@ def assert_close(
 
     >>> dt.testing.assert_close(dt.tensor([1.0]), dt.tensor([1.0 + 1e-7]))
     """
+    op = "assert_close"
+    rtol = None if rtol is None else _C._need_number(op, "rtol", rtol)
+    atol = None if atol is None else _C._need_number(op, "atol", atol)
+    equal_nan = _C._need_bool(op, "equal_nan", equal_nan)
+    check_device = _C._need_bool(op, "check_device", check_device)
+    check_dtype = _C._need_bool(op, "check_dtype", check_dtype)
+    if msg is not None:
+        _C._need_str(op, "msg", msg)
     if (rtol is None) != (atol is None):
         raise ValueError("rtol and atol are given together or not at all")
     a, b = _C.asarray(actual), _C.asarray(expected)

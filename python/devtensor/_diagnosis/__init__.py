@@ -36,7 +36,7 @@ def set_error_detail(detail: str) -> None:
     """
     global _detail
     if detail not in ("full", "short"):
-        raise ValueError(f'set_error_detail takes "full" or "short", not {_C._shown(detail)}')
+        raise ValueError(f'set_error_detail(): argument \'detail\' must be "full" or "short", not {_C._shown(detail)}')
     _detail = detail
 
 

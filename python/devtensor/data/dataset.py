@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from devtensor import _C
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_generator, _need_number
 
 S = TypeVar("S", covariant=True)
 T = TypeVar("T")
@@ -141,6 +141,12 @@ def random_split(
     >>> [len(part) for part in dt.data.random_split(dt.data.TensorDataset(dt.arange(10)), [0.8, 0.2])]
     [8, 2]
     """
+    if not isinstance(lengths, Iterable):
+        raise TypeError(
+            f"random_split(): argument 'lengths' must be a sequence of numbers, not {type(lengths).__name__}"
+        )
+    lengths = [_need_number("random_split", "lengths", n) for n in lengths]
+    _need_generator("random_split", "generator", generator)
     count = _size(dataset)
     parts: list[float] = []
     total = 0.0

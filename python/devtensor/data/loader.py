@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, overload
 
 from devtensor import _C, cuda
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_bool, _need_device, _need_generator, _need_int, _need_number, _need_str
 from devtensor._types import Device
 from devtensor.data import collate as collating
 from devtensor.data.dataset import Dataset, IterableDataset
@@ -118,6 +118,22 @@ class DataLoader(Generic[T]):
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
+        num_workers = _need_int("DataLoader", "num_workers", num_workers)
+        timeout = _need_number("DataLoader", "timeout", timeout)
+        pin_memory = _need_bool("DataLoader", "pin_memory", pin_memory)
+        drop_last = _need_bool("DataLoader", "drop_last", drop_last)
+        persistent_workers = _need_bool("DataLoader", "persistent_workers", persistent_workers)
+        shuffle = None if shuffle is None else _need_bool("DataLoader", "shuffle", shuffle)
+        _need_bool("DataLoader", "in_order", in_order)
+        _need_str("DataLoader", "pin_memory_device", pin_memory_device)
+        _need_generator("DataLoader", "generator", generator)
+        if batch_size is not None:
+            _need_int("DataLoader", "batch_size", batch_size)
+        if prefetch_factor is not None:
+            prefetch_factor = _need_int("DataLoader", "prefetch_factor", prefetch_factor)
+        for name, function in (("collate_fn", collate_fn), ("worker_init_fn", worker_init_fn)):
+            if function is not None and not callable(function):
+                raise TypeError(f"DataLoader(): argument '{name}' must be callable, not {type(function).__name__}")
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if timeout < 0:
@@ -243,10 +259,11 @@ class prefetch(Generic[T]):
     """
 
     def __init__(self, loader: Iterable[T], device: Device, depth: int = 2) -> None:
+        depth = _need_int("prefetch", "depth", depth)
         if depth < 1:
             raise ValueError(f"depth must be at least 1, but got {depth}")
         self.loader = loader
-        self.device: _C.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
+        self.device: _C.device = _need_device("prefetch", "device", device)
         self.depth = depth
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from devtensor import _C
+from devtensor._C import _need_bool, _need_generator, _need_int
 
 T = TypeVar("T", covariant=True)
 
@@ -57,6 +58,9 @@ class RandomSampler(Sampler[int]):
         num_samples: int | None = None,
         generator: _C.Generator | None = None,
     ) -> None:
+        replacement = _need_bool("RandomSampler", "replacement", replacement)
+        _need_generator("RandomSampler", "generator", generator)
+        num_samples = None if num_samples is None else _need_int("RandomSampler", "num_samples", num_samples)
         if num_samples is not None and num_samples <= 0:
             raise ValueError(
                 f"num_samples should be a positive integer value, but got num_samples={_C._shown(num_samples)}"
@@ -95,7 +99,7 @@ class SubsetRandomSampler(Sampler[int]):
 
     def __init__(self, indices: Sequence[int], generator: _C.Generator | None = None) -> None:
         self.indices = indices
-        self.generator = generator
+        self.generator = _need_generator("SubsetRandomSampler", "generator", generator)
 
     def __iter__(self) -> Iterator[int]:
         for i in _C.randperm(len(self.indices), generator=self.generator, device="cpu").tolist():
@@ -114,11 +118,14 @@ class BatchSampler(Sampler[list[int]]):
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            shown = _C._shown(batch_size)
             raise ValueError(
-                f"batch_size should be a positive integer value, but got batch_size={_C._shown(batch_size)}"
+                f"BatchSampler(): batch_size should be a positive integer value, but got batch_size={shown}"
             )
         if not isinstance(drop_last, bool):
-            raise ValueError(f"drop_last should be a boolean value, but got drop_last={_C._shown(drop_last)}")
+            raise ValueError(
+                f"BatchSampler(): drop_last should be a boolean value, but got drop_last={_C._shown(drop_last)}"
+            )
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed import _need_array, _wide
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
@@ -21,16 +21,18 @@ def _reduced(losses: DeviceArray, reduction: str, dtype: _C.dtype) -> DeviceArra
     return losses.to(dtype)
 
 
-def chosen(size_average: bool | None, reduce: bool | None, reduction: Reduction) -> Reduction:
+def chosen(op: str, size_average: bool | None, reduce: bool | None, reduction: Reduction) -> Reduction:
     """The reduction, which two parameters of PyTorch's first years decide where they are given."""
+    size_average = None if size_average is None else _need_bool(op, "size_average", size_average)
+    reduce = None if reduce is None else _need_bool(op, "reduce", reduce)
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             stacklevel=3,
         )
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{_C._shown(reduction)} is not a valid value for reduction")
+    if not isinstance(reduction, str) or reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{op}(): {_C._shown(reduction)} is not a valid value for reduction")
     return reduction
 
 
@@ -43,6 +45,7 @@ def _distance(
     measure: Callable[[DeviceArray], DeviceArray],
 ) -> DeviceArray:
     names, arrays = ("input", "target", "weight"), (input, target, weight)
+    _need_array(op, "target", target)
     _C._check(op, names, arrays)
     _C._check_broadcast(op, names, arrays)
     if weight is not None:
@@ -78,7 +81,7 @@ def mse_loss(
     >>> F.mse_loss(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 4.0]))
     DeviceArray(2., device='cpu', dtype=float32)
     """
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = chosen("mse_loss", size_average, reduce, reduction)
     return _distance("mse_loss", input, target, weight, reduction, DeviceArray.square)
 
 
@@ -99,7 +102,7 @@ def l1_loss(
     >>> F.l1_loss(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 4.0]))
     DeviceArray(1., device='cpu', dtype=float32)
     """
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = chosen("l1_loss", size_average, reduce, reduction)
     return _distance("l1_loss", input, target, weight, reduction, DeviceArray.abs)
 
 
@@ -178,7 +181,8 @@ def nll_loss(
     >>> F.nll_loss(dt.tensor([[-0.5, -1.0], [-2.0, -0.1]]), dt.tensor([0, 1]))
     DeviceArray(0.3000, device='cpu', dtype=float32)
     """
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = chosen("nll_loss", size_average, reduce, reduction)
+    ignore_index = _need_int("nll_loss", "ignore_index", ignore_index)
     _check_classes("nll_loss", input, target, weight)
     wide = None if weight is None else _wide(weight)
     return _nll("nll_loss", input, target, _wide(input), wide, ignore_index, reduction).to(input.dtype)
@@ -203,7 +207,9 @@ def cross_entropy(
     >>> F.cross_entropy(dt.zeros(2, 4), dt.tensor([0, 3]))
     DeviceArray(1.3863, device='cpu', dtype=float32)
     """
-    reduction = chosen(size_average, reduce, reduction)
+    reduction = chosen("cross_entropy", size_average, reduce, reduction)
+    ignore_index = _need_int("cross_entropy", "ignore_index", ignore_index)
+    label_smoothing = _need_number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dim = _check_classes("cross_entropy", input, target, weight, probabilities=True)

@@ -6,7 +6,7 @@ import warnings
 from typing import Literal
 
 from devtensor import _C
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor.nn import functional as F
 from devtensor.nn.module import Module
 
@@ -16,7 +16,7 @@ class _InPlace(Module):
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
-        self.inplace = inplace
+        self.inplace = _need_bool(type(self).__name__, "inplace", inplace)
 
     def extra_repr(self) -> str:
         return "inplace=True" if self.inplace else ""
@@ -64,8 +64,8 @@ class LeakyReLU(Module):
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
-        self.negative_slope = negative_slope
-        self.inplace = inplace
+        self.negative_slope = _need_number("LeakyReLU", "negative_slope", negative_slope)
+        self.inplace = _need_bool("LeakyReLU", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
@@ -83,8 +83,8 @@ class ELU(Module):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
+        self.alpha = _need_number("ELU", "alpha", alpha)
+        self.inplace = _need_bool("ELU", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.elu(input, self.alpha, self.inplace)
@@ -102,6 +102,7 @@ class GELU(Module):
 
     def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
         super().__init__()
+        _need_str("GELU", "approximate", approximate)
         self.approximate: Literal["none", "tanh"] = approximate
 
     def forward(self, input: DeviceArray) -> DeviceArray:
@@ -129,13 +130,14 @@ class Hardtanh(Module):
         super().__init__()
         if min_value is not None or max_value is not None:
             warnings.warn("min_value and max_value are now min_val and max_val", FutureWarning, stacklevel=2)
-            min_val = min_val if min_value is None else min_value
-            max_val = max_val if max_value is None else max_value
+            min_val = min_val if min_value is None else _need_number("Hardtanh", "min_value", min_value)
+            max_val = max_val if max_value is None else _need_number("Hardtanh", "max_value", max_value)
+        min_val, max_val = _need_number("Hardtanh", "min_val", min_val), _need_number("Hardtanh", "max_val", max_val)
         if min_val >= max_val:
             raise ValueError(f"max_val must be larger than min_val, but got {min_val} and {max_val}")
         self.min_val = min_val
         self.max_val = max_val
-        self.inplace = inplace
+        self.inplace = _need_bool("Hardtanh", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
@@ -175,8 +177,8 @@ class Softplus(Module):
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
-        self.beta = beta
-        self.threshold = threshold
+        self.beta = _need_number("Softplus", "beta", beta)
+        self.threshold = _need_number("Softplus", "threshold", threshold)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.softplus(input, self.beta, self.threshold)
@@ -188,7 +190,7 @@ class Softplus(Module):
 class _OverDim(Module):
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim = None if dim is None else _need_int(type(self).__name__, "dim", dim)
 
     def _checked(self) -> int:
         if self.dim is None:

@@ -308,6 +308,9 @@ class ParameterDict(Module):
 
     def __init__(self, parameters: _Arrays | None = None) -> None:
         super().__init__()
+        if isinstance(parameters, (str, DeviceArray)):
+            wanted = "a dictionary or pairs of names and arrays"
+            raise TypeError(f"ParameterDict(): argument 'parameters' must be {wanted}, not {type(parameters).__name__}")
         self.update(parameters or {})
 
     def __len__(self) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _Parameter
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _Parameter
 from devtensor._composed import pad
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
@@ -41,7 +40,11 @@ class _Conv(Module):
         dtype: DType | None,
     ) -> None:
         super().__init__()
-        in_channels, out_channels, groups = map(operator.index, (in_channels, out_channels, groups))
+        op = f"Conv{dims}d"
+        in_channels = _need_int(op, "in_channels", in_channels)
+        out_channels = _need_int(op, "out_channels", out_channels)
+        groups = _need_int(op, "groups", groups)
+        bias = _need_bool(op, "bias", bias)
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups != 0:
@@ -50,20 +53,22 @@ class _Conv(Module):
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of ('same', 'valid')")
-        if padding_mode not in _MODES:
-            raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode={_C._shown(padding_mode)}")
+        if not isinstance(padding_mode, str) or padding_mode not in _MODES:
+            raise ValueError(
+                f"{op}(): padding_mode must be one of {_MODES}, but got padding_mode={_C._shown(padding_mode)}"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size: tuple[int, ...] = _sizes("kernel_size", kernel_size, dims)
-        self.stride: tuple[int, ...] = _sizes("stride", stride, dims)
-        self.padding: Any = padding if isinstance(padding, str) else _sizes("padding", padding, dims)
-        self.dilation: tuple[int, ...] = _sizes("dilation", dilation, dims)
+        self.kernel_size: tuple[int, ...] = _sizes(op, "kernel_size", kernel_size, dims)
+        self.stride: tuple[int, ...] = _sizes(op, "stride", stride, dims)
+        self.padding: Any = padding if isinstance(padding, str) else _sizes(op, "padding", padding, dims)
+        self.dilation: tuple[int, ...] = _sizes(op, "dilation", dilation, dims)
         self.groups = groups
         self.padding_mode = padding_mode
         if padding == "same" and any(step != 1 for step in self.stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
         self._around = self._reversed_padding()
-        options = _float_options(device, dtype)
+        options = _float_options(op, device, dtype)
         self.weight = _Parameter(_C.empty((out_channels, in_channels // groups, *self.kernel_size), **options))
         self.register_parameter("bias", _Parameter(_C.empty(out_channels, **options)) if bias else None)
         self.reset_parameters()
@@ -96,12 +101,12 @@ class _Conv(Module):
         return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
 
-def _sizes(name: str, value: _Size, dims: int) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,) * dims
-    sizes = tuple(int(n) for n in value)
+def _sizes(op: str, name: str, value: _Size, dims: int) -> tuple[int, ...]:
+    sizes = _need_ints(op, name, value)
+    if not isinstance(value, Sequence):
+        return sizes * dims
     if len(sizes) != dims:
-        raise ValueError(f"{name} must be an int or {dims} of them, not {len(sizes)}")
+        raise ValueError(f"{op}(): {name} must be an int or {dims} of them, not {len(sizes)}")
     return sizes
 
 

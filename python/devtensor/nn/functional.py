@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
 from devtensor._C import (
     DeviceArray,
+    _need_bool,
+    _need_int,
+    _need_ints,
+    _need_number,
     adaptive_avg_pool2d,
     avg_pool2d,
     conv2d,
@@ -21,7 +24,7 @@ from devtensor._C import (
     softplus,
     tanh,
 )
-from devtensor._composed import _dims, _need_array, _wide, norm, pad
+from devtensor._composed import _dims, _need_array, _need_sizes, _wide, norm, pad
 from devtensor.nn._losses import cross_entropy, l1_loss, mse_loss, nll_loss
 
 __all__ = [
@@ -66,7 +69,10 @@ _One: TypeAlias = int | Sequence[int]
 # ---------------------------------------------------------------- activations with inplace=
 
 
-def _in_place(op: str, input: DeviceArray, *args: float) -> DeviceArray:
+def _activated(op: str, input: DeviceArray, inplace: bool, *args: float) -> DeviceArray:
+    if not _need_bool(op, "inplace", inplace):
+        result: DeviceArray = getattr(_C, op)(input, *args)
+        return result
     _need_array(op, "input", input)
     written: DeviceArray = getattr(input, op + "_")(*args)
     return written
@@ -78,7 +84,7 @@ def relu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     >>> F.relu(dt.tensor([-1.0, 2.0]))
     DeviceArray([0., 2.], device='cpu', dtype=float32)
     """
-    return _in_place("relu", input) if inplace else _C.relu(input)
+    return _activated("relu", input, inplace)
 
 
 def relu6(input: DeviceArray, inplace: bool = False) -> DeviceArray:
@@ -87,7 +93,7 @@ def relu6(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     >>> F.relu6(dt.tensor([-1.0, 2.0, 9.0]))
     DeviceArray([0., 2., 6.], device='cpu', dtype=float32)
     """
-    return _in_place("relu6", input) if inplace else _C.relu6(input)
+    return _activated("relu6", input, inplace)
 
 
 def leaky_relu(input: DeviceArray, negative_slope: float = 0.01, inplace: bool = False) -> DeviceArray:
@@ -96,7 +102,7 @@ def leaky_relu(input: DeviceArray, negative_slope: float = 0.01, inplace: bool =
     >>> F.leaky_relu(dt.tensor([-1.0, 2.0]))
     DeviceArray([-0.0100,  2.0000], device='cpu', dtype=float32)
     """
-    return _in_place("leaky_relu", input, negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
+    return _activated("leaky_relu", input, inplace, negative_slope)
 
 
 def elu(input: DeviceArray, alpha: float = 1.0, inplace: bool = False) -> DeviceArray:
@@ -105,7 +111,7 @@ def elu(input: DeviceArray, alpha: float = 1.0, inplace: bool = False) -> Device
     >>> F.elu(dt.tensor([-1.0, 2.0]))
     DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
     """
-    return _in_place("elu", input, alpha) if inplace else _C.elu(input, alpha)
+    return _activated("elu", input, inplace, alpha)
 
 
 def gelu(input: DeviceArray, approximate: Literal["none", "tanh"] = "none") -> DeviceArray:
@@ -123,7 +129,7 @@ def silu(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     >>> F.silu(dt.tensor([-1.0, 2.0]))
     DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)
     """
-    return _in_place("silu", input) if inplace else _C.silu(input)
+    return _activated("silu", input, inplace)
 
 
 def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> DeviceArray:
@@ -132,21 +138,17 @@ def hardtanh(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0, in
     >>> F.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
     DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
     """
-    return _in_place("hardtanh", input, min_val, max_val) if inplace else _C.hardtanh(input, min_val, max_val)
+    return _activated("hardtanh", input, inplace, min_val, max_val)
 
 
 # ---------------------------------------------------------------- convolution
 
 
 def _single(name: str, value: Any) -> int:
-    wanted = f"conv1d(): argument '{name}' must be an int or one int in a sequence, not"
-    if isinstance(value, (list, tuple)):
-        if len(value) != 1:
-            raise ValueError(f"{wanted} {len(value)}")
-        value = value[0]
-    if isinstance(value, DeviceArray) or not hasattr(value, "__index__"):
-        raise TypeError(f"{wanted} {type(value).__name__}")
-    return operator.index(value)
+    ints = _need_ints("conv1d", name, value)
+    if len(ints) != 1:
+        raise ValueError(f"conv1d(): argument '{name}' must be an int or one int in a sequence, not {len(ints)}")
+    return ints[0]
 
 
 def conv1d(
@@ -167,6 +169,7 @@ def conv1d(
     DeviceArray([[3., 5.]], device='cpu', dtype=float32)
     """
     names, arrays = ("input", "weight", "bias"), (input, weight, bias)
+    _need_array("conv1d", "weight", weight)
     _C._check("conv1d", names, arrays)
     _C._check_rank("conv1d", names, arrays, 0, 2, 3)
     _C._check_rank("conv1d", names, arrays, 1, 3, 3)
@@ -218,8 +221,11 @@ def batch_norm(
     DeviceArray([[-1.0000],
                  [ 1.0000]], device='cpu', dtype=float32)
     """
+    training = _need_bool("batch_norm", "training", training)
+    momentum = _need_number("batch_norm", "momentum", momentum)
     if not training and running_mean is not None and running_var is not None:
         return _C._batch_norm(input, running_mean, running_var, weight, bias, eps)
+    eps = _need_number("batch_norm", "eps", eps)
     names = ("input", "running_mean", "running_var", "weight", "bias")
     _C._check("batch_norm", names, (input, running_mean, running_var, weight, bias), channels=True)
     if not training:
@@ -275,7 +281,8 @@ def layer_norm(
     >>> F.layer_norm(dt.tensor([[1.0, 3.0]]), 2)
     DeviceArray([[-1.0000,  1.0000]], device='cpu', dtype=float32)
     """
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = _need_sizes("layer_norm", "normalized_shape", normalized_shape)
+    eps = _need_number("layer_norm", "eps", eps)
     names, arrays = ("input", "weight", "bias"), (input, weight, bias)
     _C._check("layer_norm", names, arrays)
     if not shape:
@@ -299,11 +306,20 @@ def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-
     DeviceArray([[0.6000, 0.8000]], device='cpu', dtype=float32)
     """
     _C._check("normalize", ("input",), (input,))
-    _dims("normalize", dim, input.ndim, input)
-    return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
+    order, least = _need_number("normalize", "p", p), _need_number("normalize", "eps", eps)
+    dims = _dims("normalize", _need_int("normalize", "dim", dim), input.ndim, input)
+    return input / norm(input, order, dims, keepdim=True).clamp(min=least)
 
 
 # ---------------------------------------------------------------- the rest
+
+
+def need_probability(op: str, p: float) -> float:
+    """p of dropout, a number from 0 to 1. Raises ValueError for another."""
+    p = _need_number(op, "p", p)
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
 
 
 def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: bool = False) -> DeviceArray:
@@ -314,8 +330,8 @@ def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: 
     >>> F.dropout(dt.ones(3), p=0.5, training=False)
     DeviceArray([1., 1., 1.], device='cpu', dtype=float32)
     """
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    p = need_probability("dropout", p)
+    training, inplace = _need_bool("dropout", "training", training), _need_bool("dropout", "inplace", inplace)
     if not training or p == 0.0:
         return input
     _C._check("dropout", ("input",), (input,))
@@ -340,6 +356,7 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
     _need_array("one_hot", "tensor", tensor)
     if tensor.dtype is not _C.int64:
         _C._fail_dtype("one_hot", ("tensor",), (tensor,), 0, "int64")
+    num_classes = _need_int("one_hot", "num_classes", num_classes)
     if num_classes < 0:
         if tensor.numel() == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")

@@ -9,7 +9,7 @@ import math
 from typing import Any, Literal
 
 from devtensor import _C
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_generator, _need_number
 from devtensor._composed import _need_array
 
 __all__ = [
@@ -40,14 +40,21 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     >>> nn.init.calculate_gain("relu")
     1.4142135623730951
     """
+    slope = None if param is None else _need_number("calculate_gain", "param", param)
+    return _gain("calculate_gain", nonlinearity, slope)
+
+
+def _gain(op: str, nonlinearity: str, param: float | None) -> float:
+    if not isinstance(nonlinearity, str):
+        raise TypeError(f"{op}(): argument 'nonlinearity' must be str, not {type(nonlinearity).__name__}")
     if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "sigmoid"):
         return 1.0
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else float(param)
         return math.sqrt(2.0 / (1 + slope**2))
     gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
-    if not isinstance(nonlinearity, str) or nonlinearity not in gains:
-        raise ValueError(f"Unsupported nonlinearity {_C._shown(nonlinearity)}")
+    if nonlinearity not in gains:
+        raise ValueError(f"{op}(): Unsupported nonlinearity {_C._shown(nonlinearity)}")
     return gains[nonlinearity]
 
 
@@ -59,10 +66,20 @@ def _calculate_fan_in_and_fan_out(tensor: DeviceArray) -> tuple[int, int]:
 
 
 def _fan(tensor: DeviceArray, mode: str) -> int:
-    if not isinstance(mode, str) or mode.lower() not in ("fan_in", "fan_out"):
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    return fan_in if mode.lower() == "fan_in" else fan_out
+    return fan_in if mode == "fan_in" else fan_out
+
+
+def _kaiming(
+    op: str, tensor: DeviceArray, a: float, mode: str, nonlinearity: str, generator: _C.Generator | None
+) -> float:
+    """gain / sqrt(fan): the standard deviation; 0 where there is no element."""
+    _need_array(op, "tensor", tensor)
+    _need_generator(op, "generator", generator)
+    gain = _gain(op, nonlinearity, _need_number(op, "a", a))
+    if not isinstance(mode, str) or mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"{op}(): mode {_C._shown(mode)} not supported, please use one of ['fan_in', 'fan_out']")
+    return 0.0 if 0 in tensor.shape else gain / math.sqrt(_fan(tensor, mode.lower()))
 
 
 def _options(tensor: DeviceArray, generator: Any) -> dict[str, Any]:
@@ -77,7 +94,7 @@ def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
     _need_array("constant_", "tensor", tensor)
-    return tensor.fill_(val)
+    return tensor.fill_(_need_number("constant_", "val", val))
 
 
 def zeros_(tensor: DeviceArray) -> DeviceArray:
@@ -121,6 +138,8 @@ def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.
     """
     _need_array("uniform_", "tensor", tensor)
     _C._check("uniform_", ("tensor",), (tensor,))
+    a, b = _need_number("uniform_", "a", a), _need_number("uniform_", "b", b)
+    _need_generator("uniform_", "generator", generator)
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     return tensor.copy_(_C.rand(tensor.shape, **_options(tensor, generator)) * (b - a) + a)
@@ -136,6 +155,8 @@ def normal_(
     """
     _need_array("normal_", "tensor", tensor)
     _C._check("normal_", ("tensor",), (tensor,))
+    mean, std = _need_number("normal_", "mean", mean), _need_number("normal_", "std", std)
+    _need_generator("normal_", "generator", generator)
     if not std >= 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
     return tensor.copy_(_C.randn(tensor.shape, **_options(tensor, generator)) * std + mean)
@@ -148,6 +169,8 @@ def xavier_uniform_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Genera
     True
     """
     _need_array("xavier_uniform_", "tensor", tensor)
+    gain = _need_number("xavier_uniform_", "gain", gain)
+    _need_generator("xavier_uniform_", "generator", generator)
     fans = sum(_calculate_fan_in_and_fan_out(tensor))
     if 0 in tensor.shape:
         return tensor
@@ -162,6 +185,8 @@ def xavier_normal_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generat
     (3, 5)
     """
     _need_array("xavier_normal_", "tensor", tensor)
+    gain = _need_number("xavier_normal_", "gain", gain)
+    _need_generator("xavier_normal_", "generator", generator)
     fans = sum(_calculate_fan_in_and_fan_out(tensor))
     if 0 in tensor.shape:
         return tensor
@@ -182,10 +207,10 @@ def kaiming_uniform_(
     >>> bool((nn.init.kaiming_uniform_(dt.empty(8, 100), nonlinearity="linear").abs() <= bound).all())
     True
     """
-    _need_array("kaiming_uniform_", "tensor", tensor)
+    std = _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity, generator)
     if 0 in tensor.shape:
         return tensor
-    bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor, mode))
+    bound = math.sqrt(3.0) * std
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -201,7 +226,7 @@ def kaiming_normal_(
     >>> nn.init.kaiming_normal_(dt.empty(64, 3, 7, 7), mode="fan_out").shape
     (64, 3, 7, 7)
     """
-    _need_array("kaiming_normal_", "tensor", tensor)
+    std = _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity, generator)
     if 0 in tensor.shape:
         return tensor
-    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
+    return normal_(tensor, 0.0, std, generator)

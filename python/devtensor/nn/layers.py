@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _Parameter
+from devtensor._C import (
+    DeviceArray,
+    _need_bool,
+    _need_device,
+    _need_dtype,
+    _need_int,
+    _need_ints,
+    _need_number,
+    _Parameter,
+)
+from devtensor._composed import _need_array
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn import init
@@ -17,8 +27,17 @@ _Pair: TypeAlias = int | Sequence[int]
 _Pooled = TypeVar("_Pooled", covariant=True)  # one array, or with return_indices a pair
 
 
-def _float_options(device: Device | None, dtype: DType | None) -> dict[str, Any]:
-    return {"device": device, "dtype": dtype}
+def _float_options(op: str, device: Device | None, dtype: DType | None) -> dict[str, Any]:
+    return {
+        "device": None if device is None else _need_device(op, "device", device),
+        "dtype": None if dtype is None else _need_dtype(op, "dtype", dtype),
+    }
+
+
+def _size(op: str, name: str, value: _Pair) -> _Pair:
+    """value, an int or a tuple of ints: which of them extra_repr() shows."""
+    ints = _need_ints(op, name, value)
+    return ints if isinstance(value, Sequence) else ints[0]
 
 
 class Identity(Module):
@@ -56,9 +75,10 @@ class Linear(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        self.in_features = in_features
-        self.out_features = out_features
-        options = _float_options(device, dtype)
+        self.in_features = in_features = _need_int("Linear", "in_features", in_features)
+        self.out_features = out_features = _need_int("Linear", "out_features", out_features)
+        bias = _need_bool("Linear", "bias", bias)
+        options = _float_options("Linear", device, dtype)
         self.weight = _Parameter(_C.empty((out_features, in_features), **options))
         self.register_parameter("bias", _Parameter(_C.empty(out_features, **options)) if bias else None)
         self.reset_parameters()
@@ -110,7 +130,14 @@ class Embedding(Module):
         super().__init__()
         if max_norm is not None:
             raise NotImplementedError("Embedding(max_norm=), which changes the weight in forward, is not there")
+        num_embeddings = _need_int("Embedding", "num_embeddings", num_embeddings)
+        embedding_dim = _need_int("Embedding", "embedding_dim", embedding_dim)
+        _need_number("Embedding", "norm_type", norm_type)
+        for name, flag in (("scale_grad_by_freq", scale_grad_by_freq), ("sparse", sparse), ("_freeze", _freeze)):
+            _need_bool("Embedding", name, flag)
+        options = _float_options("Embedding", device, dtype)
         if padding_idx is not None:
+            padding_idx = _need_int("Embedding", "padding_idx", padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
@@ -118,12 +145,13 @@ class Embedding(Module):
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
         if _weight is None:
-            self.weight = _Parameter(_C.empty((num_embeddings, embedding_dim), **_float_options(device, dtype)))
+            self.weight = _Parameter(_C.empty((num_embeddings, embedding_dim), **options))
             self.reset_parameters()
-        elif _weight.shape != (num_embeddings, embedding_dim):
+            return
+        _need_array("Embedding", "_weight", _weight)
+        if _weight.shape != (num_embeddings, embedding_dim):
             raise ValueError("Shape of weight does not match num_embeddings and embedding_dim")
-        else:
-            self.weight = _Parameter(_weight)
+        self.weight = _Parameter(_weight)
 
     def reset_parameters(self) -> None:
         """New random numbers in weight."""
@@ -136,6 +164,7 @@ class Embedding(Module):
         cls, embeddings: DeviceArray, freeze: bool = True, padding_idx: int | None = None, **options: Any
     ) -> Embedding:
         """An Embedding whose weight shares the memory of embeddings, a matrix."""
+        _need_array("from_pretrained", "embeddings", embeddings)
         if embeddings.ndim != 2:
             raise ValueError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -158,10 +187,8 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+        self.p = F.need_probability("Dropout", p)
+        self.inplace = _need_bool("Dropout", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.dropout(input, self.p, True, self.inplace) if self.training else input
@@ -182,8 +209,8 @@ class Flatten(Module):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
+        self.start_dim = _need_int("Flatten", "start_dim", start_dim)
+        self.end_dim = _need_int("Flatten", "end_dim", end_dim)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return input.flatten(self.start_dim, self.end_dim)
@@ -201,8 +228,8 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
-        self.dim = dim
-        self.unflattened_size: tuple[int, ...] = tuple(unflattened_size)
+        self.dim = _need_int("Unflatten", "dim", dim)
+        self.unflattened_size: tuple[int, ...] = _need_ints("Unflatten", "unflattened_size", unflattened_size)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return input.unflatten(self.dim, self.unflattened_size)
@@ -252,12 +279,12 @@ class MaxPool2d(Module, Generic[_Pooled]):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride: _Pair = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+        self.kernel_size: _Pair = _size("MaxPool2d", "kernel_size", kernel_size)
+        self.stride: _Pair = self.kernel_size if stride is None else _size("MaxPool2d", "stride", stride)
+        self.padding: _Pair = _size("MaxPool2d", "padding", padding)
+        self.dilation: _Pair = _size("MaxPool2d", "dilation", dilation)
+        self.return_indices = _need_bool("MaxPool2d", "return_indices", return_indices)
+        self.ceil_mode = _need_bool("MaxPool2d", "ceil_mode", ceil_mode)
 
     def forward(self, input: DeviceArray) -> _Pooled:
         window = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
@@ -289,11 +316,13 @@ class AvgPool2d(Module):
         divisor_override: int | None = None,
     ) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride: _Pair = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+        self.kernel_size: _Pair = _size("AvgPool2d", "kernel_size", kernel_size)
+        self.stride: _Pair = self.kernel_size if stride is None else _size("AvgPool2d", "stride", stride)
+        self.padding: _Pair = _size("AvgPool2d", "padding", padding)
+        self.ceil_mode = _need_bool("AvgPool2d", "ceil_mode", ceil_mode)
+        self.count_include_pad = _need_bool("AvgPool2d", "count_include_pad", count_include_pad)
+        if divisor_override is not None:
+            divisor_override = _need_int("AvgPool2d", "divisor_override", divisor_override)
         self.divisor_override = divisor_override
 
     def forward(self, input: DeviceArray) -> DeviceArray:
@@ -311,6 +340,12 @@ class AvgPool2d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
+def _output_size(value: int | Sequence[int | None]) -> int | Sequence[int | None]:
+    if not isinstance(value, (list, tuple)):
+        return _need_int("AdaptiveAvgPool2d", "output_size", value)
+    return tuple(None if size is None else _need_int("AdaptiveAvgPool2d", "output_size", size) for size in value)
+
+
 class AdaptiveAvgPool2d(Module):
     """Means of windows such that output_size of them come out; None keeps a size.
 
@@ -320,7 +355,7 @@ class AdaptiveAvgPool2d(Module):
 
     def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size = _output_size(output_size)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.adaptive_avg_pool2d(input, self.output_size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor.nn import functional as F
 from devtensor.nn._losses import Reduction, chosen
 from devtensor.nn.module import Module
@@ -13,7 +13,7 @@ class _Loss(Module):
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: Reduction = "mean"
     ) -> None:
         super().__init__()
-        self.reduction: Reduction = chosen(size_average, reduce, reduction)
+        self.reduction: Reduction = chosen(type(self).__name__, size_average, reduce, reduction)
 
 
 class MSELoss(_Loss):
@@ -51,7 +51,7 @@ class _Weighted(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-        self.ignore_index = ignore_index
+        self.ignore_index = _need_int(type(self).__name__, "ignore_index", ignore_index)
 
 
 class NLLLoss(_Weighted):
@@ -82,7 +82,7 @@ class CrossEntropyLoss(_Weighted):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = _need_number("CrossEntropyLoss", "label_smoothing", label_smoothing)
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
         return F.cross_entropy(

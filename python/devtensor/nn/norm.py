@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _Parameter
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
+from devtensor._composed import _need_sizes
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.layers import _float_options
@@ -40,12 +41,14 @@ class _BatchNorm(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
-        options, tracked = _float_options(device, dtype), track_running_stats
+        op = type(self).__name__
+        self.num_features = num_features = _need_int(op, "num_features", num_features)
+        self.eps = _need_number(op, "eps", eps)
+        self.momentum = None if momentum is None else _need_number(op, "momentum", momentum)
+        self.affine = affine = _need_bool(op, "affine", affine)
+        self.track_running_stats = tracked = _need_bool(op, "track_running_stats", track_running_stats)
+        bias = _need_bool(op, "bias", bias)
+        options = _float_options(op, device, dtype)
         self.register_parameter("weight", _Parameter(_C.ones(num_features, **options)) if affine else None)
         self.register_parameter("bias", _Parameter(_C.zeros(num_features, **options)) if affine and bias else None)
         self.register_buffer("running_mean", _C.zeros(num_features, **options) if tracked else None)
@@ -137,12 +140,11 @@ class LayerNorm(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape: tuple[int, ...] = (
-            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        )
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        options, shape = _float_options(device, dtype), self.normalized_shape
+        self.normalized_shape: tuple[int, ...] = _need_sizes("LayerNorm", "normalized_shape", normalized_shape)
+        self.eps = _need_number("LayerNorm", "eps", eps)
+        self.elementwise_affine = elementwise_affine = _need_bool("LayerNorm", "elementwise_affine", elementwise_affine)
+        bias = _need_bool("LayerNorm", "bias", bias)
+        options, shape = _float_options("LayerNorm", device, dtype), self.normalized_shape
         self.register_parameter("weight", _Parameter(_C.ones(shape, **options)) if elementwise_affine else None)
         self.register_parameter("bias", _Parameter(_C.zeros(shape, **options)) if elementwise_affine and bias else None)
 
