@@ -123,6 +123,21 @@ def test_linspace_refuses_ends_that_do_not_fit(dtype: str, start: float, end: fl
         dt.linspace(start, end, 3, dtype=getattr(dt, dtype), device=device)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e300, -1e300, 2.0**63])
+def test_linspace_of_integers_has_ends_that_are_integers(dtype: str, wrong: float, device: str) -> None:
+    for ends in ((wrong, 1), (1, wrong)):
+        for steps in (0, 1, 3):
+            with pytest.raises(RuntimeError, match=f"value cannot be converted to type {dtype} without overflow"):
+                dt.linspace(*ends, steps, dtype=getattr(dt, dtype), device=device)
+
+
+def test_linspace_takes_the_largest_integers(device: str) -> None:
+    top = 2**63 - 1
+    assert dt.linspace(-top - 1, top, 2, dtype=dt.int64, device=device)[0].item() == -top - 1
+    assert dt.linspace(np.nan, 1, 3, device=device).isnan().tolist() == [True] * 3
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 101])
 def test_linspace(dtype: str, steps: int, device: str) -> None:

@@ -90,6 +90,17 @@ dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_devi
 }
 
 dt_status
+dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
+{
+    if (value->kind != DT_CATEGORY_FLOAT || (value->f >= -0x1p63 && value->f < 0x1p63)) {
+        return DT_OK;
+    }
+    return dt_fail(err, DT_EVALUE, "value-overflow", op,
+                   "value cannot be converted to type %s without overflow: %g (%s)", dt_dtypes[dtype].name, value->f,
+                   op);
+}
+
+dt_status
 dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
 {
     if (value->kind == DT_CATEGORY_FLOAT && !dt_is_float(dtype)) {

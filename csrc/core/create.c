@@ -69,12 +69,12 @@ dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_sca
 
 /* An end of a sequence of integers is an integer first. */
 static dt_status
-truncate_end(double *end, dt_dtype dtype, dt_error *err)
+truncate_end(dt_scalar *end, dt_dtype dtype, dt_error *err)
 {
     if (dtype != DT_BOOL) {
-        const dt_scalar whole = dt_scalar_int(dt_scalar_float(*end).i);
-        DT_TRY(dt_check_value("linspace", &whole, dtype, err));
-        *end = (double)whole.i;
+        DT_TRY(dt_check_whole("linspace", end, dtype, err));
+        *end = dt_scalar_int(end->i);
+        DT_TRY(dt_check_value("linspace", end, dtype, err));
     }
     return DT_OK;
 }
@@ -82,7 +82,8 @@ truncate_end(double *end, dt_dtype dtype, dt_error *err)
 /* Both halves are counted from their own end, so that the last element is end exactly (as PyTorch does). Integers are
  * the truncated floats between truncated ends. */
 dt_status
-dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t steps, dt_array *out, dt_error *err)
+dt_linspace(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_scalar *end, int64_t steps,
+            dt_array *out, dt_error *err)
 {
     const char *op = "linspace";
     if (steps < 0) {
@@ -91,23 +92,24 @@ dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t 
     }
     dt_array a;
     if (!dt_is_float(dtype)) {
-        DT_TRY(truncate_end(&start, dtype, err));
-        DT_TRY(truncate_end(&end, dtype, err));
-        DT_TRY(dt_linspace(device, DT_FLOAT64, start, end, steps, &a, err));
+        dt_scalar first = *start, last = *end;
+        DT_TRY(truncate_end(&first, dtype, err));
+        DT_TRY(truncate_end(&last, dtype, err));
+        DT_TRY(dt_linspace(device, DT_FLOAT64, &first, &last, steps, &a, err));
         dt_status cast = dt_to(&a, device, dtype, false, false, out, err);
         dt_array_clear(&a);
         return cast;
     }
     DT_TRY(dt_shape_check(op, 1, &steps, dtype, err));
     DT_TRY(dt_empty(device, dtype, 1, &steps, &a, err));
-    double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0.0;
+    double step = steps > 1 ? (end->f - start->f) / (double)(steps - 1) : 0.0;
     int64_t half = (steps + 1) / 2;
     dt_array first = a, last = a; /* borrowed */
     first.shape[0] = half;
     last.shape[0] = steps - half;
     last.offset += (steps - 1) * (int64_t)dt_itemsize(dtype);
     last.strides[0] = -1;
-    const dt_scalar from = dt_scalar_float(start), to = dt_scalar_float(end), up = dt_scalar_float(step),
+    const dt_scalar from = dt_scalar_float(start->f), to = dt_scalar_float(end->f), up = dt_scalar_float(step),
                     down = dt_scalar_float(-step);
     dt_status rc = half > 0 ? a.storage->backend->arange(&first, &from, &up, err) : DT_OK;
     if (rc == DT_OK && last.shape[0] > 0) {

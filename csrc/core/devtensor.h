@@ -522,8 +522,8 @@ dt_status dt_full(const char *op, dt_device device, dt_dtype dtype, int ndim, co
                   const dt_scalar *value, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_scalar *end,
                     const dt_scalar *step, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_linspace(dt_device device, dt_dtype dtype, double start, double end, int64_t steps, dt_array *out,
-                      dt_error *err) DT_MUST_CHECK;
+dt_status dt_linspace(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_scalar *end, int64_t steps,
+                      dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array *out,
                  dt_error *err) DT_MUST_CHECK;
 dt_status dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array *out,

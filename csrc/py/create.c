@@ -247,11 +247,11 @@ static PyObject *
 py_linspace(PY_PARAMS)
 {
     PY_PARSE("linspace", 3, 3, "start", "end", "steps", "dtype", "device", "requires_grad")
-    double start = 0, end = 0;
+    dt_scalar start = {0}, end = {0};
     int64_t steps = 0;
     dt_dtype dtype = dt_default_dtype();
     dt_device device = dt_default_device();
-    if (py_arg_float(&a, 0, &start) < 0 || py_arg_float(&a, 1, &end) < 0 || py_arg_int(&a, 2, &steps) < 0 ||
+    if (py_arg_scalar(&a, 0, &start) < 0 || py_arg_scalar(&a, 1, &end) < 0 || py_arg_int(&a, 2, &steps) < 0 ||
         parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
@@ -261,7 +261,7 @@ py_linspace(PY_PARAMS)
     }
     dt_error err;
     dt_status status;
-    PY_CALL(steps > PY_LARGE, status, dt_linspace(device, dtype, start, end, steps, py_array_of(result), &err));
+    PY_CALL(steps > PY_LARGE, status, dt_linspace(device, dtype, &start, &end, steps, py_array_of(result), &err));
     return py_done(&a, result, status, &err);
 }
 
