@@ -386,6 +386,46 @@ def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return lead >= 0 and all(n in (1, m) for n, m in zip(shape, target[lead:], strict=True))
 
 
+# ---------------------------------------------------------------- lists longer than an error
+
+
+LONG = [(0, 9), (1, 8), (7, 11), (8, 9), (9, 30), (12, 13)]
+
+
+@pytest.mark.parametrize(("model", "odd"), LONG)
+def test_a_long_list_shows_what_was_compared(model: int, odd: int, device: str) -> None:
+    """Of cat, the first entry that is more than an empty vector, which decides the shape, and the one that differs."""
+    arrays = [dt.zeros(0, device=device)] * model + [dt.zeros(2, 3, device=device)] * 31
+    arrays[odd] = dt.zeros(2, 4, device=device)
+    with pytest.raises(dt.ShapeMismatchError) as caught:
+        dt.cat(arrays)
+    shown = [operand.name for operand in caught.value.operands]
+    assert {f"tensors[{model}]", f"tensors[{odd}]"} <= set(shown)
+    assert len(shown) == 8 and shown == sorted(shown, key=lambda name: int(name[8:-1]))
+    assert caught.value.culprit.name == f"tensors[{odd}]"
+
+
+@pytest.mark.parametrize("odd", [1, 7, 8, 30])
+def test_a_long_list_shows_what_was_compared_in_stack_and_by_device(odd: int) -> None:
+    for join in (dt.cat, dt.stack):
+        for one in (dt.zeros(2, 3, device=GPU), dt.zeros(2, 3, 4)):
+            arrays = [dt.zeros(2, 3)] * 31
+            arrays[odd] = one
+            with pytest.raises((dt.ShapeMismatchError, dt.DeviceMismatchError)) as caught:
+                join(arrays)
+            shown = [operand.name for operand in caught.value.operands]
+            assert shown[0] == "tensors[0]" and f"tensors[{odd}]" in shown
+            assert caught.value.culprit.name == f"tensors[{odd}]"
+
+
+@pytest.mark.parametrize("model", [0, 7, 8, 30])
+def test_a_scalar_in_a_long_list_is_shown(model: int, device: str) -> None:
+    arrays = [dt.zeros(0, device=device)] * model + [dt.zeros((), device=device)] + [dt.zeros(2, device=device)] * 9
+    with pytest.raises(dt.ShapeMismatchError, match=rf"at position {model}\)") as caught:
+        dt.cat(arrays)
+    assert caught.value.culprit.name == f"tensors[{model}]"
+
+
 # ---------------------------------------------------------------- the test itself
 
 

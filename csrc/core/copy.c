@@ -199,16 +199,16 @@ is_nothing(const dt_array *a)
     return a->ndim == 1 && a->shape[0] == 0;
 }
 
-/* The first entries as operands, among them entry i. Returns how many. */
+/* The first entries as operands, among them entry i and the model that it was compared with. Returns how many. */
 static int
-list_entries(const dt_array *const *arrays, int n, int i, dt_operand in[DT_MAX_OPERANDS])
+list_entries(const dt_array *const *arrays, int n, int model, int i, dt_operand in[DT_MAX_OPERANDS])
 {
-    int shown = n < DT_MAX_OPERANDS ? n : DT_MAX_OPERANDS;
-    for (int k = 0; k < shown; k++) {
-        in[k] = (dt_operand){"tensors", arrays[k], k};
-    }
-    if (i >= shown) {
-        in[shown - 1] = (dt_operand){"tensors", arrays[i], i};
+    int shown = 0;
+    for (int k = 0; k < n && shown < DT_MAX_OPERANDS; k++) {
+        const int kept = (model > k) + (i > k && i != model); /* places for those to come */
+        if (k == model || k == i || shown + kept < DT_MAX_OPERANDS) {
+            in[shown++] = (dt_operand){"tensors", arrays[k], k};
+        }
     }
     return shown;
 }
@@ -227,7 +227,7 @@ check_list(const char *op, const dt_array *const *arrays, int n, dt_dtype *dtype
             continue;
         }
         dt_operand in[DT_MAX_OPERANDS];
-        const int shown = list_entries(arrays, n, i, in);
+        const int shown = list_entries(arrays, n, 0, i, in);
         DT_TRY(dt_check_same_device(op, in, shown, err));
     }
     return DT_OK;
@@ -268,7 +268,7 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
     }
     if (model->ndim == 0) {
         dt_operand in[DT_MAX_OPERANDS];
-        const int shown = list_entries(arrays, n, model_index, in);
+        const int shown = list_entries(arrays, n, model_index, model_index, in);
         return dt_fail_cat_scalar(in, shown, model_index < shown ? model_index : shown - 1, err);
     }
     DT_TRY(dt_check_dim("cat", dim, model->ndim, &at, err));
@@ -286,7 +286,7 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
         }
         if (!fits) {
             dt_operand in[DT_MAX_OPERANDS];
-            return dt_fail_cat("cat", in, list_entries(arrays, n, i, in), model, a, at, err);
+            return dt_fail_cat("cat", in, list_entries(arrays, n, model_index, i, in), model, a, at, err);
         }
         if (__builtin_add_overflow(shape[at], a->shape[at], &shape[at])) {
             return dt_fail_too_large("cat", model->ndim, model->shape, err);
@@ -328,7 +328,7 @@ dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_er
         if (arrays[i]->ndim != model->ndim ||
             memcmp(arrays[i]->shape, model->shape, model->ndim * sizeof(int64_t)) != 0) {
             dt_operand in[DT_MAX_OPERANDS];
-            return dt_fail_cat("stack", in, list_entries(arrays, n, i, in), model, arrays[i], at, err);
+            return dt_fail_cat("stack", in, list_entries(arrays, n, 0, i, in), model, arrays[i], at, err);
         }
     }
     int64_t shape[DT_MAX_NDIM];
