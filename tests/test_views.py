@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -257,3 +258,46 @@ def test_dimensions_are_checked(device: str) -> None:
         x.permute(0)
     with pytest.raises(RuntimeError):
         x.narrow(0, 1, 2)
+
+
+# ---------------------------------------------------------------- apart
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "dim", "want"),
+    [
+        ((0, 3), 4, 0, [(0, 3)] * 4),
+        ((0, 3), 1, 0, [(0, 3)]),
+        ((0, 3), 4, 1, [(0, 1)] * 3),
+        ((0,), 4, 0, [(0,)] * 4),
+        ((2, 0), 4, 0, [(1, 0)] * 2),
+        ((2, 0), 3, -1, [(2, 0)] * 3),
+        ((5,), 4, 0, [(2,), (2,), (1,)]),
+    ],
+)
+def test_chunks_of_nothing(shape: tuple[int, ...], chunks: int, dim: int, want: list[Any], device: str) -> None:
+    """As many as asked for, as in PyTorch, where the dimension is empty."""
+    assert [x.shape for x in dt.zeros(shape, device=device).chunk(chunks, dim)] == want
+
+
+@pytest.mark.parametrize(
+    ("sections", "want"),
+    [(0, [(0, 3)]), (1, [(0, 3)]), (4, [(0, 3)]), ([0], [(0, 3)]), ([0, 0], [(0, 3)] * 2), ([], [])],
+)
+def test_splits_of_nothing(sections: Any, want: list[Any], device: str) -> None:
+    assert [x.shape for x in dt.zeros(0, 3, device=device).split(sections)] == want
+    assert dt.zeros(0, 3, device=device).unbind() == ()
+
+
+# ---------------------------------------------------------------- the shape of another array
+
+
+@pytest.mark.parametrize("op", ["expand_as", "view_as"])
+def test_only_the_shape_of_another_array_counts(op: str) -> None:
+    """It may be of another device and dtype, as in PyTorch: nothing of it is read, and the view stays where x is."""
+    for device, other in itertools.product(DEVICES, DEVICES):
+        x = dt.arange(6, device=device).reshape(2, 3)
+        with dt.forbid_transfers():
+            y = getattr(x, op)(dt.zeros(2, 3, dtype=dt.float16, device=other))
+        assert (y.device, y.dtype, y.shape) == (x.device, x.dtype, (2, 3))
+        assert y.data_ptr() == x.data_ptr()

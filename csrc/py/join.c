@@ -104,15 +104,15 @@ piece(const py_args *a, const dt_array *x, int64_t dim, int64_t start, int64_t l
                : py_done(a, result, dt_narrow(a->op, x, dim, start, length, py_array_of(result), &err), &err);
 }
 
-/* Pieces of step entries, the last one shorter. An empty dimension gives one empty piece. */
+/* So many pieces of step entries, the last one shorter. */
 static PyObject *
-equal_pieces(const py_args *a, const dt_array *x, int64_t dim, int64_t size, int64_t step)
+equal_pieces(const py_args *a, const dt_array *x, int64_t dim, int64_t size, int64_t step, int64_t count)
 {
-    int64_t count = size == 0 ? 1 : (size - 1) / step + 1;
     PyObject *tuple = PyTuple_New((Py_ssize_t)count);
     for (int64_t i = 0; tuple != NULL && i < count; i++) {
         PyObject *part = piece(a, x, dim, i * step, size - i * step < step ? size - i * step : step);
-        if (part == NULL) {
+        if (part == NULL || PyErr_CheckSignals() < 0) { /* there may be as many empty ones as the user likes */
+            Py_XDECREF(part);
             Py_CLEAR(tuple);
         } else {
             PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, part);
@@ -196,7 +196,7 @@ py_split(PY_PARAMS)
         return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
                               "split expects split_size to be positive, but got split_size=%lld", (long long)step);
     }
-    return equal_pieces(&a, x, dim, size, step);
+    return equal_pieces(&a, x, dim, size, step, size == 0 ? 1 : (size - 1) / step + 1);
 }
 
 static PyObject *
@@ -212,7 +212,11 @@ py_chunk(PY_PARAMS)
         return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
                               "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
     }
-    return equal_pieces(&a, x, dim, size, size == 0 ? 1 : (size - 1) / chunks + 1);
+    if (size == 0) { /* as many as asked for, as in PyTorch */
+        return equal_pieces(&a, x, dim, 0, 0, chunks);
+    }
+    const int64_t step = (size - 1) / chunks + 1;
+    return equal_pieces(&a, x, dim, size, step, (size - 1) / step + 1);
 }
 
 static PyObject *
@@ -246,7 +250,7 @@ py_unbind(PY_PARAMS)
           "A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.\n\n" VIEWS      \
           "Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up."),                \
         PY_OP(chunk, first ", chunks, dim=0",                                                                          \
-              "A tuple of at most `chunks` pieces along dim.\n\n" VIEWS                                                \
+              "A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.\n\n" VIEWS           \
               "Raises RuntimeError for chunks below 1, IndexError for a dim out of range."),                           \
         PY_OP(unbind, first ", dim=0",                                                                                 \
               "A tuple of all entries of dim, each with one dimension less.\n\n" VIEWS                                 \

@@ -290,10 +290,10 @@ PyMethodDef py_shape_functions[] = {OPS("input"), PY_END};
 PyMethodDef py_shape_methods[] = {
     OPS("$self"),
     PY_OP(expand_as, "$self, other",
-          "As expand, to the shape of other.\n\n" VIEW
+          "As expand, to the shape of other, of which device and dtype do not count.\n\n" VIEW
           "Raises ShapeMismatchError where a size other than 1 would change."),
     PY_OP(view_as, "$self, other",
-          "As view, in the shape of other.\n\n" VIEW
+          "As view, in the shape of other, of which device and dtype do not count.\n\n" VIEW
           "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),
     PY_END,
 };

@@ -397,7 +397,7 @@ class DeviceArray:
         """
     @overload
     def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
-        """A tuple of at most `chunks` pieces along dim.
+        """A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.
 
         The results are views that share the memory of the input. Any dtype. Raises RuntimeError for chunks below 1, IndexError for a dim out of range.
 
@@ -644,7 +644,7 @@ class DeviceArray:
                      [2, 2, 2]], device='cpu', dtype=int64)
         """
     def expand_as(self, /, other: DeviceArray) -> DeviceArray:
-        """As expand, to the shape of other.
+        """As expand, to the shape of other, of which device and dtype do not count.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
 
@@ -2024,7 +2024,7 @@ class DeviceArray:
                      [3, 4, 5]], device='cpu', dtype=int64)
         """
     def view_as(self, /, other: DeviceArray) -> DeviceArray:
-        """As view, in the shape of other.
+        """As view, in the shape of other, of which device and dtype do not count.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
 
@@ -2608,7 +2608,7 @@ def ceil(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """
 @overload
 def chunk(input: DeviceArray, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
-    """A tuple of at most `chunks` pieces along dim.
+    """A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.
 
     The results are views that share the memory of the input. Any dtype. Raises RuntimeError for chunks below 1, IndexError for a dim out of range.
 
