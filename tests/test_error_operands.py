@@ -452,3 +452,26 @@ def test_an_op_that_speaks_of_another_is_found() -> None:
     for test in (test_devices, test_shapes):
         with pytest.raises(AssertionError):
             test(planted, sample)
+
+
+# ---------------------------------------------------------------- the order of checks
+
+
+def test_limits_are_looked_at_after_the_operands() -> None:
+    x = dt.zeros(2, 3)
+    for out, kind in (
+        (dt.zeros(2, 3, device=GPU), dt.DeviceMismatchError),
+        (dt.zeros(2, 3, dtype=dt.int64), dt.DTypeMismatchError),
+        (dt.zeros(4), dt.ShapeMismatchError),
+        (dt.zeros(2, 3), ValueError),
+    ):
+        with pytest.raises(kind):
+            dt.hardtanh(x, 1, 0, out=out)
+    with pytest.raises(dt.DTypeMismatchError):
+        dt.hardtanh(x.bool(), 1, 0)
+    for call in (lambda: dt.hardtanh(x, 1, 0), lambda: x.hardtanh_(2.5, 1), lambda: dt.hardtanh(x.long(), 3, 1)):
+        with pytest.raises(
+            ValueError, match=r"min_val cannot be greater than max_val, but got .* \(hardtanh\)"
+        ) as caught:
+            call()
+        assert [operand.name for operand in caught.value.operands] == ["input"]

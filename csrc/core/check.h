@@ -55,6 +55,9 @@ dt_status dt_check_mask(const char *op, const dt_operand *in, int n, int which, 
 /* a mask that does not have the shape of x from dimension dim on, which is `dimension` of the user's array */
 dt_status dt_fail_mask(const char *op, const dt_operand *in, int n, int which, const dt_array *x, int dim,
                        int dimension, dt_error *err);
+/* limits in order */
+dt_status dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits,
+                          dt_error *err) DT_MUST_CHECK;
 /* a number that shall become an integer of dtype: not NaN, and within 64 bits */
 dt_status dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 /* a number that shall stand among elements of dtype */

@@ -90,6 +90,18 @@ dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_devi
 }
 
 dt_status
+dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits, dt_error *err)
+{
+    if (!(limits->f[0] > limits->f[1])) {
+        return DT_OK;
+    }
+    dt_sentence_begin(err, DT_EARGUMENT, "invalid-argument", op, in, n);
+    dt_sentence_add(err, "min_val cannot be greater than max_val, but got %g and %g (%s)", limits->f[0], limits->f[1],
+                    op);
+    return DT_EARGUMENT;
+}
+
+dt_status
 dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
 {
     if (value->kind != DT_CATEGORY_FLOAT || (value->f >= -0x1p63 && value->f < 0x1p63)) {

@@ -24,68 +24,93 @@ number(const dt_bound *bound)
     return bound->array == NULL ? &bound->scalar : NULL;
 }
 
-/* What maximum, then minimum give. */
-static dt_dtype
-result_dtype(const dt_array *x, const dt_bound *low, const dt_bound *high)
+static int64_t
+limit(dt_dtype dtype, int64_t bound)
 {
-    dt_array limited = {.dtype = x->dtype, .ndim = x->ndim};
-    if (low->given) {
-        limited.dtype = (uint8_t)dt_promoted(x, low->array, number(low));
-        limited.ndim = low->array != NULL && low->array->ndim > x->ndim ? low->array->ndim : x->ndim;
+    if (dt_dtypes[dtype].category != DT_CATEGORY_INT || dtype == DT_INT64) {
+        return bound;
     }
-    return high->given ? dt_promoted(&limited, high->array, number(high)) : (dt_dtype)limited.dtype;
+    int64_t half = INT64_C(1) << (8 * dt_itemsize(dtype) - 1);
+    int64_t low = dtype == DT_UINT8 ? 0 : -half, high = dtype == DT_UINT8 ? 2 * half - 1 : half - 1;
+    return bound < low ? low : bound > high ? high : bound;
 }
 
-static dt_status
-check(const dt_operand in[4], const dt_bound *low, const dt_bound *high, bool in_place, dt_error *err)
+dt_params
+dt_limits(dt_dtype dtype, const dt_params *limits)
 {
+    return (dt_params){{limits->f[0], limits->f[1]}, {limit(dtype, limits->i[0]), limit(dtype, limits->i[1])}};
+}
+
+/* The bound, a number within the range of x's dtype. */
+static dt_bound
+within(const dt_array *x, const dt_bound *bound)
+{
+    dt_bound found = *bound;
+    if (found.given && found.array == NULL && found.scalar.kind == DT_CATEGORY_INT) {
+        found.scalar = dt_scalar_int(limit((dt_dtype)x->dtype, found.scalar.i));
+    }
+    return found;
+}
+
+typedef struct {
+    dt_dtype dtype;
     int ndim;
     int64_t shape[DT_MAX_NDIM];
+} outcome;
+
+/* What maximum gives, and minimum after it; all checks. */
+static dt_status
+check(const dt_operand in[4], const dt_bound *low, const dt_bound *high, bool in_place, outcome *raised,
+      outcome *result, dt_error *err)
+{
     DT_TRY(dt_check_same_device(OP, in, 4, err));
-    const dt_dtype dtype = result_dtype(in[0].array, low, high);
-    if (dtype == DT_BOOL) {
+    const dt_array *x = in[0].array;
+    raised->dtype = low->given ? dt_promoted(x, low->array, number(low)) : (dt_dtype)x->dtype;
+    const dt_array between = {.dtype = (uint8_t)raised->dtype,
+                              .ndim = low->array != NULL && low->array->ndim > x->ndim ? low->array->ndim : x->ndim};
+    result->dtype = high->given ? dt_promoted(&between, high->array, number(high)) : raised->dtype;
+    if (result->dtype == DT_BOOL) {
         return dt_fail_kind(OP, in, 4, 0, "numbers; for bool use logical_and or logical_or", err);
     }
-    DT_TRY(dt_broadcast_shapes(OP, in, 4, &ndim, shape, err));
-    return in_place ? dt_check_in_place(OP, in, 4, dtype, ndim, shape, err)
-                    : dt_check_out(OP, in, 4, dtype, ndim, shape, err);
+    DT_TRY(dt_broadcast_shapes(OP, in, 4, &result->ndim, result->shape, err));
+    DT_TRY(dt_broadcast_shapes(OP, in, 2, &raised->ndim, raised->shape, err));
+    return in_place ? dt_check_in_place(OP, in, 4, result->dtype, result->ndim, result->shape, err)
+                    : dt_check_out(OP, in, 4, result->dtype, result->ndim, result->shape, err);
 }
 
 static dt_status
-apply(dt_binary_op op, const dt_array *x, const dt_bound *bound, bool in_place, dt_array *out, dt_error *err)
+apply(dt_binary_op op, const dt_array *x, const dt_bound *bound, const outcome *result, dt_array *out, dt_error *err)
 {
-    return dt_binary(op, OP, x, bound->array, number(bound), NULL, in_place, out, err);
+    if (result->dtype == DT_BOOL) { /* which minimum makes numbers of */
+        op = DT_BINARY_logical_or;
+    }
+    return dt_binary_checked(op, OP, x, bound->array, number(bound), NULL, result->dtype, result->dtype, result->ndim,
+                             result->shape, out, err);
 }
 
 dt_status
-dt_clamp(const dt_array *input, const dt_bound *low, const dt_bound *high, bool in_place, dt_array *out, dt_error *err)
+dt_clamp(const dt_array *input, const dt_bound *min, const dt_bound *max, bool in_place, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1},
-                             {"min", low->array, -1},
-                             {"max", high->array, -1},
+                             {"min", min->array, -1},
+                             {"max", max->array, -1},
                              {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
-    DT_TRY(check(in, low, high, in_place, err));
-    if (is_range((dt_dtype)input->dtype, low, high)) {
-        const dt_params params = {{low->scalar.f, high->scalar.f}, {low->scalar.i, high->scalar.i}};
-        return dt_unary(DT_UNARY_hardtanh, OP, input, &params, in_place, out, err);
+    const dt_bound low = within(input, min), high = within(input, max);
+    outcome between, result;
+    DT_TRY(check(in, &low, &high, in_place, &between, &result, err));
+    if (is_range((dt_dtype)input->dtype, &low, &high)) {
+        const dt_params params = {{low.scalar.f, high.scalar.f}, {low.scalar.i, high.scalar.i}};
+        return dt_unary_checked(DT_UNARY_hardtanh, OP, input, &params, result.dtype, out, err);
     }
-    if (!low->given) {
-        return apply(DT_BINARY_minimum, input, high, in_place, out, err);
+    if (!low.given) {
+        return apply(DT_BINARY_minimum, input, &high, &result, out, err);
     }
-    if (!high->given) {
-        return apply(DT_BINARY_maximum, input, low, in_place, out, err);
+    if (!high.given) {
+        return apply(DT_BINARY_maximum, input, &low, &result, out, err);
     }
     dt_array raised = DT_ARRAY_EMPTY;
-    DT_TRY(apply(DT_BINARY_maximum, input, low, false, &raised, err));
-    dt_status status;
-    if (in_place) {
-        dt_array limited = DT_ARRAY_EMPTY;
-        status = apply(DT_BINARY_minimum, &raised, high, false, &limited, err);
-        status = status == DT_OK ? dt_copy_into(OP, out, &limited, false, false, err) : status;
-        dt_array_clear(&limited);
-    } else {
-        status = apply(DT_BINARY_minimum, &raised, high, false, out, err);
-    }
+    DT_TRY(apply(DT_BINARY_maximum, input, &low, &between, &raised, err));
+    dt_status status = apply(DT_BINARY_minimum, &raised, &high, &result, out, err);
     dt_array_clear(&raised);
     return status;
 }

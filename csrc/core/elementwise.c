@@ -256,24 +256,22 @@ unary_plain(dt_unary_op op, const dt_params *params, const dt_array *x, dt_dtype
     return rc;
 }
 
+static bool
+is_plain_unary(dt_elementwise_kind kind, const dt_array *x, const dt_array *out)
+{
+    return out->storage == NULL && dt_is_float((dt_dtype)x->dtype) && kind != DT_KIND_BITS &&
+           !(x->storage->pending & DT_READ);
+}
+
 dt_status
-dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out,
-         dt_error *err)
+dt_unary_checked(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, dt_dtype compute,
+                 dt_array *out, dt_error *err)
 {
     dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
-    if (out->storage == NULL && dt_is_float((dt_dtype)x->dtype) && kind != DT_KIND_BITS &&
-        !(x->storage->pending & DT_READ)) {
-        return unary_plain(op, params, x, gives_bool(kind) ? DT_BOOL : (dt_dtype)x->dtype, out, err);
-    }
-    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
-    dt_dtype compute;
-    DT_TRY(dt_check_same_device(name, in, 2, err));
-    DT_TRY(unary_dtype(kind, name, in, 2, &compute, err));
-    if (op == DT_UNARY_bitwise_not && compute == DT_BOOL) {
-        op = DT_UNARY_logical_not;
-    }
     dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
-    DT_TRY(check_target(name, in, 2, in_place, result, x->ndim, x->shape, err));
+    if (is_plain_unary(kind, x, out)) {
+        return unary_plain(op, params, x, result, out, err);
+    }
     operand a;
     DT_TRY(operand_open(&a, name, x, compute, x->ndim, x->shape, err));
     destination d;
@@ -294,6 +292,29 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
     }
     operand_close(&a);
     return rc;
+}
+
+dt_status
+dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out,
+         dt_error *err)
+{
+    dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
+    const dt_operand in[] = {{"input", x, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
+    dt_dtype compute = (dt_dtype)x->dtype;
+    dt_params limits;
+    if (!is_plain_unary(kind, x, out)) {
+        DT_TRY(dt_check_same_device(name, in, 2, err));
+        DT_TRY(unary_dtype(kind, name, in, 2, &compute, err));
+        DT_TRY(check_target(name, in, 2, in_place, gives_bool(kind) ? DT_BOOL : compute, x->ndim, x->shape, err));
+    }
+    if (op == DT_UNARY_bitwise_not && compute == DT_BOOL) {
+        op = DT_UNARY_logical_not;
+    } else if (op == DT_UNARY_hardtanh) {
+        DT_TRY(dt_check_limits(name, in, 2, params, err));
+        limits = dt_limits(compute, params);
+        params = &limits;
+    }
+    return dt_unary_checked(op, name, x, params, compute, out, err);
 }
 
 /* ---------------------------------------------------------------- binary */
@@ -398,23 +419,10 @@ binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const 
 }
 
 dt_status
-dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
-          const dt_params *params, bool in_place, dt_array *out, dt_error *err)
+dt_binary_checked(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
+                  const dt_params *params, dt_dtype compute, dt_dtype result, int ndim, const int64_t *shape,
+                  dt_array *out, dt_error *err)
 {
-    dt_elementwise_kind kind = (dt_elementwise_kind)binary_kinds[op];
-    if (is_plain(kind, a, b, out)) {
-        return binary_plain(op, params, a, b, gives_bool(kind) ? DT_BOOL : (dt_dtype)a->dtype, out, err);
-    }
-    const dt_operand in[] = {
-        {"input", a, -1}, {second_name(op), b, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
-    int ndim;
-    int64_t shape[DT_MAX_NDIM];
-    dt_dtype compute;
-    DT_TRY(dt_check_same_device(name, in, 3, err));
-    DT_TRY(binary_dtype(&op, name, in, 3, scalar, &compute, err));
-    dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
-    DT_TRY(dt_broadcast_shapes(name, in, 3, &ndim, shape, err));
-    DT_TRY(check_target(name, in, 3, in_place, result, ndim, shape, err));
     dt_array immediate;
     if (scalar != NULL) {
         dt_immediate(scalar, compute, &immediate);
@@ -443,21 +451,45 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
     return rc;
 }
 
-/* ---------------------------------------------------------------- ternary */
-
-/* x[0..2] have dtypes[i] already chosen; in, of four with out=, broadcast together; a new result takes the layout of
- * x[like]. */
-static dt_status
-ternary(dt_ternary_op op, const char *name, const dt_operand *in, const dt_array *const x[3], const dt_dtype dtypes[3],
-        int like, dt_dtype result, bool in_place, dt_array *out, dt_error *err)
+dt_status
+dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
+          const dt_params *params, bool in_place, dt_array *out, dt_error *err)
 {
+    dt_elementwise_kind kind = (dt_elementwise_kind)binary_kinds[op];
+    if (is_plain(kind, a, b, out)) {
+        return binary_plain(op, params, a, b, gives_bool(kind) ? DT_BOOL : (dt_dtype)a->dtype, out, err);
+    }
+    const dt_operand in[] = {
+        {"input", a, -1}, {second_name(op), b, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
     int ndim;
     int64_t shape[DT_MAX_NDIM];
-    DT_TRY(dt_broadcast_shapes(name, in, 4, &ndim, shape, err));
-    DT_TRY(check_target(name, in, 4, in_place, result, ndim, shape, err));
+    dt_dtype compute;
+    DT_TRY(dt_check_same_device(name, in, 3, err));
+    DT_TRY(binary_dtype(&op, name, in, 3, scalar, &compute, err));
+    dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
+    DT_TRY(dt_broadcast_shapes(name, in, 3, &ndim, shape, err));
+    DT_TRY(check_target(name, in, 3, in_place, result, ndim, shape, err));
+    return dt_binary_checked(op, name, a, b, scalar, params, compute, result, ndim, shape, out, err);
+}
+
+/* ---------------------------------------------------------------- ternary */
+
+/* The shape that in, of four with out=, broadcast to, looked at in order; it and the result go with the target. */
+static dt_status
+check_ternary(const char *name, const dt_operand *in, const int *order, dt_dtype result, bool in_place, int *ndim,
+              int64_t *shape, dt_error *err)
+{
+    DT_TRY(broadcast(name, in, 4, order, ndim, shape, err));
+    return check_target(name, in, 4, in_place, result, *ndim, shape, err);
+}
+
+/* x[0..2], checked, have dtypes[i] already chosen; a new result takes the layout of x[like]. */
+static dt_status
+ternary(dt_ternary_op op, const char *name, dt_device device, const dt_array *const x[3], const dt_dtype dtypes[3],
+        int like, dt_dtype result, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+{
     operand ready[3];
     const dt_array *inputs[3];
-    dt_device device = dt_array_device(in[0].array);
     dt_status rc = DT_OK;
     int opened = 0;
     while (opened < 3 && rc == DT_OK) {
@@ -507,7 +539,10 @@ dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const 
     }
     const dt_array *x[3] = {condition, a ? a : &immediate[0], b ? b : &immediate[1]};
     const dt_dtype dtypes[3] = {DT_BOOL, compute, compute};
-    return ternary(DT_TERNARY_where, "where", in, x, dtypes, 1, compute, false, out, err);
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(check_ternary("where", in, NULL, compute, false, &ndim, shape, err));
+    return ternary(DT_TERNARY_where, "where", dt_array_device(condition), x, dtypes, 1, compute, ndim, shape, out, err);
 }
 
 dt_status
@@ -528,10 +563,10 @@ dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *valu
         DT_TRY(dt_check_fill("masked_fill", scalar, dtype, err));
         dt_immediate(scalar, dtype, &immediate);
     }
-    DT_TRY(broadcast("masked_fill", in, 4, in_place ? NULL : by_mask, &ndim, shape, err));
+    DT_TRY(check_ternary("masked_fill", in, in_place ? NULL : by_mask, dtype, in_place, &ndim, shape, err));
     const dt_array *x[3] = {mask, value ? value : &immediate, input};
     const dt_dtype dtypes[3] = {DT_BOOL, dtype, dtype};
-    return ternary(DT_TERNARY_where, "masked_fill", in, x, dtypes, 1, dtype, in_place, out, err);
+    return ternary(DT_TERNARY_where, "masked_fill", dt_array_device(input), x, dtypes, 1, dtype, ndim, shape, out, err);
 }
 
 dt_status
@@ -545,14 +580,18 @@ dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, cons
     DT_TRY(dt_check_same_device("lerp", in, 4, err));
     DT_TRY(dt_check_same_dtype("lerp", in, 4, err));
     DT_TRY(dt_check_float("lerp", in, 4, err));
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    dt_dtype compute = (dt_dtype)input->dtype;
+    DT_TRY(check_ternary("lerp", in, NULL, compute, in_place, &ndim, shape, err));
     if (weight == NULL) {
         const dt_params params = {{scalar->f, 0}, {scalar->i, 0}};
-        return dt_binary(DT_BINARY_lerp_scalar, "lerp", input, end, NULL, &params, in_place, out, err);
+        return dt_binary_checked(DT_BINARY_lerp_scalar, "lerp", input, end, NULL, &params, compute, compute, ndim,
+                                 shape, out, err);
     }
-    dt_dtype compute = (dt_dtype)input->dtype;
     const dt_array *x[3] = {input, end, weight};
     const dt_dtype dtypes[3] = {compute, compute, compute};
-    return ternary(DT_TERNARY_lerp, "lerp", in, x, dtypes, 1, compute, in_place, out, err);
+    return ternary(DT_TERNARY_lerp, "lerp", dt_array_device(input), x, dtypes, 1, compute, ndim, shape, out, err);
 }
 
 dt_status
@@ -566,5 +605,8 @@ dt_affine(const char *name, const dt_array *input, const dt_array *scale, const 
     const dt_dtype dtype = (dt_dtype)input->dtype, wide = dt_wide(dtype);
     const dt_array *x[3] = {input, scale, shift};
     const dt_dtype dtypes[3] = {dtype, wide, wide};
-    return ternary(DT_TERNARY_affine, name, in, x, dtypes, 0, dtype, in_place, out, err);
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(check_ternary(name, in, NULL, dtype, in_place, &ndim, shape, err));
+    return ternary(DT_TERNARY_affine, name, dt_array_device(input), x, dtypes, 0, dtype, ndim, shape, out, err);
 }

@@ -8,6 +8,7 @@ typedef enum {
     DT_EDTYPE,       /* DTypeMismatchError */
     DT_ESHAPE,       /* ShapeMismatchError */
     DT_EVALUE,       /* RuntimeError: a parameter that no operand explains */
+    DT_EARGUMENT,    /* ValueError: the same, where PyTorch raises this */
     DT_EINDEX,       /* IndexError */
     DT_ENODEVICE,    /* DeviceNotAvailableError */
     DT_EHOSTACCESS,  /* HostAccessError */

@@ -25,6 +25,8 @@ class_name(dt_status status)
         return "DTypeMismatchError";
     case DT_ESHAPE:
         return "ShapeMismatchError";
+    case DT_EARGUMENT:
+        return "ValueError";
     case DT_EINDEX:
         return "IndexError";
     case DT_ENODEVICE:

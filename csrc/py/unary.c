@@ -10,18 +10,6 @@ typedef struct {
     double defaults[2];
 } unary_op;
 
-/* A bound within the range of an integer dtype, where it limits the same. */
-static int64_t
-limit(dt_dtype dtype, int64_t bound)
-{
-    if (dt_dtypes[dtype].category != DT_CATEGORY_INT || dtype == DT_INT64) {
-        return bound;
-    }
-    int64_t half = INT64_C(1) << (8 * dt_itemsize(dtype) - 1);
-    int64_t low = dtype == DT_UINT8 ? 0 : -half, high = dtype == DT_UINT8 ? 2 * half - 1 : half - 1;
-    return bound < low ? low : bound > high ? high : bound;
-}
-
 static PyObject *
 call(const unary_op *u, bool in_place, PY_PARAMS)
 {
@@ -41,15 +29,6 @@ call(const unary_op *u, bool in_place, PY_PARAMS)
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL) {
         return NULL;
-    }
-    if (u->op == DT_UNARY_hardtanh) {
-        if (params.f[0] > params.f[1] && x->dtype != DT_BOOL) { /* a bool is refused for what it is */
-            PyErr_SetString(PyExc_ValueError, "min_val cannot be greater than max_val");
-            py_explain_args(&a, -1);
-            return NULL;
-        }
-        params.i[0] = limit((dt_dtype)x->dtype, params.i[0]);
-        params.i[1] = limit((dt_dtype)x->dtype, params.i[1]);
     }
     PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 1 + u->nparams);
     if (result == NULL) {
@@ -145,7 +124,7 @@ py_gelu(PY_PARAMS)
 /* ---------------------------------------------------------------- clamp */
 
 static int
-parse_bound(const py_args *a, int i, const dt_array *x, dt_bound *out)
+parse_bound(const py_args *a, int i, dt_bound *out)
 {
     *out = (dt_bound){0};
     if (!py_given(a->v[i])) {
@@ -157,9 +136,6 @@ parse_bound(const py_args *a, int i, const dt_array *x, dt_bound *out)
         return 0;
     }
     int rc = py_scalar(a->v[i], &out->scalar);
-    if (rc > 0 && out->scalar.kind == DT_CATEGORY_INT) {
-        out->scalar = dt_scalar_int(limit((dt_dtype)x->dtype, out->scalar.i));
-    }
     return rc == 0 ? py_arg_wrong(a, i, "a number or DeviceArray") : rc < 0 ? -1 : 0;
 }
 
@@ -169,7 +145,7 @@ call_clamp(bool in_place, PY_PARAMS)
     PY_PARSE("clamp", 1, 3, "input", "min", "max", "out")
     dt_bound low, high;
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || parse_bound(&a, 1, x, &low) < 0 || parse_bound(&a, 2, x, &high) < 0) {
+    if (x == NULL || parse_bound(&a, 1, &low) < 0 || parse_bound(&a, 2, &high) < 0) {
         return NULL;
     }
     if (!low.given && !high.given) {
