@@ -29,7 +29,7 @@ def calls(name: str, body: str, told: str, head: str = "") -> Hostile:
 
 
 def illegal(name: str, body: str, told: str, head: str = "") -> Hostile:
-    return Hostile(name, body, (ILLEGAL, FIRST, f"{told}, which is no memory of the device"), head)
+    return Hostile(name, body, (ILLEGAL, FIRST, f"{told}, which is not memory of the device"), head)
 
 
 def early(name: str, head: str, body: str = "x[0] = 1;") -> Hostile:

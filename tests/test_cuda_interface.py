@@ -222,7 +222,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"data": (2, False)}, ValueError, "not aligned"),
     ({"stream": 0}, ValueError, "a stream that is none"),
     ({"stream": "x"}, TypeError, "stream"),
-    ({"data": (4096, False)}, RuntimeError, "0x1000 is no address in the memory of cuda:0"),
+    ({"data": (4096, False)}, RuntimeError, "0x1000 is not an address in the memory of cuda:0"),
 ]
 
 
@@ -244,7 +244,7 @@ def test_objects_that_are_none() -> None:
 
 def test_memory_of_the_host_is_refused(cuda: str) -> None:
     for x in (dt.ones(3), dt.ones(3).pin_memory()):
-        with pytest.raises(RuntimeError, match="is no address in the memory of"):
+        with pytest.raises(RuntimeError, match="is not an address in the memory of"):
             dt.asarray(Other.over(x))
 
 

@@ -152,7 +152,7 @@ def test_addresses_that_are_no_device_memory(cuda: str) -> None:
     stored = np.zeros(4, dtype=np.float32)
     for address in (stored.ctypes.data, 4096):
         producer = Producer(address, (4,), (1,), device=(2, int(cuda[-1])), flags=0)
-        with pytest.raises(RuntimeError, match=rf"0x{address:x} is no address in the memory of {cuda}"):
+        with pytest.raises(RuntimeError, match=rf"0x{address:x} is not an address in the memory of {cuda}"):
             dt.from_dlpack(producer)
         assert producer.deleted == 0
     pinned = dt.ones(4).pin_memory()
@@ -166,7 +166,7 @@ def test_memory_of_another_device(lent: None) -> None:
     if dt.cuda.device_count() < 2:
         pytest.skip("one device")
     x = dt.ones(3, device="cuda:1")
-    with pytest.raises(RuntimeError, match="is no address in the memory of cuda:0"):
+    with pytest.raises(RuntimeError, match="is not an address in the memory of cuda:0"):
         dt.from_dlpack(Producer(x.data_ptr(), (3,), (1,), device=(2, 0), flags=0))
     seen = Capsule(x.__dlpack__(dl_device=(2, 0), max_version=LATEST))
     assert (seen.tensor.device_id, seen.managed.flags) == (0, COPIED)

@@ -213,14 +213,14 @@ def test_what_is_no_path(wrong: Any) -> None:
         dt.load(wrong)
 
 
-# ---------------------------------------------------------------- what is no regular file
+# ---------------------------------------------------------------- what is not a regular file
 
 
 def test_load_of_a_pipe_does_not_wait(path: Path) -> None:
     os.mkfifo(path)
-    with pytest.raises(RuntimeError, match=r"model.safetensors is no regular file: open it, and give load\(\)"):
+    with pytest.raises(RuntimeError, match=r"model.safetensors is not a regular file: open it, and give load\(\)"):
         dt.load(path)
-    with pytest.raises(RuntimeError, match="is no regular file"):
+    with pytest.raises(RuntimeError, match="is not a regular file"):
         dt.load("/dev/zero")
 
 

@@ -137,7 +137,7 @@ def test_params_instead() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "9", "k\0", "ä", "k" * 64])
 def test_names(name: str) -> None:
-    with pytest.raises(dt.KernelArgumentError, match="is no name of a kernel"):
+    with pytest.raises(dt.KernelArgumentError, match="is not the name of a kernel"):
         dt.cuda.RawKernel(declared("int n"), name)
 
 

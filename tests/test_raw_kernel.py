@@ -418,13 +418,13 @@ FAULTS = {
         "kernel faulty, block (0, 0, 0), thread (0, 0, 0) wrote y[10], 4 bytes past its end: it has 12 elements",
     ),
     "a null pointer": (
-        "*(volatile int *)8 = 1;", "ILLEGAL_ADDRESS (700)", "address 0x8, which is no memory of the device",
+        "*(volatile int *)8 = 1;", "ILLEGAL_ADDRESS (700)", "address 0x8, which is not memory of the device",
     ),
     "const": (
         "((float *)x)[0] = 1;", "ILLEGAL_ADDRESS (700)", "wrote to x, which the kernel declares const",
     ),
     "misaligned": (
-        "*(float *)((char *)y + 1) = 1;", "MISALIGNED_ADDRESS (716)", "at an address that is no multiple of 4",
+        "*(float *)((char *)y + 1) = 1;", "MISALIGNED_ADDRESS (716)", "at an address that is not a multiple of 4",
     ),
     "shared memory": (
         "extern __shared__ float s[]; s[i] = 1; y[0] = s[0];", "ILLEGAL_ADDRESS (700)",

@@ -132,8 +132,8 @@ def test_metadata_and_alignment(path: Path) -> None:
         ({"epoch": 3}, "'epoch' is int, and a safetensors file holds arrays only"),
         ({"a": {"b": dt.ones(1)}}, "'a' is dict"),
         ({"x": np.ones(1)}, "'x' is ndarray"),
-        ({1: dt.ones(1)}, "keys must be texts"),
-        ({"__metadata__": dt.ones(1)}, "keys must be texts"),
+        ({1: dt.ones(1)}, "keys must be strings"),
+        ({"__metadata__": dt.ones(1)}, "keys must be strings"),
     ],
 )
 def test_what_cannot_be_saved(thing: Any, text: str, path: Path) -> None:
@@ -144,9 +144,9 @@ def test_what_cannot_be_saved(thing: Any, text: str, path: Path) -> None:
 
 
 def test_wrong_metadata_and_places(path: Path) -> None:
-    with pytest.raises(TypeError, match="metadata must be a dictionary of texts, not 'a': 1"):
+    with pytest.raises(TypeError, match="metadata must be a dictionary of strings, not 'a': 1"):
         dt.save({}, path, metadata={"a": 1})  # type: ignore[dict-item]
-    with pytest.raises(TypeError, match="metadata must be a dictionary of texts, not int"):
+    with pytest.raises(TypeError, match="metadata must be a dictionary of strings, not int"):
         dt.save({}, path, metadata=3)  # type: ignore[arg-type]
     for arrays, notes in (({"\ud800": dt.ones(1)}, {}), ({}, {"a": "\ud800"}), ({}, {"\ud800": "a"})):
         with pytest.raises(ValueError, match=r"^save\(\): .*surrogates not allowed"):

@@ -118,7 +118,7 @@ fail_address(const cuda_device *d, CUdeviceptr address, CUresult status, dt_erro
 {
     bool known = status == CUDA_SUCCESS;
     dt_fail(err, known ? DT_EVALUE : DT_ECUDA, known ? "invalid-argument" : "cuda-error", NULL,
-            "0x%llx is no address in the memory of cuda:%d (%s)%s", (unsigned long long)address, d->index, d->name,
+            "0x%llx is not an address in the memory of cuda:%d (%s)%s", (unsigned long long)address, d->index, d->name,
             known ? "" : "; cuPointerGetAttribute: CUDA_ERROR_INVALID_VALUE (1)");
     err->symbol = cuda_api_names[DT_API_cuPointerGetAttribute];
     err->library_status = status;

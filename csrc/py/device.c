@@ -220,7 +220,7 @@ static PyType_Slot device_slots[] = {
      "device(type, index=None)\n--\n\n"
      "Where an array lives: device(\"cpu\"), device(\"cuda:1\"), device(\"cuda\", 1) or device(1).\n\n"
      "A bare \"cuda\" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its\n"
-     "string. Raises RuntimeError for a string that names no device." EXAMPLE_device},
+     "string. Raises RuntimeError for a string that does not name a device." EXAMPLE_device},
     {0, NULL},
 };
 

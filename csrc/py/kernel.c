@@ -82,7 +82,7 @@ py__kernel_new(PY_PARAMS)
     int noptions = read_texts(&a, 3, options), nnames = noptions < 0 ? -1 : read_texts(&a, 4, names);
     int nheaders = nnames < 0 ? -1 : read_texts(&a, 5, headers);
     if (nheaders < 0 || nheaders != nnames) {
-        return nheaders < 0 ? NULL : (py_arg_wrong(&a, 5, "as many texts as names"), NULL);
+        return nheaders < 0 ? NULL : (py_arg_wrong(&a, 5, "as many strings as names"), NULL);
     }
     dt_kernel kernel = {.name = name, .params = params, .nparams = (int)PyTuple_GET_SIZE(a.v[2])};
     for (int i = 0; i < kernel.nparams; i++) {

@@ -377,9 +377,9 @@ PyMethodDef py_move_methods[] = {
     CASTS(CAST)
 #undef CAST
         PY_OP(astype, "$self, dtype, *, copy=False",
-              "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is no dtype."),
+              "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
     PY_OP(type, "$self, dtype",
-          "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is no dtype."),
+          "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
     PY_METHOD(pin_memory,
               "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
               " Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),

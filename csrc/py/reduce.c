@@ -181,7 +181,7 @@ py_log_softmax(PY_PARAMS)
 
 #define SHAPES                                                                                                         \
     "dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.\n"                 \
-    "Raises IndexError for a dim that is not there"
+    "Raises IndexError for a dim out of range"
 #define KIND_SUM SHAPES ". Ints and bool give int64, floats their own dtype, or dtype."
 #define KIND_FLOAT SHAPES ", DTypeMismatchError for ints and bool (dtype= casts first)."
 #define KIND_SAME                                                                                                      \
@@ -199,12 +199,11 @@ py_log_softmax(PY_PARAMS)
     "the " word " of each pair, as " function ".\n\n"                                                                  \
     "values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for " \
     "a\n"                                                                                                              \
-    "dim that is not there, ShapeMismatchError where there is no element to choose from."
+    "dim out of range, ShapeMismatchError where there is no element to choose from."
 #define SOFTMAX_DOC(formula)                                                                                           \
-    formula                                                                                                            \
-        " over dim, without overflow.\n\n"                                                                             \
-        "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,\n"  \
-        "DTypeMismatchError for ints and bool."
+    formula " over dim, without overflow.\n\n"                                                                         \
+            "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,\n"   \
+            "DTypeMismatchError for ints and bool."
 
 #define OPS(first)                                                                                                     \
     PY_OP(max, first ", dim=None, keepdim=False, *, other=None", EXTREMUM_DOC("largest", "maximum")),                  \

@@ -127,7 +127,8 @@ py_embedding(PY_PARAMS)
     PY_PARSE("embedding", 2, 7, "input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
              "sparse")
     if (py_given(a.v[3])) {
-        return PyErr_Format(PyExc_NotImplementedError, "embedding(): max_norm, which changes the weight, is not there");
+        return PyErr_Format(PyExc_NotImplementedError,
+                            "embedding(): max_norm, which changes the weight, is not implemented");
     }
     int64_t padding;
     double norm_type = 2;
@@ -263,7 +264,7 @@ py_masked_fill_(PY_PARAMS)
 #define OPS(first)                                                                                                     \
     PY_OP(index_select, first ", dim, index",                                                                          \
           "The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.\n\n"               \
-          "Any dtype. Negative indices are refused. " RANGE ", ShapeMismatchError where index is no vector."),         \
+          "Any dtype. Negative indices are refused. " RANGE ", ShapeMismatchError where index is not a vector."),      \
         PY_OP(gather, first ", dim, index",                                                                            \
               "result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.\n\n"        \
               "index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.\n" \
@@ -289,7 +290,7 @@ PyMethodDef py_select_functions[] = {
           "input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False",
           "The rows of weight (n, d) at the indices in input, of any shape: (*, d).\n\n"
           "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
-          ", ShapeMismatchError\nwhere weight is no matrix, NotImplementedError for max_norm."),
+          ", ShapeMismatchError\nwhere weight is not a matrix, NotImplementedError for max_norm."),
     PY_HIDDEN(_pick_nll_loss, "input, target, logs, dim, index",
               "gather(logs, dim, index), whose errors are nll_loss's."),
     PY_HIDDEN(_pick_cross_entropy, "input, target, logs, dim, index",

@@ -334,7 +334,7 @@ PyMethodDef py_settings_functions[] = {
     PY_HIDDEN(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
     PY_HIDDEN(_cpu_limit_packed, "nbytes", "Sets how many bytes of packed weights are kept; 0: none."),
     {"_shown", py__shown, METH_O,
-     "_shown(object)\n--\n\nHow a message names it: a text or a number as Python writes it, anything else by its "
+     "_shown(object)\n--\n\nHow a message names it: a string or a number as Python writes it, anything else by its "
      "type."},
     PY_HIDDEN_GETTER(_misread_environment,
                      "[(variable, text, what is valid)] of the cpu's variables that are not understood."),

@@ -253,12 +253,12 @@ py_select(PY_PARAMS)
               "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),            \
         PY_OP(flatten, first ", start_dim=0, end_dim=-1",                                                              \
               "Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.\n\n"        \
-              "Any dtype. Raises IndexError for dims that are not there."),                                            \
+              "Any dtype. Raises IndexError for dims out of range."),                                                  \
         PY_OP(unflatten, first ", dim, sizes",                                                                         \
               "Dimension dim becomes several; one size may be -1.\n\n" VIEW                                            \
               "Raises ShapeMismatchError where the sizes do not multiply to that of dim."),                            \
         PY_OP(transpose, first ", dim0, dim1",                                                                         \
-              "Exchanges two dimensions.\n\n" VIEW "Raises IndexError for dims that are not there."),                  \
+              "Exchanges two dimensions.\n\n" VIEW "Raises IndexError for dims out of range."),                        \
         PY_OP(t, first,                                                                                                \
               "The transpose of a matrix; vectors and 0-dimensional arrays stay.\n\n" VIEW                             \
               "Raises ShapeMismatchError for more than two dimensions."),                                              \
@@ -270,7 +270,7 @@ py_select(PY_PARAMS)
               "Raises RuntimeError where the two lists differ in length or repeat a dimension."),                      \
         PY_OP(squeeze, first ", dim=None",                                                                             \
               "Drops dimensions of size 1: all of them, or those among dim.\n\n" VIEW                                  \
-              "Raises IndexError for dims that are not there."),                                                       \
+              "Raises IndexError for dims out of range."),                                                             \
         PY_OP(unsqueeze, first ", dim",                                                                                \
               "A new dimension of size 1 at dim.\n\n" VIEW "Raises IndexError for a dim out of range."),               \
         PY_OP(expand, first ", *size",                                                                                 \
@@ -281,7 +281,7 @@ py_select(PY_PARAMS)
               "Raises ShapeMismatchError where a size other than 1 would change."),                                    \
         PY_OP(narrow, first ", dim, start, length",                                                                    \
               "length entries of dim, from start.\n\n" VIEW                                                            \
-              "Raises ShapeMismatchError where they are not there, IndexError for a dim out of range."),               \
+              "Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range."),            \
         PY_OP(select, first ", dim, index",                                                                            \
               "Entry index of dim; the result has one dimension less.\n\n" VIEW                                        \
               "Raises IndexError for an index or a dim out of range.")

@@ -181,7 +181,7 @@ add_access(sim_text *text, const sim_launch *l)
     }
     const char *verb = l->nbytes == 0 ? "reached for" : l->writes ? "wrote" : "read";
     if (a == NULL || l->address - l->arena >= l->arena_bytes) {
-        sim_text_print(text, " %s address 0x%llx, which is no memory of the device", verb,
+        sim_text_print(text, " %s address 0x%llx, which is not memory of the device", verb,
                        (unsigned long long)l->address);
         return;
     }
@@ -221,7 +221,7 @@ describe(const sim_launch *l, const char *kernel, sim_text *text)
         }
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     case SIM_FAULT_MISALIGNED:
-        sim_text_print(text, " %s %u bytes at an address that is no multiple of %u", l->writes ? "wrote" : "read",
+        sim_text_print(text, " %s %u bytes at an address that is not a multiple of %u", l->writes ? "wrote" : "read",
                        l->nbytes, l->nbytes);
         return CUDA_ERROR_MISALIGNED_ADDRESS;
     case SIM_FAULT_SHARED:
@@ -337,7 +337,7 @@ resolve_arrays(sim_device *device, const sim_launch *l, const char *kernel)
         CUresult status = sim_resolve(device, a->address, (size_t)a->nbytes, &memory);
         if (status != CUDA_SUCCESS) {
             char text[160];
-            snprintf(text, sizeof(text), "kernel %s: %s is no memory of this device any more", kernel, a->name);
+            snprintf(text, sizeof(text), "kernel %s: %s is not memory of this device any more", kernel, a->name);
             sim_set_fault_text(device, text);
             return status;
         }

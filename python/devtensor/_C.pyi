@@ -164,7 +164,7 @@ class DeviceArray:
         """Whether all elements are nonzero.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+        Raises IndexError for a dim out of range. The result is bool, of uint8 a uint8 of 0 or 1.
 
         >>> dt.all(dt.tensor([0, 3]))
         DeviceArray(False, device='cpu', dtype=bool)
@@ -185,7 +185,7 @@ class DeviceArray:
         """Largest element over the given dimensions; NaN if there is one.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
 
         >>> dt.amax(dt.tensor([[1, 9], [5, 3]]), dim=1)
         DeviceArray([9, 5], device='cpu', dtype=int64)
@@ -197,7 +197,7 @@ class DeviceArray:
         """Smallest element over the given dimensions; NaN if there is one.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
 
         >>> dt.amin(dt.tensor([[1, 9], [5, 3]]), dim=1)
         DeviceArray([1, 3], device='cpu', dtype=int64)
@@ -209,7 +209,7 @@ class DeviceArray:
         """Whether any element is nonzero (NaN counts as nonzero).
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+        Raises IndexError for a dim out of range. The result is bool, of uint8 a uint8 of 0 or 1.
 
         >>> dt.any(dt.tensor([0, 3]))
         DeviceArray(True, device='cpu', dtype=bool)
@@ -221,7 +221,7 @@ class DeviceArray:
         """Position of the largest element (the first of equals; the first NaN if there is one).
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
 
         >>> dt.argmax(dt.tensor([1.0, 9.0, 5.0]))
         DeviceArray(1, device='cpu', dtype=int64)
@@ -233,7 +233,7 @@ class DeviceArray:
         """Position of the smallest element (the first of equals; the first NaN if there is one).
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
 
         >>> dt.argmin(dt.tensor([4.0, 1.0, 5.0]))
         DeviceArray(1, device='cpu', dtype=int64)
@@ -243,7 +243,7 @@ class DeviceArray:
     def astype(self, /, dtype: _DType, *, copy: builtins.bool = False) -> DeviceArray:
         """Casts to dtype on the same device.
 
-        Returns self when nothing changes. Raises TypeError for what is no dtype.
+        Returns self when nothing changes. Raises TypeError for what is not a dtype.
 
         >>> dt.tensor([1.5, -2.5]).astype(dt.int32)
         DeviceArray([ 1, -2], device='cpu', dtype=int32)
@@ -677,7 +677,7 @@ class DeviceArray:
     def flatten(self, /, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
         """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
 
-        Any dtype. Raises IndexError for dims that are not there.
+        Any dtype. Raises IndexError for dims out of range.
 
         >>> dt.flatten(dt.zeros(2, 3, 4), 1).shape
         (2, 12)
@@ -814,7 +814,7 @@ class DeviceArray:
         """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
 
         Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is no vector.
+        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is not a vector.
 
         >>> dt.index_select(dt.tensor([[1, 2], [3, 4]]), 0, dt.tensor([1, 1]))
         DeviceArray([[3, 4],
@@ -1009,7 +1009,7 @@ class DeviceArray:
     def log_softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
         """x - log(sum(exp(x))) over dim, without overflow.
 
-        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
         DTypeMismatchError for ints and bool.
 
         >>> dt.log_softmax(dt.tensor([0.0, 0.0]), dim=0)
@@ -1160,7 +1160,7 @@ class DeviceArray:
         the largest of each pair, as maximum.
 
         values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-        dim that is not there, ShapeMismatchError where there is no element to choose from.
+        dim out of range, ShapeMismatchError where there is no element to choose from.
 
         >>> dt.max(dt.tensor([[1, 9], [5, 3]]), dim=1).indices
         DeviceArray([1, 0], device='cpu', dtype=int64)
@@ -1189,7 +1189,7 @@ class DeviceArray:
         """Arithmetic mean over the given dimensions.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there, DTypeMismatchError for ints and bool (dtype= casts first).
+        Raises IndexError for a dim out of range, DTypeMismatchError for ints and bool (dtype= casts first).
 
         >>> dt.mean(dt.tensor([[1.0, 3.0], [5.0, 7.0]]), dim=1)
         DeviceArray([2., 6.], device='cpu', dtype=float32)
@@ -1202,7 +1202,7 @@ class DeviceArray:
         the smallest of each pair, as minimum.
 
         values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-        dim that is not there, ShapeMismatchError where there is no element to choose from.
+        dim out of range, ShapeMismatchError where there is no element to choose from.
 
         >>> dt.min(dt.tensor([[1, 9], [5, 3]]))
         DeviceArray(1, device='cpu', dtype=int64)
@@ -1282,7 +1282,7 @@ class DeviceArray:
     def narrow(self, /, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
         """length entries of dim, from start.
 
-        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where they are not there, IndexError for a dim out of range.
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range.
 
         >>> dt.narrow(dt.arange(5), 0, 1, 3)
         DeviceArray([1, 2, 3], device='cpu', dtype=int64)
@@ -1457,7 +1457,7 @@ class DeviceArray:
         """Product of the elements over the given dimensions.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+        Raises IndexError for a dim out of range. Ints and bool give int64, floats their own dtype, or dtype.
 
         >>> dt.prod(dt.tensor([2.0, 3.0, 4.0]))
         DeviceArray(24., device='cpu', dtype=float32)
@@ -1694,7 +1694,7 @@ class DeviceArray:
     def softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
         """exp(x) / sum(exp(x)) over dim, without overflow.
 
-        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
         DTypeMismatchError for ints and bool.
 
         >>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)
@@ -1759,7 +1759,7 @@ class DeviceArray:
     def squeeze(self, /, dim: _Ints | None = None) -> DeviceArray:
         """Drops dimensions of size 1: all of them, or those among dim.
 
-        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range.
 
         >>> dt.squeeze(dt.zeros(1, 3, 1)).shape
         (3,)
@@ -1811,7 +1811,7 @@ class DeviceArray:
         """Sum of the elements over the given dimensions.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+        Raises IndexError for a dim out of range. Ints and bool give int64, floats their own dtype, or dtype.
 
         >>> dt.sum(dt.tensor([[1, 2], [3, 4]]), dim=0)
         DeviceArray([4, 6], device='cpu', dtype=int64)
@@ -1821,7 +1821,7 @@ class DeviceArray:
     def swapaxes(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
 
-        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range.
 
         >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
         DeviceArray([[1, 3],
@@ -1911,7 +1911,7 @@ class DeviceArray:
     def transpose(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
 
-        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range.
 
         >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
         DeviceArray([[1, 3],
@@ -1954,7 +1954,7 @@ class DeviceArray:
     def type(self, /, dtype: _DType) -> DeviceArray:
         """Casts to dtype on the same device.
 
-        Returns self when nothing changes. Raises TypeError for what is no dtype.
+        Returns self when nothing changes. Raises TypeError for what is not a dtype.
 
         >>> dt.tensor([1, 0]).type(dt.bool)
         DeviceArray([ True, False], device='cpu', dtype=bool)
@@ -2197,7 +2197,7 @@ class device:
     """Where an array lives: device("cpu"), device("cuda:1"), device("cuda", 1) or device(1).
 
     A bare "cuda" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its
-    string. Raises RuntimeError for a string that names no device.
+    string. Raises RuntimeError for a string that does not name a device.
 
     >>> dt.device("cuda", 1) == "cuda:1"
     True
@@ -2386,7 +2386,7 @@ def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """Whether all elements are nonzero.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+    Raises IndexError for a dim out of range. The result is bool, of uint8 a uint8 of 0 or 1.
 
     >>> dt.all(dt.tensor([0, 3]))
     DeviceArray(False, device='cpu', dtype=bool)
@@ -2407,7 +2407,7 @@ def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """Largest element over the given dimensions; NaN if there is one.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
 
     >>> dt.amax(dt.tensor([[1, 9], [5, 3]]), dim=1)
     DeviceArray([9, 5], device='cpu', dtype=int64)
@@ -2419,7 +2419,7 @@ def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """Smallest element over the given dimensions; NaN if there is one.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
 
     >>> dt.amin(dt.tensor([[1, 9], [5, 3]]), dim=1)
     DeviceArray([1, 3], device='cpu', dtype=int64)
@@ -2431,7 +2431,7 @@ def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """Whether any element is nonzero (NaN counts as nonzero).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there. The result is bool, of uint8 a uint8 of 0 or 1.
+    Raises IndexError for a dim out of range. The result is bool, of uint8 a uint8 of 0 or 1.
 
     >>> dt.any(dt.tensor([0, 3]))
     DeviceArray(True, device='cpu', dtype=bool)
@@ -2453,7 +2453,7 @@ def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     """Position of the largest element (the first of equals; the first NaN if there is one).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
 
     >>> dt.argmax(dt.tensor([1.0, 9.0, 5.0]))
     DeviceArray(1, device='cpu', dtype=int64)
@@ -2465,7 +2465,7 @@ def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     """Position of the smallest element (the first of equals; the first NaN if there is one).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there, ShapeMismatchError where there is no element to choose from. The result is int64.
+    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
 
     >>> dt.argmin(dt.tensor([4.0, 1.0, 5.0]))
     DeviceArray(1, device='cpu', dtype=int64)
@@ -2476,7 +2476,7 @@ def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = No
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
-    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError.
+    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is not a number, DeviceNotAvailableError.
 
     >>> dt.array([[1.0, 2.0], [3.0, 4.0]])
     DeviceArray([[1., 2.],
@@ -2707,7 +2707,7 @@ def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None 
 
     padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
     a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError
-    where weight is no matrix, NotImplementedError for max_norm.
+    where weight is not a matrix, NotImplementedError for max_norm.
 
     >>> dt.embedding(dt.tensor([1, 0]), dt.tensor([[1.0, 2.0], [3.0, 4.0]]))
     DeviceArray([[3., 4.],
@@ -2798,7 +2798,7 @@ def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: 
 def flatten(input: DeviceArray, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
     """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
 
-    Any dtype. Raises IndexError for dims that are not there.
+    Any dtype. Raises IndexError for dims out of range.
 
     >>> dt.flatten(dt.zeros(2, 3, 4), 1).shape
     (2, 12)
@@ -2963,7 +2963,7 @@ def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArr
     """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
 
     Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is no vector.
+    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is not a vector.
 
     >>> dt.index_select(dt.tensor([[1, 2], [3, 4]]), 0, dt.tensor([1, 1]))
     DeviceArray([[3, 4],
@@ -3104,7 +3104,7 @@ def log2(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
     """x - log(sum(exp(x))) over dim, without overflow.
 
-    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
     DTypeMismatchError for ints and bool.
 
     >>> dt.log_softmax(dt.tensor([0.0, 0.0]), dim=0)
@@ -3197,7 +3197,7 @@ def max(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *,
     the largest of each pair, as maximum.
 
     values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-    dim that is not there, ShapeMismatchError where there is no element to choose from.
+    dim out of range, ShapeMismatchError where there is no element to choose from.
 
     >>> dt.max(dt.tensor([[1, 9], [5, 3]]), dim=1).indices
     DeviceArray([1, 0], device='cpu', dtype=int64)
@@ -3239,7 +3239,7 @@ def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """Arithmetic mean over the given dimensions.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there, DTypeMismatchError for ints and bool (dtype= casts first).
+    Raises IndexError for a dim out of range, DTypeMismatchError for ints and bool (dtype= casts first).
 
     >>> dt.mean(dt.tensor([[1.0, 3.0], [5.0, 7.0]]), dim=1)
     DeviceArray([2., 6.], device='cpu', dtype=float32)
@@ -3252,7 +3252,7 @@ def min(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *,
     the smallest of each pair, as minimum.
 
     values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-    dim that is not there, ShapeMismatchError where there is no element to choose from.
+    dim out of range, ShapeMismatchError where there is no element to choose from.
 
     >>> dt.min(dt.tensor([[1, 9], [5, 3]]))
     DeviceArray(1, device='cpu', dtype=int64)
@@ -3316,7 +3316,7 @@ def mv(input: DeviceArray, vec: DeviceArray, *, out: DeviceArray | None = None) 
 def narrow(input: DeviceArray, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
     """length entries of dim, from start.
 
-    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where they are not there, IndexError for a dim out of range.
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range.
 
     >>> dt.narrow(dt.arange(5), 0, 1, 3)
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)
@@ -3423,7 +3423,7 @@ def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """Product of the elements over the given dimensions.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+    Raises IndexError for a dim out of range. Ints and bool give int64, floats their own dtype, or dtype.
 
     >>> dt.prod(dt.tensor([2.0, 3.0, 4.0]))
     DeviceArray(24., device='cpu', dtype=float32)
@@ -3659,7 +3659,7 @@ def sin(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
     """exp(x) / sum(exp(x)) over dim, without overflow.
 
-    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim that is not there,
+    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
     DTypeMismatchError for ints and bool.
 
     >>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)
@@ -3709,7 +3709,7 @@ def square(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray
 def squeeze(input: DeviceArray, dim: _Ints | None = None) -> DeviceArray:
     """Drops dimensions of size 1: all of them, or those among dim.
 
-    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range.
 
     >>> dt.squeeze(dt.zeros(1, 3, 1)).shape
     (3,)
@@ -3742,7 +3742,7 @@ def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """Sum of the elements over the given dimensions.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim that is not there. Ints and bool give int64, floats their own dtype, or dtype.
+    Raises IndexError for a dim out of range. Ints and bool give int64, floats their own dtype, or dtype.
 
     >>> dt.sum(dt.tensor([[1, 2], [3, 4]]), dim=0)
     DeviceArray([4, 6], device='cpu', dtype=int64)
@@ -3802,7 +3802,7 @@ def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = N
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
-    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is no number, DeviceNotAvailableError.
+    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is not a number, DeviceNotAvailableError.
 
     >>> dt.tensor([1, 2, 3])
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)
@@ -3810,7 +3810,7 @@ def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = N
 def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray:
     """Exchanges two dimensions.
 
-    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims that are not there.
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range.
 
     >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
     DeviceArray([[1, 3],

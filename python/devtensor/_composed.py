@@ -14,7 +14,7 @@ _HALVES = (_C.float16, _C.bfloat16)
 
 
 def _need_array(op: str, name: str, value: DeviceArray) -> None:
-    """Raises TypeError, as a compiled op does, for a value that is no array."""
+    """Raises TypeError, as a compiled op does, for a value that is not an array."""
     _C._check_rank(op, (name,), (value,), 0, 0, 8)
 
 
@@ -168,7 +168,7 @@ def _order(p: float | str | None) -> float:
     if not isinstance(p, str):
         return 2.0 if p is None else float(_need_number("norm", "p", p))
     if p == "nuc":
-        raise NotImplementedError("norm(): the nuclear norm is not there")
+        raise NotImplementedError("norm(): the nuclear norm is not implemented")
     if p != "fro":
         raise ValueError(f"norm(): argument 'p' must be a number, 'fro' or None, not {p!r}")
     return 2.0

@@ -44,11 +44,11 @@ def save(
     """Write a dictionary of arrays, such as a state_dict(), or one array, to a safetensors file.
 
     f is a path, or a file open for writing bytes. Arrays on a device are copied to the host; the file holds no devices.
-    metadata, a dictionary of texts, is kept in the file. A file that was there is replaced only by a whole new one,
+    metadata, a dictionary of strings, is kept in the file. A file that was there is replaced only by a whole new one,
     which has its mode; a link is followed.
 
-    Raises TypeError for what is no array and for keys and metadata that are no texts, ValueError for texts that UTF-8
-    does not have, OSError.
+    Raises TypeError for what is not an array, and for keys and metadata that are not strings, ValueError for strings
+    that UTF-8 does not have, OSError.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -81,12 +81,13 @@ def _path(f: Any, wanted: str) -> str:
 
 
 def _notes(metadata: Any) -> dict[str, str]:
+    wanted = "save(): metadata must be a dictionary of strings"
     if metadata is not None and not isinstance(metadata, Mapping):
-        raise TypeError(f"save(): metadata must be a dictionary of texts, not {type(metadata).__name__}")
+        raise TypeError(f"{wanted}, not {type(metadata).__name__}")
     notes = dict(metadata or {})
     for key, value in notes.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"save(): metadata must be a dictionary of texts, not {_C._shown(key)}: {_C._shown(value)}")
+            raise TypeError(f"{wanted}, not {_C._shown(key)}: {_C._shown(value)}")
     return notes
 
 
@@ -100,11 +101,11 @@ def _arrays(obj: Any) -> dict[str, DeviceArray]:
     found = dict(obj)
     for key, value in found.items():
         if not isinstance(key, str) or key == "__metadata__":
-            raise TypeError(f"save(): keys must be texts, and not '__metadata__'; got {_C._shown(key)}")
+            raise TypeError(f"save(): keys must be strings, and not '__metadata__'; got {_C._shown(key)}")
         if not isinstance(value, DeviceArray):
             raise TypeError(
                 f"save(): '{key}' is {type(value).__name__}, and a safetensors file holds arrays only; "
-                "metadata= takes texts"
+                "metadata= takes strings"
             )
     return found
 
@@ -192,7 +193,7 @@ def _opened(f: Any) -> Iterator[tuple[BinaryIO, str, int]]:
     with open(path, "rb", opener=_open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise RuntimeError(f"{path} is no regular file: open it, and give load() the open file")
+            raise RuntimeError(f"{path} is not a regular file: open it, and give load() the open file")
         yield file, path, status.st_size
 
 

@@ -120,7 +120,7 @@ class RawKernel:
         if "\0" in source:
             raise refuse("RawKernel(): the source has a zero byte")
         if not (name.isidentifier() and name.isascii() and len(name) < 64):
-            raise refuse(f"RawKernel(): {name!r} is no name of a kernel")
+            raise refuse(f"RawKernel(): {name!r} is not the name of a kernel")
         own = tuple(map(_wanted_option, options))
         self._source = source
         self._name = name

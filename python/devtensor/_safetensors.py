@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 def pack(entries: Mapping[str, Entry], notes: Mapping[str, str]) -> bytes:
-    """The beginning of a file. Raises ValueError for texts that UTF-8 does not have and for too many of them."""
+    """The beginning of a file. Raises ValueError for strings that UTF-8 does not have and for too many of them."""
     header: dict[str, Any] = {_METADATA: dict(notes)} if notes else {}
     for name, (dtype, shape, first, last) in entries.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": (first, last)}
@@ -101,7 +101,7 @@ def _texts(notes: Any) -> dict[str, str]:
     if notes is None:
         return {}
     if not isinstance(notes, dict) or not all(isinstance(value, str) for value in notes.values()):
-        raise ValueError(f"{_METADATA} holds more than texts")
+        raise ValueError(f"{_METADATA} holds more than strings")
     return notes
 
 

@@ -33,7 +33,7 @@ def default_collate(batch: Sequence[Any]) -> Any: ...
 def default_collate(batch: Sequence[Any]) -> Any:
     """Samples to a batch: arrays of one shape are stacked along a new first dimension, numbers become an array.
 
-    Dictionaries, tuples and lists are collated entry by entry; texts stay a list. Python floats give float64, ints
+    Dictionaries, tuples and lists are collated entry by entry; strings stay a list. Python floats give float64, ints
     int64, as in PyTorch. Raises ShapeMismatchError for arrays of different shapes, RuntimeError for sequences of
     different lengths, TypeError for what it does not know.
 

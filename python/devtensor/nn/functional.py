@@ -325,7 +325,7 @@ def need_probability(op: str, p: float) -> float:
 def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: bool = False) -> DeviceArray:
     """In training each element is 0 with probability p, else divided by 1 - p; input itself otherwise.
 
-    Raises ValueError for a p that is no probability, DTypeMismatchError for integers in training.
+    Raises ValueError for a p that is not a probability, DTypeMismatchError for integers in training.
 
     >>> F.dropout(dt.ones(3), p=0.5, training=False)
     DeviceArray([1., 1., 1.], device='cpu', dtype=float32)

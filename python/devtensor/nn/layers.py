@@ -129,7 +129,7 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         if max_norm is not None:
-            raise NotImplementedError("Embedding(max_norm=), which changes the weight in forward, is not there")
+            raise NotImplementedError("Embedding(max_norm=), which changes the weight in forward, is not implemented")
         num_embeddings = _need_int("Embedding", "num_embeddings", num_embeddings)
         embedding_dim = _need_int("Embedding", "embedding_dim", embedding_dim)
         _need_number("Embedding", "norm_type", norm_type)

@@ -133,7 +133,7 @@ class Module(_C._Layer):
     def register_parameter(self, name: str, param: _Parameter | None) -> None:
         """Register a parameter under a name; None keeps the name free, as for a layer without bias.
 
-        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is no Parameter.
+        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is not a Parameter.
         """
         if param is not None and not isinstance(param, _Parameter):
             raise TypeError(
@@ -144,10 +144,10 @@ class Module(_C._Layer):
         self.__dict__[name] = param
 
     def register_buffer(self, name: str, tensor: DeviceArray | None, persistent: bool = True) -> None:
-        """Register an array that is no parameter, such as a running mean: to() moves it, state_dict() has it if
+        """Register an array that is not a parameter, such as a running mean: to() moves it, state_dict() has it if
         persistent.
 
-        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is no DeviceArray.
+        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is not a DeviceArray.
         """
         if tensor is not None and not isinstance(tensor, DeviceArray):
             raise TypeError(
@@ -158,7 +158,10 @@ class Module(_C._Layer):
         self.__dict__[name] = tensor
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Register a module under a name. Raises KeyError for a name that is taken, TypeError for what is no Module."""
+        """Register a module under a name.
+
+        Raises KeyError for a name that is taken, TypeError for what is not a Module.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_kind(module)} is not a Module subclass")
         self._check_name("module", name, "_module_names")
@@ -378,10 +381,10 @@ class Module(_C._Layer):
         """Move all parameters and buffers, cast the floating ones: to(device), to(dtype), to(device, dtype), to(other).
 
         The module itself is returned, with new Parameters in it where something changed. Nothing has changed when an
-        exception is raised: TypeError for a dtype that is no float, DeviceNotAvailableError, OutOfMemoryError.
+        exception is raised: TypeError for a dtype that is not a float, DeviceNotAvailableError, OutOfMemoryError.
         """
         if kwargs.pop("memory_format", None) is not None:
-            raise NotImplementedError("Module.to(memory_format=) is not there: permute the arrays instead")
+            raise NotImplementedError("Module.to(memory_format=) is not implemented: permute the arrays instead")
         if "tensor" in kwargs:
             args = (kwargs.pop("tensor"), *args)
         probe, wish = _C.empty(0, dtype=_C.float32, device="cpu"), _Wish()
