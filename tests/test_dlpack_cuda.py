@@ -156,7 +156,7 @@ def test_addresses_that_are_no_device_memory(cuda: str) -> None:
             dt.from_dlpack(producer)
         assert producer.deleted == 0
     pinned = dt.ones(4).pin_memory()
-    with pytest.raises(RuntimeError, match="is no address"):
+    with pytest.raises(RuntimeError, match="is not an address"):
         dt.from_dlpack(Producer(pinned.data_ptr(), (4,), (1,), device=(2, int(cuda[-1])), flags=0))
     empty = dt.from_dlpack(Producer(0, (0,), (1,), device=(2, int(cuda[-1])), flags=0))
     assert (empty.shape, str(empty.device)) == ((0,), cuda)

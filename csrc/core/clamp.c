@@ -1,6 +1,7 @@
 /* clamp.c: limits that are numbers, arrays or none: one pass where both are numbers, else maximum, then minimum. */
 #include "clamp.h"
 #include "check.h"
+#include "elementwise.h"
 
 #define OP "clamp"
 

@@ -158,10 +158,7 @@ class Module(_C._Layer):
         self.__dict__[name] = tensor
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Register a module under a name.
-
-        Raises KeyError for a name that is taken, TypeError for what is not a Module.
-        """
+        """Register a module under a name. Raises KeyError for a name in use, TypeError for what is not a Module."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_kind(module)} is not a Module subclass")
         self._check_name("module", name, "_module_names")
