@@ -10,6 +10,7 @@ CC, CFLAGS            the compiler, and flags that come after all others
 """
 
 import hashlib
+import logging
 import os
 import shlex
 import subprocess
@@ -83,10 +84,7 @@ class BuildExt(build_ext):
         image = temp / "kernel_image.c"
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             device_code = kernel_image.Image(pool, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
-            objects = []
-            for made in pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)):
-                objects.append(made)
-                print(f"[{len(objects)}/{len(ext.sources)}] {Path(made).name}", flush=True)
+            objects = list(pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)))
             device_code.write(image)
         objects.append(self.compile(image, temp, command))
 
@@ -110,6 +108,7 @@ class BuildExt(build_ext):
         target, depfile = temp / (stem + ".o"), temp / (stem + ".d")
         if up_to_date(target, depfile):
             return str(target)
+        self.announce(f"compiling {source}", logging.INFO)
         target.parent.mkdir(parents=True, exist_ok=True)
         level = self.levels.get(source.suffix if source.suffix == ".cu" else source.stem.partition("_")[0], [])
         level = [*level, *shlex.split(os.environ.get("CFLAGS", ""))]

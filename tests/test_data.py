@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import signal
 import subprocess
@@ -439,6 +440,44 @@ def test_no_process_is_left_behind(how: signal.Signals) -> None:
     while any(map(alive, workers)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(map(alive, workers))
+
+
+def group(number: int) -> list[str]:
+    """The programs that still run in a group of processes."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == number and fields[0] != "Z":
+                found.append((path.parent / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+@pytest.mark.parametrize(("batches", "seconds"), [(0, 0.05), (0, 0.2), (0, 0.4), (0, 0.8), (1, 0), (3, 0.05)])
+def test_an_interrupted_epoch_ends_as_any_program(batches: int, seconds: float) -> None:
+    """While workers start, and in the middle: one traceback, the exit of a KeyboardInterrupt, no process."""
+    code = textwrap.dedent(BUSY).replace("    for batch", "    print('begin', flush=True)\n    for batch")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begin\n"
+    for _ in range(batches):
+        process.stdout.readline()
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert errors.count("Traceback") == 1 and errors.endswith("\nKeyboardInterrupt\n"), errors
+    assert process.returncode == -signal.SIGINT
+    end = time.monotonic() + 30
+    while group(process.pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert group(process.pid) == []
 
 
 # ---------------------------------------------------------------- without CUDA, as PyTorch

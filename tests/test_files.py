@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -202,6 +203,24 @@ def test_names_where_nothing_can_be(tmp_path: Path, name: str, monkeypatch: pyte
             work()
         assert ".part" not in str(caught.value)
     assert names(tmp_path) == ["file", "folder"] and names(tmp_path / "folder") == []
+
+
+@pytest.mark.parametrize("name", ["", "folder/", "new/", "new/.", "folder/..", "."])
+def test_names_that_name_no_file(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    kind = FileNotFoundError if name == "" else IsADirectoryError
+    what = "a folder; save() needs a file's name behind it, such as 'x.safetensors'" if name else "the name is empty"
+    with pytest.raises(kind, match=re.escape(f"{what}: {name!r}")):
+        dt.save(NEW, name)
+
+
+def test_a_hard_link_keeps_the_old_file(tmp_path: Path) -> None:
+    dt.save(OLD, tmp_path / "file")
+    os.link(tmp_path / "file", tmp_path / "other")
+    dt.save(NEW, tmp_path / "file")
+    assert list(dt.load(tmp_path / "file")) == list(NEW) and list(dt.load(tmp_path / "other")) == list(OLD)
+    assert "other hard links keep" in " ".join(dt.save.__doc__.split())
 
 
 @pytest.mark.parametrize("wrong", [0, True, None, 1.5, ["a"], object()])

@@ -11,14 +11,15 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from support import REAL
+from support import REAL, synchronize
 
 import devtensor as dt
 
@@ -89,7 +90,8 @@ def on_a_stream(s: Shared, rng: Random) -> bool:
         return same(s.read.to("cuda:0", copy=True).neg_(), -s.values)
 
 
-ACTIONS: list[Callable[[Shared, Random], bool]] = [
+Action = Callable[[Shared, Random], bool]
+ACTIONS: list[Action] = [
     viewed,
     cast,
     pickled,
@@ -101,58 +103,127 @@ ACTIONS: list[Callable[[Shared, Random], bool]] = [
 ]
 
 
-def test_threads_on_shared_arrays(device: str, quick_switches: None) -> None:
+def wrong_in_threads(device: str, actions: Sequence[Action], add: Callable[[Shared, int], object]) -> list[str]:
+    """What was not as it should be while each thread did its actions, and added 1 to its row after each."""
     shared, wrong = Shared(device), list[str]()
     begin = threading.Barrier(THREADS)
 
     def work(number: int) -> None:
         rng = Random(f"{device}/{number}")
-        row = shared.rows[number]
         begin.wait()
         for i in range(ROUNDS):
-            action = rng.choice(ACTIONS)
+            action = rng.choice(actions)
             try:
                 if not action(shared, rng):
                     wrong.append(f"{action.__name__} in round {i} of thread {number}")
             except Exception as error:
                 wrong.append(f"{action.__name__} in round {i} of thread {number}: {error!r}")
-            row += 1
+            add(shared, number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+    run_threads([threading.Thread(target=work, args=(number,)) for number in range(THREADS)])
+    if not same(shared.rows, np.full((THREADS, 8), float(ROUNDS))):
+        wrong.append("the threads' own rows")
+    if not same(shared.read, shared.values):
+        wrong.append("the array that nobody writes")
+    return wrong
+
+
+def run_threads(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong
-    assert same(shared.rows, np.full((THREADS, 8), float(ROUNDS)))
-    assert same(shared.read, shared.values)
 
 
-def test_the_last_reference_goes_in_any_thread(device: str, quick_switches: None) -> None:
-    """Arrays, views and exports of one storage are dropped by different threads."""
-    gc.collect()
-    before = dt._C._live_blocks()
+def add_to_own_row(s: Shared, number: int) -> None:
+    s.rows[number] += 1
 
-    def drop(things: list[Any]) -> None:
-        while things:
-            things.pop()
 
-    for _ in range(20):
+def test_threads_on_shared_arrays(device: str, quick_switches: None) -> None:
+    assert not wrong_in_threads(device, ACTIONS, add_to_own_row)
+
+
+def growth_by_drops(device: str, drop: Callable[[list[Any]], None]) -> int:
+    """Blocks that ten rounds more leave, in each of which threads drop arrays, views and exports of one storage."""
+    for rounds in range(20):
         x = dt.arange(100, device=device)
         things = [x[i : i + 10] for i in range(40)] + [x.detach() for _ in range(20)]
         things += [memoryview(x) for _ in range(20)] if device == "cpu" else []
         threads = [threading.Thread(target=drop, args=(things[n::THREADS],)) for n in range(THREADS)]
         del x
         things.clear()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    del threads
-    for name in ("cuda:0",):
-        dt.cuda.synchronize(name)
+        run_threads(threads)
+        del threads
+        if rounds == 9:
+            before = blocks()
+    return blocks() - before
+
+
+def blocks() -> int:
+    synchronize()
     gc.collect()
-    assert dt._C._live_blocks() - before < 60  # what is kept for later does not grow with the rounds
+    dt.cuda.empty_cache()
+    return dt._C._live_blocks()
+
+
+def drop_all(things: list[Any]) -> None:
+    while things:
+        things.pop()
+
+
+def test_the_last_reference_goes_in_any_thread(device: str, quick_switches: None) -> None:
+    assert growth_by_drops(device, drop_all) == 0
+
+
+# ---------------------------------------------------------------- bugs that are planted in threads
+
+TOGETHER = threading.Barrier(THREADS)
+
+
+def wrong_action(s: Shared, rng: Random) -> bool:
+    return same(s.read, s.values + 1)
+
+
+def failing_action(s: Shared, rng: Random) -> bool:
+    raise SystemError("planted")
+
+
+def writing_action(s: Shared, rng: Random) -> bool:
+    s.read[5, 7] = 0
+    return True
+
+
+def add_without_a_lock(s: Shared, number: int) -> None:
+    """The row of a neighbour is written back with what it was."""
+    rows = s.rows.clone()
+    rows[number] += 1
+    TOGETHER.wait()
+    s.rows.copy_(rows)
+    TOGETHER.wait()
+
+
+PLANTED_IN_THREADS: dict[str, tuple[list[Action], Callable[[Shared, int], object], str]] = {
+    "a wrong value": ([viewed, wrong_action], add_to_own_row, "wrong_action in round"),
+    "an exception": ([viewed, failing_action], add_to_own_row, "SystemError('planted')"),
+    "a write": ([viewed, writing_action], add_to_own_row, "the array that nobody writes"),
+    "an update that is lost": ([viewed], add_without_a_lock, "the threads' own rows"),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED_IN_THREADS)
+def test_a_planted_bug_of_threads_is_found(bug: str, device: str) -> None:
+    actions, add, told = PLANTED_IN_THREADS[bug]
+    assert any(told in line for line in wrong_in_threads(device, actions, add))
+
+
+def test_a_planted_leak_of_a_thread_is_found(device: str) -> None:
+    kept = []
+
+    def leaks(things: list[Any]) -> None:
+        drop_all(things)
+        kept.append(dt.ones(1, device=device))
+
+    assert growth_by_drops(device, leaks) >= 10 * THREADS
 
 
 # ---------------------------------------------------------------- interrupts
@@ -190,13 +261,11 @@ class Interrupts:
 @pytest.fixture
 def interrupts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interrupts]:
     found = Interrupts()
-    current = dt.cuda.current_device()
     before = signal.signal(signal.SIGALRM, found.handler)
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # an interrupt may fall into a destructor
     yield found
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
-    dt.cuda.set_device(current)  # Python may interrupt a context manager before its __exit__ has begun
 
 
 SIDE = 48
@@ -205,8 +274,8 @@ SIDE = 48
 class Work:
     """Things that take a while, each with what it has to give."""
 
-    def __init__(self, device: str, folder: Path) -> None:
-        self.device, self.path = device, folder / "x.safetensors"
+    def __init__(self, device: str, folder: Path, interrupts: Interrupts) -> None:
+        self.device, self.path, self.interrupts = device, folder / "x.safetensors", interrupts
         self.values = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE) % 7
         self.x = dt.array(self.values, device=device)
         self.product = self.values @ self.values
@@ -252,33 +321,161 @@ class Work:
         return False
 
 
+WORKS: list[Callable[[Work], bool]] = [
+    Work.multiply,
+    Work.move,
+    Work.forward,
+    Work.load_data,
+    Work.save_and_load,
+    Work.pickle,
+    Work.select,
+    Work.fail,
+]
+
+
+def wrong_after_interrupts(
+    work: Callable[[Work], bool], device: str, folder: Path, interrupts: Interrupts, patience: float = 20
+) -> list[str]:
+    """What was not as it should be while work was interrupted at forty moments, and then."""
+    rng, wrong = Random(work.__name__), list[str]()
+    others = set(threading.enumerate())  # of pytest, or left by other tests
+    state = Work(device, folder, interrupts)
+    used = []
+    for i in range(40):
+        if i % 20 == 0:
+            used.append(blocks_after(state, work))
+        answer = interrupts.during(lambda: work(state), rng.choice((2e-5, 1e-4, 5e-4, 2e-3)) * (0.5 + rng.random()))
+        if answer not in (True, None):
+            wrong.append(f"an answer, in round {i}")
+        if not same(state.x, state.values):
+            wrong.append(f"an array, in round {i}")
+        for thread in set(threading.enumerate()) - others:  # a data loader's ends, and gives back its stream
+            thread.join(patience)
+            if thread.is_alive():
+                wrong.append(f"a thread, in round {i}: {thread.name}")
+    used.append(blocks_after(state, work))
+    if not work(state):
+        wrong.append("the last answer")
+    if [path.name for path in folder.iterdir()] != [state.path.name]:
+        wrong.append("the files that there are")
+    if not saved(state):
+        wrong.append("what was saved")
+    if used[2] > used[1]:
+        wrong.append(f"memory: {used}")
+    return wrong
+
+
+def saved(state: Work) -> bool:
+    try:
+        return same(dt.load(state.path)["x"], state.values)
+    except RuntimeError:  # half a file
+        return False
+
+
+def blocks_after(state: Work, work: Callable[[Work], bool]) -> int:
+    """Work that is interrupted holds less than work that was done; what caches keep of that is kept before, too."""
+    work(state)
+    return blocks()
+
+
 @pytest.mark.skipif(REAL, reason="counts what simulated devices do")
-@pytest.mark.parametrize(
-    "name", ["multiply", "move", "forward", "load_data", "save_and_load", "pickle", "select", "fail"]
-)
-def test_interrupts_at_any_moment(name: str, device: str, tmp_path: Path, interrupts: Interrupts) -> None:
-    """After each: the file is whole, nothing lies beside it, and the same work gives the right answer."""
-    rng = Random(name)
-    state = Work(device, tmp_path)
-    work: Callable[[], bool] = getattr(state, name)
-    assert work()
-    for _ in range(40):
-        assert interrupts.during(work, rng.choice((2e-5, 1e-4, 5e-4, 2e-3)) * (0.5 + rng.random())) in (True, None)
-        assert same(state.x, state.values)
-    assert work()
-    assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
-    assert same(dt.load(state.path)["x"], state.values)
-    for thread in threading.enumerate():  # none of a data loader is left behind
-        if thread is not threading.main_thread() and "pytest" not in thread.name:
-            thread.join(20)
-            assert not thread.is_alive(), thread
-    gc.collect()
-    before = dt._C._live_blocks()
-    for _ in range(3):
-        assert work()
-    dt.cuda.synchronize("cuda:0")
-    gc.collect()
-    assert dt._C._live_blocks() <= before + 24
+@pytest.mark.parametrize("work", WORKS)
+def test_interrupts_at_any_moment(
+    work: Callable[[Work], bool], device: str, tmp_path: Path, interrupts: Interrupts
+) -> None:
+    assert not wrong_after_interrupts(work, device, tmp_path, interrupts)
+
+
+# ---------------------------------------------------------------- bugs that are planted in interrupted work
+
+
+def until_interrupted(state: Work) -> None:
+    while state.interrupts.armed:
+        pass
+
+
+def changes_for_a_while(state: Work) -> bool:
+    state.x.add_(1)
+    until_interrupted(state)
+    state.x.sub_(1)
+    return True
+
+
+def answers_wrong(state: Work) -> bool:
+    return not state.interrupts.armed
+
+
+def leaves_a_part(state: Work) -> bool:
+    part = state.path.with_suffix(f".{state.interrupts.seen}.part")
+    part.touch()
+    until_interrupted(state)
+    part.unlink()
+    return True
+
+
+def writes_in_place(state: Work) -> bool:
+    whole = state.path.read_bytes()
+    state.path.write_bytes(whole[:-4] + b"half")
+    until_interrupted(state)
+    state.path.write_bytes(whole)
+    return True
+
+
+def keeps_a_block(state: Work) -> bool:
+    KEPT.append(dt.ones(1, device=state.device))
+    until_interrupted(state)
+    KEPT.pop()
+    return True
+
+
+def leaves_a_thread(state: Work) -> bool:
+    try:
+        until_interrupted(state)
+    except KeyboardInterrupt:
+        threading.Thread(target=time.sleep, args=(2,), daemon=True, name="planted").start()
+        raise
+    return True
+
+
+KEPT: list[dt.DeviceArray] = []
+PLANTED: list[tuple[Callable[[Work], bool], str]] = [
+    (changes_for_a_while, "an array, in round 0"),
+    (answers_wrong, "an answer, in round"),
+    (leaves_a_part, "the files that there are"),
+    (writes_in_place, "what was saved"),
+    (keeps_a_block, "memory: "),
+    (leaves_a_thread, "a thread, in round 0: planted"),
+]
+
+
+@pytest.mark.skipif(REAL, reason="counts what simulated devices do")
+@pytest.mark.parametrize(("work", "told"), PLANTED)
+def test_a_planted_bug_of_interrupts_is_found(
+    work: Callable[[Work], bool], told: str, device: str, tmp_path: Path, interrupts: Interrupts
+) -> None:
+    found = wrong_after_interrupts(work, device, tmp_path, interrupts, patience=0.01)
+    assert any(line.startswith(told) for line in found), found
+    KEPT.clear()
+
+
+# ---------------------------------------------------------------- the ends of blocks, and the harness
+
+
+@pytest.mark.skipif(REAL, reason="needs no device of its own")
+def test_a_block_is_left_whole_at_any_moment(cuda: str, interrupts: Interrupts) -> None:
+    """Wherever Ctrl-C falls, of the first instruction of a block or the last, stream and device are what they were."""
+    chosen, usual = dt.cuda.Stream(cuda), dt.cuda.default_stream(cuda)
+
+    def work() -> None:
+        while interrupts.armed:
+            with dt.cuda.stream(chosen), dt.cuda.device(cuda):
+                pass
+
+    rng = Random(cuda)
+    for _ in range(500):
+        interrupts.during(work, 2e-5 * (1 + 10 * rng.random()))
+        assert (dt.cuda.current_device(), dt.cuda.current_stream(cuda)) == (0, usual)
+    assert interrupts.seen > 400
 
 
 def test_an_interrupt_is_seen(interrupts: Interrupts) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support import REAL
@@ -327,36 +328,72 @@ def test_a_subinterpreter_is_refused(first: bool) -> None:
 
 # ---------------------------------------------------------------- the environment
 
+# variable: what is valid, words that are, words that are not
 VARIABLES = {
-    "DEVTENSOR_NUM_THREADS": (["1", "8", "999999999999999999999"], ["0", "-1", "many", "2 threads", "1.5", " 2"]),
-    "DEVTENSOR_CPU": (["generic"], ["AVX2", "sse", "generic ", "none"]),
-    "DEVTENSOR_PACKED_LIMIT": (["0", "1000000"], ["64 MiB", "-1", "many"]),
+    "NUM_THREADS": ("a number from 1 to 1024", "1 8 1024", "0 -1 many 1025 99999999 999999999999999999999 1.5"),
+    "CPU": ("generic, avx2 or avx512", "generic avx2 avx512", "AVX2 avx none"),
+    "PACKED_LIMIT": ("a number of bytes", "0 1000000 999999999999999999999", "64MiB -1 many"),
+    "SIM_MEMORY": ("a number of bytes from 1 to 2**44", "1000000 17592186044416", "0 4GB 17592186044417"),
+    "SIM_SECONDS": ("a number of seconds from 1 to 999999, or 0 for no limit", "0 1 999999", "soon -1 1000000"),
+    "CUDA_CACHE": ("0 or 1", "0 1", "off 2 00"),
+    "CACHE": ("0 or 1", "0 1", "off 2 00"),
+    "CACHE_DIR": ("an absolute path", "/tmp/x", "./x ~/x"),
+    "CUDA_LIB_DIR": ("an absolute path", "/tmp/x", "./x ~/x"),
 }
 WORDS = [
-    (name, word, word in valid) for name, (valid, junk) in VARIABLES.items() for word in ["", *valid, *junk, "\udcff"]
+    (f"DEVTENSOR_{name}", word, None if known else valid)
+    for name, (valid, good, bad) in VARIABLES.items()
+    for known, words in ((True, ["", *good.split()]), (False, [*bad.split(), " 1", "\udcff"]))
+    for word in words
 ]
+USE = """
+print((dt.ones(4, 4) @ dt.ones(4, 4)).sum().item(), dt.zeros(1, device="cuda").tolist())
+"""
+
+
+def with_variable(name: str, word: str, code: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"DEVTENSOR_CUDA": "sim:1", name: word}
+    command = [sys.executable, *flags, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(("name", "word", "valid"), WORDS)
-def test_variables_that_are_not_understood_are_told_once(name: str, word: str, valid: bool) -> None:
-    code = "import devtensor as dt; import importlib; print((dt.ones(4, 4) @ dt.ones(4, 4)).sum().item())"
-    environment = os.environ | {name: word}
-    for flags in ([], ["-W", "error"]):
-        child = subprocess.run(
-            [sys.executable, *flags, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert (child.returncode, child.stdout) == (0, "64.0\n")
-        told = [line for line in child.stderr.splitlines() if "RuntimeWarning" in line]
-        if valid or not word or flags:
-            assert child.stderr == ""
-        else:
-            shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
-            assert len(told) == 1 and f"{name}={shown} is not understood" in told[0] and "valid is" in told[0]
+def test_a_variable_that_is_not_understood_changes_nothing_and_is_told_once(
+    name: str, word: str, valid: str | None
+) -> None:
+    child = with_variable(name, word, f"import devtensor as dt; import devtensor.nn{USE}")
+    assert (child.returncode, child.stdout) == (0, "64.0 [0.0]\n"), child.stderr
+    told = [line for line in child.stderr.splitlines() if "Warning" in line]
+    shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    text = f"<string>:1: RuntimeWarning: {name}={shown} is not understood and changes nothing: valid is {valid}"
+    assert told == ([] if valid is None else [text])
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_where_warnings_are_errors_it_ends_the_import(name: str) -> None:
+    """As a whole: once that is put right, the next import in the same process gives all there is."""
+    code = f"""
+import sys, warnings
+try:
+    import devtensor
+except RuntimeWarning as error:
+    print(error)
+assert "devtensor" not in sys.modules
+warnings.simplefilter("ignore")
+import devtensor as dt
+assert dt.nn is sys.modules["devtensor.nn"] and dt._errors.CudaError is dt.CudaError
+{USE}"""
+    child = with_variable(f"DEVTENSOR_{name}", "what?", code, "-W", "error")
+    told = f"DEVTENSOR_{name}=what? is not understood and changes nothing: valid is {VARIABLES[name][0]}"
+    assert child.stdout == f"{told}\n64.0 [0.0]\n", child.stderr
+
+
+def test_the_variables_are_documented() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "cuda.md").read_text()
+    rows = {row.split("|")[1].strip(): row.split("|")[3].strip() for row in page.splitlines() if row.count("|") == 4}
+    assert {name: rows.get(f"`DEVTENSOR_{name}`") for name in VARIABLES} == {
+        name: valid for name, (valid, _, _) in VARIABLES.items()
+    }
 
 
 def test_a_limit_that_is_no_number_limits_nothing() -> None:

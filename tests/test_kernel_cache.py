@@ -262,8 +262,10 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     assert kept(tmp_path / "kept") == []
 
 
-def test_a_relative_path_is_not_used() -> None:
-    assert why_not("kept") == "the path is not absolute"
+def test_a_relative_path_is_not_used(tmp_path: Path) -> None:
+    assert why_not("kept") == "HOME is not set"
+    assert finish(start({"DEVTENSOR_CACHE_DIR": "kept", "HOME": str(tmp_path)})) == (3, 0, "None")
+    assert len(kept(tmp_path / ".cache" / "devtensor")) == 3
 
 
 def test_a_path_that_is_too_long_is_not_used() -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support import CUDA_DEVICES, no_transfers, synchronize
+from support import CUDA_DEVICES, REAL, no_transfers, synchronize
 
 import devtensor as dt
 
@@ -140,3 +140,24 @@ def test_another_thread_and_another_stream(operands: tuple[Array, Array]) -> Non
         result = x[i]
     with ThreadPoolExecutor(1) as pool, pytest.raises(IndexError, match="out of bounds"):
         pool.submit(result.tolist).result()
+
+
+@pytest.mark.skipif(REAL, reason="a real device may have done the work already")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["one device", "two devices"])
+def test_the_earliest_is_told_though_others_wait_for_less(elsewhere: bool, operands: tuple[Array, Array]) -> None:
+    """Whoever waits for one stream, or for a copy on another device, sees what all of the device has to say, once."""
+    x, i = operands
+    x.cpu(), i.cpu()
+    others = [name for name in CUDA_DEVICES if name != str(x.device)]
+    if elsewhere and not others:
+        pytest.skip("needs two devices")
+    first, second = dt.cuda.Stream(x.device), dt.cuda.Stream(x.device)
+    with dt.cuda.stream(first):
+        earlier = x[i]
+    with dt.cuda.stream(second):
+        later = x.index_select(1, i)
+        found = later.to(others[0]) if elsewhere else later
+    with pytest.raises(IndexError, match=r"\(getitem on"):
+        found.cpu()
+    for array in (found, earlier, later):
+        array.cpu()  # told once

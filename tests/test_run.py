@@ -128,6 +128,24 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
+def test_a_folder(tmp_path: Path) -> None:
+    """As `python FOLDER`: its __main__.py, which finds what lies beside it; one line where there is none."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = run(tmp_path, "", "folder")
+    told = "'folder' is a folder without __main__.py; pass a file, such as 'folder/train.py'"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"python -m devtensor run: {told}\n")
+
+    (folder / "beside.py").write_text("value = 7")
+    (folder / "__main__.py").write_text(
+        "import sys, torch, beside\nprint(__name__, __file__, sys.argv, beside.value, sys.path)\ntorch.nothing"
+    )
+    done = run(tmp_path, "", "--as-torch", "folder", "a")
+    assert done.stdout.startswith(f"__main__ {folder}/__main__.py ['folder', 'a'] 7 ["), done.stdout
+    assert f"'{folder}'" in done.stdout and f"'{tmp_path}'" not in done.stdout  # of sys.path
+    assert "devtensor has no torch.nothing (line 3)" in done.stderr
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     assert run(tmp_path, "", "--simulate", "0", "script.py").returncode == 2
     assert run(tmp_path, "", "--simulate", "x", "script.py").returncode == 2

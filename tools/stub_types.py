@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 from _typeshed import structseq
-from typing_extensions import Buffer
+from typing_extensions import Buffer, Self
 
 from devtensor._errors import Origin
 
@@ -171,6 +171,7 @@ PARAMETERS = {
     "_cuda_current_stream.device": "_Device | _Int | None",
     "_cuda_default_stream.device": "_Device | _Int | None",
     "_cuda_memory_stats.device": "_Device | _Int | None",
+    "_aim.stream": "Stream | None",
     "_cuda_set_memory_fraction.device": "_Device | _Int | None",
     "fraction": "float",
     "stream": "Stream",
@@ -341,6 +342,7 @@ RESULTS = {
     "_cuda_reset_peak": "None",
     "_cuda_memory_stats": "dict[str, int]",
     "_cuda_set_device": "None",
+    "_aim": "None",
     "_cuda_set_memory_fraction": "None",
     "_cuda_set_stream": "None",
     "_cuda_set_search_path": "None",
@@ -461,6 +463,8 @@ OTHER_DUNDERS = {
     "__setstate__": "(self, state: bool, /) -> None",
     "__copy__": "(self, /) -> {cls}",
     "__deepcopy__": "(self, memo: Any, /) -> {cls}",
+    "__enter__": "(self) -> Self",
+    "__exit__": "(self, kind: Any, error: Any, trace: Any, /) -> None",
 }
 NEW = {
     "_Parameter": "(cls, data: DeviceArray, requires_grad: builtins.bool = True) -> _Parameter",

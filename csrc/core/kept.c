@@ -3,8 +3,9 @@
 #include "kept.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "environment.h"
 
 #define SETS 64
 #define WAYS 4
@@ -48,26 +49,12 @@ watch_forks(void)
     (void)pthread_atfork(lock_table, unlock_table, unlock_table);
 }
 
-static bool
-is_number(const char *text)
-{
-    return text != NULL && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
-
-const char *
-dt_kept_misread(void)
-{
-    const char *text = getenv("DEVTENSOR_PACKED_LIMIT");
-    return text == NULL || text[0] == '\0' || is_number(text) ? NULL : text;
-}
-
 static size_t
 find_limit(void)
 {
     size_t most = atomic_load_explicit(&limit, memory_order_relaxed);
     if (most == SIZE_MAX) {
-        const char *text = getenv("DEVTENSOR_PACKED_LIMIT");
-        unsigned long long wanted = is_number(text) ? strtoull(text, NULL, 10) : LIMIT;
+        uint64_t wanted = dt_environment_number(DT_ENV_PACKED_LIMIT, LIMIT);
         most = wanted < SIZE_MAX ? (size_t)wanted : SIZE_MAX - 1;
         atomic_store(&limit, most);
     }

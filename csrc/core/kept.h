@@ -31,7 +31,5 @@ typedef struct {
     size_t kept, limit; /* bytes */
 } dt_kept_info;
 dt_kept_info dt_kept_read(void);
-/* The text of DEVTENSOR_PACKED_LIMIT where that is no number of bytes; else NULL. */
-const char *dt_kept_misread(void);
 
 #endif

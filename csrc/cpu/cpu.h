@@ -38,10 +38,6 @@ typedef void (*cpu_body)(void *ctx, int64_t begin, int64_t end);
 void cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx);
 int cpu_num_threads(void);
 void cpu_set_num_threads(int n);
-/* The text of DEVTENSOR_NUM_THREADS where that is no number of threads; else NULL. Of DEVTENSOR_CPU (isa.c) where no
- * set of instructions has that name here; known: the names that there are. */
-const char *cpu_threads_misread(void);
-const char *cpu_isa_misread(const char **known);
 
 /* ---------------------------------------------------------------- rows.c */
 

@@ -1,7 +1,6 @@
 /* isa.c: which instruction set runs; see isa.h. */
 #include "isa.h"
-
-#include <stdlib.h>
+#include "../core/environment.h"
 
 atomic_int cpu_isa_chosen;
 
@@ -21,37 +20,11 @@ best(void)
 #endif
 }
 
-static const char *const names[CPU_NISAS] = {
-    [CPU_GENERIC] = "generic",
-#if defined(__x86_64__)
-    [CPU_AVX2] = "avx2",
-    [CPU_AVX512] = "avx512",
-#endif
-};
-
-const char *
-cpu_isa_misread(const char **known)
-{
-    const char *text = getenv("DEVTENSOR_CPU");
-    *known = CPU_NISAS > 1 ? "generic, avx2 or avx512" : "generic";
-    for (int i = 0; text != NULL && i < CPU_NISAS; i++) {
-        if (text[0] == '\0' || strcmp(text, names[i]) == 0) {
-            text = NULL;
-        }
-    }
-    return text;
-}
-
 cpu_isa
 cpu_isa_choose(void)
 {
-    cpu_isa isa = best();
-    const char *lesser = getenv("DEVTENSOR_CPU"); /* for comparison */
-    for (int i = CPU_GENERIC; lesser != NULL && i < (int)isa; i++) {
-        if (strcmp(lesser, names[i]) == 0) {
-            isa = (cpu_isa)i;
-        }
-    }
+    cpu_isa isa = best(), lesser = (cpu_isa)dt_environment_word(DT_ENV_CPU, (int)isa); /* for comparison */
+    isa = lesser < isa ? lesser : isa;
     atomic_store_explicit(&cpu_isa_chosen, (int)isa + 1, memory_order_relaxed);
     return isa;
 }

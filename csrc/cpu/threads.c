@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../core/environment.h"
 #include "cpu.h"
 
-#define MAX_THREADS 1024
+#define MAX_THREADS 1024 /* of DEVTENSOR_NUM_THREADS, too */
 #define SPINS 2000
 #define PARTS_BITS 16
 #define WORKER_STACK ((size_t)2 << 20)
@@ -40,20 +41,6 @@ static struct {
     int64_t nitems;
 } job;
 
-/* The number of threads that text names, or 0. */
-static long
-read_count(const char *text)
-{
-    return text != NULL && text[strspn(text, "0123456789")] == '\0' ? strtol(text, NULL, 10) : 0;
-}
-
-const char *
-cpu_threads_misread(void)
-{
-    const char *text = getenv("DEVTENSOR_NUM_THREADS");
-    return text != NULL && text[0] != '\0' && read_count(text) == 0 ? text : NULL;
-}
-
 static int
 default_num_threads(void)
 {
@@ -64,11 +51,8 @@ default_num_threads(void)
         n = CPU_COUNT(&set);
     }
 #endif
-    long limit = read_count(getenv("DEVTENSOR_NUM_THREADS"));
-    if (limit > 0 && limit < n) {
-        n = limit;
-    }
-    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (int)n;
+    int limit = (int)dt_environment_number(DT_ENV_NUM_THREADS, MAX_THREADS);
+    return n < 1 ? 1 : n > limit ? limit : (int)n;
 }
 
 int

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/environment.h"
 #include "cuda.h"
 
 #define GRANULE 512              /* every size is a multiple */
@@ -429,8 +430,7 @@ cuda_release_used(cuda_device *device, CUdeviceptr address, size_t nbytes, const
 void
 cuda_memory_open(cuda_device *device)
 {
-    const char *text = getenv("DEVTENSOR_CUDA_CACHE");
-    device->memory.cached = text == NULL || strcmp(text, "0") != 0;
+    device->memory.cached = dt_environment_word(DT_ENV_CUDA_CACHE, 1) != 0;
     device->memory.limit = SIZE_MAX;
 }
 

@@ -1,9 +1,9 @@
 /* api.c: the table of calls: counted, able to fail on demand, filled from the libraries or by the simulated GPU. */
-#include "cuda.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/environment.h"
+#include "cuda.h"
 #include "load.h"
 
 #define DEFAULT_SIM_MEMORY ((size_t)4 << 30)
@@ -245,33 +245,12 @@ read_mode(cuda_mode *mode, int *devices, dt_error *err)
                    text, MAX_SIM_DEVICES);
 }
 
-/* A variable of the environment that is a number of so many digits; *value stays as it is where it is not set. */
-static dt_status
-read_number(const char *name, const char *what, size_t most_digits, uint64_t *value, dt_error *err)
-{
-    const char *text = getenv(name);
-    if (text == NULL || text[0] == '\0') {
-        return DT_OK;
-    }
-    size_t ndigits = strspn(text, "0123456789");
-    if (ndigits == 0 || ndigits > most_digits || text[ndigits] != '\0') {
-        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "%s=%.64s is not a number of %s.", name, text,
-                       what);
-    }
-    *value = strtoull(text, NULL, 10);
-    return DT_OK;
-}
-
 static dt_status
 open_simulated(int devices, size_t memory, dt_error *err)
 {
-    uint64_t bytes = DEFAULT_SIM_MEMORY, seconds = DEFAULT_SIM_SECONDS;
-    if (memory == 0) {
-        DT_TRY(read_number("DEVTENSOR_SIM_MEMORY", "bytes", 15, &bytes, err));
-    }
-    DT_TRY(read_number("DEVTENSOR_SIM_SECONDS", "seconds", 6, &seconds, err));
-    DT_TRY(sim_open(devices, memory != 0 ? memory : (size_t)bytes, &real, err));
-    sim_set_kernel_seconds((unsigned)seconds);
+    size_t usual = (size_t)dt_environment_number(DT_ENV_SIM_MEMORY, DEFAULT_SIM_MEMORY);
+    DT_TRY(sim_open(devices, memory != 0 ? memory : usual, &real, err));
+    sim_set_kernel_seconds((unsigned)dt_environment_number(DT_ENV_SIM_SECONDS, DEFAULT_SIM_SECONDS));
     for (int i = 0; i < DT_NLIBRARIES; i++) {
         atomic_store(&loaded[i], true);
     }

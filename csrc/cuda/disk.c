@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../core/environment.h"
+
 #define PATH_BYTES 4096
 #define MAX_BYTES ((int64_t)64 << 20) /* of all files together; the least recently used are removed */
 #define MAX_REMOVED 64                /* at a time */
@@ -32,14 +34,14 @@ static const char magic[8] = "dtkept1";
 static const char *
 find_path(char path[PATH_BYTES])
 {
-    const char *use = getenv("DEVTENSOR_CACHE"), *own = getenv("DEVTENSOR_CACHE_DIR");
+    const char *own = dt_environment_path(DT_ENV_CACHE_DIR);
     const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = 0;
     path[0] = '\0';
-    if (use != NULL && strcmp(use, "0") == 0) {
+    if (dt_environment_word(DT_ENV_CACHE, 1) == 0) {
         return "switched off by DEVTENSOR_CACHE=0";
     }
-    if (own != NULL && own[0] != '\0') {
+    if (own != NULL) {
         n = snprintf(path, PATH_BYTES, "%s", own);
     } else if (caches != NULL && caches[0] == '/') {
         n = snprintf(path, PATH_BYTES, "%s/devtensor", caches);
@@ -50,9 +52,6 @@ find_path(char path[PATH_BYTES])
     }
     if (n < 0 || n >= PATH_BYTES) {
         return "the path is too long";
-    }
-    if (path[0] != '/') {
-        return "the path is not absolute";
     }
     while (n > 1 && path[n - 1] == '/') { /* a link with a slash behind it would be followed */
         path[--n] = '\0';

@@ -105,13 +105,29 @@ has_reports(cuda_device *device)
     return late != NULL && __atomic_load_n(&late->reports->any, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Fails with the earliest report of device, which has some. */
+/* Waits for all that device does. The caller may be on another device, and stays there. */
+static dt_status
+finish(cuda_device *device, dt_error *err)
+{
+    CUcontext before = NULL;
+    CUDA_TRY(device, cuCtxGetCurrent, (&before));
+    CUDA_TRY(device, cuCtxSetCurrent, (device->context));
+    dt_status rc = CUDA_CALL(device, cuCtxSynchronize, ());
+    (void)cu.cuCtxSetCurrent(before);
+    return rc;
+}
+
+/* Fails with the earliest report of device, which has some. Whoever came here may have waited for less than all that
+ * runs there: while kernels still write, reports would be half there, not the earliest, or told twice. */
 static dt_status
 tell(cuda_device *device, dt_error *err)
 {
     cuda_late *late = atomic_load_explicit(&device->late, memory_order_acquire);
-    dt_status rc = DT_OK;
     dt_device where = {DT_CUDA, device->index};
+    dt_status rc = finish(device, err);
+    if (rc != DT_OK) {
+        return rc;
+    }
     pthread_mutex_lock(&device->lock);
     finding found = take_earliest(late->reports);
     if (found.launch != 0) {

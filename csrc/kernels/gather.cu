@@ -10,6 +10,7 @@ k_report(const k_selection *by, int64_t index, int selector)
     const int entry = (int)(by->launch % K_REPORTS);
     reports->entry[entry].index[selector] = index;
     reports->entry[entry].launch[selector] = by->launch;
+    DT_FENCE_SYSTEM(); /* the host may look at any moment */
     reports->any = 1;
 }
 

@@ -46,7 +46,10 @@ add_types(PyObject *module, py_state *state)
         state->max_type == NULL || state->min_type == NULL) {
         return -1;
     }
-    if (PyModule_AddObjectRef(module, "dtype", (PyObject *)state->dtype_type) < 0 ||
+    PyTypeObject *scope = plain_type(module, &py_scope_spec);
+    int rc = scope == NULL ? -1 : PyModule_AddObjectRef(module, "_Scope", (PyObject *)scope);
+    Py_XDECREF(scope);
+    if (rc < 0 || PyModule_AddObjectRef(module, "dtype", (PyObject *)state->dtype_type) < 0 ||
         PyModule_AddObjectRef(module, "device", (PyObject *)state->device_type) < 0 ||
         PyModule_AddObjectRef(module, "Generator", (PyObject *)state->generator_type) < 0 ||
         PyModule_AddObjectRef(module, "Stream", (PyObject *)state->stream_type) < 0 ||

@@ -90,7 +90,7 @@ void py_step_clear_free_list(void);
 
 /* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
 
-extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec;
+extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec, py_scope_spec;
 PyTypeObject *py_array_type_new(PyObject *module);
 int py_parameters_init(PyObject *module, py_state *state);
 int py_layer_init(PyObject *module);

@@ -1,4 +1,5 @@
 /* settings.c: what holds for the whole process: defaults, threads, counters. */
+#include "../core/environment.h"
 #include "../core/kept.h"
 #include "../cpu/cpu.h"
 #include "py.h"
@@ -111,15 +112,11 @@ py__shown(PyObject *self, PyObject *object)
 
 /* ---------------------------------------------------------------- the environment */
 
-/* Adds (variable, its text, what is valid) to list, where text is not NULL. */
 static int
-add_misread(PyObject *list, const char *variable, const char *text, const char *valid)
+add_misread(PyObject *list, const dt_misread *m)
 {
-    if (text == NULL) {
-        return 0;
-    }
-    PyObject *shown = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
-    PyObject *entry = shown == NULL ? NULL : Py_BuildValue("sNs", variable, shown, valid);
+    PyObject *shown = PyUnicode_DecodeUTF8(m->text, (Py_ssize_t)strlen(m->text), "backslashreplace");
+    PyObject *entry = shown == NULL ? NULL : Py_BuildValue("sNs", m->name, shown, m->valid);
     int rc = entry == NULL ? -1 : PyList_Append(list, entry);
     Py_XDECREF(entry);
     return rc;
@@ -129,12 +126,12 @@ static PyObject *
 py__misread_environment(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
-    const char *sets, *isa = cpu_isa_misread(&sets);
     PyObject *list = PyList_New(0);
-    if (list != NULL && (add_misread(list, "DEVTENSOR_NUM_THREADS", cpu_threads_misread(), "a number from 1") < 0 ||
-                         add_misread(list, "DEVTENSOR_CPU", isa, sets) < 0 ||
-                         add_misread(list, "DEVTENSOR_PACKED_LIMIT", dt_kept_misread(), "a number of bytes") < 0)) {
-        Py_CLEAR(list);
+    dt_misread m;
+    for (int v = 0; list != NULL && v < DT_NVARIABLES; v++) {
+        if (dt_environment_misread((dt_variable)v, &m) && add_misread(list, &m) < 0) {
+            Py_CLEAR(list);
+        }
     }
     return list;
 }
@@ -337,7 +334,7 @@ PyMethodDef py_settings_functions[] = {
      "_shown(object)\n--\n\nHow a message names it: a string or a number as Python writes it, anything else by its "
      "type."},
     PY_HIDDEN_GETTER(_misread_environment,
-                     "[(variable, text, what is valid)] of the cpu's variables that are not understood."),
+                     "[(variable, text, what is valid)] of the variables that are not understood."),
     PY_HIDDEN(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
     PY_HIDDEN(_origin_cost, "n, operand=None",
               "Seconds for n records of where an array was made, and from what operand."),

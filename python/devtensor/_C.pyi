@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 from _typeshed import structseq
-from typing_extensions import Buffer
+from typing_extensions import Buffer, Self
 
 from devtensor._errors import Origin
 
@@ -2191,6 +2191,12 @@ class _Parameter(DeviceArray):  # type: ignore[misc]
     def __copy__(self, /) -> _Parameter: ...
     def __deepcopy__(self, memo: Any, /) -> _Parameter: ...
     def __reduce__(self, /) -> tuple[Any, ...]: ...
+
+class _Scope:
+    """A block with a current device, and a current stream, of its own."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: Any, error: Any, trace: Any, /) -> None: ...
+    def _aim(self, index: _Int, stream: Stream | None, /) -> None: ...
 
 @final
 class device:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import e, inf, nan, pi
 
-from devtensor import _C, _composed, _environment
+import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
+from devtensor import _C, _composed
 from devtensor._C import *
 from devtensor._C import DeviceArray as Tensor
 from devtensor._C import abs as absolute
@@ -61,8 +62,6 @@ for _function in (nn.init.normal_, nn.init.uniform_):
 # Second names, PyTorch's and NumPy's, of methods.
 for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
     _C._add_method(_name, getattr(_C.DeviceArray, _other))
-
-_environment.tell()
 
 __all__ = [
     "CudaError",

@@ -1,15 +1,13 @@
-"""Environment variables that are not understood."""
+"""Warns whoever imports devtensor of each variable of the environment that is not understood."""
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 
 from devtensor import _C
 
+_IMPORTER = 3  # the importer of the package that imports this module
 
-def tell() -> None:
-    """Warns whoever imports devtensor of each variable of the cpu that changes nothing."""
-    for name, text, valid in _C._misread_environment():
-        with contextlib.suppress(RuntimeWarning):  # an import never fails, not where warnings are errors either
-            warnings.warn(f"{name}={text} is not understood and changes nothing: valid is {valid}", RuntimeWarning, 3)
+for _name, _text, _valid in _C._misread_environment():
+    _told = f"{_name}={_text} is not understood and changes nothing: valid is {_valid}"
+    warnings.warn(_told, RuntimeWarning, _IMPORTER)

@@ -45,7 +45,7 @@ def save(
 
     f is a path, or a file open for writing bytes. Arrays on a device are copied to the host; the file holds no devices.
     metadata, a dictionary of strings, is kept in the file. A file that was there is replaced only by a whole new one,
-    which has its mode; a link is followed.
+    which has its mode. A symbolic link is followed; other hard links keep the old file.
 
     Raises TypeError for what is not an array, and for keys and metadata that are not strings, ValueError for strings
     that UTF-8 does not have, OSError.
@@ -70,6 +70,7 @@ def save(
         _write(f, header, [arrays[key] for key in parts])  # type: ignore[arg-type]
     else:
         path = _path(f, "save(): argument 'f' must be a path or a file open for writing bytes")
+        _check_name(path)
         _whole.write(path, lambda file: _write(file, header, [arrays[key] for key in parts]))
 
 
@@ -78,6 +79,14 @@ def _path(f: Any, wanted: str) -> str:
         return os.fsdecode(f)
     except TypeError:
         raise TypeError(f"{wanted}, not {type(f).__name__}") from None
+
+
+def _check_name(path: str) -> None:
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, "the name is empty", path)
+    if os.path.basename(path) in ("", ".", ".."):
+        what = "a folder; save() needs a file's name behind it, such as 'x.safetensors'"
+        raise IsADirectoryError(errno.EISDIR, what, path)
 
 
 def _notes(metadata: Any) -> dict[str, str]:

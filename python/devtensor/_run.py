@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
     p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
     p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")
-    p.add_argument("script", help="a file, or - for standard input")
+    p.add_argument("script", help="a file, a folder with __main__.py, or - for standard input")
     p.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
     return p
 
@@ -54,10 +54,11 @@ def run(argv: list[str]) -> int:
             return 2
         devtensor.testing.simulate_cuda(options.simulate)
     source = sys.stdin.buffer.read() if options.script == "-" else None
-    if source is None and not _is_there(options.script):
+    script = _main_file(options.script) if source is None else options.script
+    if script is None:
         return 2
     sys.argv = [options.script, *options.arguments]
-    sys.path[0] = "" if source is not None else os.path.dirname(os.path.abspath(options.script))
+    sys.path[0] = "" if source is not None else os.path.dirname(os.path.abspath(script))
     if options.as_torch:
         install_torch()
     totals = _transfers.Totals()
@@ -72,20 +73,31 @@ def run(argv: list[str]) -> int:
             stop_watching()
             with contextlib.suppress(Exception):  # what the script raised is what counts
                 print(f"\n{end_report(totals)}", file=sys.stderr)
-        lacking = missing_names(options.script, source) if options.as_torch else []
+        lacking = missing_names(script, source) if options.as_torch else []
         if lacking:
             print(f"\ndevtensor has no {', '.join(f'{name} ({place})' for name, place in lacking)}", file=sys.stderr)
     return 0
 
 
-def _is_there(script: str) -> bool:
+def _main_file(script: str) -> str | None:
+    """The script itself, or a folder's __main__.py; None where that is told not to be there."""
     try:
         os.stat(script)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         print(f"python -m devtensor run: cannot open {script!r}: {reason}", file=sys.stderr)
-        return False
-    return True
+        return None
+    if not os.path.isdir(script):
+        return script
+    found = os.path.join(os.path.abspath(script), "__main__.py")
+    if os.path.isfile(found):
+        return found
+    example = os.path.join(script, "train.py")
+    print(
+        f"python -m devtensor run: {script!r} is a folder without __main__.py; pass a file, such as {example!r}",
+        file=sys.stderr,
+    )
+    return None
 
 
 def _run_source(source: bytes) -> None:

@@ -15,8 +15,8 @@ def write(path: str, fill: Callable[[BinaryIO], object], mode: int = 0o666) -> N
     """Make the file, or put a new one in its place, with what fill writes.
 
     Where that fails, by Ctrl-C too, what was there before is there still, and nothing else. mode is that of a new file,
-    less the umask; another keeps its mode, and owner and group where the system allows. A link is followed. A pipe or a
-    device is written to. Raises OSError.
+    less the umask; another keeps its mode, and owner and group where the system allows. A symbolic link is followed,
+    other hard links keep the old file. A pipe or a device is written to. Raises OSError.
     """
     old = _status(path)
     if old is not None and not stat.S_ISREG(old.st_mode):

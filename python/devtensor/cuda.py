@@ -110,7 +110,7 @@ def set_device(device: Device) -> None:
     _C._cuda_set_device(_C._need_device("set_device", "device", device))
 
 
-class device:
+class device(_C._Scope):
     """Context manager: `with device(1):` makes cuda:1 the current device of this thread.
 
     >>> with dt.cuda.device(1):
@@ -121,18 +121,7 @@ class device:
 
     def __init__(self, device: Device) -> None:
         self.idx: int = _C._cuda_index(device)
-        self.prev_idx: int = -1
-
-    def __enter__(self) -> device:
-        self.prev_idx = current_device()
-        set_device(self.idx)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.prev_idx != current_device():
-            set_device(self.prev_idx)
+        self._aim(self.idx, None)
 
 
 class DeviceProperties(NamedTuple):
@@ -229,7 +218,7 @@ def set_stream(stream: Stream | None) -> None:
         set_device(stream.device)
 
 
-class stream:
+class stream(_C._Scope):
     """Context manager: `with stream(s):` sends this thread's work to s, on the device of s; None changes nothing.
 
     No waiting is needed on either side: an op waits for what other streams still do to its operands.
@@ -243,30 +232,7 @@ class stream:
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
-        self._before: list[tuple[Stream, int]] = []
-
-    def __enter__(self) -> stream:
-        if self.stream is not None:
-            device = current_device()
-            self._before.append((current_stream(self.stream.device), device))
-            try:
-                set_stream(self.stream)
-            except BaseException:
-                self._leave()
-                raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._before:
-            self._leave()
-
-    def _leave(self) -> None:
-        before, device = self._before.pop()
-        _C._cuda_set_stream(before)
-        if device != current_device():
-            set_device(device)
+        self._aim(-1 if stream is None else _C._cuda_index(stream.device), stream)
 
 
 def empty_cache() -> None:

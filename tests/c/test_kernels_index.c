@@ -175,6 +175,29 @@ test_places(void)
     free(table);
 }
 
+/* ---------------------------------------------------------------- reports of wrong indices */
+
+static k_reports reports;
+static int nfences, nwhole;
+
+/* What the host sees from here on. */
+void
+emulated_fence(void)
+{
+    nfences++;
+    nwhole += reports.any == 0 && reports.entry[5].launch[1] == 5 && reports.entry[5].index[1] == 7;
+}
+
+static void
+test_report(void)
+{
+    k_selection by = {.reports = (uint64_t)(uintptr_t)&reports, .launch = 5};
+    by.selector[1].size = 3;
+    nfences = nwhole = 0;
+    check(k_place(&by, 1, 7) == -1 && reports.any == 1, "a wrong index is reported");
+    check(nfences == 1 && nwhole == 1, "the mark that there is a report comes after the report");
+}
+
 int
 main(void)
 {
@@ -183,5 +206,6 @@ main(void)
     test_many_chunks();
     test_gather();
     test_places();
+    test_report();
     return emulation_close();
 }

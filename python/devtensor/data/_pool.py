@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import signal
 import time
 import weakref
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
 from devtensor.data import _parcel, _transport, _worker
 
 _PATIENCE = 2.0  # seconds that a worker has to end by itself
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """A process that is started begins without Ctrl-C, until it ignores it: only the loader's process tells it."""
+    resource_tracker.ensure_running()  # its start lets signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Pool:
@@ -35,9 +48,9 @@ class Pool:
                 process = context.Process(
                     target=_worker.run, args=(theirs, parcel), daemon=True, name=f"DataLoader worker {task.worker}"
                 )
-                with theirs, _parcel.startable():
+                with theirs, _parcel.startable(), _interrupts_held_back():
                     process.start()
-                self.processes.append(process)
+                    self.processes.append(process)
         except BaseException:
             self.close()
             raise

@@ -122,6 +122,7 @@ def run(pipe: Connection, parcel: Parcel) -> None:
     """The life of a worker. The terminal's Ctrl-C is the loader's to handle; without a loader it ends at once."""
     global _info
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # what the dataset starts is not to begin so
     _C.set_num_threads(1)  # the workers share the cores among them
     messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(pipe, os.getppid(), messages), daemon=True).start()

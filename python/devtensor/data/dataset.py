@@ -145,16 +145,15 @@ def random_split(
         raise TypeError(
             f"random_split(): argument 'lengths' must be a sequence of numbers, not {type(lengths).__name__}"
         )
-    lengths = [_need_number("random_split", "lengths", n) for n in lengths]
     _need_generator("random_split", "generator", generator)
     count = _size(dataset)
     parts: list[float] = []
     total = 0.0
-    for part in lengths:
-        if part < 0:
-            raise ValueError(f"lengths must not be negative, but got {part}")
-        parts.append(part)
-        total += part
+    for length in lengths:
+        parts.append(_need_number("random_split", "lengths", length))
+        if parts[-1] < 0:
+            raise ValueError(f"lengths must not be negative, but got {parts[-1]}")
+        total += parts[-1]
         if total > max(count, 1):
             break
     sizes: list[int]

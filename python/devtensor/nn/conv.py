@@ -34,7 +34,7 @@ class _Conv(Module):
         padding: _Padding,
         dilation: _Size,
         groups: int,
-        bias: bool,
+        bias: bool | None,
         padding_mode: _Mode,
         device: Device | None,
         dtype: DType | None,
@@ -44,7 +44,7 @@ class _Conv(Module):
         in_channels = _need_int(op, "in_channels", in_channels)
         out_channels = _need_int(op, "out_channels", out_channels)
         groups = _need_int(op, "groups", groups)
-        bias = _need_bool(op, "bias", bias)
+        bias = bias is not None and _need_bool(op, "bias", bias)  # None: as programs write it for PyTorch
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups != 0:
@@ -128,7 +128,7 @@ class Conv1d(_Conv):
         padding: _Padding = 0,
         dilation: _Size = 1,
         groups: int = 1,
-        bias: bool = True,
+        bias: bool | None = True,
         padding_mode: _Mode = "zeros",
         device: Device | None = None,
         dtype: DType | None = None,
@@ -174,7 +174,7 @@ class Conv2d(_Conv):
         padding: _Padding = 0,
         dilation: _Size = 1,
         groups: int = 1,
-        bias: bool = True,
+        bias: bool | None = True,
         padding_mode: _Mode = "zeros",
         device: Device | None = None,
         dtype: DType | None = None,

@@ -70,14 +70,14 @@ class Linear(Module):
         self,
         in_features: int,
         out_features: int,
-        bias: bool = True,
+        bias: bool | None = True,
         device: Device | None = None,
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.in_features = in_features = _need_int("Linear", "in_features", in_features)
         self.out_features = out_features = _need_int("Linear", "out_features", out_features)
-        bias = _need_bool("Linear", "bias", bias)
+        bias = bias is not None and _need_bool("Linear", "bias", bias)
         options = _float_options("Linear", device, dtype)
         self.weight = _Parameter(_C.empty((out_features, in_features), **options))
         self.register_parameter("bias", _Parameter(_C.empty(out_features, **options)) if bias else None)

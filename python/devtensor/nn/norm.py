@@ -38,7 +38,7 @@ class _BatchNorm(Module):
         device: Device | None = None,
         dtype: DType | None = None,
         *,
-        bias: bool = True,
+        bias: bool | None = True,
     ) -> None:
         super().__init__()
         op = type(self).__name__
@@ -47,7 +47,7 @@ class _BatchNorm(Module):
         self.momentum = None if momentum is None else _need_number(op, "momentum", momentum)
         self.affine = affine = _need_bool(op, "affine", affine)
         self.track_running_stats = tracked = _need_bool(op, "track_running_stats", track_running_stats)
-        bias = _need_bool(op, "bias", bias)
+        bias = bias is not None and _need_bool(op, "bias", bias)
         options = _float_options(op, device, dtype)
         self.register_parameter("weight", _Parameter(_C.ones(num_features, **options)) if affine else None)
         self.register_parameter("bias", _Parameter(_C.zeros(num_features, **options)) if affine and bias else None)
@@ -135,7 +135,7 @@ class LayerNorm(Module):
         normalized_shape: int | Sequence[int],
         eps: float = 1e-5,
         elementwise_affine: bool = True,
-        bias: bool = True,
+        bias: bool | None = True,
         device: Device | None = None,
         dtype: DType | None = None,
     ) -> None:
@@ -143,7 +143,7 @@ class LayerNorm(Module):
         self.normalized_shape: tuple[int, ...] = _need_sizes("LayerNorm", "normalized_shape", normalized_shape)
         self.eps = _need_number("LayerNorm", "eps", eps)
         self.elementwise_affine = elementwise_affine = _need_bool("LayerNorm", "elementwise_affine", elementwise_affine)
-        bias = _need_bool("LayerNorm", "bias", bias)
+        bias = bias is not None and _need_bool("LayerNorm", "bias", bias)
         options, shape = _float_options("LayerNorm", device, dtype), self.normalized_shape
         self.register_parameter("weight", _Parameter(_C.ones(shape, **options)) if elementwise_affine else None)
         self.register_parameter("bias", _Parameter(_C.zeros(shape, **options)) if elementwise_affine and bias else None)
