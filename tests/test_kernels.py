@@ -132,6 +132,21 @@ def test_reductions_of_every_layout(shape: tuple[int, ...], dtype: str, cuda: st
             assert np.array_equal(bits_of(mine), bits_of(want)), (op, dim)
 
 
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32", "float64", "int8", "int64"))
+@pytest.mark.parametrize("n", (1, 5, 1000, 100_003))
+def test_extremes_wherever_they_stand(n: int, dtype: str, cuda: str) -> None:
+    """First, last and between, twice, below and above everything; NaN before any number, the first of several."""
+    high, low = (np.inf, -np.inf) if dtype.startswith(("f", "b")) else (127, -128)
+    special = (high, low, np.nan) if high == np.inf else (high, low)
+    for value in special:
+        for places in ([], [0], [n - 1], [n // 2, n - 1], [n // 3, n // 2], range(n)):
+            stored = np.arange(n) % 7 - 3.0
+            stored[list(places)] = value
+            x = dt.array(stored).to(getattr(dt, dtype))
+            for op in (dt.amax, dt.amin, dt.argmax, dt.argmin):
+                assert bits_of(op(x.to(cuda))).tobytes() == bits_of(op(x)).tobytes(), (op, value, places)
+
+
 @pytest.mark.parametrize("n", (5, 1000, 1001, 100_003))
 def test_bits_do_not_depend_on_where_an_array_lies(n: int, cuda: str) -> None:
     rng = np.random.default_rng(2)
