@@ -104,7 +104,7 @@ def test_broadcasts_and_splits_of_the_index(shape: tuple[int, ...], limit: int, 
 
 
 @pytest.mark.parametrize("dtype", ("uint8", "int16", "float32", "int64", "bool"))
-@pytest.mark.parametrize("shape", ((33, 100), (64, 64), (3, 40, 17), (2, 24, 5, 20)))
+@pytest.mark.parametrize("shape", ((33, 100), (64, 64), (3, 40, 17), (2, 24, 5, 20), (131, 259), (3, 70, 16)))
 def test_transposed_copies(dtype: str, shape: tuple[int, ...], cuda: str) -> None:
     x = dt.arange(int(np.prod(shape))).reshape(*shape).to(getattr(dt, dtype))
     a = x.to(cuda)
