@@ -49,6 +49,10 @@
 #undef DT_CAT_
 #undef DT_CAT
 
+#undef DT_ROOM
+#define DT_ROOM , 4 /* 1024 threads of a multiprocessor, each with 64 bytes in flight */
 #define DT_EACH "../kernels/each_reduce.h"
 #include "../core/each_dtype.h"
 #undef DT_EACH
+#undef DT_ROOM
+#define DT_ROOM
