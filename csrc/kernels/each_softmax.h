@@ -17,7 +17,7 @@ K_NAMED(put)(K_NAMED(kept) * kept, int p, int v, const C *got)
 {
     DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
     {
-        kept->chunk[(p * K_WIDTH + j) / K_CHUNK][v].v[j % K_CHUNK] = got[j];
+        kept->chunk[p * (K_WIDTH / K_CHUNK) + j / K_CHUNK][v].v[j % K_CHUNK] = got[j];
     }
 }
 
@@ -26,7 +26,7 @@ K_NAMED(get)(const K_NAMED(kept) * kept, int p, int v, C *got)
 {
     DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)
     {
-        got[j] = kept->chunk[(p * K_WIDTH + j) / K_CHUNK][v].v[j % K_CHUNK];
+        got[j] = kept->chunk[p * (K_WIDTH / K_CHUNK) + j / K_CHUNK][v].v[j % K_CHUNK];
     }
 }
 
@@ -197,7 +197,7 @@ K_NAMED(pass)(const k_softmax_args *a, const T *x, int lane, double *sum)
 
 /* A row that is kept is read once. Each thread puts its part into kept, where no other thread reads.
  * keeps: for softmax, where a kept element becomes its exponential, which is not computed twice.
- * row: from the sum, once a row; value: from it, from d, the distance from the top, and from e, a kept exponential. */
+ * row: from the sum, once a row; value and kept_value: of an element and that. */
 #define K_SOFTMAX(op, keeps, row, value, kept_value)                                                                   \
     K_KERNEL(DT_CAT(k_##op, NAME), k_softmax_args, a)                                                                  \
     {                                                                                                                  \
@@ -275,28 +275,22 @@ K_NAMED(pass)(const k_softmax_args *a, const T *x, int lane, double *sum)
                     const C top = largest[slot], norm = (C)(row);                                                      \
                     int64_t at[2];                                                                                     \
                     k_locate(&a.outer, 2, tile *slots + slot, at);                                                     \
-                    DT_UNROLLED for (int p = 0; p < K_PACKS; p++)                                                      \
-                    {                                                                                                  \
-                        if (a.kept && first + p * step < a.n) {                                                        \
-                            C got[K_WIDTH];                                                                            \
-                            K_NAMED(get)(&kept, p, v, got);                                                            \
-                            DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                              \
-                            {                                                                                          \
-                                const C e = got[j], d = e - top;                                                       \
-                                (void)d;                                                                               \
-                                got[j] = kept_value;                                                                   \
-                            }                                                                                          \
-                            K_NAMED(write)(&a, out + at[1], first + p * step, got);                                    \
-                        }                                                                                              \
-                    }                                                                                                  \
-                    DT_ROLLED for (int64_t i = first; !a.kept && i < a.n; i += step)                                   \
+                    int p = 0;                                                                                         \
+                    DT_ROLLED for (int64_t i = first; i < a.n; i += step)                                              \
                     {                                                                                                  \
                         C got[K_WIDTH];                                                                                \
-                        K_NAMED(read)(&a, x + at[0], i, got);                                                          \
-                        DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                                  \
-                        {                                                                                              \
-                            const C d = got[j] - top;                                                                  \
-                            got[j] = value;                                                                            \
+                        if (a.kept) {                                                                                  \
+                            K_NAMED(get)(&kept, p++, v, got);                                                          \
+                            DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                              \
+                            {                                                                                          \
+                                got[j] = kept_value(got[j], norm);                                                     \
+                            }                                                                                          \
+                        } else {                                                                                       \
+                            K_NAMED(read)(&a, x + at[0], i, got);                                                      \
+                            DT_UNROLLED for (int j = 0; j < K_WIDTH; j++)                                              \
+                            {                                                                                          \
+                                got[j] = value(got[j], norm);                                                          \
+                            }                                                                                          \
                         }                                                                                              \
                         K_NAMED(write)(&a, out + at[1], i, got);                                                       \
                     }                                                                                                  \
@@ -305,8 +299,14 @@ K_NAMED(pass)(const k_softmax_args *a, const T *x, int lane, double *sum)
             DT_SYNC();                                                                                                 \
         }                                                                                                              \
     }
-K_SOFTMAX(softmax, 1, 1 / sum, M(exp)(d) * norm, e *norm)
-K_SOFTMAX(log_softmax, 0, M(log)((C)sum), d - norm, d - norm)
+#define K_EXP(x, norm) (M(exp)((x)-top) * (norm))
+#define K_SCALED(e, norm) ((e) * (norm))
+#define K_LOG(x, norm) ((x)-top - (norm))
+K_SOFTMAX(softmax, 1, 1 / sum, K_EXP, K_SCALED)
+K_SOFTMAX(log_softmax, 0, M(log)((C)sum), K_LOG, K_LOG)
+#undef K_LOG
+#undef K_SCALED
+#undef K_EXP
 #undef K_SOFTMAX
 #undef K_SOFTMAX_PACKS
 #undef K_LOWEST
