@@ -180,8 +180,8 @@ def test_the_architectures_can_be_chosen(
 @pytest.mark.parametrize(
     ("said", "codes"),
     [
-        ("9.0\n", "sm_90 compute_75"),
-        ("9.0\n9.0\n8.0\n", "sm_80 sm_90 compute_75"),
+        ("9.0\n", "sm_90 compute_75 compute_80"),
+        ("9.0\n9.0\n8.0\n", "sm_80 sm_90 compute_75 compute_80"),
         ("", ""),
         (None, ""),
         ("[N/A]\n", ""),
@@ -203,7 +203,7 @@ def test_asked_for_architectures_there_is_code_for_these(
 ) -> None:
     gpus.write_text("9.0\n")
     monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "86")
-    assert 'cuda_image_archs[] = "sm_86 compute_75"' in build(image, tree, "auto")[0]
+    assert 'cuda_image_archs[] = "sm_86 compute_75 compute_80"' in build(image, tree, "auto")[0]
 
 
 def test_a_compiler_that_fails(image: ModuleType, tree: Path, gpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
