@@ -166,6 +166,17 @@ def own_kernel(x: dt.DeviceArray) -> Any:
     return y
 
 
+def lends(x: dt.DeviceArray) -> Any:
+    """Another library might have kept the address."""
+    dt._C._sim_lend(True)
+    try:
+        y = x + 1
+        assert y.__cuda_array_interface__["shape"] == x.shape
+        return y + 1
+    finally:
+        dt._C._sim_lend(False)
+
+
 def empties(x: dt.DeviceArray) -> None:
     unused = x + 1, pinned()
     del unused
@@ -250,6 +261,7 @@ def programs() -> dict[str, Prepare]:
         "matmul into": lambda: in_place(values(5, 5), values(5, 5) + 1, call=lambda t, x: dt.matmul(x, x, out=t)),
         "add into": lambda: in_place(values(5), values(5), call=lambda t, x: dt.add(x, 1, out=t)),
         "steady state": lambda: steady(),
+        "lent": lambda: inputs_of(values(9), call=lends),
         "a kernel": lambda: inputs_of(values(64), call=own_kernel),
     }
     if hasattr(dt.cuda, "Stream"):

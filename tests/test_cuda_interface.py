@@ -110,6 +110,17 @@ def test_the_stream_is_the_one_that_has_the_values(cuda: str, lent: None, stream
     assert counted("cuStreamWaitEvent") == before + 1  # it waits for the other one
 
 
+def test_who_asks_costs_no_wait(cuda: str, lent: None) -> None:
+    """Nobody can tell whether the address was kept: the memory comes back behind an event of the whole device."""
+    x = dt.zeros(1000, device=cuda)
+    waits = counted("cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize")
+    events = counted("cuCtxRecordEvent")
+    assert hasattr(x, "__cuda_array_interface__") and hasattr(x[1:], "__cuda_array_interface__")
+    del x
+    assert counted("cuCtxRecordEvent") == events + 1
+    assert counted("cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize") == waits
+
+
 # ---------------------------------------------------------------- others', to us
 
 

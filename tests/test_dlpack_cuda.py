@@ -80,20 +80,76 @@ def test_a_consumer_on_a_stream_of_its_own(cuda: str, lent: None, streams: list[
         assert x.sum().item() == 1000
 
 
-def test_shared_device_memory_is_released_when_the_device_is_done(cuda: str, lent: None) -> None:
-    """Nobody knows where the consumer used it. What was not shared is released without waiting."""
+WAITS = ("cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize")
+
+
+def test_shared_device_memory_comes_back_in_order(cuda: str, lent: None) -> None:
+    """Where the consumer used it is not known: ours comes behind everything, and the host waits for nothing."""
     before = dt.cuda.memory_allocated(cuda)
-    waits = dt._C.counters()["synchronizations"]
     x = dt.zeros(1000, device=cuda)
+    waits, events = counted(*WAITS), counted("cuCtxRecordEvent")
     seen = Capsule(x.__dlpack__())
     seen.consume()
     del x
-    assert dt.cuda.memory_allocated(cuda) > before and dt._C.counters()["synchronizations"] == waits
+    assert dt.cuda.memory_allocated(cuda) > before and counted("cuCtxRecordEvent") == events
     seen.release()
-    assert dt.cuda.memory_allocated(cuda) == before and dt._C.counters()["synchronizations"] == waits + 1
+    assert dt.cuda.memory_allocated(cuda) == before and counted("cuCtxRecordEvent") == events + 1
     other = dt.zeros(1000, device=cuda)
     del other
-    assert dt._C.counters()["synchronizations"] == waits + 1
+    assert (counted("cuCtxRecordEvent"), counted(*WAITS)) == (events + 1, waits)
+
+
+def test_an_export_ends_with_its_capsule(cuda: str, lent: None) -> None:
+    """Memory that outlives its consumers is ours again; a capsule that nobody took never made it theirs."""
+    x = dt.zeros(1000, device=cuda)
+    seen = Capsule(x.__dlpack__())
+    seen.consume()
+    seen.release()
+    events = counted("cuCtxRecordEvent")
+    x.__dlpack__()
+    del x
+    assert counted("cuCtxRecordEvent") == events
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("taken", ["dlpack", "interface"])
+def test_work_of_others_comes_before_ours(taken: str, many: bool, cuda: str, lent: None) -> None:
+    """The simulated device runs work as late as it may: what does not wait overwrites what comes later. The other
+    library is a second array over the same memory, of whose work the books of the first know nothing."""
+    theirs = dt.cuda.Stream(cuda)
+    ours = dt.cuda.Stream(cuda) if many else dt.cuda.current_stream(cuda)
+    with dt.cuda.stream(ours):
+        x = dt.zeros(1000, device=cuda)
+        address, waits = x.data_ptr(), counted(*WAITS)
+        seen = Capsule(x.__dlpack__(stream=theirs.cuda_stream)) if taken == "dlpack" else x.__cuda_array_interface__
+    y = dt.from_dlpack(Producer(address, (1000,), (1,), device=(2, int(cuda[-1])), flags=0))
+    with dt.cuda.stream(theirs):
+        y += 1
+    if isinstance(seen, Capsule):
+        seen.consume()
+        seen.release()
+    del x
+    with dt.cuda.stream(ours):
+        z = dt.empty(1000, device=cuda)
+        z[:] = 7
+    assert z.data_ptr() == address and counted(*WAITS) == waits
+    assert z[0].item() == 7
+    dt.cuda.synchronize(cuda)
+    assert z.tolist() == [7] * 1000
+
+
+def test_the_host_waits_where_the_driver_cannot(cuda: str, lent: None) -> None:
+    """No event of the context: its release is what it was without, and nobody hears of it."""
+    x = dt.zeros(1000, device=cuda)
+    seen = Capsule(x.__dlpack__())
+    seen.consume()
+    waits = counted("cuCtxSynchronize")
+    dt._C._cuda_api_fail("cuCtxRecordEvent", 0, 801)
+    del x
+    seen.release()
+    dt._C._cuda_api_fail(None, -1, 0)
+    assert counted("cuCtxSynchronize") == waits + 1
+    assert (dt.zeros(1000, device=cuda) + 1).sum().item() == 1000
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

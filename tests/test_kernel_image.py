@@ -102,14 +102,29 @@ def test_each_unit_is_lowered_once_and_embedded(image: ModuleType, tree: Path) -
     lowered, assembled = ([c for c in calls if flag in c] for flag in (" -ptx ", " -fatbin "))
     assert len(lowered) == 11  # one.cu for ten dtypes, two.cu as a whole
     assert len(assembled) == 10  # there is nothing in one.cu for int8
-    assert all("code=[sm_75,sm_80,sm_86,sm_90,sm_100,sm_120,compute_75]" in c for c in assembled)
+    whole = [c for c in assembled if "code=[sm_75,sm_80,sm_86,sm_90,sm_100,sm_120,compute_75]" in c]
+    assert len(whole) == 9 and all(c.endswith(".75.ptx") for c in whole)
     assert all("--fmad=false" in c for c in calls)
     assert "const int cuda_nimages = 10;" in text
-    assert 'cuda_image_archs[] = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_75"' in text
+    assert 'cuda_image_archs[] = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_75 compute_80"' in text
     rows = text.split("cuda_image_kernels[] = {\n")[1].split("{NULL")[0]
     names = [line.split('"')[1] for line in rows.splitlines() if '"' in line]
     assert names == sorted(names)
     assert len(names) == 10
+
+
+def test_what_casts_to_bfloat16_is_lowered_twice(image: ModuleType, tree: Path) -> None:
+    """7.5 has no instruction for it, and everything later has."""
+    shutil.copy(tree / "csrc" / "kernels" / "one.cu", tree / "csrc" / "kernels" / "copy.cu")
+    _, calls = build(image, tree)
+    twice = [c for c in calls if "-gencode arch=compute_75,code=[sm_75] -gencode" in c]
+    assert len(twice) == 11  # bfloat16 of one.cu, and every dtype of copy.cu
+    assert all("arch=compute_80,code=[sm_80,sm_86,sm_90,sm_100,sm_120,compute_80]" in c for c in twice)
+    assert sorted({Path(c.split()[-1]).name for c in twice}) == ["copy.cu", "one.cu"]
+    assert build(image, tree)[1] == []
+    source = tree / "csrc" / "kernels" / "copy.cu"
+    source.write_text(source.read_text() + "// a comment\n")
+    assert len(build(image, tree)[1]) == 20
 
 
 def test_the_generated_file_compiles(image: ModuleType, tree: Path) -> None:
@@ -143,8 +158,8 @@ def test_only_what_changed_is_done(image: ModuleType, tree: Path) -> None:
     header = tree / "csrc" / "kernels" / "index.h"
     header.write_text("// another\n")
     _, calls = build(image, tree)
-    assert len(calls) == 11
-    assert all("-ptx" in c for c in calls)
+    assert ["-ptx" in c for c in calls if "one.cu" not in c or "bfloat16" not in c] == [True] * 10
+    assert ["-ptx" in c for c in calls if "bfloat16" in c] == [True, False]  # what is lowered twice
 
 
 def test_the_architectures_can_be_chosen(
@@ -154,8 +169,9 @@ def test_the_architectures_can_be_chosen(
     monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "80 90a")
     text, calls = build(image, tree)
     assert len(calls) == 10
-    assert all("code=[sm_80,sm_90a,compute_75]" in c for c in calls)
-    assert 'cuda_image_archs[] = "sm_80 sm_90a compute_75"' in text
+    assert sum("arch=compute_75,code=[sm_80,sm_90a,compute_75]" in c for c in calls) == 9
+    assert [c for c in calls if "compute_80" in c and "-fatbin" in c and c.endswith("one.bfloat16.80.ptx")]
+    assert 'cuda_image_archs[] = "sm_80 sm_90a compute_75 compute_80"' in text
     monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "Hopper")
     with pytest.raises(SystemExit, match="DEVTENSOR_CUDA_ARCH must be like"):
         build(image, tree)
@@ -164,8 +180,8 @@ def test_the_architectures_can_be_chosen(
 @pytest.mark.parametrize(
     ("said", "codes"),
     [
-        ("9.0\n", "sm_90 compute_75"),
-        ("9.0\n9.0\n8.0\n", "sm_80 sm_90 compute_75"),
+        ("9.0\n", "sm_90 compute_75 compute_80"),
+        ("9.0\n9.0\n8.0\n", "sm_80 sm_90 compute_75 compute_80"),
         ("", ""),
         (None, ""),
         ("[N/A]\n", ""),
@@ -187,7 +203,7 @@ def test_asked_for_architectures_there_is_code_for_these(
 ) -> None:
     gpus.write_text("9.0\n")
     monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "86")
-    assert 'cuda_image_archs[] = "sm_86 compute_75"' in build(image, tree, "auto")[0]
+    assert 'cuda_image_archs[] = "sm_86 compute_75 compute_80"' in build(image, tree, "auto")[0]
 
 
 def test_a_compiler_that_fails(image: ModuleType, tree: Path, gpus: Path, capfd: pytest.CaptureFixture[str]) -> None:

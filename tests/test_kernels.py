@@ -104,7 +104,7 @@ def test_broadcasts_and_splits_of_the_index(shape: tuple[int, ...], limit: int, 
 
 
 @pytest.mark.parametrize("dtype", ("uint8", "int16", "float32", "int64", "bool"))
-@pytest.mark.parametrize("shape", ((33, 100), (64, 64), (3, 40, 17), (2, 24, 5, 20)))
+@pytest.mark.parametrize("shape", ((33, 100), (64, 64), (3, 40, 17), (2, 24, 5, 20), (131, 259), (3, 70, 16)))
 def test_transposed_copies(dtype: str, shape: tuple[int, ...], cuda: str) -> None:
     x = dt.arange(int(np.prod(shape))).reshape(*shape).to(getattr(dt, dtype))
     a = x.to(cuda)
@@ -130,6 +130,21 @@ def test_reductions_of_every_layout(shape: tuple[int, ...], dtype: str, cuda: st
             mine = getattr(a, op)() if dim is None else getattr(a, op)(dim)
             want = getattr(x, op)() if dim is None else getattr(x, op)(dim)
             assert np.array_equal(bits_of(mine), bits_of(want)), (op, dim)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32", "float64", "int8", "int64"))
+@pytest.mark.parametrize("n", (1, 5, 1000, 100_003))
+def test_extremes_wherever_they_stand(n: int, dtype: str, cuda: str) -> None:
+    """First, last and between, twice, below and above everything; NaN before any number, the first of several."""
+    high, low = (np.inf, -np.inf) if dtype.startswith(("f", "b")) else (127, -128)
+    special = (high, low, np.nan) if high == np.inf else (high, low)
+    for value in special:
+        for places in ([], [0], [n - 1], [n // 2, n - 1], [n // 3, n // 2], range(n)):
+            stored = np.arange(n) % 7 - 3.0
+            stored[list(places)] = value
+            x = dt.array(stored).to(getattr(dt, dtype))
+            for op in (dt.amax, dt.amin, dt.argmax, dt.argmin):
+                assert bits_of(op(x.to(cuda))).tobytes() == bits_of(op(x)).tobytes(), (op, value, places)
 
 
 @pytest.mark.parametrize("n", (5, 1000, 1001, 100_003))

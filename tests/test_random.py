@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,15 +47,32 @@ def test_equal_on_all_devices(draw: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2**32 + 5, 2**63 - 1])
 def test_the_generator_is_philox(seed: int, device: str) -> None:
     dt.manual_seed(seed)
-    for dtype in ("float32", "float64"):
+    for dtype in FLOATS:
         dt.manual_seed(seed)
         got = dt.rand(9, dtype=getattr(dt, dtype), device=device)
         np.testing.assert_array_equal(wide_of(got), philox.rand(seed, 0, 9, dtype))
+        next_block = 5 if dtype == "float64" else 3  # no block is used by two draws
+        got = dt.rand(3, dtype=getattr(dt, dtype), device=device)
+        np.testing.assert_array_equal(wide_of(got), philox.rand(seed, next_block, 3, dtype))
     dt.manual_seed(seed)
     assert dt.randint(-3, 40, (9,), device=device).tolist() == philox.randint(seed, 0, 9, -3, 40)
-    dt.manual_seed(seed)
-    got = dt.randn(9, dtype=dt.float64, device=device)
-    np.testing.assert_allclose(wide_of(got), philox.randn(seed, 0, 9), rtol=1e-12)
+    for dtype, close in (("float64", 1e-12), ("float32", 5e-7), ("float16", 2**-10), ("bfloat16", 2**-7)):
+        dt.manual_seed(seed)
+        got = dt.randn(999, dtype=getattr(dt, dtype), device=device)
+        np.testing.assert_allclose(wide_of(got), philox.randn(seed, 0, 999, dtype), rtol=close, atol=close / 1000)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", *FLOATS])
+@pytest.mark.parametrize("shape", [(1,), (2,), (3,), (5,), (31, 33), (255,), (257,), (70_001,)], ids=str)
+def test_an_element_depends_on_its_place_alone(shape: tuple[int, ...], dtype: str, device: str) -> None:
+    """However many there are, however they are cut among threads: what a long draw begins with is a short draw."""
+    made = {"rand": dt.rand, "randn": dt.randn} if dtype in FLOATS else {"randint": partial(dt.randint, 0, 100)}
+    for draw in made.values():
+        dt.manual_seed(77)
+        long = draw((70_001,), dtype=getattr(dt, dtype), device="cpu")
+        dt.manual_seed(77)
+        short = draw(shape, dtype=getattr(dt, dtype), device=device)
+        assert np.array_equal(bits_of(short).reshape(-1), bits_of(long)[: short.numel()])
 
 
 def test_seeds_repeat_and_differ(device: str) -> None:

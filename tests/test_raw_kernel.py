@@ -118,6 +118,27 @@ extern "C" __global__ void far_apart(int *out) {
     assert out.tolist() == [4, 3, 2, 1, 0]
 
 
+def test_shared_memory_of_both_kinds_is_announced(cuda: str) -> None:
+    """48 KiB is the limit of what a kernel has and what a launch adds, together."""
+    source = """
+extern "C" __global__ void both(int *out) {
+    __shared__ int own[10000];
+    extern __shared__ int more[];
+    own[threadIdx.x * 1000] = threadIdx.x;
+    more[threadIdx.x * 200] = 10 * threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = own[(9 - threadIdx.x) * 1000] + more[(9 - threadIdx.x) * 200];
+}"""
+    kernel, out = dt.cuda.RawKernel(source, "both"), dt.zeros(10, dtype=dt.int32, device=cuda)
+    announced = counted("cuFuncSetAttribute")
+    kernel[1, 10, 9152](out)  # 48 KiB
+    assert counted("cuFuncSetAttribute") == announced
+    for _ in range(2):
+        kernel[1, 10, 20000](out)
+    assert counted("cuFuncSetAttribute") == announced + 1
+    assert out.tolist() == [11 * (9 - i) for i in range(10)]
+
+
 @pytest.mark.parametrize("way", ["current", "given"])
 def test_launches_are_in_order_between_streams(way: str, cuda: str, streams: list[dt.cuda.Stream]) -> None:
     """One stream makes x, another scales it, a third reads it: no word from the user."""

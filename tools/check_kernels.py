@@ -119,6 +119,11 @@ def code(path):
     return texts
 
 
+def body(ptx):
+    """PTX without what it says about itself."""
+    return re.sub(r"^(?:\s*//.*|\.target .*)$", "", ptx, flags=re.MULTILINE)
+
+
 def cubin(compiler, arch, source):
     """Machine code for arch, a path, and the use that its kernels make of the machine."""
     target = compiler.temp / f"{source.stem}.sm_{arch}.cubin"
@@ -133,7 +138,7 @@ def check_planted(compiler):
     cast.write_text(PLANTED_CAST)
     spill.write_text(PLANTED_SPILL)
     target = cast.with_suffix(".ptx")
-    compiler.run("--use_fast_math", f"-arch=compute_{kernel_image.PTX_ARCH}", "-ptx", "-o", target, cast)
+    compiler.run("--use_fast_math", f"-arch=compute_{kernel_image.LEVELS[0]}", "-ptx", "-o", target, cast)
     if not wrong_casts(target.read_text())[1]:
         raise SystemExit("the planted inexact cast was not found: this check is blind")
     said = compiler.run("-arch=sm_90", "-cubin", "-Xptxas=-v", "--maxrregcount=24", "-o", target, spill)
@@ -141,15 +146,23 @@ def check_planted(compiler):
         raise SystemExit("the planted spill was not found: this check is blind")
 
 
+def level_of(unit, arch):
+    return next(iter(unit.targets([arch])))
+
+
 def check_unit(compiler, unit, archs):
     """{arch: usage} of one unit, the number of its casts, and what is wrong."""
-    ptx = compiler.ptx(unit)
-    names = set(entries(ptx.read_text()))
-    ncasts, wrong = wrong_casts(ptx.read_text())
-    wrong += narrow_kernels(ptx.read_text())
+    lowered = {level: compiler.ptx(unit, level) for level in kernel_image.LEVELS}
+    texts = {level: path.read_text() for level, path in lowered.items()}
+    names, ncasts, wrong = set(entries(texts[unit.levels[0]])), 0, []
+    for level in unit.levels:
+        ncasts, found = wrong_casts(texts[level])
+        wrong += found + narrow_kernels(texts[level])
+    if len(unit.levels) == 1 and len(set(map(body, texts.values()))) > 1:
+        wrong.append(f"{unit.stem}: one level of PTX, and another one differs")
     if not names:
         return unit, {}, ncasts, wrong
-    made = {arch: cubin(compiler, arch, ptx) for arch in archs}
+    made = {arch: cubin(compiler, arch, lowered[level_of(unit, arch)]) for arch in archs}
     for arch, (_, used) in made.items():
         if set(used) != names:
             wrong.append(f"{unit.stem}: sm_{arch} has {len(used)} of {len(names)} kernels")

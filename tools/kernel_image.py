@@ -1,8 +1,9 @@
 """Device code for the build: compiled by nvcc where there is one, and as source for NVRTC.
 
 A unit is one file of csrc/kernels for one dtype, or the whole file when it does not go through each_dtype.h. It is
-lowered to PTX once, which becomes machine code for each architecture and stands beside it for newer ones. A unit is
-compiled again when the text of what it includes changes, and its machine code when its PTX does.
+lowered to PTX once, which becomes machine code for each architecture and stands beside it for newer ones. What casts to
+bfloat16 is lowered twice, as 7.5 has no instruction for that. A unit is compiled again when the text of what it
+includes changes; its machine code when its PTX does, or where there are two of them, with the unit.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ NVCC_FLAGS = ["-std=c++17", "-O3", "--fmad=false"]
 NVCC_FLAGS += ["--diag-suppress=186"]  # an op for every dtype also asks whether an unsigned number is negative
 # Machine code runs on later minor versions too: 8.7 and 8.9 take that of 8.6, 10.3 that of 10.0, 12.1 that of 12.0.
 DEFAULT_ARCHS = "75 80 86 90 100 120"
-PTX_ARCH = "75"
+LEVELS = "75", "80"  # of PTX: the second is for units that it makes a difference to
 INCLUDE = re.compile(r'^\s*#\s*(?:include|define\s+DT_EACH)\s+"([^"]+)"', re.MULTILINE)
 ENTRY = re.compile(r"\.entry\s+(\w+)")
 DTYPE = re.compile(r"^DT_DTYPE\(\w+, (\w+),", re.MULTILINE)
@@ -89,8 +90,24 @@ class Unit:
     def stem(self):
         return f"{self.source.stem}.{self.dtype}" if self.dtype else self.source.stem
 
+    @property
+    def levels(self):
+        """Of its PTX: a copy casts to every dtype, others to their own. tools/check_kernels.py sees what differs."""
+        return LEVELS if self.dtype == "bfloat16" or self.source.stem == "copy" else LEVELS[:1]
+
     def options(self):
         return ["-DDT_ONLY", f"-DDT_ONLY_{self.dtype}"] if self.dtype else []
+
+    def targets(self, archs):
+        """{level: the codes that are made of it}, the PTX itself with the last."""
+        found = {}
+        for arch in archs:
+            level = max((v for v in self.levels if int(v) <= int(arch.rstrip("af"))), key=int, default=self.levels[0])
+            found.setdefault(level, []).append(f"sm_{arch}")
+        found = dict(sorted(found.items(), key=lambda item: int(item[0])))
+        last = list(found)[-1]
+        found[last].append(f"compute_{last}")
+        return found
 
 
 def units():
@@ -126,11 +143,11 @@ class Compiler:
         ours = sorted(n for n in names if Path(n).resolve().is_relative_to(CSRC.resolve()))
         return [(n, hashlib.sha256(Path(n).read_bytes()).hexdigest()) for n in ours]
 
-    def ptx(self, unit):
+    def ptx(self, unit, level):
         """The PTX of a unit, a path."""
-        target = self.temp / f"{unit.stem}.ptx"
+        target = self.temp / f"{unit.stem}.{level}.ptx"
         depfile, stamp = target.with_suffix(".ptx.d"), target.with_suffix(".ptx.key")
-        command = [*unit.options(), f"-arch=compute_{PTX_ARCH}", "-ptx", unit.source]
+        command = [*unit.options(), f"-arch=compute_{level}", "-ptx", unit.source]
         try:
             fresh = target.exists() and stamp.read_text() == self.key(command, depfile)
         except OSError:
@@ -146,17 +163,24 @@ class Compiler:
 
     def image(self, unit):
         """The kernels of a unit and its fat binary, a path; ([], None) when the dtype has none of them."""
-        ptx = self.ptx(unit)
+        targets = unit.targets(self.archs)
+        ptx = self.ptx(unit, list(targets)[-1])
         names = ENTRY.findall(ptx.read_text())
         if not names:
             return [], None
-        target, stamp = ptx.with_suffix(".fatbin"), ptx.with_suffix(".fatbin.key")
-        codes = ",".join([*(f"sm_{arch}" for arch in self.archs), f"compute_{PTX_ARCH}"])
-        command = ["-fatbin", "--compress-mode=size", "-gencode", f"arch=compute_{PTX_ARCH},code=[{codes}]"]
-        key = sha256(self.version, NVCC_FLAGS, command, ptx.read_text())
+        target = self.temp / f"{unit.stem}.fatbin"
+        stamp = target.with_suffix(".fatbin.key")
+        command = ["-fatbin", "--compress-mode=size"]
+        for level, codes in targets.items():
+            command += ["-gencode", f"arch=compute_{level},code=[{','.join(codes)}]"]
+        if len(targets) == 1:
+            source, key = [ptx], sha256(self.version, NVCC_FLAGS, command, ptx.read_text())
+        else:
+            source = [*unit.options(), unit.source]
+            key = self.key([*command, *source], ptx.with_suffix(".ptx.d"))
         if not (target.exists() and stamp.exists() and stamp.read_text() == key):
             stamp.unlink(missing_ok=True)
-            self.run(*command, "-o", target, ptx)
+            self.run(*command, "-o", target, *source)
             stamp.write_text(key)
         return names, target
 
@@ -200,7 +224,8 @@ def render(images, archs, folder):
     rows = "".join(f'    {{"{name}", {image}}},\n' for name, image in sorted(held.items()))
     out.append(f"const int cuda_nimage_kernels = {len(held)};\n")
     out.append(f"const cuda_image_kernel cuda_image_kernels[] = {{\n{rows}    {{NULL, 0}}}};\n")
-    codes = " ".join([*(f"sm_{arch}" for arch in archs), f"compute_{PTX_ARCH}"]) if images else ""
+    made = [code for unit in units() for codes in unit.targets(archs).values() for code in codes] if images else []
+    codes = " ".join(sorted(dict.fromkeys(made), key=lambda code: (code.startswith("compute"), made.index(code))))
     out.append(f'const char cuda_image_archs[] = "{codes}";\n')
     out.append(text_array("const char cuda_kernel_source", umbrella()))
     out.append(f'const char cuda_kernel_hash[] = "{sha256(umbrella(), sorted(headers.items()))}";\n')

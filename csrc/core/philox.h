@@ -1,7 +1,8 @@
 /* philox.h: counter-based random numbers, the same on every device (Salmon, Moraes, Dror and Shaw, "Parallel random
- * numbers: as easy as 1, 2, 3", SC 2011). Element i of a result uses counter offset + i and nothing else, so that the
- * order of computing does not matter. Uses +, * and sqrt one rounding at a time (DT_MUL, DT_ADD), never a library's exp
- * or cos, whose last bits differ from one device to the next. */
+ * numbers: as easy as 1, 2, 3", SC 2011). Each block of four words makes neighbouring elements of a result, four of
+ * float32 and the half types, else two (dt_random_lanes), and nothing else does, so that the order of computing does
+ * not matter. Uses +, *, / and sqrt one rounding at a time (DT_MUL, DT_ADD; nothing is fused in floats either), never a
+ * library's exp or cos, whose last bits differ from one device to the next. */
 #ifndef DT_PHILOX_H
 #define DT_PHILOX_H
 
@@ -19,13 +20,25 @@ typedef struct {
     uint32_t word[4];
 } dt_philox_block;
 
+DT_INLINE uint64_t
+dt_mul_wide(uint32_t a, uint32_t b)
+{
+#ifdef __CUDA_ARCH__
+    uint64_t product; /* of a product of 64-bit numbers the compiler keeps an addition of zero */
+    asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+    return product;
+#else
+    return (uint64_t)a * b;
+#endif
+}
+
 DT_INLINE dt_philox_block
 dt_philox(uint64_t seed, uint64_t counter)
 {
     uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        uint64_t p0 = dt_mul_wide(0xD2511F53u, c0), p1 = dt_mul_wide(0xCD9E8D57u, c2);
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)p1;
         c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
@@ -44,12 +57,35 @@ dt_random_bits(uint64_t seed, uint64_t counter)
     return (uint64_t)b.word[1] << 32 | b.word[0];
 }
 
-/* [0, 1), a multiple of 2**-digits: with the digits of a dtype's significand it is exact there, and never rounds up to
- * 1. */
-DT_INLINE double
-dt_random_unit(uint64_t seed, uint64_t counter, int digits)
+/* Elements that a block makes. */
+#define DT_RANDOM_LANES(is_float, itemsize) ((is_float) && (itemsize) <= 4 ? 4 : 2)
+
+DT_INLINE uint64_t
+dt_random_half(const dt_philox_block *b, int i)
 {
-    return (double)(dt_random_bits(seed, counter) >> (64 - digits)) / (double)((uint64_t)1 << digits);
+    return (uint64_t)b->word[2 * i + 1] << 32 | b->word[2 * i];
+}
+
+/* From low on, as far as range: numbers in [0, 1) with the digits of the dtype's significand are exact there, and never
+ * round up to 1. */
+DT_INLINE void
+dt_random_uniforms_float(uint64_t seed, uint64_t counter, int digits, float low, float range, float *out)
+{
+    const dt_philox_block b = dt_philox(seed, counter);
+    const float unit = 1.0f / (float)(1 << digits);
+    for (int i = 0; i < 4; i++) {
+        out[i] = low + range * ((float)(int32_t)(b.word[i] >> (32 - digits)) * unit);
+    }
+}
+
+DT_INLINE void
+dt_random_uniforms_double(uint64_t seed, uint64_t counter, int digits, double low, double range, double *out)
+{
+    const dt_philox_block b = dt_philox(seed, counter);
+    const double unit = 1.0 / (double)((uint64_t)1 << digits);
+    for (int i = 0; i < 2; i++) {
+        out[i] = DT_ADD(low, DT_MUL(range, (double)(int64_t)(dt_random_half(&b, i) >> (64 - digits)) * unit));
+    }
 }
 
 #define DT_DIGITS_float16 11
@@ -58,14 +94,16 @@ dt_random_unit(uint64_t seed, uint64_t counter, int digits)
 #define DT_DIGITS_float64 53
 
 /* [low, high), bias below 2**-32 for ranges below 2**32 (the high word of a product; Lemire 2019) */
-DT_INLINE int64_t
-dt_random_integer(uint64_t seed, uint64_t counter, int64_t low, int64_t high)
+DT_INLINE void
+dt_random_integers(uint64_t seed, uint64_t counter, int64_t low, int64_t high, int64_t *out)
 {
-    uint64_t range = (uint64_t)high - (uint64_t)low, bits = dt_random_bits(seed, counter);
-    uint64_t a = bits >> 32, b = bits & 0xffffffffu, c = range >> 32, d = range & 0xffffffffu;
-    uint64_t middle = a * d + (b * d >> 32);
-    uint64_t top = a * c + (middle >> 32) + ((b * c + (middle & 0xffffffffu)) >> 32);
-    return (int64_t)((uint64_t)low + top);
+    const dt_philox_block block = dt_philox(seed, counter);
+    const uint64_t range = (uint64_t)high - (uint64_t)low, c = range >> 32, d = range & 0xffffffffu;
+    for (int i = 0; i < 2; i++) {
+        uint64_t a = block.word[2 * i + 1], b = block.word[2 * i], middle = a * d + (b * d >> 32);
+        uint64_t top = a * c + (middle >> 32) + ((b * c + (middle & 0xffffffffu)) >> 32);
+        out[i] = (int64_t)((uint64_t)low + top);
+    }
 }
 
 /* log(x) for 0 < x <= 1: x = m * 2**e with m in [sqrt(1/2), sqrt(2)), then the series of atanh. Error below 1e-15. */
@@ -100,16 +138,56 @@ dt_random_cos2pi(double x)
     return DT_MUL(sign, sum);
 }
 
-/* Standard normal by Box and Muller (1958); both uniforms come from one block. */
-DT_INLINE double
-dt_random_normal(uint64_t seed, uint64_t counter)
+/* Normal numbers by Box and Muller (1958): of two uniform numbers, one in (0, 1], the other of a turn, come two. */
+DT_INLINE void
+dt_random_normals_double(uint64_t seed, uint64_t counter, double mean, double std, double *out)
 {
-    dt_philox_block b = dt_philox(seed, counter);
-    uint64_t first = ((uint64_t)b.word[1] << 32 | b.word[0]) >> 11,
-             second = ((uint64_t)b.word[3] << 32 | b.word[2]) >> 11;
-    double u = (double)(first + 1) * 1.1102230246251565e-16; /* (0, 1] */
-    double radius = sqrt(DT_MUL(-2.0, dt_random_log(u)));
-    return DT_MUL(radius, dt_random_cos2pi((double)second * 1.1102230246251565e-16));
+    const dt_philox_block b = dt_philox(seed, counter);
+    double u = (double)((dt_random_half(&b, 0) >> 11) + 1) * 1.1102230246251565e-16;
+    double turn = (double)(dt_random_half(&b, 1) >> 11) * 1.1102230246251565e-16;
+    double radius = DT_MUL(std, sqrt(DT_MUL(-2.0, dt_random_log(u))));
+    out[0] = DT_ADD(mean, DT_MUL(radius, dt_random_cos2pi(turn)));
+    out[1] = DT_ADD(mean, DT_MUL(radius, dt_random_cos2pi(turn < 0.25 ? DT_ADD(turn, 0.75) : DT_ADD(turn, -0.25))));
+}
+
+/* log(x) for 2**-31 <= x <= 1: x = 2**n * (1 + f) with 1 + f from 0.75 to 1.5, and the series that the cpu's logf has
+ * (functions.h), without what it adds for the last bit. */
+DT_INLINE float
+dt_random_log_f32(float x)
+{
+    const uint32_t down = (dt_f32_bits(0.75f) + 0x7fffffu - dt_f32_bits(x)) & 0xff800000u; /* -n * 2**23 */
+    const float f = dt_bits_f32(dt_f32_bits(x) + down) - 1.0f, z = f * f;
+    float q = -0x1.0e9962p-3f + f * 0x1.a9d296p-4f + z * -0x1.66c7fep-5f;
+    q = -0x1.54e24ap-3f + f * 0x1.2928f4p-3f + z * q;
+    q = -0x1.00004p-2f + f * 0x1.995b3ep-3f + z * q;
+    return (float)(int32_t)down * -0x1.62e43p-24f + (f + (z * (f * 0x1.5555dp-2f + z * q) - 0.5f * z));
+}
+
+/* The pair of normal numbers, of mean 0, of two words: the first in steps of 2**-31, the second in eighths of a turn to
+ * both sides of the nearest quarter. */
+DT_INLINE void
+dt_random_pair_f32(uint32_t first, uint32_t second, float std, float *out)
+{
+    const float u = ((float)(int32_t)(first >> 1) + 1.0f) * 0x1p-31f;
+    const float radius = std * sqrtf(-2.0f * dt_random_log_f32(u));
+    const uint32_t quarter = (second + 0x20000000u) >> 30;
+    const float r = (float)(int32_t)(second - (quarter << 30)) * 0x1.921fb6p-30f, z = r * r;
+    const float s = r + r * z * (-0x1.55554p-3f + z * (0x1.1105bcp-7f + z * -0x1.98dc0cp-13f));
+    const float c = 1.0f - 0.5f * z + z * z * (0x1.55554ap-5f + z * (-0x1.6c0c2ep-10f + z * 0x1.99eab8p-16f));
+    const float x = quarter & 1u ? s : c, y = quarter & 1u ? c : s;
+    out[0] = radius * dt_bits_f32(dt_f32_bits(x) ^ ((quarter + 1u) & 2u) << 30);
+    out[1] = radius * dt_bits_f32(dt_f32_bits(y) ^ (quarter & 2u) << 30);
+}
+
+DT_INLINE void
+dt_random_normals_float(uint64_t seed, uint64_t counter, float mean, float std, float *out)
+{
+    const dt_philox_block b = dt_philox(seed, counter);
+    dt_random_pair_f32(b.word[0], b.word[1], std, out);
+    dt_random_pair_f32(b.word[2], b.word[3], std, out + 2);
+    for (int i = 0; i < 4; i++) {
+        out[i] = mean + out[i];
+    }
 }
 
 /* Entry i of a permutation of [0, n): a Feistel network over the next even power of two, walked until it falls below n

@@ -1,6 +1,7 @@
-/* random.c: draws from a counter-based generator; how many numbers were drawn is all its state. */
+/* random.c: draws from a counter-based generator; how many blocks were drawn is all its state. */
 #include "check.h"
 #include "devtensor.h"
+#include "philox.h"
 
 dt_generator dt_default_generator;
 
@@ -50,6 +51,17 @@ check_params(const char *op, dt_dtype dtype, const dt_random_params *p, dt_error
     }
 }
 
+/* Blocks that n elements take; the rest of the last one is never used. */
+static uint64_t
+blocks_of(dt_random_kind kind, dt_dtype dtype, int64_t n)
+{
+    if (kind == DT_RANDOM_PERMUTATION) {
+        return 1;
+    }
+    uint64_t lanes = DT_RANDOM_LANES(kind != DT_RANDOM_INTEGERS, dt_itemsize(dtype));
+    return ((uint64_t)n + lanes - 1) / lanes;
+}
+
 dt_status
 dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape,
           dt_random_params params, dt_array *out, dt_error *err)
@@ -60,7 +72,7 @@ dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dt
     DT_TRY(dt_empty(device, params.kind == DT_RANDOM_PERMUTATION ? DT_INT64 : dtype, ndim, shape, &a, err));
     int64_t n = dt_array_numel(&a);
     params.seed = generator->seed;
-    params.offset = atomic_fetch_add(&generator->offset, params.kind == DT_RANDOM_PERMUTATION ? 1u : (uint64_t)n);
+    params.offset = atomic_fetch_add(&generator->offset, blocks_of(params.kind, dtype, n));
     dt_status rc = n > 0 ? a.storage->backend->random(&a, &params, err) : DT_OK;
     if (rc == DT_OK && params.kind == DT_RANDOM_PERMUTATION && dtype != DT_INT64) {
         dt_array cast;

@@ -15,8 +15,6 @@ same_layout(const dt_array *a, const dt_array *b)
     return dt_array_is_dense(a);
 }
 
-#define TILE 32 /* of k_transpose */
-
 /* Fills args where dst and src have different fast dimensions, both long enough for tiles. */
 static bool
 is_transpose(const dt_walk *walk, k_transpose_args *args)
@@ -26,8 +24,8 @@ is_transpose(const dt_walk *walk, k_transpose_args *args)
     for (int d = 0; d < last; d++) {
         fast = walk->strides[1][d] == 1 ? d : fast;
     }
-    if (fast < 0 || walk->strides[0][last] != 1 || walk->strides[1][last] == 1 || walk->shape[last] < TILE / 2 ||
-        walk->shape[fast] < TILE / 2) {
+    if (fast < 0 || walk->strides[0][last] != 1 || walk->strides[1][last] == 1 || walk->shape[last] < K_TILE_LEAST ||
+        walk->shape[fast] < K_TILE_LEAST) {
         return false;
     }
     for (int d = 0; d < last; d++) {
@@ -43,6 +41,10 @@ is_transpose(const dt_walk *walk, k_transpose_args *args)
     args->columns = walk->shape[last];
     args->x_stride = walk->strides[1][last];
     args->out_stride = walk->strides[0][fast];
+    args->across = (args->columns - 1) / K_TILE_COLUMNS + 1;
+    args->tiles = ((args->rows - 1) / K_TILE_ROWS + 1) * args->across;
+    args->by_tiles = cuda_divisor(args->tiles);
+    args->by_across = cuda_divisor(args->across);
     return true;
 }
 
@@ -53,8 +55,7 @@ transpose(cuda_device *device, const dt_array *src, const dt_array *dst, k_trans
     DT_TRY(cuda_function(device, CUDA_FAMILY_OTHER, CUDA_KERNEL_transpose, (dt_dtype)dst->dtype, &function, err));
     args->x = cuda_operand(src);
     args->out = cuda_operand(dst);
-    int64_t tiles = ((args->rows - 1) / TILE + 1) * ((args->columns - 1) / TILE + 1);
-    return cuda_launch_blocks(device, function, tiles * args->outer.numel, args, err);
+    return cuda_launch_blocks(device, function, args->tiles * args->outer.numel, args, err);
 }
 
 dt_status

@@ -1,5 +1,6 @@
 /* foreign.c: memory and streams shared with other libraries of the process. What they do there is not in our books
- * (order.c): streams meet when memory changes hands, and the end of shared memory waits for the device. */
+ * (order.c): streams meet when memory changes hands, and where shared memory comes back to us, behind all work that the
+ * device has been sent by then. */
 #include "foreign.h"
 
 static dt_status
@@ -51,17 +52,47 @@ cuda_lend(const dt_array *a, CUstream consumer, dt_error *err)
     DT_TRY(cuda_enter(a->storage->device.index, &d, err));
     DT_TRY(cuda_order(&operands, err));
     cuda_note(&operands);
-    atomic_store_explicit(&a->storage->exported, true, memory_order_relaxed);
     return consumer == NULL ? DT_OK : follow(d, cuda_stream(d), consumer, err);
 }
 
+/* The stream that last wrote the block goes on behind event, which counts as a write of its own. */
+static dt_status
+follow_context_locked(cuda_device *d, CUevent event, cuda_usage *usage, dt_error *err)
+{
+    cuda_queue *queue = d->queues[usage != NULL ? usage->written.queue : 0];
+    CUDA_TRY(d, cuCtxRecordEvent, (d->context, event));
+    CUDA_TRY(d, cuStreamWaitEvent, (queue->stream, event, 0));
+    if (usage != NULL) {
+        *usage = (cuda_usage){.written = cuda_stamp(queue)};
+    }
+    return DT_OK;
+}
+
+static dt_status
+follow_context(cuda_device *d, cuda_usage *usage, dt_error *err)
+{
+    CUevent event;
+    CUDA_TRY(d, cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
+    pthread_mutex_lock(&d->lock);
+    dt_status rc = follow_context_locked(d, event, usage, err);
+    pthread_mutex_unlock(&d->lock);
+    (void)cu.cuEventDestroy_v2(event);
+    return rc;
+}
+
+/* Their streams are not known, and may be gone: the event is one of the whole context. Where there is none the host
+ * waits. */
 void
-cuda_wait_for_others(cuda_device *device)
+cuda_follow_others(dt_storage *storage)
 {
     CUcontext before;
     dt_error ignored;
-    if (visit(device, &before)) {
-        (void)!cuda_wait_all(device, &ignored);
+    cuda_device *d = cuda_find(storage->device.index);
+    if (d == NULL || storage->nbytes == 0) {
+        return;
+    }
+    if (visit(d, &before) && follow_context(d, storage->private, &ignored) != DT_OK) {
+        (void)!cuda_wait_all(d, &ignored);
     }
     leave(before);
 }
@@ -104,6 +135,9 @@ static void
 end_loan(void *owner, void *data)
 {
     loan *l = owner;
+    if (atomic_load_explicit(&l->storage->exported, memory_order_relaxed)) {
+        cuda_follow_others(l->storage);
+    }
     wait_for_work(l->storage);
     if (l->storage->private != NULL) {
         dt_block_free(l->storage->private);

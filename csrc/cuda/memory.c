@@ -42,7 +42,7 @@ cuda_free(dt_storage *storage)
 {
     cuda_device *d = cuda_find(storage->device.index);
     if (d != NULL && DT_UNLIKELY(atomic_load_explicit(&storage->exported, memory_order_relaxed))) {
-        cuda_wait_for_others(d);
+        cuda_follow_others(storage);
     }
     if (d != NULL) {
         cuda_release_used(d, (CUdeviceptr)(uintptr_t)storage->data, storage->nbytes, storage->private);

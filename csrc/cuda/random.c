@@ -3,13 +3,19 @@
 
 #include "cuda.h"
 
+static int64_t
+width_of(const dt_array *out)
+{
+    return K_RANDOM_WIDTH(dt_itemsize((dt_dtype)out->dtype));
+}
+
 /* Elements that a thread writes at once. */
 static int64_t
 unit_of(const dt_walk *walk, const dt_array *out)
 {
-    size_t itemsize = dt_itemsize((dt_dtype)out->dtype), width = K_RANDOM_WIDTH(itemsize);
+    int64_t width = width_of(out), nbytes = width * (int64_t)dt_itemsize((dt_dtype)out->dtype);
     bool flat = walk->ndim == 1 && walk->strides[0][0] == 1;
-    return flat && cuda_address(out) % (width * itemsize) == 0 ? (int64_t)width : 1;
+    return flat && cuda_address(out) % (uint64_t)nbytes == 0 ? width : 1;
 }
 
 dt_status
@@ -36,8 +42,9 @@ cuda_random(dt_array *out, const dt_random_params *params, dt_error *err)
     cuda_walk_logical(&walk, 0, out->ndim, 1, arrays);
     cuda_index(&args.index, &walk);
     args.out = cuda_operand(out);
-    args.unit = params->kind == DT_RANDOM_PERMUTATION ? 1 : unit_of(&walk, out);
-    return cuda_launch(d, function, (walk.numel - 1) / args.unit + 1, &args, err);
+    args.unit = unit_of(&walk, out);
+    int64_t each = params->kind == DT_RANDOM_PERMUTATION ? 1 : width_of(out);
+    return cuda_launch(d, function, (walk.numel - 1) / each + 1, &args, err);
 }
 
 dt_status
@@ -54,7 +61,7 @@ cuda_arange(dt_array *out, const dt_scalar *start, const dt_scalar *step, dt_err
     cuda_index(&args.index, &walk);
     args.out = cuda_operand(out);
     args.unit = unit_of(&walk, out);
-    return cuda_launch(d, function, (walk.numel - 1) / args.unit + 1, &args, err);
+    return cuda_launch(d, function, (walk.numel - 1) / width_of(out) + 1, &args, err);
 }
 
 dt_status

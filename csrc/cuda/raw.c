@@ -246,9 +246,9 @@ read_attributes(cuda_device *d, cuda_raw_module *m, dt_error *err)
         CUDA_TRY(d, cuFuncGetAttribute, (wanted[i].value, wanted[i].attribute, m->function));
     }
     CUDA_TRY(d, cuDeviceGetAttribute, (&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, d->handle));
-    CUDA_TRY(d, cuFuncGetAttribute, (&usual, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, m->function));
+    CUDA_TRY(d, cuDeviceGetAttribute, (&usual, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, d->handle));
     a->max_dynamic_shared_bytes = most > a->shared_bytes ? most - a->shared_bytes : 0;
-    atomic_store(&m->dynamic_shared_bytes, usual);
+    atomic_store(&m->dynamic_shared_bytes, usual > a->shared_bytes ? usual - a->shared_bytes : 0);
     return DT_OK;
 }
 

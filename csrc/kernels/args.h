@@ -47,11 +47,17 @@ typedef struct {
     int64_t i[2];
 } k_elementwise_args;
 
+#define K_TILE_ROWS 32
+#define K_TILE_COLUMNS 64
+#define K_TILE_LEAST 16 /* rows and columns that are worth tiles */
+
 /* out[r * out_stride + c] = x[r + c * x_stride], for each entry of outer (array 0 is out, array 1 is x). */
 typedef struct {
     k_index outer;
     k_operand x, out;
     int64_t rows, columns, x_stride, out_stride;
+    int64_t tiles, across; /* of a matrix, and of those side by side: together below 2**31 */
+    k_divisor by_tiles, by_across;
 } k_transpose_args;
 
 enum { K_STAGE_WHOLE, K_STAGE_PARTIAL, K_STAGE_COMBINE };

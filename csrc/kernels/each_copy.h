@@ -21,34 +21,46 @@
 #undef DT_CAT3
 #undef DT_CAT3_
 
-/* Tiles of 32 x 32 through shared memory, so that both sides go along their fast dimension; 33 keeps banks apart. */
+/* Tiles through shared memory, so that both sides go along their fast dimension; one more row keeps banks apart. A
+ * thread has its eight elements in flight. */
 K_KERNEL(DT_CAT(k_transpose, NAME), k_transpose_args, a)
 {
-    DT_SHARED T tile[32][33];
+    DT_SHARED T tile[K_TILE_COLUMNS][K_TILE_ROWS + 1];
     K_OUT(T, out, a.out);
     const T *in = DT_GLOBAL(const T, a.x.address, a.x.nbytes);
-    const int64_t across = (a.columns + 31) / 32, tiles = across * ((a.rows + 31) / 32);
-    DT_FOR_BLOCKS(b, tiles * a.outer.numel) {
+    enum { lines = DT_MAX_THREADS / K_TILE_ROWS, out_lines = DT_MAX_THREADS / K_TILE_COLUMNS };
+    DT_ROLLED DT_FOR_BLOCKS(b, a.tiles * a.outer.numel)
+    {
         int64_t at[2];
-        const int64_t o = b / tiles, t = b - o * tiles, first_row = t / across * 32, first_column = t % across * 32;
-        const int nrows = a.rows - first_row < 32 ? (int)(a.rows - first_row) : 32;
-        const int ncolumns = a.columns - first_column < 32 ? (int)(a.columns - first_column) : 32;
+        const uint32_t o = k_divide((uint32_t)b, a.by_tiles), t = (uint32_t)b - o * (uint32_t)a.tiles;
+        const uint32_t down = k_divide(t, a.by_across);
+        const int64_t first_row = (int64_t)down * K_TILE_ROWS;
+        const int64_t first_column = (int64_t)(t - down * (uint32_t)a.across) * K_TILE_COLUMNS;
+        const int nrows = a.rows - first_row < K_TILE_ROWS ? (int)(a.rows - first_row) : K_TILE_ROWS;
+        const int ncolumns =
+            a.columns - first_column < K_TILE_COLUMNS ? (int)(a.columns - first_column) : K_TILE_COLUMNS;
         k_locate(&a.outer, 2, o, at);
-        const T *from = in + at[1] + first_row + first_column * a.x_stride;
-        T *to = out + at[0] + first_row * a.out_stride + first_column;
-        DT_UNROLLED for (int v = DT_THREAD; v < 1024; v += DT_THREADS)
+        DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)
         {
-            const int fast = v & 31, slow = v >> 5;
-            if (fast < nrows && slow < ncolumns) {
-                tile[slow][fast] = from[fast + slow * a.x_stride];
+            const int fast = v % K_TILE_ROWS, slow = v / K_TILE_ROWS;
+            const T *from = in + at[1] + first_row + fast + (first_column + slow) * a.x_stride;
+            DT_UNROLLED for (int u = 0; u < K_TILE_COLUMNS; u += lines, from += lines * a.x_stride)
+            {
+                if (fast < nrows && slow + u < ncolumns) {
+                    tile[slow + u][fast] = *from;
+                }
             }
         }
         DT_SYNC();
-        DT_UNROLLED for (int v = DT_THREAD; v < 1024; v += DT_THREADS)
+        DT_ROLLED DT_FOR_THREADS(v, DT_MAX_THREADS)
         {
-            const int fast = v & 31, slow = v >> 5;
-            if (slow < nrows && fast < ncolumns) {
-                to[slow * a.out_stride + fast] = tile[fast][slow];
+            const int fast = v % K_TILE_COLUMNS, slow = v / K_TILE_COLUMNS;
+            T *to = out + at[0] + first_column + fast + (first_row + slow) * a.out_stride;
+            DT_UNROLLED for (int u = 0; u < K_TILE_ROWS; u += out_lines, to += out_lines * a.out_stride)
+            {
+                if (fast < ncolumns && slow + u < nrows) {
+                    *to = tile[fast][slow + u];
+                }
             }
         }
         DT_SYNC();

@@ -63,6 +63,8 @@ py_get_cuda_interface(PyObject *self, void *Py_UNUSED(closure))
     if (status != DT_OK) {
         return py_raise(py_state_of(self), &err, &self, 1);
     }
+    /* whoever reads this may keep the address, and never says that it is done with it */
+    atomic_store_explicit(&x->storage->exported, true, memory_order_relaxed);
     bool readonly = dt_array_readonly(x) || dt_array_overlaps_itself(x);
     return Py_BuildValue("{s:N,s:s,s:(NO),s:i,s:N,s:N}", "shape", py_shape_tuple(x->ndim, x->shape), "typestr",
                          typestr_of((dt_dtype)x->dtype), "data",

@@ -153,18 +153,29 @@ export_free(export *e)
     dt_free(e);
 }
 
+/* The consumer is done with it, though its streams may not be. */
+static void
+export_ends(export *e)
+{
+    if (dt_array_device(&e->array).type == DT_CUDA) {
+        cuda_follow_others(e->array.storage);
+    }
+    export_free(e);
+}
+
 static void
 delete_old(dlpack_old *self)
 {
-    export_free(self->context);
+    export_ends(self->context);
 }
 
 static void
 delete_versioned(dlpack_versioned *self)
 {
-    export_free(self->context);
+    export_ends(self->context);
 }
 
+/* Nobody took what a capsule with its first name holds. */
 static void
 capsule_ends(PyObject *capsule)
 {
@@ -172,10 +183,10 @@ capsule_ends(PyObject *capsule)
     dlpack_versioned *versioned =
         PyCapsule_IsValid(capsule, DLPACK_VERSIONED) ? PyCapsule_GetPointer(capsule, DLPACK_VERSIONED) : NULL;
     if (old != NULL) {
-        old->deleter(old);
+        export_free(old->context);
     }
     if (versioned != NULL) {
-        versioned->deleter(versioned);
+        export_free(versioned->context);
     }
 }
 

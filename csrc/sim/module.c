@@ -15,6 +15,12 @@ static sim_device *launched_on;
 static jmp_buf escape;
 static CUresult fault;
 
+static int
+static_shared_bytes(const sim_module *module)
+{
+    return module->program != NULL ? (int)module->program->shared_bytes : 0;
+}
+
 CUresult
 sim_cuModuleLoadData(CUmodule *handle, const void *image)
 {
@@ -43,6 +49,7 @@ sim_cuModuleLoadData(CUmodule *handle, const void *image)
     if (contents.executable != NULL) {
         status = sim_program_new(contents.kernel, contents.executable, contents.nbytes, &module->program);
     }
+    module->dynamic_shared_bytes -= static_shared_bytes(module);
     CUmodule name = status == CUDA_SUCCESS ? sim_handle_new(SIM_MODULE, module) : NULL;
     if (name == NULL) {
         sim_module_free(module);
@@ -140,12 +147,11 @@ static CUresult
 check_geometry(const sim_module *module, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes)
 {
     uint64_t threads = (uint64_t)block[0] * block[1] * (block[2] <= 64 ? block[2] : 0);
-    uint64_t shared = (uint64_t)shared_bytes + (module->program != NULL ? module->program->shared_bytes : 0);
     if (grid[0] == 0 || grid[0] > INT32_MAX || grid[1] == 0 || grid[1] > 65535 || grid[2] == 0 || grid[2] > 65535) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (threads == 0 || block[0] > 1024 || block[1] > 1024 || threads > 1024 ||
-        shared_bytes > (unsigned)module->dynamic_shared_bytes || shared > SIM_SHARED_OPTIN_BYTES) {
+        shared_bytes > (unsigned)module->dynamic_shared_bytes) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     /* what DT_KERNEL promises the compiler */
@@ -233,7 +239,7 @@ sim_cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction fu
         *value = module->program != NULL ? 1024 : DT_MAX_THREADS;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-        *value = module->program != NULL ? (int)module->program->shared_bytes : 0;
+        *value = static_shared_bytes(module);
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
@@ -262,9 +268,8 @@ sim_cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int 
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    int own = module->program != NULL ? (int)module->program->shared_bytes : 0;
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-        value > SIM_SHARED_OPTIN_BYTES - own) {
+        value > SIM_SHARED_OPTIN_BYTES - static_shared_bytes(module)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     module->dynamic_shared_bytes = value;

@@ -54,8 +54,10 @@ sim_stream_find(sim_device *device, CUstream handle, sim_stream **stream)
 void
 sim_point_release(sim_point *point)
 {
-    if (point != NULL && --point->refs == 0) {
+    while (point != NULL && --point->refs == 0) {
+        sim_point *also = point->also;
         dt_free(point);
+        point = also;
     }
 }
 

@@ -154,8 +154,9 @@ bool sim_is_pinned(const void *memory, size_t nbytes);
 /* ---------------------------------------------------------------- streams: queue.c, stream.c */
 
 /* A place in a stream that events and waits refer to. Counted. */
-typedef struct {
+typedef struct sim_point {
     int64_t refs;
+    struct sim_point *also; /* a place in another stream, counted: an event of a context has all of them */
     sim_stream *stream;
     uint64_t ticket; /* 0 until it stands in its stream */
     bool done;

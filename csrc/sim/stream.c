@@ -185,12 +185,32 @@ run_record(sim_device *device, const sim_item *item)
     return CUDA_SUCCESS;
 }
 
+/* Puts a new point at the end of stream; the caller has a reference to it. */
+static CUresult
+mark_end(sim_stream *stream, sim_point **out)
+{
+    sim_point *point = dt_malloc(sizeof(*point));
+    if (point == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *point = (sim_point){.refs = 2, .stream = stream};
+    sim_item item = {.run = run_record, .point = point};
+    CUresult status = sim_enqueue(stream, &item);
+    if (status != CUDA_SUCCESS) {
+        dt_free(point);
+        return status;
+    }
+    *out = point;
+    return CUDA_SUCCESS;
+}
+
 CUresult
 sim_cuEventRecord(CUevent handle, CUstream stream_handle)
 {
     sim_device *device;
     sim_event *event;
     sim_stream *stream;
+    sim_point *point;
     CUresult status = sim_current(&device);
     if (status == CUDA_SUCCESS) {
         status = find_event(handle, &event);
@@ -201,31 +221,78 @@ sim_cuEventRecord(CUevent handle, CUstream stream_handle)
     if (status == CUDA_SUCCESS) {
         status = stream->device == event->device ? stream->device->sticky : CUDA_ERROR_INVALID_HANDLE;
     }
-    if (status != CUDA_SUCCESS) {
-        return status;
+    if (status == CUDA_SUCCESS) {
+        status = mark_end(stream, &point);
     }
-    sim_point *point = dt_malloc(sizeof(*point));
-    if (point == NULL) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (status == CUDA_SUCCESS) {
+        sim_point_release(event->point);
+        event->point = point;
     }
-    *point = (sim_point){.refs = 2, .stream = stream};
-    sim_item item = {.run = run_record, .point = point};
-    status = sim_enqueue(stream, &item);
+    return status;
+}
+
+/* Adds the end of stream to points, if it has work. */
+static CUresult
+mark_also(sim_stream *stream, sim_point **points)
+{
+    sim_point *point;
+    CUresult status = stream->count > 0 ? mark_end(stream, &point) : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS && stream->count > 0) {
+        point->also = *points;
+        *points = point;
+    }
+    return status;
+}
+
+CUresult
+sim_cuCtxRecordEvent(CUcontext context, CUevent handle)
+{
+    sim_device *current, *device;
+    sim_event *event;
+    sim_point *points = NULL;
+    CUresult status = sim_current(&current);
+    if (status == CUDA_SUCCESS) {
+        device = context == NULL ? NULL : sim_handle_get(SIM_CONTEXT, context);
+        status = device == NULL ? CUDA_ERROR_INVALID_CONTEXT : find_event(handle, &event);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = device == event->device ? device->sticky : CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (status == CUDA_SUCCESS) {
+        status = mark_also(device->null_stream, &points);
+    }
+    for (sim_stream *s = status == CUDA_SUCCESS ? device->streams : NULL; s != NULL && status == CUDA_SUCCESS;
+         s = s->next) {
+        status = mark_also(s, &points);
+    }
     if (status != CUDA_SUCCESS) {
-        dt_free(point);
+        sim_point_release(points);
         return status;
     }
     sim_point_release(event->point);
-    event->point = point;
+    event->point = points;
     return CUDA_SUCCESS;
 }
 
-/* Runs the stream in which point stands as far as that. A device that is lost has nothing to wait for. */
+static bool
+is_done(const sim_point *point)
+{
+    while (point != NULL && point->done) {
+        point = point->also;
+    }
+    return point == NULL;
+}
+
+/* Runs the streams in which point stands as far as that. A device that is lost has nothing to wait for. */
 static CUresult
 reach(const sim_point *point)
 {
-    CUresult status = point->done ? CUDA_SUCCESS : sim_run_until(point->stream, point->ticket);
-    return point->done ? CUDA_SUCCESS : status;
+    CUresult status = CUDA_SUCCESS;
+    for (; point != NULL && status == CUDA_SUCCESS; point = point->also) {
+        status = point->done ? CUDA_SUCCESS : sim_run_until(point->stream, point->ticket);
+        status = point->done ? CUDA_SUCCESS : status;
+    }
+    return status;
 }
 
 static CUresult
@@ -250,7 +317,7 @@ sim_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)
     if (status == CUDA_SUCCESS) {
         status = stream->device->sticky;
     }
-    if (status != CUDA_SUCCESS || event->point == NULL || event->point->done) {
+    if (status != CUDA_SUCCESS || is_done(event->point)) {
         return status;
     }
     sim_item item = {.run = run_wait, .point = event->point};
@@ -267,7 +334,7 @@ sim_cuEventSynchronize(CUevent handle)
 {
     sim_event *event;
     CUresult status = find_event(handle, &event);
-    if (status == CUDA_SUCCESS && event->point != NULL) {
+    if (status == CUDA_SUCCESS) {
         status = reach(event->point);
     }
     return status == CUDA_SUCCESS ? event->device->sticky : status;
@@ -281,8 +348,12 @@ sim_cuEventQuery(CUevent handle)
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    if (event->device->sticky == CUDA_SUCCESS && event->point != NULL && !event->point->done) {
-        status = sim_run_one(event->point->stream);
+    if (event->device->sticky == CUDA_SUCCESS && !is_done(event->point)) {
+        const sim_point *point = event->point;
+        while (point->done) {
+            point = point->also;
+        }
+        status = sim_run_one(point->stream);
         return status == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : status;
     }
     return event->device->sticky;
@@ -308,7 +379,7 @@ sim_cuEventElapsedTime(float *milliseconds, CUevent start_handle, CUevent end_ha
     if (start->device != end->device || !start->timed || !end->timed || start->point == NULL || end->point == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (!start->point->done || !end->point->done) {
+    if (!is_done(start->point) || !is_done(end->point)) {
         return CUDA_ERROR_NOT_READY;
     }
     *milliseconds = (float)((double)(end->point->time - start->point->time) * 1e-6);

@@ -3369,7 +3369,7 @@ def normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator:
 
     >>> generator = dt.manual_seed(0)
     >>> dt.normal(10.0, 2.0, (3,))
-    DeviceArray([ 9.2047, 12.7737,  9.5884], device='cpu', dtype=float32)
+    DeviceArray([11.9823,  8.1507,  8.7648], device='cpu', dtype=float32)
     """
 def numel(input: DeviceArray) -> builtins.int:
     """The number of elements, an int.
@@ -3444,7 +3444,7 @@ def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None 
 
     >>> generator = dt.manual_seed(0)
     >>> dt.rand(3)
-    DeviceArray([0.8805, 0.3621, 0.3194], device='cpu', dtype=float32)
+    DeviceArray([0.3990, 0.8805, 0.7357], device='cpu', dtype=float32)
     """
 def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Like rand, of the shape, dtype and device of input.
@@ -3463,7 +3463,7 @@ def randint(low: _Int = 0, high: _Int | None = None, size: _Ints | None = None, 
 
     >>> generator = dt.manual_seed(0)
     >>> dt.randint(0, 10, (5,))
-    DeviceArray([8, 3, 3, 4, 6], device='cpu', dtype=int64)
+    DeviceArray([8, 6, 3, 0, 3], device='cpu', dtype=int64)
     """
 def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Numbers of the standard normal distribution; floats.
@@ -3473,7 +3473,7 @@ def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None
 
     >>> generator = dt.manual_seed(0)
     >>> dt.randn(3)
-    DeviceArray([-0.3977,  1.3868, -0.2058], device='cpu', dtype=float32)
+    DeviceArray([ 0.9911, -0.9247, -0.6176], device='cpu', dtype=float32)
     """
 def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Like randn, of the shape, dtype and device of input.

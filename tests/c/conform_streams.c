@@ -109,6 +109,18 @@ conform_events(void)
                          api.cuStreamWaitEvent(a, y, 0) == 0 && launch(add, p, 4, 1, a) == 0);
     }
     IS("no turn is lost", peek(p, a), 200);
+    /* expected of a real driver: an event of all streams */
+    CUcontext context = NULL;
+    OK("the context", api.cuCtxGetCurrent(&context));
+    IS("cuCtxRecordEvent of no context", api.cuCtxRecordEvent(NULL, x), CUDA_ERROR_INVALID_CONTEXT);
+    IS("cuCtxRecordEvent of no event", api.cuCtxRecordEvent(context, NULL), CUDA_ERROR_INVALID_HANDLE);
+    OK("a fill of 20 before an event of the context", launch(fill, p, 4, 20, a));
+    OK("cuCtxRecordEvent", api.cuCtxRecordEvent(context, x));
+    OK("a stream waits for the context", api.cuStreamWaitEvent(b, x, 0));
+    OK("an addition behind the context", launch(add, p, 4, 1, b));
+    IS("the wait is for every stream", peek(p, b), 21);
+    OK("cuEventSynchronize of an event of the context", api.cuEventSynchronize(x));
+    OK("cuEventQuery of an event of the context", api.cuEventQuery(x));
     OK("an event in the NULL stream", api.cuEventRecord(e, NULL));
     OK("it comes", api.cuEventSynchronize(e));
     OK("cuEventDestroy", api.cuEventDestroy_v2(e));

@@ -146,14 +146,36 @@ test_softmax(void)
 
 /* ---------------------------------------------------------------- transposed copies */
 
+static k_divisor
+divisor(int64_t size)
+{
+    k_divisor by = {0};
+    while ((INT64_C(1) << by.shift) < size) {
+        by.shift++;
+    }
+    by.multiplier = (uint32_t)((((UINT64_C(1) << by.shift) - (uint64_t)size) << 32) / (uint64_t)size + 1);
+    return by;
+}
+
 static void
 test_transpose(void)
 {
-    static const int64_t shapes[][3] = {{1, 16, 16}, {1, 33, 65}, {3, 100, 31}, {2, 1, 40}};
-    for (int s = 0; s < 4; s++) {
+    static const int64_t shapes[][3] = {{1, 16, 16}, {1, 33, 65}, {3, 100, 31}, {2, 1, 40}, {2, 70, 130}};
+    for (int s = 0; s < 5; s++) {
         int64_t n = shapes[s][0], rows = shapes[s][1], columns = shapes[s][2], size = rows * columns;
         float *x = numbers(n * size, 0), *out = calloc((size_t)(n * size), 4);
-        k_transpose_args a = {line(n, size, size), operand(x), operand(out), rows, columns, rows, columns};
+        const int64_t across = (columns - 1) / K_TILE_COLUMNS + 1, tiles = ((rows - 1) / K_TILE_ROWS + 1) * across;
+        k_transpose_args a = {.outer = line(n, size, size),
+                              .x = operand(x),
+                              .out = operand(out),
+                              .rows = rows,
+                              .columns = columns,
+                              .x_stride = rows,
+                              .out_stride = columns,
+                              .tiles = tiles,
+                              .across = across,
+                              .by_tiles = divisor(tiles),
+                              .by_across = divisor(across)};
         run_all("k_transpose_float32", &a, out, (size_t)(n * size) * 4, "transpose");
         int right = 1;
         for (int64_t i = 0; i < n * size; i++) {
