@@ -39,7 +39,7 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     conv_key key;
-    cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, CONV_MAX_ALIGNMENT, &key);
+    cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, &key);
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = make_properties(json, length, &planner.properties, err);
     if (rc == DT_OK) {

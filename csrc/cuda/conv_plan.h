@@ -7,7 +7,7 @@
 /* Everything that a plan depends on, in 64-bit words; shapes are N C H W, strides in elements. activation is NONE or
  * RELU: the others are never part of a graph. */
 typedef struct {
-    int64_t dtype, tf32, channels_last, alignment, workspace_limit, has_bias, activation;
+    int64_t dtype, tf32, channels_last, workspace_limit, has_bias, activation;
     int64_t x[4], weight[4], out[4];
     int64_t x_strides[4], weight_strides[4], out_strides[4];
     int64_t before[2], after[2], stride[2], dilation[2];
@@ -43,6 +43,10 @@ cuda_conv_is_even(const conv_key *key)
 {
     return key->before[0] == key->after[0] && key->before[1] == key->after[1];
 }
+
+/* What every plan promises of every address: with less there are no tensor cores, and graphs with bias or ReLU are
+ * planned as if there were no less. */
+#define CONV_ALIGNMENT 16
 
 /* conv_graph.c: how tensors are called in the graph and in the pack of pointers */
 enum { CONV_ID_X = 1, CONV_ID_WEIGHT, CONV_ID_BIAS, CONV_ID_OUT, CONV_ID_CONVOLVED, CONV_ID_BIASED };
@@ -85,10 +89,9 @@ dt_status cuda_conv_run_plan(cuda_device *device, conv_plan *p, const conv_point
 
 /* conv2d.c: strides of a dense array of this shape, channels last or not; sizes of 1 do not matter */
 void cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides);
-#define CONV_MAX_ALIGNMENT 16
-/* The key of a convolution over arrays that all have the layout; alignment: of all their addresses. */
+/* The key of a convolution over arrays that all have the layout. */
 void cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt_conv2d_params *params,
-                   const dt_array *out, bool channels_last, int64_t alignment, conv_key *key);
+                   const dt_array *out, bool channels_last, conv_key *key);
 
 /* conv_tune.c: the plan that is fastest on these pointers, or one that was found so before; the library lock is held.
  */
