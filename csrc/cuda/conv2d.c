@@ -4,22 +4,6 @@
 
 #include "conv_plan.h"
 
-#define DEFAULT_WORKSPACE_LIMIT ((int64_t)256 << 20)
-
-static atomic_int_fast64_t workspace_limit = DEFAULT_WORKSPACE_LIMIT;
-
-int64_t
-cuda_workspace_limit(void)
-{
-    return atomic_load_explicit(&workspace_limit, memory_order_relaxed);
-}
-
-void
-cuda_set_workspace_limit(int64_t nbytes)
-{
-    atomic_store(&workspace_limit, nbytes);
-}
-
 void
 cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides)
 {
@@ -155,9 +139,11 @@ typedef struct {
     bool channels_last;
 } convolution;
 
-/* x and out are ready; params differ from c's where x has been padded. */
+/* x and out are ready; params differ from c's where x has been padded. *images not 0: nothing was done, it is better
+ * done so many images at a time. */
 static dt_status
-call_library(const convolution *c, const dt_array *x, const dt_conv2d_params *params, dt_array *out, dt_error *err)
+call_library(const convolution *c, const dt_array *x, const dt_conv2d_params *params, dt_array *out, int64_t *images,
+             dt_error *err)
 {
     conv_key key;
     int fused = 0;
@@ -165,14 +151,17 @@ call_library(const convolution *c, const dt_array *x, const dt_conv2d_params *pa
     cuda_conv_key(x, c->weight, bias != NULL, params, out, c->channels_last, &key);
     const conv_pointers pointers = {cuda_address(x), cuda_address(c->weight), bias ? cuda_address(bias) : 0,
                                     cuda_address(out)};
-    DT_TRY(cuda_conv_run(c->device, &key, &pointers, &fused, err));
+    DT_TRY(cuda_conv_run(c->device, &key, &pointers, &fused, images, err));
+    if (*images > 0) {
+        return DT_OK;
+    }
     return cuda_epilogue(fused & CONV_BIAS ? NULL : bias, 1,
                          fused & CONV_RELU ? DT_ACTIVATION_NONE : params->activation, out, err);
 }
 
 /* Where no engine pads the two sides differently: the zeros are written out. */
 static dt_status
-call_padded(const convolution *c, const dt_array *x, dt_array *out, dt_error *err)
+call_padded(const convolution *c, const dt_array *x, dt_array *out, int64_t *images, dt_error *err)
 {
     dt_conv2d_params bare = *c->params;
     operand padded = {0};
@@ -181,14 +170,14 @@ call_padded(const convolution *c, const dt_array *x, dt_array *out, dt_error *er
     dt_status rc =
         operand_pad(c->device, x, c->params->pad_before, c->params->pad_after, c->channels_last, &padded, err);
     if (rc == DT_OK) {
-        rc = call_library(c, &padded.array, &bare, out, err);
+        rc = call_library(c, &padded.array, &bare, out, images, err);
     }
     cuda_temporary_clear(&padded.copy);
     return rc;
 }
 
 static dt_status
-convolve(const convolution *c, const dt_array *x, dt_array *out, dt_error *err)
+convolve(const convolution *c, const dt_array *x, dt_array *out, int64_t *images, dt_error *err)
 {
     const dt_conv2d_params *p = c->params;
     bool lopsided = memcmp(p->pad_before, p->pad_after, sizeof(p->pad_before)) != 0;
@@ -200,12 +189,12 @@ convolve(const convolution *c, const dt_array *x, dt_array *out, dt_error *err)
         into = &result.array;
     }
     if (rc == DT_OK) {
-        rc = call_library(c, &in.array, p, into, err);
+        rc = call_library(c, &in.array, p, into, images, err);
         if (rc == DT_ECUDA && lopsided && cuda_conv_refused(err->library_status)) {
-            rc = call_padded(c, &in.array, into, err);
+            rc = call_padded(c, &in.array, into, images, err);
         }
     }
-    if (rc == DT_OK && into != out) {
+    if (rc == DT_OK && *images == 0 && into != out) {
         rc = cuda_copy_within(c->device, into, out, err);
     }
     cuda_temporary_clear(&in.copy);
@@ -231,16 +220,22 @@ images(const dt_array *x, int64_t first, int64_t count)
     return part;
 }
 
-/* cuDNN counts elements in 32 bits: a larger batch is convolved in parts. */
+/* cuDNN counts elements in 32 bits: a larger batch is convolved in parts, as is one for which there is no room. */
 static dt_status
 convolve_batch(const convolution *c, const dt_array *x, dt_array *out, dt_error *err)
 {
     int64_t n = x->shape[0], of_x = dt_array_numel(x) / n, of_out = dt_array_numel(out) / n;
-    int64_t most = cuda_size_limit() / (of_x > of_out ? of_x : of_out);
+    int64_t most = cuda_size_limit() / (of_x > of_out ? of_x : of_out), done = 0;
     most = most > 0 ? most : 1;
-    for (int64_t i = 0; i < n; i += most) {
-        dt_array part_x = images(x, i, fewer(most, n - i)), part_out = images(out, i, fewer(most, n - i));
-        DT_TRY(convolve(c, &part_x, &part_out, err));
+    while (done < n) {
+        int64_t count = fewer(most, n - done), fewer_images = 0;
+        dt_array part_x = images(x, done, count), part_out = images(out, done, count);
+        DT_TRY(convolve(c, &part_x, &part_out, &fewer_images, err));
+        if (fewer_images > 0) {
+            most = fewer_images;
+        } else {
+            done += count;
+        }
     }
     return DT_OK;
 }

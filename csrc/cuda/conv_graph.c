@@ -83,9 +83,13 @@ add_pointwise(cuda_device *d, conv_graph *g, int mode, int compute, cudnnBackend
               cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *op, dt_error *err)
 {
     cudnnBackendDescriptor_t pointwise;
+    int nans = CUDNN_PROPAGATE_NAN;
     DT_TRY(add_part(d, g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
     CONV_SET(d, pointwise, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
     CONV_SET(d, pointwise, POINTWISE_MATH_PREC, DATA_TYPE, 1, &compute);
+    if (mode == CUDNN_POINTWISE_RELU_FWD) {
+        CONV_SET(d, pointwise, POINTWISE_NAN_PROPAGATION, NAN_PROPOGATION, 1, &nans);
+    }
     CUDA_TRY(d, cudnnBackendFinalize, (pointwise));
     DT_TRY(add_part(d, g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, op, err));
     CONV_SET(d, *op, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1, &pointwise);

@@ -13,8 +13,9 @@ typedef struct {
     size_t workspace_size;
     dt_conv2d_params params;
     sim_rounding rounding;
-    bool wants_aligned; /* loads 16 bytes at once */
-    bool drops_nans;    /* ReLU of NaN is 0 */
+    cudnnBackendDescriptor_t plan; /* may own the code */
+    bool wants_aligned;            /* loads 16 bytes at once */
+    bool drops_nans;               /* ReLU of NaN is 0 */
 } convolution;
 
 /* ---------------------------------------------------------------- what can be had */
@@ -250,6 +251,9 @@ run_convolution(sim_device *device, const sim_item *item)
     dt_storage storage;
     dt_array y = call->y;
     uint64_t addresses = call->x_address | call->weight_address | call->bias_address | call->y_address;
+    if (sim_handle_get(SIM_DNN_DESC, call->plan) == NULL) {
+        return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    }
     if (call->wants_aligned && addresses % 16 != 0) {
         return CUDA_ERROR_MISALIGNED_ADDRESS;
     }
@@ -389,6 +393,7 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
     if (item.held == NULL) {
         return sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory to queue the work");
     }
+    call.plan = plan_handle;
     memcpy(item.held, &call, sizeof(call));
     CUresult queued = sim_enqueue(stream, &item);
     if (queued != CUDA_SUCCESS) {
