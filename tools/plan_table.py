@@ -276,10 +276,10 @@ def write_table(version, ncases, rows, summary):
         "",
         f"Written by `python tools/plan_table.py --write` with cuDNN {version}, on a machine with no GPU: {ncases}"
         f" convolutions (the rows of the",
-        "test table, the layers of ResNet-50 and MobileNetV2 at batch 32, large ones), float32 strict and TF32, float16,"
-        " bfloat16, float64,",
-        f"both layouts, each alone, with bias, with bias and ReLU, with ReLU: {total} graphs, each with a plan that keeps"
-        " the rules of",
+        "test table, the layers of ResNet-50 and MobileNetV2 at batch 32, large ones), float32 strict and TF32,"
+        " float16, bfloat16, float64,",
+        f"both layouts, each alone, with bias, with bias and ReLU, with ReLU: {total} graphs, each with a plan that"
+        " keeps the rules of",
         "`csrc/cuda/conv_engine.c`. A described device stands for the real one: no plan of this table has run.",
         "",
         "| GPU | plans | bias or ReLU as passes of their own | half precision or TF32 without tensor cores |",

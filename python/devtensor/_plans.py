@@ -7,6 +7,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from devtensor import _C, _whole
 
@@ -29,7 +30,7 @@ def _file(device: int) -> Path | None:
     return cache_directory() / f"conv2d-{name}-sm{info['major']}{info['minor']}-cudnn{version}.json"
 
 
-def _read(path: Path) -> list[list[object]]:
+def _read(path: Path) -> list[list[Any]]:
     """The rows of a file. One that cannot be read has none."""
     try:
         rows = json.loads(path.read_text())
@@ -42,7 +43,7 @@ def load(device: int) -> None:
     """Reads what is known about a device."""
     path = _file(device)
     for row in _read(path) if path is not None else ():
-        _C._cuda_tuned_import(device, row)  # type: ignore[arg-type]  # which says whether it is one
+        _C._cuda_tuned_import(device, row)  # which says whether it is one
 
 
 def save(device: int) -> None:
