@@ -175,6 +175,26 @@ def test_a_copy_in_the_process_is_shared(good: Path, tmp_path: Path) -> None:
     assert child.stdout.count(f"{good}/") == 4
 
 
+@pytest.mark.parametrize(("number", "library"), [("DNN", "CUDNN"), ("CUBLAS", "CUBLASLT")])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_copy_that_is_too_old_is_passed_over(
+    good: Path, tmp_path: Path, number: str, library: str, loaded: bool
+) -> None:
+    """Where it stands first, and where another package has loaded it; the report says so."""
+    old = build(tmp_path / "old", library, **{number: 91100 if number == "DNN" else 120900})
+    (tmp_path / "lib").symlink_to(good)
+    path = old / SONAMES[library]
+    code = (f"import ctypes\nctypes.CDLL({str(path)!r})\n" if loaded else "") + (
+        "import devtensor as dt\nprint(dt._C._cuda_probe())\nprint(dt._C._cuda_report())"
+    )
+    first = {} if loaded else {"LD_LIBRARY_PATH": str(old)}
+    (tmp_path / "lib64").symlink_to(good)
+    child = python(code, CUDA_PATH=str(tmp_path), CONDA_PREFIX=str(tmp_path) if loaded else None, **first)
+    assert child.stderr == "" and child.stdout.startswith("[None, None, None, None]"), child.stdout
+    assert "too old (version" in child.stdout
+    assert f"{SONAMES[library]}: {good}" in child.stdout or f"{tmp_path}/lib" in child.stdout
+
+
 @pytest.mark.parametrize("folder", ["relative", "./relative", "", "."])
 def test_nothing_is_loaded_from_a_relative_path(good: Path, tmp_path: Path, folder: str) -> None:
     shutil.copytree(good, tmp_path / "relative")

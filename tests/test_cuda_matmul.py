@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,16 @@ def whole(
     """Small integers, so that every sum of their products is exact; the array and its values."""
     values = np.random.default_rng(seed).integers(-top, top + 1, shape).astype(np.float64)
     return lay_out(formats.wide_to_bits(values, dtype), dtype, device, layout), values
+
+
+widths = itertools.count(1)
+
+
+def forget_plans(device: str) -> None:
+    """Pushes the plans of convolutions out of their cache, by that of one that nothing else has."""
+    dt._C._cuda_set_plan_limit(1)
+    dt.conv2d(dt.ones((1, 1, 3, next(widths)), device=device), dt.ones((1, 1, 1, 1), device=device))
+    dt._C._cuda_set_plan_limit(0)
 
 
 @pytest.fixture
@@ -132,9 +143,10 @@ def test_error_is_bounded(dtype: str, cuda: str) -> None:
 # ---------------------------------------------------------------- launches, copies and plans
 
 
-def test_linear_with_bias_and_activation_is_one_launch(cuda: str) -> None:
+def test_launches_of_linear_with_bias_and_activation(cuda: str) -> None:
+    """cuBLASLt's ReLU is max(x, 0), which may lose a NaN; its GELU is the tanh form."""
     x, weight, bias = (dt.randn(s, device=cuda) for s in ((8, 16), (24, 16), (24,)))
-    for activation, launches in ((None, 1), ("relu", 1), ("gelu_tanh", 1), ("gelu", 2)):
+    for activation, launches in ((None, 1), ("relu", 2), ("gelu_tanh", 1), ("gelu", 2)):
         dt.linear(x, weight, bias, activation=activation)
         with watch() as change:
             dt.linear(x, weight, bias, activation=activation)
@@ -189,21 +201,6 @@ def test_no_plan_is_made_twice(cuda: str) -> None:
     assert HEURISTIC not in change.calls and change.calls[PRODUCT] == 20
     assert "cublasLtMatmulDescCreate" not in change.calls
     assert y.shape == (8, 24)
-
-
-@simulated
-def test_the_plan_cache_is_bounded(cuda: str) -> None:
-    def descriptors() -> int:
-        return dt._C._sim_ledger()["descriptors"]
-
-    one = dt.ones((1, 700), device=cuda)
-    for n in range(1, 700):
-        assert (one[:, :n] @ one[:, :n].t()).item() == n
-    high = descriptors()
-    for n in range(1, 700):
-        (one[:, :n] @ dt.ones((n, 2), device=cuda)).sum()
-    assert descriptors() <= high * 2
-    assert descriptors() < 4 * 4096
 
 
 def test_alignment_of_an_operand_is_part_of_its_plan(cuda: str) -> None:

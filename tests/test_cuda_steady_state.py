@@ -77,8 +77,8 @@ def test_only_what_the_program_moves_is_moved(run: dict[str, dict[str, int]]) ->
 
 
 def test_launches_are_those_of_the_ops(run: dict[str, dict[str, int]]) -> None:
-    """conv2d, max_pool2d, linear, product, softmax, sub, product, mul, sub in place, mul and sum."""
-    assert run["counters"]["launches"] == STEPS * 11
+    """conv2d, max_pool2d, linear, its ReLU, product, softmax, sub, product, mul, sub in place, mul and sum."""
+    assert run["counters"]["launches"] == STEPS * 12
 
 
 @pytest.mark.parametrize("device", CUDA_DEVICES[:1])
@@ -94,4 +94,5 @@ def test_bias_and_activation_are_in_the_launch(op: str, activation: str | None, 
     function(x, w, b, activation=activation)
     before = dt.counters()["launches"]
     function(x, w, b, activation=activation)
-    assert dt.counters()["launches"] == before + 1
+    apart = op == "linear" and activation == "relu"  # cuBLASLt's may lose a NaN
+    assert dt.counters()["launches"] == before + 1 + apart

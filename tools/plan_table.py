@@ -1,11 +1,12 @@
-"""Plans every convolution of the test table, of ResNet-50 and of MobileNetV2 with cuDNN, for GPUs that are not there.
+"""Plans every convolution of the test table and of some networks with cuDNN, for GPUs that are not there.
 
     python tools/plan_table.py [--write] [--device NAME ...] [--every N]
 
 The graphs and the choice of engines are those of the shipped extension (csrc/cuda/conv_*.c); cuDNN 9.8 or later takes
 the description of a device in place of one. Each case must have a plan that keeps what its dtype promises: no engine
 that converts inputs to fewer bits, sums in fewer bits, transforms (FFT, Winograd) or varies from run to run; no tensor
-core for strict float32. --write stores the table in docs/plans.csv and docs/plans.md; without it, the stored table is
+core for strict float32; and nothing that is compiled at run time. How many plans in half precision and TF32 do without
+tensor cores is counted. --write stores the table in docs/plans.csv and docs/plans.md; without it, the stored table is
 compared where it is of the same version of cuDNN. NVIDIA's wheels have to be importable (pip install .[cuda13]).
 """
 
@@ -28,6 +29,7 @@ SUMMARY = ROOT / "docs" / "plans.md"
 GPUS = {
     "A100": (80, 108, 166912, 2048, 32, 40 << 20, 80 << 30, 1410000, 1593000, 5120),
     "RTX 4090": (89, 128, 101376, 1536, 24, 72 << 20, 24 << 30, 2520000, 10501000, 384),
+    "H100": (90, 132, 232448, 2048, 32, 50 << 20, 80 << 30, 1980000, 2619000, 5120),
     "H200": (90, 132, 232448, 2048, 32, 50 << 20, 141 << 30, 1980000, 3201000, 6144),
     "B200": (100, 148, 232448, 2048, 32, 126 << 20, 180 << 30, 1965000, 3996000, 8192),
 }
@@ -36,7 +38,7 @@ TENSOR_CORE, ALLOWED = 1 << 0, (1 << 0) | (1 << 9)
 RUNTIME_COMPILED = 1 << 0
 # What is computed: dtype and the float32 policy.
 PRECISIONS = (("float32", "highest"), ("float32", "tf32"), ("float16", ""), ("bfloat16", ""), ("float64", ""))
-GRAPHS = ((False, None), (True, None), (True, "relu"))
+GRAPHS = ((False, None), (True, None), (True, "relu"), (False, "relu"))
 # The library of engines compiled at run time is linked with the driver; these are what it asks for when it is loaded.
 DRIVER = """cuGetErrorString cuGetErrorName cuModuleGetFunction cuModuleLoadData cuModuleUnload cuTensorMapEncodeIm2col
 cuTensorMapEncodeTiled cuCtxGetCurrent cuCtxGetLimit cuCtxPopCurrent cuCtxPushCurrent cuStreamGetCtx cuDriverGetVersion
@@ -157,6 +159,22 @@ def mobilenet_v2(n=32):
     return {f"mobilenet_v2 {name}": sizes for name, sizes in found.items()}
 
 
+def large():
+    """Layers whose transposed copies pass 256 MiB, and convolutions that are products of matrices."""
+    found = {
+        "unet 64@512": layer((8, 64, 512, 512), 64, 3),
+        "unet 128@256": layer((8, 128, 256, 256), 128, 3),
+        "vgg 64@224": layer((32, 64, 224, 224), 64, 3),
+        "vgg 128@112": layer((32, 128, 112, 112), 128, 3),
+        "resnet50 expand, batch 256": layer((256, 64, 56, 56), 256, 1),
+        "resnet50 3x3, batch 256": layer((256, 64, 56, 56), 64, 3),
+        "vit patches": ((32, 3, 224, 224), (768, 3, 16, 16), (16, 16), (0, 0), (0, 0), (1, 1)),
+        "whole image": ((32, 512, 7, 7), (4096, 512, 7, 7), (1, 1), (0, 0), (0, 0), (1, 1)),
+        "one by one, one image": layer((1, 512, 14, 14), 512, 1),
+    }
+    return {f"large {name}": sizes for name, sizes in found.items()}
+
+
 # ---------------------------------------------------------------- planning
 
 
@@ -184,13 +202,16 @@ def complaint(found, precision, bias, activation):
         return f"notes {found['notes']:#x}"
     if precision == ("float32", "highest") and found["notes"] & TENSOR_CORE:
         return "a tensor core for strict float32"
+    if found["behaviors"] & RUNTIME_COMPILED:
+        return "compiled at run time"
     return ""
 
 
 def plan_case(dt, json_text, sizes, precision, channels_last):
-    """The cells of the three graphs, and what is wrong."""
+    """The cells of the graphs, what is wrong, and how many do less than all or do without tensor cores."""
     dt.set_float32_precision(precision[1] or "highest")
-    cells, wrong, apart = [], [], 0
+    cells, wrong, apart, plain = [], [], 0, 0
+    could = precision[0] in ("float16", "bfloat16") or precision[1] == "tf32"
     for bias, activation in GRAPHS:
         found = plan(dt, json_text, sizes, precision[0], channels_last, bias, activation)
         bad = complaint(found, precision, bias, activation)
@@ -203,9 +224,10 @@ def plan_case(dt, json_text, sizes, precision, channels_last):
         if (bias and not found["bias"]) or (activation and not found["activation"]):
             text += "+apart"
             apart += 1
+        plain += could and not found["notes"] & TENSOR_CORE
         cells.append(text)
     same = len(set(cells)) == 1
-    return cells[0] if same else " ".join(cells), wrong, apart
+    return cells[0] if same else " ".join(cells), wrong, apart, plain
 
 
 def plan_all(devices, every):
@@ -214,22 +236,27 @@ def plan_all(devices, every):
     version = dt._C._cuda_library_versions()["cudnn"]
     if version is None:
         raise SystemExit("cuDNN cannot be loaded:\n" + dt._C._cuda_report())
-    sizes = {**table_cases(), **resnet50(), **mobilenet_v2()}
+    sizes = {**table_cases(), **resnet50(), **mobilenet_v2(), **large()}
     sizes = dict(list(sizes.items())[::every])
     rows, wrong, summary = {}, [], {}
     for device in devices:
-        text, counts = properties(device), {"plans": 0, "apart": 0}
+        text, counts = properties(device), {"plans": 0, "apart": 0, "plain": 0}
         for name, case in sizes.items():
             for precision in PRECISIONS:
                 for layout in ("NCHW", "NHWC"):
                     key = (name, " ".join(precision).strip(), layout)
-                    got, bad, apart = plan_case(dt, text, case, precision, layout == "NHWC")
+                    got, bad, apart, plain = plan_case(dt, text, case, precision, layout == "NHWC")
                     rows.setdefault(key, {})[device] = got
                     wrong += [f"{device}: {' '.join(key)}: {b}" for b in bad]
                     counts["plans"] += len(GRAPHS) - len(bad)
                     counts["apart"] += apart
+                    counts["plain"] += plain
         summary[device] = counts
-        print(f"{device}: {counts['plans']} plans, {counts['apart']} with bias or ReLU apart", flush=True)
+        print(
+            f"{device}: {counts['plans']} plans, {counts['apart']} with bias or ReLU apart, {counts['plain']} in half"
+            " precision or TF32 without tensor cores",
+            flush=True,
+        )
     dt.set_float32_precision("highest")
     return version, len(sizes), rows, wrong, summary
 
@@ -249,18 +276,18 @@ def write_table(version, ncases, rows, summary):
         "",
         f"Written by `python tools/plan_table.py --write` with cuDNN {version}, on a machine with no GPU: {ncases}"
         f" convolutions (the rows of the",
-        "test table, the layers of ResNet-50 and MobileNetV2 at batch 32), float32 strict and TF32, float16, bfloat16,"
-        " float64, both",
-        f"layouts, each alone, with bias, and with bias and ReLU: {total} graphs, each with a plan that keeps the rules"
-        " of",
+        "test table, the layers of ResNet-50 and MobileNetV2 at batch 32, large ones), float32 strict and TF32,"
+        " float16, bfloat16, float64,",
+        f"both layouts, each alone, with bias, with bias and ReLU, with ReLU: {total} graphs, each with a plan that"
+        " keeps the rules of",
         "`csrc/cuda/conv_engine.c`. A described device stands for the real one: no plan of this table has run.",
         "",
-        "| GPU | plans | bias or ReLU as passes of their own |",
-        "|---|---|---|",
-        *(f"| {device} | {c['plans']} | {c['apart']} |" for device, c in summary.items()),
+        "| GPU | plans | bias or ReLU as passes of their own | half precision or TF32 without tensor cores |",
+        "|---|---|---|---|",
+        *(f"| {device} | {c['plans']} | {c['apart']} | {c['plain']} |" for device, c in summary.items()),
         "",
         "`plans.csv` has a line for each convolution, precision and layout. A cell is engine, notes and KiB of",
-        "workspace, such as `41t/6344`, once where the three graphs get the same plan, else three times. Notes are t:",
+        "workspace, such as `41t/6344`, once where the four graphs get the same plan, else four times. Notes are t:",
         "tensor cores; n: NaN kept; c: compiled at run time; *: cuDNN names an engine before this one that it compiles",
         "and loads while planning, which takes a driver, so that a GPU may run that one. `+apart`: the graph does less",
         "than was asked for, and kernels do the rest.",

@@ -269,15 +269,12 @@ slot_of(int symbol)
     return (char *)&real + offsets[symbol];
 }
 
-/* Each library's count of its version: the least that will do, and how to say it. */
-static const struct {
-    int least;
-    const char *text;
-} versions[DT_NLIBRARIES] = {
-    [DT_LIBRARY_CUDA] = {13000, "one for CUDA 13.0, such as 580"},
-    [DT_LIBRARY_CUBLASLT] = {130000, "13.0"},
-    [DT_LIBRARY_CUDNN] = {91200, "9.12"},
-    [DT_LIBRARY_NVRTC] = {13000, "13.0"},
+/* How to say the least version that will do. */
+static const char *const least_versions[DT_NLIBRARIES] = {
+    [DT_LIBRARY_CUDA] = "one for CUDA 13.0, such as 580",
+    [DT_LIBRARY_CUBLASLT] = "13.0",
+    [DT_LIBRARY_CUDNN] = "9.12",
+    [DT_LIBRARY_NVRTC] = "13.0",
 };
 
 static int
@@ -301,7 +298,7 @@ static dt_status
 check_version(dt_library library, dt_error *err)
 {
     int version = version_of(library);
-    if (version == 0 || version >= versions[library].least) {
+    if (version == 0 || version >= cuda_load_least(library)) {
         return DT_OK;
     }
     char path[256];
@@ -309,7 +306,7 @@ check_version(dt_library library, dt_error *err)
     return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
                    "%s is not available: %s (%s) is of version %d; devtensor needs %s or newer.",
                    library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), path,
-                   version, versions[library].text);
+                   version, least_versions[library]);
 }
 
 /* Loads one library and fills its part of the table; the lock is held. */

@@ -1,7 +1,26 @@
-/* cache.c: plans by key, bounded: a few ways in each of a fixed number of sets. */
+/* cache.c: plans by key: a hash table whose entries stand in the order of their last use too. */
 #include <string.h>
 
 #include "cuda.h"
+
+#define DEFAULT_LIMIT 4096
+#define FIRST_BUCKETS 64
+
+struct cuda_cache_entry {
+    cuda_cache_entry *next;          /* of its bucket */
+    cuda_cache_entry *newer, *older; /* by last use */
+    uint64_t hash;
+    void *value;
+    uint64_t key[];
+};
+
+static atomic_size_t plan_limit = DEFAULT_LIMIT;
+
+void
+cuda_set_plan_limit(size_t limit)
+{
+    atomic_store(&plan_limit, limit > 0 ? limit : DEFAULT_LIMIT);
+}
 
 static uint64_t
 hash_key(const unsigned char *key, size_t size)
@@ -13,85 +32,135 @@ hash_key(const unsigned char *key, size_t size)
         h = (h ^ word) * 0x9e3779b97f4a7c15u;
         h ^= h >> 29;
     }
-    return h | 1; /* 0 marks a free entry */
+    return h;
 }
 
-static cuda_cache_entry *
-find_entry(cuda_cache *cache, const void *key, uint64_t hash)
+/* ---------------------------------------------------------------- the order of use */
+
+static void
+unlink_use(cuda_cache *cache, cuda_cache_entry *e)
 {
-    if (cache->entries == NULL) {
-        return NULL;
-    }
-    cuda_cache_entry *set = cache->entries + (size_t)(hash >> 8) % cache->nsets * CUDA_CACHE_WAYS;
-    for (int i = 0; i < CUDA_CACHE_WAYS; i++) {
-        if (set[i].hash == hash && memcmp(set[i].key, key, cache->key_size) == 0) {
-            return &set[i];
-        }
-    }
-    return NULL;
+    *(e->newer != NULL ? &e->newer->older : &cache->newest) = e->older;
+    *(e->older != NULL ? &e->older->newer : &cache->oldest) = e->newer;
 }
+
+static void
+link_use(cuda_cache *cache, cuda_cache_entry *e)
+{
+    e->newer = NULL;
+    e->older = cache->newest;
+    *(e->older != NULL ? &e->older->newer : &cache->oldest) = e;
+    cache->newest = e;
+}
+
+/* ---------------------------------------------------------------- buckets */
+
+/* Where the entry hangs, or would. */
+static cuda_cache_entry **
+find_link(const cuda_cache *cache, const void *key, uint64_t hash)
+{
+    cuda_cache_entry **link = &cache->buckets[hash % cache->nbuckets];
+    while (*link != NULL && ((*link)->hash != hash || memcmp((*link)->key, key, cache->key_size) != 0)) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+/* Twice as many, where there is memory for them. */
+static bool
+grow(cuda_cache *cache)
+{
+    size_t n = cache->nbuckets != 0 ? 2 * cache->nbuckets : FIRST_BUCKETS;
+    cuda_cache_entry **buckets = dt_calloc(n, sizeof(cuda_cache_entry *));
+    if (buckets == NULL) {
+        return false;
+    }
+    for (cuda_cache_entry *e = cache->newest; e != NULL; e = e->older) {
+        e->next = buckets[e->hash % n];
+        buckets[e->hash % n] = e;
+    }
+    dt_free(cache->buckets);
+    cache->buckets = buckets;
+    cache->nbuckets = n;
+    return true;
+}
+
+static void
+remove_link(cuda_cache *cache, cuda_cache_entry **link)
+{
+    cuda_cache_entry *e = *link;
+    *link = e->next;
+    unlink_use(cache, e);
+    cache->count--;
+    cache->destroy(e->value);
+    dt_free(e);
+}
+
+static void
+make_room(cuda_cache *cache)
+{
+    size_t limit = cache->limit != 0 ? cache->limit : atomic_load(&plan_limit);
+    while (cache->count >= limit) {
+        remove_link(cache, find_link(cache, cache->oldest->key, cache->oldest->hash));
+    }
+}
+
+/* ---------------------------------------------------------------- the cache */
 
 void *
 cuda_cache_find(cuda_cache *cache, const void *key)
 {
-    cuda_cache_entry *entry = find_entry(cache, key, hash_key(key, cache->key_size));
-    if (entry == NULL) {
+    if (cache->count == 0) {
         return NULL;
     }
-    entry->used = ++cache->clock;
-    return entry->value;
-}
-
-static void
-clear_entry(cuda_cache *cache, cuda_cache_entry *entry)
-{
-    if (entry->hash != 0) {
-        cache->destroy(entry->value);
-        dt_free(entry->key);
-        *entry = (cuda_cache_entry){0};
+    cuda_cache_entry *e = *find_link(cache, key, hash_key(key, cache->key_size));
+    if (e == NULL) {
+        return NULL;
     }
+    if (e != cache->newest) {
+        unlink_use(cache, e);
+        link_use(cache, e);
+    }
+    return e->value;
 }
 
 void
 cuda_cache_remove(cuda_cache *cache, const void *key)
 {
-    cuda_cache_entry *entry = find_entry(cache, key, hash_key(key, cache->key_size));
-    if (entry != NULL) {
-        clear_entry(cache, entry);
+    if (cache->count != 0) {
+        cuda_cache_entry **link = find_link(cache, key, hash_key(key, cache->key_size));
+        if (*link != NULL) {
+            remove_link(cache, link);
+        }
     }
 }
 
 void
 cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx)
 {
-    size_t n = cache->entries ? (size_t)cache->nsets * CUDA_CACHE_WAYS : 0;
-    for (size_t i = 0; i < n; i++) {
-        if (cache->entries[i].hash != 0) {
-            visit(ctx, cache->entries[i].key, cache->entries[i].value);
-        }
+    for (const cuda_cache_entry *e = cache->newest; e != NULL; e = e->older) {
+        visit(ctx, e->key, e->value);
     }
 }
 
 dt_status
 cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err)
 {
-    if (cache->entries == NULL) {
-        cache->entries = dt_calloc((size_t)cache->nsets * CUDA_CACHE_WAYS, sizeof(cuda_cache_entry));
-    }
-    void *own_key = cache->entries ? dt_malloc(cache->key_size) : NULL;
-    if (own_key == NULL) {
+    cuda_cache_remove(cache, key);
+    make_room(cache);
+    bool roomy = cache->count < cache->nbuckets || grow(cache) || cache->nbuckets != 0;
+    size_t nbytes = sizeof(cuda_cache_entry) + cache->key_size;
+    cuda_cache_entry *e = roomy ? dt_malloc(nbytes) : NULL;
+    if (e == NULL) {
         cache->destroy(value);
-        return dt_fail_nomem(err, cache->key_size);
+        return dt_fail_nomem(err, nbytes);
     }
-    memcpy(own_key, key, cache->key_size);
-    uint64_t hash = hash_key(key, cache->key_size);
-    cuda_cache_entry *set = cache->entries + (size_t)(hash >> 8) % cache->nsets * CUDA_CACHE_WAYS, *entry = set;
-    for (int i = 1; i < CUDA_CACHE_WAYS && entry->hash != 0; i++) {
-        if (set[i].hash == 0 || set[i].used < entry->used) {
-            entry = &set[i];
-        }
-    }
-    clear_entry(cache, entry);
-    *entry = (cuda_cache_entry){hash, ++cache->clock, own_key, value};
+    *e = (cuda_cache_entry){.hash = hash_key(key, cache->key_size), .value = value};
+    memcpy(e->key, key, cache->key_size);
+    cuda_cache_entry **bucket = &cache->buckets[e->hash % cache->nbuckets];
+    e->next = *bucket;
+    *bucket = e;
+    link_use(cache, e);
+    cache->count++;
     return DT_OK;
 }

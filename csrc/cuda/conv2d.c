@@ -4,22 +4,6 @@
 
 #include "conv_plan.h"
 
-#define DEFAULT_WORKSPACE_LIMIT ((int64_t)256 << 20)
-
-static atomic_int_fast64_t workspace_limit = DEFAULT_WORKSPACE_LIMIT;
-
-int64_t
-cuda_workspace_limit(void)
-{
-    return atomic_load_explicit(&workspace_limit, memory_order_relaxed);
-}
-
-void
-cuda_set_workspace_limit(int64_t nbytes)
-{
-    atomic_store(&workspace_limit, nbytes);
-}
-
 void
 cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides)
 {
@@ -44,7 +28,7 @@ has_layout(const dt_array *x, bool channels_last)
 
 void
 cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt_conv2d_params *params,
-              const dt_array *out, bool channels_last, int64_t alignment, conv_key *key)
+              const dt_array *out, bool channels_last, conv_key *key)
 {
     const dt_array *arrays[] = {x, weight, out};
     int64_t *shapes[] = {key->x, key->weight, key->out};
@@ -54,7 +38,6 @@ cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt
     key->dtype = x->dtype;
     key->tf32 = x->dtype == DT_FLOAT32 && dt_allow_tf32();
     key->channels_last = channels_last;
-    key->alignment = alignment;
     key->workspace_limit = cuda_workspace_limit();
     key->has_bias = has_bias;
     key->activation = relu ? DT_ACTIVATION_RELU : DT_ACTIVATION_NONE;
@@ -68,11 +51,24 @@ cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt
     memcpy(key->dilation, params->dilation, sizeof(key->dilation));
 }
 
-/* An operand in the layout of the graph: the array itself, or a copy. */
+/* An operand as the library takes it: the array itself, or a copy. */
 typedef struct {
     dt_array array;
     cuda_temporary copy;
 } operand;
+
+static bool
+is_aligned(const dt_array *x)
+{
+    return cuda_address(x) % CONV_ALIGNMENT == 0;
+}
+
+/* Whether the library may be given x: it has the layout, and the alignment that plans promise. */
+static bool
+is_ready(const dt_array *x, bool channels_last)
+{
+    return has_layout(x, channels_last) && is_aligned(x);
+}
 
 static dt_status
 operand_new(cuda_device *d, const dt_array *like, bool channels_last, operand *out, dt_error *err)
@@ -87,11 +83,23 @@ static dt_status
 operand_open(cuda_device *d, const dt_array *x, bool channels_last, operand *out, dt_error *err)
 {
     out->array = *x;
-    if (has_layout(x, channels_last)) {
+    if (is_ready(x, channels_last)) {
         return DT_OK;
     }
     DT_TRY(operand_new(d, x, channels_last, out, err));
     return cuda_copy_within(d, x, &out->array, err);
+}
+
+static dt_status
+bias_open(cuda_device *d, const dt_array *bias, operand *out, dt_error *err)
+{
+    out->array = *bias;
+    if (dt_array_is_contiguous(bias) && is_aligned(bias)) {
+        return DT_OK;
+    }
+    DT_TRY(cuda_temporary_init(&out->copy, d, bias, (dt_dtype)bias->dtype, err));
+    out->array = out->copy.array;
+    return cuda_copy_within(d, bias, &out->array, err);
 }
 
 /* x with its zeros written out. */
@@ -123,34 +131,83 @@ bias_only(const dt_array *bias, dt_activation activation, dt_array *out, dt_erro
 
 /* ---------------------------------------------------------------- one call of the library */
 
+/* What all parts of a batch share; weight and bias are ready, bias may be NULL. */
+typedef struct {
+    cuda_device *device;
+    const dt_array *weight, *bias;
+    const dt_conv2d_params *params;
+    bool channels_last;
+} convolution;
+
+/* x and out are ready; params differ from c's where x has been padded. *images not 0: nothing was done, it is better
+ * done so many images at a time. */
+static dt_status
+call_library(const convolution *c, const dt_array *x, const dt_conv2d_params *params, dt_array *out, int64_t *images,
+             dt_error *err)
+{
+    conv_key key;
+    int fused = 0;
+    const dt_array *bias = c->bias;
+    cuda_conv_key(x, c->weight, bias != NULL, params, out, c->channels_last, &key);
+    const conv_pointers pointers = {cuda_address(x), cuda_address(c->weight), bias ? cuda_address(bias) : 0,
+                                    cuda_address(out)};
+    DT_TRY(cuda_conv_run(c->device, &key, &pointers, &fused, images, err));
+    if (*images > 0) {
+        return DT_OK;
+    }
+    return cuda_epilogue(fused & CONV_BIAS ? NULL : bias, 1,
+                         fused & CONV_RELU ? DT_ACTIVATION_NONE : params->activation, out, err);
+}
+
+/* Where no engine pads the two sides differently: the zeros are written out. */
+static dt_status
+call_padded(const convolution *c, const dt_array *x, dt_array *out, int64_t *images, dt_error *err)
+{
+    dt_conv2d_params bare = *c->params;
+    operand padded = {0};
+    memset(bare.pad_before, 0, sizeof(bare.pad_before));
+    memset(bare.pad_after, 0, sizeof(bare.pad_after));
+    dt_status rc =
+        operand_pad(c->device, x, c->params->pad_before, c->params->pad_after, c->channels_last, &padded, err);
+    if (rc == DT_OK) {
+        rc = call_library(c, &padded.array, &bare, out, images, err);
+    }
+    cuda_temporary_clear(&padded.copy);
+    return rc;
+}
+
+static dt_status
+convolve(const convolution *c, const dt_array *x, dt_array *out, int64_t *images, dt_error *err)
+{
+    const dt_conv2d_params *p = c->params;
+    bool lopsided = memcmp(p->pad_before, p->pad_after, sizeof(p->pad_before)) != 0;
+    operand in = {0}, result = {0};
+    dt_array *into = out;
+    dt_status rc = operand_open(c->device, x, c->channels_last, &in, err);
+    if (rc == DT_OK && !is_ready(out, c->channels_last)) {
+        rc = operand_new(c->device, out, c->channels_last, &result, err);
+        into = &result.array;
+    }
+    if (rc == DT_OK) {
+        rc = call_library(c, &in.array, p, into, images, err);
+        if (rc == DT_ECUDA && lopsided && cuda_conv_refused(err->library_status)) {
+            rc = call_padded(c, &in.array, into, images, err);
+        }
+    }
+    if (rc == DT_OK && *images == 0 && into != out) {
+        rc = cuda_copy_within(c->device, into, out, err);
+    }
+    cuda_temporary_clear(&in.copy);
+    cuda_temporary_clear(&result.copy);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- batches */
+
 static int64_t
 fewer(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-static int64_t
-alignment(const dt_array *a)
-{
-    uint64_t bits = cuda_address(a) | CONV_MAX_ALIGNMENT;
-    return (int64_t)(bits & (0 - bits));
-}
-
-/* Arrays that all have the layout; bias is contiguous. */
-static dt_status
-convolve(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_array *bias,
-         const dt_conv2d_params *params, bool channels_last, dt_array *out, dt_error *err)
-{
-    conv_key key;
-    int fused = 0;
-    int64_t aligned = fewer(fewer(alignment(x), alignment(weight)), alignment(out));
-    aligned = bias ? fewer(aligned, alignment(bias)) : aligned;
-    cuda_conv_key(x, weight, bias != NULL, params, out, channels_last, aligned, &key);
-    const conv_pointers pointers = {cuda_address(x), cuda_address(weight), bias ? cuda_address(bias) : 0,
-                                    cuda_address(out)};
-    DT_TRY(cuda_conv_run(d, &key, &pointers, &fused, err));
-    return cuda_epilogue(fused & CONV_BIAS ? NULL : bias, 1,
-                         fused & CONV_RELU ? DT_ACTIVATION_NONE : params->activation, out, err);
 }
 
 /* Images [first, first + count) of a batch; borrowed. */
@@ -163,72 +220,34 @@ images(const dt_array *x, int64_t first, int64_t count)
     return part;
 }
 
-/* cuDNN counts elements in 32 bits: a larger batch is convolved in parts. */
+/* cuDNN counts elements in 32 bits: a larger batch is convolved in parts, as is one for which there is no room. */
 static dt_status
-convolve_batch(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_array *bias,
-               const dt_conv2d_params *params, bool channels_last, dt_array *out, dt_error *err)
+convolve_batch(const convolution *c, const dt_array *x, dt_array *out, dt_error *err)
 {
     int64_t n = x->shape[0], of_x = dt_array_numel(x) / n, of_out = dt_array_numel(out) / n;
-    int64_t most = cuda_size_limit() / (of_x > of_out ? of_x : of_out);
+    int64_t most = cuda_size_limit() / (of_x > of_out ? of_x : of_out), done = 0;
     most = most > 0 ? most : 1;
-    for (int64_t i = 0; i < n; i += most) {
-        dt_array part_x = images(x, i, fewer(most, n - i)), part_out = images(out, i, fewer(most, n - i));
-        DT_TRY(convolve(d, &part_x, weight, bias, params, channels_last, &part_out, err));
+    while (done < n) {
+        int64_t count = fewer(most, n - done), fewer_images = 0;
+        dt_array part_x = images(x, done, count), part_out = images(out, done, count);
+        DT_TRY(convolve(c, &part_x, &part_out, &fewer_images, err));
+        if (fewer_images > 0) {
+            most = fewer_images;
+        } else {
+            done += count;
+        }
     }
     return DT_OK;
 }
 
 /* ---------------------------------------------------------------- the slot */
 
-typedef struct {
-    operand x, padded, weight, out;
-    cuda_temporary bias;
-} operands;
-
-/* All but x is laid out already. */
-static dt_status
-run(cuda_device *d, const dt_array *x, const dt_array *bias, const dt_conv2d_params *params, bool channels_last,
-    dt_array *out, operands *o, dt_error *err)
-{
-    if (o->out.array.storage == NULL) {
-        return convolve_batch(d, x, &o->weight.array, bias, params, channels_last, out, err);
-    }
-    DT_TRY(convolve_batch(d, x, &o->weight.array, bias, params, channels_last, &o->out.array, err));
-    return cuda_copy_within(d, &o->out.array, out, err);
-}
-
-static dt_status
-lay_out(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
-        dt_array *out, operands *o, dt_error *err)
-{
-    bool channels_last = !has_layout(out, false) && has_layout(out, true);
-    bool lopsided = memcmp(params->pad_before, params->pad_after, sizeof(params->pad_before)) != 0;
-    DT_TRY(operand_open(d, x, channels_last, &o->x, err));
-    DT_TRY(operand_open(d, weight, channels_last, &o->weight, err));
-    if (bias != NULL) {
-        DT_TRY(cuda_contiguous(d, bias, &o->bias, &bias, err));
-    }
-    if (!has_layout(out, channels_last)) {
-        DT_TRY(operand_new(d, out, channels_last, &o->out, err));
-    }
-    dt_status rc = run(d, &o->x.array, bias, params, channels_last, out, o, err);
-    if (rc != DT_ECUDA || !lopsided || !cuda_conv_refused(err->library_status)) {
-        return rc;
-    }
-    /* no engine pads the two sides differently: the zeros are written out */
-    dt_conv2d_params bare = *params;
-    memset(bare.pad_before, 0, sizeof(bare.pad_before));
-    memset(bare.pad_after, 0, sizeof(bare.pad_after));
-    DT_TRY(operand_pad(d, x, params->pad_before, params->pad_after, channels_last, &o->padded, err));
-    return run(d, &o->padded.array, bias, &bare, channels_last, out, o, err);
-}
-
 dt_status
 cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
             dt_array *out, dt_error *err)
 {
     cuda_device *d;
-    operands o = {0};
+    operand laid_weight = {0}, laid_bias = {0};
     if (dt_array_numel(x) == 0) { /* no channels, or an image of padding alone */
         return bias_only(bias, params->activation, out, err);
     }
@@ -236,11 +255,16 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
         return cuda_depthwise(x, weight, bias, params, out, err);
     }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    dt_status rc = lay_out(d, x, weight, bias, params, out, &o, err);
-    cuda_temporary_clear(&o.x.copy);
-    cuda_temporary_clear(&o.padded.copy);
-    cuda_temporary_clear(&o.weight.copy);
-    cuda_temporary_clear(&o.out.copy);
-    cuda_temporary_clear(&o.bias);
+    const convolution c = {d, &laid_weight.array, bias ? &laid_bias.array : NULL, params,
+                           !has_layout(out, false) && has_layout(out, true)};
+    dt_status rc = operand_open(d, weight, c.channels_last, &laid_weight, err);
+    if (rc == DT_OK && bias != NULL) {
+        rc = bias_open(d, bias, &laid_bias, err);
+    }
+    if (rc == DT_OK) {
+        rc = convolve_batch(&c, x, out, err);
+    }
+    cuda_temporary_clear(&laid_weight.copy);
+    cuda_temporary_clear(&laid_bias.copy);
     return rc;
 }

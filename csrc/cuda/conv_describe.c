@@ -39,11 +39,12 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     conv_key key;
-    cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, CONV_MAX_ALIGNMENT, &key);
+    cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, &key);
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = make_properties(json, length, &planner.properties, err);
     if (rc == DT_OK) {
-        rc = cuda_conv_plan_new(&planner, &key, cuda_conv_wanted(&key), 0, &p, err);
+        const conv_wish wish = {cuda_conv_wanted(&key), 0, cuda_conv_room(NULL, &key), false};
+        rc = cuda_conv_plan_new(&planner, &key, &wish, &p, err);
     }
     if (rc == DT_OK) {
         out->engine = p->engine;
@@ -54,7 +55,7 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
         out->unloadable = p->unloadable;
         out->bias = (p->fused & CONV_BIAS) != 0;
         out->activation = (p->fused & CONV_RELU) != 0;
-        cuda_conv2d_destroy(p);
+        cuda_conv_destroy(p);
     }
     if (planner.properties != NULL) {
         (void)cu.cudnnBackendDestroyDescriptor(planner.properties);

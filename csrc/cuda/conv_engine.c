@@ -9,8 +9,9 @@
  *   REDUCED_PRECISION_REDUCTION  never: sums are made in float32 (float64 in itself)
  *   FFT, WINOGRAD and its tiles  never: their error is not bounded by the sum of absolute products
  *   NONDETERMINISTIC             never: a run repeats bit for bit
- * Behavior notes. Engines that want filters or biases reordered for int8 are never taken; runtime compilation, a need
- * of cuBLASLt and support of CUDA graphs change no result. */
+ * Behavior notes. Engines that want filters or biases reordered for int8 are never taken; those that are compiled at
+ * run time, which takes a second, where that is asked for; a need of cuBLASLt and support of CUDA graphs change no
+ * result. */
 #include "conv_plan.h"
 
 #define MAX_CONFIGS 64
@@ -26,10 +27,11 @@ allowed_notes(const conv_key *key)
 }
 
 static bool
-is_allowed(const conv_key *key, const conv_plan *p)
+is_allowed(const conv_key *key, const conv_wish *wish, const conv_plan *p)
 {
-    const uint32_t reorders = BEHAVIOR(REQUIRES_FILTER_INT8x32_REORDER) | BEHAVIOR(REQUIRES_BIAS_INT8x32_REORDER);
-    return (p->notes & ~allowed_notes(key)) == 0 && (p->behaviors & reorders) == 0;
+    const uint32_t unwanted = BEHAVIOR(REQUIRES_FILTER_INT8x32_REORDER) | BEHAVIOR(REQUIRES_BIAS_INT8x32_REORDER) |
+                              (wish->compiled ? 0 : BEHAVIOR(RUNTIME_COMPILATION));
+    return (p->notes & ~allowed_notes(key)) == 0 && (p->behaviors & unwanted) == 0;
 }
 
 /* Notes of a kind as bits. */
@@ -83,11 +85,21 @@ fill_plan(const conv_planner *planner, cudnnBackendDescriptor_t plan, cudnnBacke
     return DT_OK;
 }
 
-/* Code that cannot be made or loaded here, as where there is no driver: the engine is passed over. */
+/* Code that cannot be made or loaded here, as where there is no driver. */
 static bool
 is_unloadable(int status)
 {
-    return status >= CUDNN_STATUS_EXECUTION_FAILED && status < CUDNN_STATUS_EXECUTION_FAILED + 1000;
+    return status == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED ||
+           (status >= CUDNN_STATUS_EXECUTION_FAILED && status < CUDNN_STATUS_EXECUTION_FAILED + 1000);
+}
+
+/* Whether the engine is passed over: it is not for this graph or device, or finds parameters wrong that another takes.
+ */
+static bool
+is_passed_over(int status)
+{
+    return is_unloadable(status) || cuda_conv_refused(status) ||
+           (status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_NOT_SUPPORTED);
 }
 
 /* Makes an execution plan of config; p->plan stays NULL when it is refused. */
@@ -103,9 +115,10 @@ plan_config(const conv_planner *planner, cudnnBackendDescriptor_t config, conv_p
     if (rc == DT_OK) {
         status = cu.cudnnBackendFinalize(plan);
         p->unloadable = p->unloadable || is_unloadable(status);
-        rc = cuda_conv_refused(status) || is_unloadable(status)
-                 ? DT_OK
-                 : cuda_check(d, DT_API_cudnnBackendFinalize, status, err);
+        rc = is_passed_over(status) ? DT_OK : cuda_check(d, DT_API_cudnnBackendFinalize, status, err);
+    }
+    if (rc == DT_OK && d != NULL && is_unloadable(status)) {
+        rc = cuda_check_lost(d, err);
     }
     if (rc == DT_OK && status == 0) {
         rc = CUDA_CALL(d, cudnnBackendGetAttribute,
@@ -166,14 +179,14 @@ list_open(const conv_planner *planner, cudnnBackendDescriptor_t graph, int mode,
     return cuda_check(d, DT_API_cudnnBackendGetAttribute, status, err);
 }
 
-/* Keeps in *best the plan that fits the limit, or else the one that wants least; whether the search is over. */
+/* Keeps in *best the plan for which there is room, or else the one that wants least; whether the search is over. */
 static bool
-keep_better(const conv_key *key, const conv_plan *p, conv_plan *best)
+keep_better(const conv_wish *wish, const conv_plan *p, conv_plan *best)
 {
     if (p->plan == NULL) {
         return false;
     }
-    bool fits = p->workspace <= key->workspace_limit;
+    bool fits = p->workspace <= wish->room;
     if (best->plan == NULL || fits || p->workspace < best->workspace) {
         if (best->plan != NULL) {
             (void)cu.cudnnBackendDestroyDescriptor(best->plan);
@@ -185,43 +198,55 @@ keep_better(const conv_key *key, const conv_plan *p, conv_plan *best)
     return fits;
 }
 
-/* Goes over the candidates of one list; *rank counts them all. */
+/* How far a search has come. */
+typedef struct {
+    int rank; /* candidates so far */
+    bool fallback, done;
+    bool wide_tensor_core, wide_first; /* passed over for want of room: tensor cores, an engine of the first list */
+} search;
+
+/* Goes over the candidates of one list. */
 static dt_status
-try_list(const conv_planner *planner, const conv_key *key, const config_list *list, int first, int *rank,
-         conv_plan *best, bool *done, dt_error *err)
+try_list(const conv_planner *planner, const conv_key *key, const config_list *list, const conv_wish *wish, search *s,
+         conv_plan *best, dt_error *err)
 {
-    for (int64_t i = 0; i < list->count && !*done; i++) {
+    for (int64_t i = 0; i < list->count && !s->done; i++) {
         conv_plan p = *best;
         p.plan = NULL;
-        p.candidate = (*rank)++;
-        if (p.candidate < first) {
+        p.fallback = s->fallback;
+        p.candidate = s->rank++;
+        if (p.candidate < wish->first) {
             continue;
         }
         DT_TRY(read_engine(planner->device, list->configs[i], &p, err));
-        if (is_allowed(key, &p)) {
+        if (is_allowed(key, wish, &p)) {
             DT_TRY(plan_config(planner, list->configs[i], &p, err));
-            *done = keep_better(key, &p, best);
+            s->done = keep_better(wish, &p, best);
             best->unloadable = p.unloadable;
+            s->wide_first |= p.plan != NULL && !s->done && !p.fallback;
+            s->wide_tensor_core |= p.plan != NULL && !s->done && (p.notes & NOTE(TENSOR_CORE)) != 0;
         }
     }
     return DT_OK;
 }
 
 dt_status
-cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph, int first, conv_plan *p,
-                 dt_error *err)
+cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph, const conv_wish *wish,
+                 conv_plan *p, dt_error *err)
 {
     static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-    int rank = 0;
-    bool done = false;
-    for (int i = 0; i < 2 && !done; i++) {
+    search s = {.rank = 0};
+    for (int i = 0; i < 2 && !s.done; i++) {
         config_list list = {.heuristics = NULL};
+        s.fallback = i == 1;
         dt_status rc = list_open(planner, graph->parts[graph->nparts - 1], modes[i], &list, err);
         if (rc == DT_OK) {
-            rc = try_list(planner, key, &list, first, &rank, p, &done, err);
+            rc = try_list(planner, key, &list, wish, &s, p, err);
         }
         list_close(&list);
         DT_TRY(rc);
     }
+    p->crowded =
+        !s.done || (s.wide_first && p->fallback) || (s.wide_tensor_core && (p->notes & NOTE(TENSOR_CORE)) == 0);
     return DT_OK;
 }

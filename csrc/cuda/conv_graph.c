@@ -28,14 +28,15 @@ typedef struct {
 } tensor;
 
 static dt_status
-add_tensor(cuda_device *d, conv_graph *g, const conv_key *key, tensor t, cudnnBackendDescriptor_t *out, dt_error *err)
+add_tensor(cuda_device *d, conv_graph *g, tensor t, cudnnBackendDescriptor_t *out, dt_error *err)
 {
+    const int64_t alignment = CONV_ALIGNMENT;
     DT_TRY(add_part(d, g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out, err));
     CONV_SET(d, *out, TENSOR_DATA_TYPE, DATA_TYPE, 1, &t.type);
     CONV_SET(d, *out, TENSOR_DIMENSIONS, INT64, 4, t.shape);
     CONV_SET(d, *out, TENSOR_STRIDES, INT64, 4, t.strides);
     CONV_SET(d, *out, TENSOR_UNIQUE_ID, INT64, 1, &t.id);
-    CONV_SET(d, *out, TENSOR_BYTE_ALIGNMENT, INT64, 1, &key->alignment);
+    CONV_SET(d, *out, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
     CONV_SET(d, *out, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &t.is_virtual);
     CUDA_TRY(d, cudnnBackendFinalize, (*out));
     return DT_OK;
@@ -82,9 +83,13 @@ add_pointwise(cuda_device *d, conv_graph *g, int mode, int compute, cudnnBackend
               cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *op, dt_error *err)
 {
     cudnnBackendDescriptor_t pointwise;
+    int nans = CUDNN_PROPAGATE_NAN;
     DT_TRY(add_part(d, g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
     CONV_SET(d, pointwise, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
     CONV_SET(d, pointwise, POINTWISE_MATH_PREC, DATA_TYPE, 1, &compute);
+    if (mode == CUDNN_POINTWISE_RELU_FWD) {
+        CONV_SET(d, pointwise, POINTWISE_NAN_PROPAGATION, NAN_PROPOGATION, 1, &nans);
+    }
     CUDA_TRY(d, cudnnBackendFinalize, (pointwise));
     DT_TRY(add_part(d, g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, op, err));
     CONV_SET(d, *op, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1, &pointwise);
@@ -112,22 +117,21 @@ cuda_conv_graph(const conv_planner *planner, const conv_key *key, int fused, con
     const tensor between = {CONV_ID_CONVOLVED, compute, true, key->out, key->out_strides};
     cudnnBackendDescriptor_t xwy[3], b, convolved, biased, out, ops[3], graph;
     int nops = 1;
-    DT_TRY(add_tensor(d, g, key, (tensor){CONV_ID_X, type, false, key->x, key->x_strides}, &xwy[0], err));
-    DT_TRY(
-        add_tensor(d, g, key, (tensor){CONV_ID_WEIGHT, type, false, key->weight, key->weight_strides}, &xwy[1], err));
-    DT_TRY(add_tensor(d, g, key, (tensor){CONV_ID_OUT, type, false, key->out, key->out_strides}, &out, err));
+    DT_TRY(add_tensor(d, g, (tensor){CONV_ID_X, type, false, key->x, key->x_strides}, &xwy[0], err));
+    DT_TRY(add_tensor(d, g, (tensor){CONV_ID_WEIGHT, type, false, key->weight, key->weight_strides}, &xwy[1], err));
+    DT_TRY(add_tensor(d, g, (tensor){CONV_ID_OUT, type, false, key->out, key->out_strides}, &out, err));
     convolved = biased = out;
     if (bias || relu) {
-        DT_TRY(add_tensor(d, g, key, between, &convolved, err));
+        DT_TRY(add_tensor(d, g, between, &convolved, err));
     }
     xwy[2] = convolved;
     DT_TRY(add_convolution(d, g, key, compute, xwy, &ops[0], err));
     if (bias) {
-        DT_TRY(add_tensor(d, g, key, (tensor){CONV_ID_BIAS, type, false, bias_shape, bias_strides}, &b, err));
+        DT_TRY(add_tensor(d, g, (tensor){CONV_ID_BIAS, type, false, bias_shape, bias_strides}, &b, err));
         if (relu) {
             tensor after = between;
             after.id = CONV_ID_BIASED;
-            DT_TRY(add_tensor(d, g, key, after, &biased, err));
+            DT_TRY(add_tensor(d, g, after, &biased, err));
         }
         DT_TRY(add_pointwise(d, g, CUDNN_POINTWISE_ADD, compute, convolved, b, biased, &ops[nops++], err));
         convolved = biased;

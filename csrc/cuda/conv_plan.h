@@ -7,7 +7,7 @@
 /* Everything that a plan depends on, in 64-bit words; shapes are N C H W, strides in elements. activation is NONE or
  * RELU: the others are never part of a graph. */
 typedef struct {
-    int64_t dtype, tf32, channels_last, alignment, workspace_limit, has_bias, activation;
+    int64_t dtype, tf32, channels_last, workspace_limit, has_bias, activation;
     int64_t x[4], weight[4], out[4];
     int64_t x_strides[4], weight_strides[4], out_strides[4];
     int64_t before[2], after[2], stride[2], dilation[2];
@@ -23,14 +23,30 @@ typedef struct {
     cudnnBackendDescriptor_t properties;
 } conv_planner;
 
+/* What a plan is to be. */
 typedef struct {
+    int fused;     /* CONV_BIAS, CONV_RELU: the most that it does in one graph */
+    int first;     /* from this candidate on; those for graphs that do less are all tried */
+    int64_t room;  /* bytes of workspace that can be had */
+    bool compiled; /* engines that are compiled at run time may be taken */
+} conv_wish;
+
+typedef struct conv_plan {
+    struct conv_plan *next; /* of the retired */
+    cuda_device *device;
     cudnnBackendDescriptor_t plan;
     int64_t workspace, engine;
+    int64_t images;            /* not 0: no plan but advice, to convolve so many images at a time */
     uint32_t notes, behaviors; /* bit i: the engine has numerical note i, behavior note i */
     int candidate;             /* its place among the engines of the heuristics */
     int fused;                 /* CONV_BIAS, CONV_RELU: what it does of what the key asks for */
-    bool tuned, ran;
+    bool tuned;
+    bool fallback;   /* named by the fallback list */
+    bool crowded;    /* a better engine wants more room: one with tensor cores, or of the first list */
     bool unloadable; /* an engine before it could not be loaded */
+    bool marked;     /* last_run stands in a stream */
+    CUevent last_run;
+    uint64_t queues[CUDA_MAX_QUEUES / 64]; /* bit i: it was sent to stream i, and last_run is not behind that yet */
 } conv_plan;
 
 typedef struct {
@@ -43,6 +59,10 @@ cuda_conv_is_even(const conv_key *key)
 {
     return key->before[0] == key->after[0] && key->before[1] == key->after[1];
 }
+
+/* What every plan promises of every address: with less there are no tensor cores, and graphs with bias or ReLU are
+ * planned as if there were no less. */
+#define CONV_ALIGNMENT 16
 
 /* conv_graph.c: how tensors are called in the graph and in the pack of pointers */
 enum { CONV_ID_X = 1, CONV_ID_WEIGHT, CONV_ID_BIAS, CONV_ID_OUT, CONV_ID_CONVOLVED, CONV_ID_BIASED };
@@ -65,34 +85,47 @@ dt_status cuda_conv_graph(const conv_planner *planner, const conv_key *key, int 
                           dt_error *err) DT_MUST_CHECK;
 void cuda_conv_graph_clear(conv_graph *graph);
 
-/* conv_engine.c: plans graph by the first engine, from candidate `first` on, that keeps what the dtype promises and
- * fits the workspace limit (or, where none does, by the one that wants least); p->plan stays NULL when there is none.
- */
-dt_status cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph, int first,
-                           conv_plan *p, dt_error *err) DT_MUST_CHECK;
+/* conv_engine.c: plans graph by the first engine that keeps what the dtype promises and for which there is room (or,
+ * where there is for none, by the one that wants least); p->plan stays NULL when there is none. */
+dt_status cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph,
+                           const conv_wish *wish, conv_plan *p, dt_error *err) DT_MUST_CHECK;
 
-/* conv_plan.c: a new plan that does as much in one graph as can be had, at most `fused`, from candidate `first` on; the
- * next ones with less do all of their candidates. */
+/* conv_plan.c: a new plan that does as much in one graph as can be had. */
 int cuda_conv_wanted(const conv_key *key);
-dt_status cuda_conv_plan_new(const conv_planner *planner, const conv_key *key, int fused, int first, conv_plan **out,
+dt_status cuda_conv_plan_new(const conv_planner *planner, const conv_key *key, const conv_wish *wish, conv_plan **out,
                              dt_error *err) DT_MUST_CHECK;
-/* Sends the convolution to the device; *fused: what of bias and activation it does. */
+/* The same, or the advice to convolve in parts where that keeps an engine for which there is no room. */
+dt_status cuda_conv_choose(const conv_planner *planner, const conv_key *key, const conv_wish *wish, conv_plan **out,
+                           dt_error *err) DT_MUST_CHECK;
+dt_status cuda_conv_fail_none(const conv_planner *planner, const conv_key *key, dt_error *err);
+/* At once, where it never ran. cuda_conv2d_retire: when its runs are over, which nobody waits for. */
+void cuda_conv_destroy(conv_plan *p);
+
+/* conv_memory.c: the bytes that a workspace may have now */
+int64_t cuda_conv_room(cuda_device *d, const conv_key *key);
+/* A bias that changes nothing, for convolutions with a ReLU and no bias; for so many channels. */
+#define CONV_MAX_NO_BIAS 8192
+dt_status cuda_conv_no_bias(cuda_device *d, const conv_key *key, CUdeviceptr *address, dt_error *err) DT_MUST_CHECK;
+
+/* conv_run.c: sends the convolution to the device; *fused: what of bias and activation it does. *images not 0: nothing
+ * was sent, since it is better done so many images at a time. */
 dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, int *fused,
-                        dt_error *err) DT_MUST_CHECK;
+                        int64_t *images, dt_error *err) DT_MUST_CHECK;
 /* One run of a plan; *status: what the library answered. The library lock is held. */
 dt_status cuda_conv_run_plan(cuda_device *device, conv_plan *p, const conv_pointers *pointers, int *status,
                              dt_error *err) DT_MUST_CHECK;
 
 /* conv2d.c: strides of a dense array of this shape, channels last or not; sizes of 1 do not matter */
 void cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides);
-#define CONV_MAX_ALIGNMENT 16
-/* The key of a convolution over arrays that all have the layout; alignment: of all their addresses. */
+/* The key of a convolution over arrays that all have the layout. */
 void cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt_conv2d_params *params,
-                   const dt_array *out, bool channels_last, int64_t alignment, conv_key *key);
+                   const dt_array *out, bool channels_last, conv_key *key);
 
 /* conv_tune.c: the plan that is fastest on these pointers, or one that was found so before; the library lock is held.
  */
 dt_status cuda_conv_tune(const conv_planner *planner, const conv_key *key, const conv_pointers *pointers,
                          conv_plan **out, dt_error *err) DT_MUST_CHECK;
+/* What was found no longer holds. */
+void cuda_conv_forget(cuda_device *d, const conv_key *key);
 
 #endif

@@ -11,7 +11,7 @@
 #define BUDGET 200.0f /* milliseconds of a device's time for one key */
 #define KEY_WORDS (sizeof(conv_key) / sizeof(int64_t))
 
-/* What a key was found to do best with. */
+/* What a key was found to do best with; candidate -1: what was found before no longer holds. */
 typedef struct {
     int64_t fused, candidate, engine;
 } choice;
@@ -79,23 +79,27 @@ find_best(const conv_planner *planner, const conv_key *key, const conv_pointers 
           dt_error *err)
 {
     cuda_device *d = planner->device;
-    int fused = cuda_conv_wanted(key), first = 0;
+    conv_wish wish = {cuda_conv_wanted(key), 0, cuda_conv_room(d, key), true};
     float least = 0, spent = 0;
     for (int i = 0; i < MAX_TRIED && spent < BUDGET; i++) {
         conv_plan *p = NULL;
-        dt_status rc = cuda_conv_plan_new(planner, key, fused, first, &p, err);
+        dt_status rc = cuda_conv_plan_new(planner, key, &wish, &p, err);
         if (rc != DT_OK) { /* no more of them is no error */
             return rc == DT_ECUDA && cuda_conv_refused(err->library_status) ? DT_OK : rc;
         }
-        if (*best != NULL && (p->fused != (*best)->fused || p->workspace > key->workspace_limit)) {
-            cuda_conv2d_destroy(p);
+        if (*best != NULL && (p->fused != (*best)->fused || p->workspace > wish.room)) {
+            cuda_conv_destroy(p);
             return DT_OK;
         }
         int status = 0;
         float milliseconds = 0;
-        fused = p->fused;
-        first = p->candidate + 1;
+        wish.fused = p->fused;
+        wish.first = p->candidate + 1;
         rc = time_plan(d, p, pointers, &status, &milliseconds, err);
+        if (rc == DT_EOUTOFMEMORY && *best != NULL) { /* others have done without so much workspace */
+            cuda_conv2d_retire(p);
+            continue;
+        }
         if (rc == DT_OK && !cuda_conv_refused(status)) {
             rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
         }
@@ -107,7 +111,7 @@ find_best(const conv_planner *planner, const conv_key *key, const conv_pointers 
         }
         spent += milliseconds;
         if (p != NULL) {
-            cuda_conv2d_destroy(p);
+            cuda_conv2d_retire(p);
         }
         DT_TRY(rc);
     }
@@ -121,10 +125,11 @@ static dt_status
 plan_known(const conv_planner *planner, const conv_key *key, conv_plan **out, dt_error *err)
 {
     const choice *known = cuda_cache_find(&planner->device->tuned, key);
-    if (known == NULL) {
+    if (known == NULL || known->candidate < 0) {
         return DT_OK;
     }
-    dt_status rc = cuda_conv_plan_new(planner, key, (int)known->fused, (int)known->candidate, out, err);
+    const conv_wish wish = {(int)known->fused, (int)known->candidate, INT64_MAX, true};
+    dt_status rc = cuda_conv_plan_new(planner, key, &wish, out, err);
     if (rc != DT_OK && (rc != DT_ECUDA || !cuda_conv_refused(err->library_status))) {
         return rc;
     }
@@ -134,11 +139,20 @@ plan_known(const conv_planner *planner, const conv_key *key, conv_plan **out, dt
         return DT_OK;
     }
     if (p != NULL) {
-        cuda_conv2d_destroy(p);
+        cuda_conv_destroy(p);
         *out = NULL;
     }
-    cuda_cache_remove(&planner->device->tuned, key);
+    cuda_conv_forget(planner->device, key);
     return DT_OK;
+}
+
+void
+cuda_conv_forget(cuda_device *d, const conv_key *key)
+{
+    choice *known = cuda_cache_find(&d->tuned, key);
+    if (known != NULL) {
+        *known = (choice){-1, -1, -1};
+    }
 }
 
 static dt_status
@@ -149,7 +163,6 @@ remember(cuda_device *d, const conv_key *key, const choice *found, dt_error *err
         return dt_fail_nomem(err, sizeof(*own));
     }
     *own = *found;
-    cuda_cache_remove(&d->tuned, key);
     return cuda_cache_put(&d->tuned, key, own, err);
 }
 
@@ -162,7 +175,8 @@ cuda_conv_tune(const conv_planner *planner, const conv_key *key, const conv_poin
     if (rc == DT_OK && p == NULL) {
         rc = find_best(planner, key, pointers, &p, err);
         if (rc == DT_OK && p == NULL) {
-            return cuda_conv_plan_new(planner, key, cuda_conv_wanted(key), 0, out, err);
+            const conv_wish wish = {cuda_conv_wanted(key), 0, cuda_conv_room(planner->device, key), true};
+            return cuda_conv_plan_new(planner, key, &wish, out, err);
         }
         if (rc == DT_OK) {
             const choice found = {p->fused, p->candidate, p->engine};
@@ -171,7 +185,7 @@ cuda_conv_tune(const conv_planner *planner, const conv_key *key, const conv_poin
         }
     }
     if (rc != DT_OK && p != NULL) {
-        cuda_conv2d_destroy(p);
+        cuda_conv2d_retire(p);
         return rc;
     }
     *out = p;
@@ -179,6 +193,12 @@ cuda_conv_tune(const conv_planner *planner, const conv_key *key, const conv_poin
 }
 
 /* ---------------------------------------------------------------- to and from a file */
+
+size_t
+cuda_tuned_key(void)
+{
+    return KEY_WORDS;
+}
 
 size_t
 cuda_tuned_width(void)

@@ -87,27 +87,22 @@ bool cuda_api_alive(void);
 
 /* ---------------------------------------------------------------- cache.c: a bounded cache of plans */
 
-#define CUDA_CACHE_WAYS 8
+typedef struct cuda_cache_entry cuda_cache_entry;
 
+/* At most limit entries (0: as many as a cache of plans has); the least recently used makes room. All keys have one
+ * size. */
 typedef struct {
-    uint64_t hash, used;
-    void *key, *value;
-} cuda_cache_entry;
-
-/* nsets * CUDA_CACHE_WAYS entries; the least recently used of a set makes room. All keys have one size. */
-typedef struct {
-    size_t key_size;
-    unsigned nsets;
-    uint64_t clock;
+    size_t key_size, limit;
     void (*destroy)(void *value);
-    cuda_cache_entry *entries;
+    size_t count, nbuckets;
+    cuda_cache_entry **buckets, *newest, *oldest;
 } cuda_cache;
 
 void *cuda_cache_find(cuda_cache *cache, const void *key);
-/* Takes value over, also on failure. */
+/* Takes value over, also on failure; what had the key goes. */
 dt_status cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err) DT_MUST_CHECK;
 void cuda_cache_remove(cuda_cache *cache, const void *key);
-/* Calls visit for each entry, in no order; the cache stays as it is. */
+/* Calls visit for each entry, the latest first; the cache stays as it is. */
 void cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx);
 
 /* ---------------------------------------------------------------- device.c */
@@ -237,6 +232,8 @@ typedef struct cuda_device {
     cudnnHandle_t dnn;
     CUstream dnn_stream; /* that dnn works on */
     cuda_cache convolutions, tuned;
+    struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
+    CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv_memory.c */
 } cuda_device;
 
 /* The device, ready, with its context current on this thread. */
@@ -248,6 +245,8 @@ cuda_device *cuda_lost(int index);
 
 /* failure.c: writes down that symbol answered status on device (NULL: none in particular). */
 dt_status cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);
+/* Fails where the context is lost, which a library says without saying why. */
+dt_status cuda_check_lost(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 /* The same for a device that an earlier call has lost. */
 dt_status cuda_fail_lost(const cuda_device *device, dt_error *err);
 
@@ -573,7 +572,9 @@ dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUS
 /* lt_plan.c, conv_plan.c, raw.c: what the caches give back */
 void cuda_raw_module_drop(void *module);
 void cuda_matmul_destroy(void *plan);
-void cuda_conv2d_destroy(void *plan);
+void cuda_conv2d_retire(void *plan);
+/* Destroys those that were given back and run no more. */
+void cuda_conv2d_reap(cuda_device *device);
 size_t cuda_matmul_key_size(void);
 size_t cuda_conv2d_key_size(void);
 

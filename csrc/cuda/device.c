@@ -3,9 +3,7 @@
 #include "cuda.h"
 
 #define MAX_DEVICES 256
-#define MATMUL_SETS 32
-#define CONV2D_SETS 32
-#define RAW_SETS 8
+#define RAW_MODULES 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cuda_device *_Atomic devices[MAX_DEVICES];
@@ -67,11 +65,10 @@ open_device(int index, cuda_device **out, dt_error *err)
         return dt_fail_nomem(err, sizeof(*d));
     }
     d->index = index;
-    d->matmuls = (cuda_cache){.key_size = cuda_matmul_key_size(), .nsets = MATMUL_SETS, .destroy = cuda_matmul_destroy};
-    d->convolutions =
-        (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = cuda_conv2d_destroy};
-    d->tuned = (cuda_cache){.key_size = cuda_conv2d_key_size(), .nsets = CONV2D_SETS, .destroy = dt_free};
-    d->raws = (cuda_cache){.key_size = DT_SHA256_BYTES, .nsets = RAW_SETS, .destroy = cuda_raw_module_drop};
+    d->matmuls = (cuda_cache){.key_size = cuda_matmul_key_size(), .destroy = cuda_matmul_destroy};
+    d->convolutions = (cuda_cache){.key_size = cuda_conv2d_key_size(), .destroy = cuda_conv2d_retire};
+    d->tuned = (cuda_cache){.key_size = cuda_conv2d_key_size(), .destroy = dt_free};
+    d->raws = (cuda_cache){.key_size = DT_SHA256_BYTES, .limit = RAW_MODULES, .destroy = cuda_raw_module_drop};
     cuda_memory_open(d);
     pthread_mutex_init(&d->lock, NULL);
     cuda_ring_init(&d->ring);
@@ -204,6 +201,7 @@ cuda_empty_cache(dt_error *err)
         }
         DT_TRY(cuda_enter(i, &d, err));
         DT_TRY(cuda_give_back(d, err));
+        cuda_conv2d_reap(d);
         DT_TRY(cuda_pinned_trim(d, err));
     }
     return DT_OK;

@@ -69,9 +69,33 @@ is_wait(dt_api_symbol symbol)
            symbol == DT_API_cuEventSynchronize || symbol == DT_API_cuEventQuery || symbol == DT_API_cuCtxSynchronize;
 }
 
+/* What libraries answer when their work failed: also where the context has been lost before. */
+static bool
+may_be_lost(dt_api_symbol symbol, int status)
+{
+    switch (cuda_api_libraries[symbol]) {
+    case DT_LIBRARY_CUBLASLT:
+        return status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR;
+    case DT_LIBRARY_CUDNN:
+        return status >= CUDNN_STATUS_EXECUTION_FAILED;
+    default:
+        return false;
+    }
+}
+
+dt_status
+cuda_check_lost(cuda_device *device, dt_error *err)
+{
+    int status = cu.cuStreamQuery(cuda_stream(device));
+    return is_sticky(status) ? cuda_fail(device, DT_API_cuStreamQuery, status, err) : DT_OK;
+}
+
 dt_status
 cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
 {
+    if (device != NULL && may_be_lost(symbol, status)) {
+        DT_TRY(cuda_check_lost(device, err));
+    }
     const char *name = NULL, *text = "";
     char last[256] = "";
     const char *hint = "";

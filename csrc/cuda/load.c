@@ -15,19 +15,23 @@
 #define REPORT_BYTES 8192
 #define PATH_BYTES 4096
 
+/* version: a function without arguments that tells it, for libraries of which a process may have several copies; least:
+ * of the versions that will do. */
 static const struct {
-    const char *soname, *purpose;
+    const char *soname, *purpose, *version;
+    int least;
 } libraries[DT_NLIBRARIES] = {
-    [DT_LIBRARY_CUDA] = {"libcuda.so.1", "CUDA"},
-    [DT_LIBRARY_CUBLASLT] = {"libcublasLt.so.13", "matrix multiplication on CUDA"},
-    [DT_LIBRARY_CUDNN] = {"libcudnn.so.9", "convolution on CUDA"},
-    [DT_LIBRARY_NVRTC] = {"libnvrtc.so.13", "compiling kernels at run time"},
+    [DT_LIBRARY_CUDA] = {"libcuda.so.1", "CUDA", NULL, 13000},
+    [DT_LIBRARY_CUBLASLT] = {"libcublasLt.so.13", "matrix multiplication on CUDA", "cublasLtGetVersion", 130000},
+    [DT_LIBRARY_CUDNN] = {"libcudnn.so.9", "convolution on CUDA", "cudnnGetVersion", 91200},
+    [DT_LIBRARY_NVRTC] = {"libnvrtc.so.13", "compiling kernels at run time", NULL, 13000},
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *handles[DT_NLIBRARIES];
 static char reports[DT_NLIBRARIES][REPORT_BYTES];
 static char search_path[PATH_BYTES];
+static char too_old[PATH_BYTES]; /* the first copy of the library looked for that was passed over */
 
 const char *
 cuda_load_soname(dt_library library)
@@ -39,6 +43,12 @@ const char *
 cuda_load_purpose(dt_library library)
 {
     return libraries[library].purpose;
+}
+
+int
+cuda_load_least(dt_library library)
+{
+    return libraries[library].least;
 }
 
 void
@@ -118,6 +128,26 @@ open_builtins(void *nvrtc, const char *path)
     }
 }
 
+/* Closes a copy that is too old, so that another one can be looked for. */
+static bool
+pass_over(dt_library library, void *handle, const char *path)
+{
+    size_t (*version)(void) = NULL;
+    char outcome[64];
+    void *address = libraries[library].version ? dlsym(handle, libraries[library].version) : NULL;
+    memcpy(&version, &address, sizeof(version));
+    if (version == NULL || version() >= (size_t)libraries[library].least) {
+        return false;
+    }
+    snprintf(outcome, sizeof(outcome), "too old (version %zu)", version());
+    note(library, path, outcome);
+    if (too_old[0] == '\0') {
+        snprintf(too_old, sizeof(too_old), "%s", path);
+    }
+    dlclose(handle);
+    return true;
+}
+
 static void *
 try_open(dt_library library, const char *path)
 {
@@ -126,7 +156,7 @@ try_open(dt_library library, const char *path)
         dlclose(handle); /* or it would be found as loaded already */
         handle = NULL;
     }
-    if (handle == NULL) {
+    if (handle == NULL || pass_over(library, handle, path)) {
         return NULL;
     }
     if (library == DT_LIBRARY_NVRTC) {
@@ -195,7 +225,7 @@ find(dt_library library)
         return handle;
     }
     handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); /* the copy of another package in this process */
-    if (handle != NULL) {
+    if (handle != NULL && !pass_over(library, handle, soname)) {
         note(library, soname, "loaded already");
         return handle;
     }
@@ -216,8 +246,11 @@ cuda_load_library(dt_library library)
 {
     pthread_mutex_lock(&lock);
     if (handles[library] == NULL) {
-        reports[library][0] = '\0'; /* only the latest search */
+        reports[library][0] = too_old[0] = '\0'; /* only the latest search */
         handles[library] = find(library);
+        if (handles[library] == NULL && too_old[0] != '\0') { /* its version is the better error */
+            handles[library] = try_dlopen(library, too_old);
+        }
         if (handles[library] != NULL) {
             char path[PATH_BYTES];
             cuda_load_path(library, path, sizeof(path));

@@ -4,7 +4,7 @@
 
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 #define MAX_ALGORITHMS 8
-#define MAX_ALIGNMENT 256
+#define MAX_ALIGNMENT 16 /* the widest load; more would only make more plans */
 
 typedef struct {
     cublasLtMatmulDesc_t desc;
@@ -68,7 +68,6 @@ set_epilogue(cuda_device *d, lt_plan *p, bool bias, int64_t activation, dt_error
 {
     static const int32_t epilogues[][2] = {
         [DT_ACTIVATION_NONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
-        [DT_ACTIVATION_RELU] = {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
         [DT_ACTIVATION_GELU_TANH] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
     };
     CUDA_TRY(d, cublasLtMatmulDescSetAttribute,
@@ -115,15 +114,23 @@ set_preference(cuda_device *d, const lt_key *key, cublasLtMatmulPreference_t pre
     return DT_OK;
 }
 
+/* Whether the library may answer otherwise when it is asked for less. */
+static bool
+is_refusal(int status, bool with_epilogue)
+{
+    return status == CUBLAS_STATUS_NOT_SUPPORTED ||
+           (with_epilogue && (status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_INTERNAL_ERROR));
+}
+
 /* Asks for algorithms; leaves nalgorithms 0 where there are none. */
 static dt_status
-search(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, dt_error *err)
+search(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, bool with_epilogue, dt_error *err)
 {
     int found = 0;
     int status = cu.cublasLtMatmulAlgoGetHeuristic(d->lt, p->desc, p->b, p->a, p->c, p->c, preference, MAX_ALGORITHMS,
                                                    p->algorithms, &found);
     p->nalgorithms = 0;
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+    if (is_refusal(status, with_epilogue)) {
         return DT_OK;
     }
     DT_TRY(cuda_check(d, DT_API_cublasLtMatmulAlgoGetHeuristic, status, err));
@@ -142,7 +149,7 @@ search_apart(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, 
     p->apart = true;
     p->chosen = 0;
     DT_TRY(set_epilogue(d, p, false, DT_ACTIVATION_NONE, err));
-    return search(d, p, preference, err);
+    return search(d, p, preference, false, err);
 }
 
 /* Fills nalgorithms, first with the epilogue if with_epilogue. */
@@ -153,7 +160,7 @@ find_algorithms(cuda_device *d, const lt_key *key, bool with_epilogue, lt_plan *
     CUDA_TRY(d, cublasLtMatmulPreferenceCreate, (&preference));
     dt_status rc = set_preference(d, key, preference, err);
     if (rc == DT_OK && with_epilogue) {
-        rc = search(d, p, preference, err);
+        rc = search(d, p, preference, has_epilogue(key), err);
     }
     if (rc == DT_OK && p->nalgorithms == 0 && has_epilogue(key)) {
         rc = search_apart(d, p, preference, err);
@@ -242,6 +249,10 @@ run_locked(cuda_device *d, const lt_key *key, const lt_operands *x, bool *apart,
     DT_TRY(cuda_workspace(d, WORKSPACE_BYTES, &workspace, err)); /* not counted as the user's memory */
     DT_TRY(find_plan(d, key, x->bias, &p, err));
     int status = run_algorithms(d, key, x, p, workspace);
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) {
+        DT_TRY(cuda_give_back(d, err));
+        status = run_algorithms(d, key, x, p, workspace);
+    }
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(key) && !p->apart) { /* all of them refused to run */
         p->nalgorithms = 0;
         dt_status rc = find_algorithms(d, key, false, p, err);

@@ -6,8 +6,7 @@
 
 /* Everything that a plan depends on, in 64-bit words. Row-major: a (m, k), b (k, n), c (m, n), where a transposed
  * matrix stands in memory as its transpose; ld elements from row to row, stride elements from one product of the batch
- * to the next. activation is never DT_ACTIVATION_GELU: the library knows the tanh form only. Alignments are filled in
- * by cuda_lt_run. */
+ * to the next. activation is NONE or GELU_TANH. Alignments are filled in by cuda_lt_run. */
 typedef struct {
     int64_t dtype, tf32, m, n, k, batch, has_bias, activation;
     int64_t a_transposed, a_ld, a_stride, a_alignment;

@@ -5,6 +5,8 @@
 #include "lt_plan.h"
 #include "plans.h"
 
+#define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
+
 /* A matrix in memory: rows (or columns, when transposed) of unit stride, ld apart. */
 typedef struct {
     const dt_array *array;
@@ -124,13 +126,15 @@ finish_apart(product *x)
     x->key.activation = DT_ACTIVATION_NONE;
 }
 
-/* One call where the sizes fit in 32 bits; else as many as it takes. Sums over a longer k meet in c. */
+/* One call where the sizes fit in 32 bits and the batch in a grid; else as many as it takes. Sums over a longer k meet
+ * in c. */
 static dt_status
 run(product *x, const lt_operands *o, dt_error *err)
 {
     const int64_t sizes[4] = {x->key.m, x->key.n, x->key.k, x->key.batch}, limit = cuda_size_limit();
+    const int64_t limits[4] = {limit, limit, limit, fewer(limit, MOST_PRODUCTS)};
     piece p = {{0}, {0}};
-    if (sizes[0] <= limit && sizes[1] <= limit && sizes[2] <= limit && sizes[3] <= limit) {
+    if (sizes[0] <= limits[0] && sizes[1] <= limits[1] && sizes[2] <= limits[2] && sizes[3] <= limits[3]) {
         memcpy(p.size, sizes, sizeof(sizes));
         return run_piece(x, o, &p, err);
     }
@@ -139,7 +143,7 @@ run(product *x, const lt_operands *o, dt_error *err)
     }
     for (;;) {
         for (int i = 0; i < 4; i++) {
-            p.size[i] = fewer(limit, sizes[i] - p.at[i]);
+            p.size[i] = fewer(limits[i], sizes[i] - p.at[i]);
         }
         DT_TRY(run_piece(x, o, &p, err));
         int i = 0;
@@ -230,7 +234,8 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, c
 {
     product x = {.device = d, .params = params, .bias = bias ? cuda_address(bias) : 0};
     dt_array out = *c->array;
-    bool is_gelu = params->activation == DT_ACTIVATION_GELU;
+    /* cuBLASLt's GELU is the tanh form; its ReLU is max(x, 0), which may lose a NaN */
+    bool is_apart = params->activation == DT_ACTIVATION_GELU || params->activation == DT_ACTIVATION_RELU;
     x.key.dtype = out.dtype;
     x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
     x.key.m = out.shape[out.ndim - 2];
@@ -238,7 +243,7 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, c
     x.key.k = a->array->shape[a->array->ndim - 1];
     x.key.batch = 1;
     x.key.has_bias = bias != NULL;
-    x.key.activation = is_gelu ? DT_ACTIVATION_NONE : params->activation;
+    x.key.activation = is_apart ? DT_ACTIVATION_NONE : params->activation;
     x.key.a_transposed = a->transposed;
     x.key.b_transposed = b->transposed;
     x.key.a_ld = a->ld;
@@ -246,7 +251,7 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, c
     x.key.c_ld = c->ld;
     DT_TRY(run_batches(&x, a, b, c, err));
     return cuda_epilogue(x.apart ? bias : NULL, out.ndim - 1,
-                         x.apart || is_gelu ? params->activation : DT_ACTIVATION_NONE, &out, err);
+                         x.apart || is_apart ? params->activation : DT_ACTIVATION_NONE, &out, err);
 }
 
 dt_status

@@ -106,6 +106,14 @@ py__cuda_tuned_export(PY_PARAMS)
     return list;
 }
 
+/* How many of a row's ints are its key. */
+static PyObject *
+py__cuda_tuned_key(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromSize_t(cuda_tuned_key());
+}
+
 /* One row; whether it has the right form. */
 static PyObject *
 py__cuda_tuned_import(PY_PARAMS)
@@ -207,18 +215,33 @@ py__cuda_set_size_limit(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+py__cuda_set_plan_limit(PY_PARAMS)
+{
+    PY_PARSE("_cuda_set_plan_limit", 1, 1, "n")
+    int64_t n = 0;
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    cuda_set_plan_limit(n > 0 ? (size_t)n : 0);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef py_plans_functions[] = {
     {"_cuda_library_versions", py__cuda_library_versions, METH_NOARGS,
      "_cuda_library_versions()\n--\n\nVersion numbers of cuBLASLt and cuDNN; None where they cannot be loaded."},
     PY_HIDDEN(_cuda_workspace_limit, "nbytes=None", "Sets the limit of scratch memory if given; returns that before."),
     PY_HIDDEN(_cuda_tuning, "enabled=None", "Switches tuning if given; returns whether it was on."),
     PY_HIDDEN(_cuda_tuned_export, "device", "What tuning has found on a device, as rows of ints."),
+    {"_cuda_tuned_key", py__cuda_tuned_key, METH_NOARGS,
+     "_cuda_tuned_key()\n--\n\nHow many of a row's ints are its key; the next is -1 where nothing holds any more."},
     PY_HIDDEN(_cuda_tuned_import, "device, row", "Takes such a row; False where it has not the form of one."),
     PY_HIDDEN(
         _cuda_describe_conv2d,
         "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None",
         "The plan of a convolution on a device described in cuDNN's JSON, a dict. Raises CudaError where there is "
         "none."),
+    PY_HIDDEN(_cuda_set_plan_limit, "n", "Plans that a device keeps of products, and of convolutions; 0: 4096."),
     PY_HIDDEN(_cuda_set_size_limit, "n", "Elements that one call of a library may have to count; 0: 2**31 - 1."),
     PY_END,
 };

@@ -13,6 +13,9 @@ typedef struct {
     size_t workspace_size;
     dt_conv2d_params params;
     sim_rounding rounding;
+    cudnnBackendDescriptor_t plan; /* may own the code */
+    bool wants_aligned;            /* loads 16 bytes at once */
+    bool drops_nans;               /* ReLU of NaN is 0 */
 } convolution;
 
 /* ---------------------------------------------------------------- what can be had */
@@ -133,13 +136,80 @@ sim_check_graph(const sim_graph *graph)
     return CUDNN_STATUS_SUCCESS;
 }
 
+static bool
+is_fused(const sim_graph *graph, int mode)
+{
+    return graph->nops > 1 && graph->ops[1].pointwise.mode == mode;
+}
+
+static bool
+is_channels_last(const sim_tensor *tensor)
+{
+    return tensor->strides[1] == 1 && tensor->dims[1] > 1;
+}
+
+/* From the real library, 9.28 planning for compute capability 9.0: tensor cores in mode A, what is strict in the
+ * fallback list, compiled engines for channels last only; a ReLU right after the convolution has no other engine. A
+ * convolution alone of less aligned tensors has no tensor cores; a fused one is planned as if it were aligned. */
+int
+sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_NENGINES])
+{
+    const sim_operation *conv = &graph->ops[0];
+    bool compiled = is_channels_last(&conv->x), fast = conv->x.dtype != CUDNN_DATA_DOUBLE;
+    int n = 0;
+    if (graph->nops == 1 && (conv->x.alignment < 16 || conv->b.alignment < 16 || conv->y.alignment < 16)) {
+        fast = false;
+    }
+    if (is_fused(graph, CUDNN_POINTWISE_RELU_FWD)) {
+        if (compiled) {
+            engines[n++] = SIM_ENGINE_COMPILED;
+        }
+        return n;
+    }
+    if (mode == CUDNN_HEUR_MODE_A) {
+        if (fast) {
+            engines[n++] = SIM_ENGINE_TENSOR_CORE;
+        }
+        engines[n++] = SIM_ENGINE_DOWN_CONVERT;
+        return n;
+    }
+    engines[n++] = SIM_ENGINE_PLAIN;
+    if (compiled) {
+        engines[n++] = SIM_ENGINE_COMPILED;
+    }
+    return n;
+}
+
+static int64_t
+bytes_of(const sim_tensor *t)
+{
+    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3] * (int64_t)dt_itemsize((dt_dtype)dtype_of(t->dtype));
+}
+
+/* As planned by the real library: with channels first tensor cores work on transposed copies of all three tensors. */
+static int64_t
+workspace_of(const sim_engine *engine)
+{
+    const sim_operation *first = &engine->graph.ops[0], *last = &engine->graph.ops[engine->graph.nops - 1];
+    const sim_tensor *w = &first->b;
+    switch (engine->index) {
+    case SIM_ENGINE_TENSOR_CORE:
+        return 1024 + (is_channels_last(&first->x) ? 0 : bytes_of(&first->x) + bytes_of(w) + bytes_of(&last->y));
+    case SIM_ENGINE_DOWN_CONVERT:
+        return 1 << 18;
+    case SIM_ENGINE_PLAIN:
+        return engine->graph.nops == 1 && w->dims[2] * w->dims[3] > 1 ? 3072 : 0;
+    default:
+        return 0;
+    }
+}
+
 cudnnStatus_t
 sim_check_plan(sim_plan *plan)
 {
-    const sim_tensor *w = &plan->engine.graph.ops[0].b;
     cudnnStatus_t status = sim_check_graph(&plan->engine.graph);
     if (status == CUDNN_STATUS_SUCCESS) {
-        plan->workspace = plan->engine.index != SIM_ENGINE_PLAIN ? 1 << 18 : w->dims[2] * w->dims[3] > 1 ? 1 << 16 : 0;
+        plan->workspace = workspace_of(&plan->engine);
     }
     return status;
 }
@@ -180,11 +250,24 @@ run_convolution(sim_device *device, const sim_item *item)
     dt_error err;
     dt_storage storage;
     dt_array y = call->y;
+    uint64_t addresses = call->x_address | call->weight_address | call->bias_address | call->y_address;
+    if (sim_handle_get(SIM_DNN_DESC, call->plan) == NULL) {
+        return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    }
+    if (call->wants_aligned && addresses % 16 != 0) {
+        return CUDA_ERROR_MISALIGNED_ADDRESS;
+    }
     CUresult status = sim_bind(device, call->y_address, &storage, &y);
     if (status == CUDA_SUCCESS) {
         status = sim_scribble(device, call->workspace, call->workspace_size);
     }
-    return status == CUDA_SUCCESS ? convolve(device, call, &y, &err) : status;
+    if (status == CUDA_SUCCESS) {
+        status = convolve(device, call, &y, &err);
+    }
+    if (status == CUDA_SUCCESS && call->drops_nans) {
+        sim_drop_nans(&y);
+    }
+    return status;
 }
 
 static dt_array
@@ -218,7 +301,7 @@ static cudnnStatus_t
 collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
 {
     static const sim_rounding roundings[SIM_NENGINES] = {
-        [SIM_ENGINE_TENSOR_CORE] = SIM_TF32, [SIM_ENGINE_DOWN_CONVERT] = SIM_HALF, [SIM_ENGINE_PLAIN] = SIM_EXACT};
+        [SIM_ENGINE_TENSOR_CORE] = SIM_TF32, [SIM_ENGINE_DOWN_CONVERT] = SIM_HALF};
     const sim_graph *graph = &plan->engine.graph;
     const sim_operation *conv = &graph->ops[0];
     const sim_tensor *y = &graph->ops[graph->nops - 1].y;
@@ -234,6 +317,7 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
         call->params.dilation[i] = conv->convolution.dilations[i];
     }
     call->rounding = roundings[plan->engine.index];
+    call->wants_aligned = plan->engine.index == SIM_ENGINE_TENSOR_CORE;
     call->workspace = (uint64_t)(uintptr_t)pack->workspace;
     call->workspace_size = (size_t)plan->workspace;
     if (plan->workspace > 0 && pack->workspace == NULL) {
@@ -256,6 +340,7 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
             status = find_address(pack, &op->b, &call->bias_address);
         } else {
             call->params.activation = DT_ACTIVATION_RELU;
+            call->drops_nans = op->pointwise.nans != CUDNN_PROPAGATE_NAN;
         }
     }
     return status;
@@ -308,6 +393,7 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
     if (item.held == NULL) {
         return sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory to queue the work");
     }
+    call.plan = plan_handle;
     memcpy(item.held, &call, sizeof(call));
     CUresult queued = sim_enqueue(stream, &item);
     if (queued != CUDA_SUCCESS) {

@@ -302,11 +302,18 @@ sim_cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBackendAttrib
     return status;
 }
 
+static int64_t
+size_of(int dtype)
+{
+    return dtype == CUDNN_DATA_DOUBLE ? 8 : dtype == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+/* From the real library: an alignment is a multiple of the element's size, also for what is virtual. */
 static cudnnStatus_t
 check_tensor(const sim_tensor *tensor)
 {
     bool good = tensor->ndim == tensor->nstrides && tensor->ndim >= 3 && tensor->alignment > 0 &&
-                (tensor->alignment & (tensor->alignment - 1)) == 0;
+                tensor->alignment % size_of(tensor->dtype) == 0;
     for (int64_t i = 0; good && i < tensor->ndim; i++) {
         good = tensor->dims[i] > 0 && tensor->strides[i] > 0;
     }
@@ -395,17 +402,16 @@ give_engine(const sim_graph *graph, int64_t index, cudnnBackendDescriptorType_t 
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Mode A offers all engines, the fast ones first; FALLBACK the plain one. */
 static cudnnStatus_t
 get_results(const sim_heuristics *heuristics, int64_t requested, int64_t *count, void *elements)
 {
     const cudnnBackendDescriptor_t *configs = elements;
-    int64_t first = heuristics->mode == CUDNN_HEUR_MODE_A ? 0 : SIM_ENGINE_PLAIN, n = SIM_NENGINES - first;
+    int64_t engines[SIM_NENGINES], n = sim_list_engines(&heuristics->graph, heuristics->mode, engines);
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     if (requested > 0 && elements != NULL) {
         n = requested < n ? requested : n;
         for (int64_t i = 0; i < n && status == CUDNN_STATUS_SUCCESS; i++) {
-            status = give_engine(&heuristics->graph, first + i, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, configs[i]);
+            status = give_engine(&heuristics->graph, engines[i], CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, configs[i]);
         }
     }
     *count = n;
@@ -433,6 +439,7 @@ get_answer(const sim_dnn_desc *desc, cudnnBackendAttributeName_t name, int64_t r
         [SIM_ENGINE_TENSOR_CORE] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
         [SIM_ENGINE_DOWN_CONVERT] = CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
     };
+    static const int compiled[] = {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
     switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
         return get_results(&desc->heuristics, requested, count, elements);
@@ -445,10 +452,10 @@ get_answer(const sim_dnn_desc *desc, cudnnBackendAttributeName_t name, int64_t r
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
         return get_values(&desc->engine.index, sizeof(int64_t), 1, requested, count, elements);
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-        return get_values(&notes[desc->engine.index], sizeof(int), desc->engine.index != SIM_ENGINE_PLAIN, requested,
+        return get_values(&notes[desc->engine.index], sizeof(int), desc->engine.index < SIM_ENGINE_PLAIN, requested,
                           count, elements);
     case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
-        return get_values(NULL, sizeof(int), 0, requested, count, elements);
+        return get_values(compiled, sizeof(int), desc->engine.index == SIM_ENGINE_COMPILED, requested, count, elements);
     default:
         return get_values(&desc->plan.workspace, sizeof(int64_t), 1, requested, count, elements);
     }

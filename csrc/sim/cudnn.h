@@ -22,7 +22,7 @@ typedef struct {
 } sim_convolution;
 
 typedef struct {
-    int mode, compute;
+    int mode, compute, nans; /* nans: CUDNN_PROPAGATE_NAN or not */
 } sim_pointwise;
 
 typedef struct {
@@ -41,7 +41,7 @@ typedef struct {
 } sim_graph;
 
 /* The engines on offer, named by their index. */
-enum { SIM_ENGINE_TENSOR_CORE, SIM_ENGINE_DOWN_CONVERT, SIM_ENGINE_PLAIN, SIM_NENGINES };
+enum { SIM_ENGINE_TENSOR_CORE, SIM_ENGINE_DOWN_CONVERT, SIM_ENGINE_PLAIN, SIM_ENGINE_COMPILED, SIM_NENGINES };
 
 typedef struct {
     sim_graph graph;
@@ -105,6 +105,8 @@ cudnnStatus_t sim_dnn_fail(cudnnStatus_t status, const char *text);
 /* conv2d.c: whether a finished graph, or a plan of it, can be had; and how much workspace the plan wants. */
 cudnnStatus_t sim_check_convolution(const sim_operation *op);
 cudnnStatus_t sim_check_graph(const sim_graph *graph);
+/* The engines that a heuristic names for a graph, best first; returns their number. */
+int sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_NENGINES]);
 cudnnStatus_t sim_check_plan(sim_plan *plan);
 
 #endif

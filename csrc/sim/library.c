@@ -104,6 +104,43 @@ sim_round(sim_rounding rounding, dt_storage *storage, dt_array *a, void **copy)
     return CUDA_SUCCESS;
 }
 
+static bool
+is_nan(dt_dtype dtype, const void *at)
+{
+    uint16_t half;
+    float narrow;
+    double wide;
+    switch (dtype) {
+    case DT_FLOAT64:
+        memcpy(&wide, at, sizeof(wide));
+        return wide != wide;
+    case DT_FLOAT32:
+        memcpy(&narrow, at, sizeof(narrow));
+        return narrow != narrow;
+    default:
+        memcpy(&half, at, sizeof(half));
+        return (half & 0x7fff) > (dtype == DT_FLOAT16 ? 0x7c00 : 0x7f80);
+    }
+}
+
+void
+sim_drop_nans(dt_array *y)
+{
+    size_t itemsize = dt_itemsize((dt_dtype)y->dtype);
+    int64_t n = dt_array_numel(y);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, at = 0;
+        for (int d = y->ndim - 1; d >= 0; d--) {
+            at += rest % y->shape[d] * y->strides[d];
+            rest /= y->shape[d];
+        }
+        char *element = (char *)y->storage->data + y->offset + at * (int64_t)itemsize;
+        if (is_nan((dt_dtype)y->dtype, element)) {
+            memset(element, 0, itemsize);
+        }
+    }
+}
+
 CUresult
 sim_scribble(sim_device *device, uint64_t workspace, size_t nbytes)
 {

@@ -9,6 +9,7 @@
 #define WORKSPACE ((size_t)1 << 20) /* what an algorithm wants if it may */
 #define WORKSPACE_ALIGNMENT 256
 #define ALGORITHMS 3
+#define MOST_PRODUCTS 65535 /* of a batch */
 
 /* What an algorithm is chosen for. Without padding: its bytes are the key. */
 typedef struct {
@@ -23,7 +24,8 @@ typedef struct {
     size_t workspace_size;
     dt_matmul_params params;
     sim_rounding rounding;
-    bool copied; /* for when the product finds no memory and is tried again */
+    bool copied;     /* for when the product finds no memory and is tried again */
+    bool drops_nans; /* expected: the epilogue's ReLU is max(x, 0), as documented */
 } product;
 
 /* ---------------------------------------------------------------- what is asked for */
@@ -52,7 +54,8 @@ supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
     uint64_t most = (uint64_t)sim_size_limit();
     for (int i = 0; i < 4; i++) {
         const sim_lt_layout *layout = layouts[i];
-        if (layout->type != type || layout->rows > most || layout->columns > most || layout->ld > INT32_MAX) {
+        if (layout->type != type || layout->rows > most || layout->columns > most || layout->ld > INT32_MAX ||
+            layout->batch > MOST_PRODUCTS) {
             return false;
         }
     }
@@ -103,6 +106,9 @@ describe(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4], problem
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     if (d->batch > 1 && d->stride < d->ld * (int64_t)(n - 1) + (int64_t)m) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && n == 1) { /* expected: a vector has no epilogue */
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     p->m = (int64_t)m;
@@ -270,6 +276,9 @@ run_product(sim_device *device, const sim_item *item)
     if (status == CUDA_SUCCESS) {
         status = multiply(device, call, &d, &err);
     }
+    if (status == CUDA_SUCCESS && call->drops_nans) {
+        sim_drop_nans(&d);
+    }
     return status;
 }
 
@@ -351,6 +360,7 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
     call.workspace = (uint64_t)(uintptr_t)workspace;
     call.workspace_size = algo ? (size_t)algo->data[1] : workspace_size < WORKSPACE ? workspace_size : WORKSPACE;
     call.rounding = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? SIM_TF32 : SIM_EXACT;
+    call.drops_nans = (desc->epilogue & CUBLASLT_EPILOGUE_RELU) != 0;
     call.params.activation = desc->epilogue & CUBLASLT_EPILOGUE_RELU   ? DT_ACTIVATION_RELU
                              : desc->epilogue & CUBLASLT_EPILOGUE_GELU ? DT_ACTIVATION_GELU_TANH
                                                                        : DT_ACTIVATION_NONE;

@@ -268,6 +268,8 @@ size_t sim_extent(const dt_array *a);
 CUresult sim_bind(sim_device *device, uint64_t address, dt_storage *storage, dt_array *a);
 /* Points a at a rounded copy of itself in *copy, to be released by dt_free; nothing to do for SIM_EXACT. */
 CUresult sim_round(sim_rounding rounding, dt_storage *storage, dt_array *a, void **copy);
+/* What max(x, 0) makes of the NaNs in y where they are not asked for: 0. */
+void sim_drop_nans(dt_array *y);
 /* Overwrites the workspace, as the library would. */
 CUresult sim_scribble(sim_device *device, uint64_t workspace, size_t nbytes);
 CUresult sim_from_status(dt_status status);

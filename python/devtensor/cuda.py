@@ -352,23 +352,33 @@ def library_versions() -> dict[str, int | None]:
     return _C._cuda_library_versions()
 
 
-def workspace_limit() -> int:
-    """Bytes of scratch memory that a convolution may want, where there is a choice; see set_workspace_limit.
+_NO_LIMIT = 2**63 - 1
+
+
+def workspace_limit() -> int | None:
+    """Bytes of scratch memory that a convolution may want, where there is a choice; None at first, for what is free.
+
+    See set_workspace_limit.
 
     >>> dt.cuda.workspace_limit()
-    268435456
     """
-    return _C._cuda_workspace_limit()
+    nbytes = _C._cuda_workspace_limit()
+    return None if nbytes == _NO_LIMIT else nbytes
 
 
-def set_workspace_limit(nbytes: int) -> None:
-    """Pass over ways to convolve that want more scratch memory; 256 MiB at first, for the whole process.
+def set_workspace_limit(nbytes: int | None) -> None:
+    """Pass over ways to convolve that want more scratch memory, in the whole process; None for more than is free.
 
-    Where every way wants more, the one that wants least is taken. Raises RuntimeError for a negative number.
+    Where there is no room for tensor cores, the batch is convolved in parts, if they have room then. Where every way
+    wants more, the one that wants least is taken. With a limit the choice does not depend on what else is in memory.
+    Raises RuntimeError for a negative number.
 
     >>> dt.cuda.set_workspace_limit(256 << 20)
+    >>> dt.cuda.workspace_limit()
+    268435456
+    >>> dt.cuda.set_workspace_limit(None)
     """
-    _C._cuda_workspace_limit(nbytes)
+    _C._cuda_workspace_limit(_NO_LIMIT if nbytes is None else nbytes)
 
 
 class tune:

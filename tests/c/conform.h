@@ -68,7 +68,8 @@ typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
     X(lt_descriptors, LIBRARIES)                                                                                       \
     X(lt_products, DEVICE)                                                                                             \
     X(dnn_descriptors, DRIVER)                                                                                         \
-    X(dnn_convolution, DEVICE)
+    X(dnn_convolution, DEVICE)                                                                                         \
+    X(dnn_plans, DRIVER)
 #define SECTION(name, needs) void conform_##name(void);
 SECTIONS(SECTION)
 #undef SECTION
