@@ -454,8 +454,8 @@ typedef struct {
 typedef enum { DT_RANDOM_UNIFORM, DT_RANDOM_NORMAL, DT_RANDOM_INTEGERS, DT_RANDOM_PERMUTATION } dt_random_kind;
 
 /* Philox4x32-10 (Salmon et al. 2011): element i of the result is a function of seed, offset and i alone, the same on
- * every device (philox.h). Each block of the generator, counted by offset, makes two or four neighbours. a, b: [a, b) for uniform, mean and deviation for normal; low, high: [low, high) for
- * integers. */
+ * every device (philox.h). Each block of the generator, counted by offset, makes two or four neighbours. a, b: [a, b)
+ * for uniform, mean and deviation for normal; low, high: [low, high) for integers. */
 typedef struct {
     dt_random_kind kind;
     uint64_t seed, offset;
