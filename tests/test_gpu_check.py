@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,11 @@ from support import REAL
 import devtensor as dt
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import gpu_check  # noqa: E402
+import gpu_report  # noqa: E402
+
+sys.path.pop(0)
 SCRIPT = ROOT / "tools" / "gpu_check.sh"
 pytestmark = pytest.mark.skipif(REAL, reason="it would run inside of itself")
 
@@ -90,6 +97,7 @@ def test_a_probe_that_fails_gates_nothing_and_is_repeated_when_asked(start, tmp_
     probe.write_text("raise SystemExit('the planted probe fails')")
     # In the place of the conformance list, which takes a compiler half a minute.
     (tmp_path / "work" / "state" / "probe").mkdir(parents=True)
+    gpu_report.write(tmp_path / "work" / "state" / "source.json", gpu_report.source(ROOT))
     (tmp_path / "work" / "state" / "probe" / "conformance.json").write_text('{"status": "passed", "seconds": 0}')
     child = start("--also", str(probe), "probe")
     output, _ = child.communicate(timeout=300)
@@ -136,6 +144,7 @@ def test_an_archive_alone_is_enough_to_go_on(start, tmp_path: Path) -> None:
     state.mkdir(parents=True)
     for name in ("test_to", "test_random"):
         (state / f"{name}.json").write_text('{"status": "passed", "seconds": 1}')
+    gpu_report.write(tmp_path / "state" / "source.json", gpu_report.source(ROOT))
     (tmp_path / "out").mkdir()
     with tarfile.open(tmp_path / "out" / "results.tgz", "w:gz") as archive:
         archive.add(tmp_path / "state", "state")
@@ -144,12 +153,81 @@ def test_an_archive_alone_is_enough_to_go_on(start, tmp_path: Path) -> None:
     assert child.returncode == 0 and "passed" not in output, output
 
 
+# ---------------------------------------------------------------- what an earlier run left
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A small checkout, whose path needs quotes, with a setup.py that leaves what it was asked for."""
+    root = tmp_path / "it's a checkout"
+    for room in ("csrc", "tools", "python/devtensor", "tests"):
+        (root / room).mkdir(parents=True)
+    (root / "README.md").touch()
+    (root / "setup.py").write_text(
+        "import pathlib, sys\n"
+        "lib = pathlib.Path(sys.argv[-1], 'devtensor')\n"
+        "lib.mkdir(parents=True)\n"
+        "(lib / '_C.made.so').write_text(open('csrc/one.c').read())\n"
+    )
+    (root / "csrc" / "one.c").write_text("first")
+    monkeypatch.setattr(gpu_check, "ROOT", root)
+    monkeypatch.delenv("BUILD", raising=False)
+    return root
+
+
+def prepared(tmp_path: Path) -> gpu_check.Check:
+    """What a new process begins with."""
+    options = Namespace(dry_run=True, also=[], out=tmp_path / "out", work=tmp_path / "a 'work'", again=None)
+    return gpu_check.Check(options)
+
+
+DONE = {"status": "passed", "seconds": 1}
+
+
+def test_another_source_begins_anew(checkout: Path, tmp_path: Path) -> None:
+    """A build and finished steps count only for the files that they were made from, wherever they lie."""
+    for text in ("first", "second"):
+        (checkout / "csrc" / "one.c").write_text(text)
+        for finished in (False, True):
+            check = prepared(tmp_path)
+            assert gpu_report.read(check.state / "probe" / "copy.json") == (DONE if finished else None)
+            assert check.make()
+            assert (check.build / "lib" / "devtensor" / "_C.made.so").read_text() == text
+            (check.state / "probe").mkdir(exist_ok=True)
+            gpu_report.write(check.state / "probe" / "copy.json", DONE)
+            check.leave()
+    shutil.rmtree(check.work)
+    assert gpu_report.read(prepared(tmp_path).state / "probe" / "copy.json")  # from the archive
+    shutil.rmtree(check.work)
+    (checkout / "tests" / "test_new.py").touch()
+    assert gpu_report.read(prepared(tmp_path).state / "probe" / "copy.json") is None
+
+
+def test_a_brought_build_is_never_removed(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = tmp_path / "a 'work'" / "build"
+    (built / "lib").mkdir(parents=True)
+    monkeypatch.setenv("BUILD", str(built))
+    prepared(tmp_path)
+    assert (built / "lib").exists()
+
+
+def test_an_archive_is_read_with_any_python_and_only_into_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tarfile has filters since 3.11.4."""
+    monkeypatch.setattr(tarfile.TarFile, "extractall", lambda self, path: None)
+    with tarfile.open(tmp_path / "results.tgz", "w:gz") as archive:
+        for name in ("state/suite/a.json", "../outside", str(tmp_path / "absolute")):
+            archive.addfile(tarfile.TarInfo(name))
+        link = tarfile.TarInfo("state/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+        archive.addfile(link)
+    gpu_report.unpack(tmp_path / "results.tgz", tmp_path / "work")
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if not path.is_dir())
+    assert found == ["results.tgz", "work/state/suite/a.json"]
+
+
 def test_a_log_without_end_fits_into_the_archive(tmp_path: Path) -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import gpu_report
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
     state = tmp_path / "state" / "suite"
     state.mkdir(parents=True)
     (state / "long.log").write_bytes(b"first\n" + os.urandom(40 << 20) + b"\nlast")
@@ -161,10 +239,5 @@ def test_a_log_without_end_fits_into_the_archive(tmp_path: Path) -> None:
 
 
 def test_the_files_that_are_named_exist() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import gpu_check
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
     for name in (*gpu_check.ALONE, *gpu_check.LEFT_OUT):
         assert (ROOT / "tests" / f"test_{name}.py").exists(), name

@@ -10,7 +10,8 @@ tools/gpu_check.sh [--dry-run] [--out DIR] [--also FILE] [COMMAND ...]
 Without a command all four run. A step that fails, hangs or loses the device ends alone. After each step, and when the
 script is stopped, DIR (--out, the variable OUT, or benchmarks/results/gpu-<date>-<name>) has report.md and results.tgz.
 What is finished is not done again: neither in the same temporary folder, nor with the results.tgz of an earlier run in
-DIR; --again failed or --again all does it again. A build in $BUILD/lib is taken as it is; without one it is made first.
+DIR; --again failed or --again all does it again, and so does any change of the sources. A build in $BUILD/lib is taken
+as it is; without one it is made first.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import datetime
 import os
 import queue
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -60,13 +62,24 @@ class Check:
         self.stopped = False
         self.written = 0.0
         self.out.mkdir(parents=True, exist_ok=True)
-        if options.again == "all":
-            shutil.rmtree(self.state, ignore_errors=True)
-        elif not self.state.exists():
+        if not self.state.exists():
             gpu_report.unpack(self.out / "results.tgz", self.work)
-        self.state.mkdir(parents=True, exist_ok=True)
+        self.begin()
+        if options.again == "all":
+            shutil.rmtree(self.state)
+            self.begin()
         if options.again == "failed":
             gpu_report.forget_failed(self.state)
+
+    def begin(self):
+        """Takes on what an earlier run left, where that was made from the same files."""
+        stamp, source = self.state / "source.json", gpu_report.source(ROOT)
+        if (gpu_report.read(stamp) or {}).get("files") != source["files"]:
+            shutil.rmtree(self.state, ignore_errors=True)
+            if not os.environ.get("BUILD"):
+                shutil.rmtree(self.build, ignore_errors=True)
+        self.state.mkdir(parents=True, exist_ok=True)
+        gpu_report.write(stamp, source)
 
     @staticmethod
     def ask(field):
@@ -173,8 +186,10 @@ class Check:
         capability = None if self.dry else self.ask("compute_cap")
         arch = {"DEVTENSOR_CUDA_ARCH": capability.replace(".", "")} if capability else {}
         lib = self.build / "lib"
-        script = f"cd {tree} && {sys.executable} setup.py -q build_ext --build-temp {self.build}/temp --build-lib {lib}"
-        script += f" && cp -r {ROOT}/python/. {lib}/"
+        build = [sys.executable, "setup.py", "-q", "build_ext"]
+        build += ["--build-temp", f"{self.build}/temp", "--build-lib", f"{lib}"]
+        steps = (["cd", str(tree)], build, ["cp", "-r", f"{ROOT}/python/.", f"{lib}/"])
+        script = " && ".join(map(shlex.join, steps))
         return self.step("build", "build", ["bash", "-c", script], 600, **arch) == "passed"
 
     def probe(self):
