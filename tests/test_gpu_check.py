@@ -87,7 +87,7 @@ def test_a_file_that_poisons_the_device_ends_alone(start, tmp_path: Path) -> Non
         "suite/test_random": "passed",
     }, output
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "::test_poisons[cuda:0]" in report and "::test_finds_the_device_lost[cuda:0]" in report
+    assert "::test_poisons[cuda:" in report and "::test_finds_the_device_lost[cuda:" in report
     assert "| suite/test_to | passed |" in report
     assert report.startswith("# Dry run on a simulated GPU")
 
