@@ -530,7 +530,9 @@ def split(x: Array, split_size_or_sections: int | Sequence[int], dim: int = 0) -
 
 @op("same")
 def chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
-    return split(x, max(-(-x.shape[dim] // chunks), 1), dim)
+    if x.shape[dim] == 0:
+        return [x] * chunks
+    return split(x, -(-x.shape[dim] // chunks), dim)
 
 
 @op("same")
