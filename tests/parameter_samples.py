@@ -71,6 +71,7 @@ VALUES: dict[str, Any] = {
     "dataset": lambda: dt.data.TensorDataset(dt.arange(5)),
     "destination": 1,
     "device": "cpu",
+    "device.device": "cuda:0",
     "dim": 0,
     "dim0": 0,
     "dim1": 1,

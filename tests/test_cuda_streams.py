@@ -222,7 +222,7 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "no such device": (lambda: dt.cuda.Stream(250), dt.DeviceNotAvailableError, "Device cuda:250 does not exist"),
     "priority": (lambda: dt.cuda.Stream(priority="high"), TypeError, "priority"),  # type: ignore[arg-type]
-    "set_stream": (lambda: dt.cuda.stream(3).__enter__(), AttributeError, "device"),  # type: ignore[arg-type]
+    "stream": (lambda: dt.cuda.stream(3), TypeError, "argument 'stream' must be Stream, not int"),  # type: ignore[arg-type]
 }
 
 

@@ -20,6 +20,7 @@ from support import DEVICES
 
 import devtensor as dt
 
+OURS = ("devtensor.nn", "devtensor.data", "devtensor.cuda")  # modules with classes that are written in Python
 NUMPY = {"axis": "dim", "keepdims": "keepdim"}  # NumPy's name for a parameter, and PyTorch's
 
 
@@ -103,7 +104,7 @@ def composed_forms() -> Iterator[Form]:
             value = getattr(module, name)
             if inspect.isfunction(value):
                 yield Form(name, where or "function", value, written(value))
-            elif inspect.isclass(value) and value.__module__.startswith(("devtensor.nn", "devtensor.data")):
+            elif inspect.isclass(value) and value.__module__.startswith(OURS):
                 if value.__init__ is not object.__init__:
                     yield Form(name, where, value, written(value))
     for name in dir(dt.DeviceArray):

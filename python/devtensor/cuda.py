@@ -111,7 +111,7 @@ def set_device(device: Device) -> None:
 
 
 class device(_C._Scope):
-    """Context manager: `with device(1):` makes cuda:1 the current device of this thread.
+    """Context manager: `with device(1):` makes cuda:1 the current device of this thread; None changes nothing.
 
     >>> with dt.cuda.device(1):
     ...     x = dt.zeros(2, device="cuda")
@@ -119,7 +119,7 @@ class device(_C._Scope):
     device(type='cuda', index=1)
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device | None) -> None:
         self.idx: int = _C._cuda_index(device)
         self._aim(self.idx, None)
 
@@ -231,6 +231,8 @@ class stream(_C._Scope):
     """
 
     def __init__(self, stream: Stream | None) -> None:
+        if stream is not None and not isinstance(stream, Stream):
+            raise TypeError(f"stream(): argument 'stream' must be Stream, not {type(stream).__name__}")
         self.stream = stream
         self._aim(-1 if stream is None else _C._cuda_index(stream.device), stream)
 
@@ -398,6 +400,7 @@ class tune:
 
     def __init__(self, enabled: bool = True) -> None:
         self._before = _C._cuda_tuning()
+        enabled = _C._need_bool("tune", "enabled", enabled)
         if enabled and not self._before and is_available():
             _plans.load(current_device())
         _C._cuda_tuning(enabled)
