@@ -99,7 +99,7 @@ class SubsetRandomSampler(Sampler[int]):
 
     def __init__(self, indices: Sequence[int], generator: _C.Generator | None = None) -> None:
         self.indices = indices
-        self.generator = _need_generator("SubsetRandomSampler", "generator", generator)
+        self.generator: _C.Generator | None = _need_generator("SubsetRandomSampler", "generator", generator)
 
     def __iter__(self) -> Iterator[int]:
         for i in _C.randperm(len(self.indices), generator=self.generator, device="cpu").tolist():

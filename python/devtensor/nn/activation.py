@@ -64,8 +64,8 @@ class LeakyReLU(Module):
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
-        self.negative_slope = _need_number("LeakyReLU", "negative_slope", negative_slope)
-        self.inplace = _need_bool("LeakyReLU", "inplace", inplace)
+        self.negative_slope: float = _need_number("LeakyReLU", "negative_slope", negative_slope)
+        self.inplace: bool = _need_bool("LeakyReLU", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
@@ -83,8 +83,8 @@ class ELU(Module):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.alpha = _need_number("ELU", "alpha", alpha)
-        self.inplace = _need_bool("ELU", "inplace", inplace)
+        self.alpha: float = _need_number("ELU", "alpha", alpha)
+        self.inplace: bool = _need_bool("ELU", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.elu(input, self.alpha, self.inplace)
@@ -137,7 +137,7 @@ class Hardtanh(Module):
             raise ValueError(f"max_val must be larger than min_val, but got {min_val} and {max_val}")
         self.min_val = min_val
         self.max_val = max_val
-        self.inplace = _need_bool("Hardtanh", "inplace", inplace)
+        self.inplace: bool = _need_bool("Hardtanh", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
@@ -177,8 +177,8 @@ class Softplus(Module):
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
-        self.beta = _need_number("Softplus", "beta", beta)
-        self.threshold = _need_number("Softplus", "threshold", threshold)
+        self.beta: float = _need_number("Softplus", "beta", beta)
+        self.threshold: float = _need_number("Softplus", "threshold", threshold)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.softplus(input, self.beta, self.threshold)
@@ -190,7 +190,7 @@ class Softplus(Module):
 class _OverDim(Module):
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
-        self.dim = None if dim is None else _need_int(type(self).__name__, "dim", dim)
+        self.dim: int | None = None if dim is None else _need_int(type(self).__name__, "dim", dim)
 
     def _checked(self) -> int:
         if self.dim is None:

@@ -75,8 +75,10 @@ class Linear(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        self.in_features = in_features = _need_int("Linear", "in_features", in_features)
-        self.out_features = out_features = _need_int("Linear", "out_features", out_features)
+        in_features = _need_int("Linear", "in_features", in_features)
+        self.in_features: int = in_features
+        out_features = _need_int("Linear", "out_features", out_features)
+        self.out_features: int = out_features
         bias = bias is not None and _need_bool("Linear", "bias", bias)
         options = _float_options("Linear", device, dtype)
         self.weight = _Parameter(_C.empty((out_features, in_features), **options))
@@ -187,8 +189,8 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        self.p = F.need_probability("Dropout", p)
-        self.inplace = _need_bool("Dropout", "inplace", inplace)
+        self.p: float = F.need_probability("Dropout", p)
+        self.inplace: bool = _need_bool("Dropout", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return F.dropout(input, self.p, True, self.inplace) if self.training else input
@@ -209,8 +211,8 @@ class Flatten(Module):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = _need_int("Flatten", "start_dim", start_dim)
-        self.end_dim = _need_int("Flatten", "end_dim", end_dim)
+        self.start_dim: int = _need_int("Flatten", "start_dim", start_dim)
+        self.end_dim: int = _need_int("Flatten", "end_dim", end_dim)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return input.flatten(self.start_dim, self.end_dim)
@@ -228,7 +230,7 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
-        self.dim = _need_int("Unflatten", "dim", dim)
+        self.dim: int = _need_int("Unflatten", "dim", dim)
         self.unflattened_size: tuple[int, ...] = _need_ints("Unflatten", "unflattened_size", unflattened_size)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
@@ -283,8 +285,8 @@ class MaxPool2d(Module, Generic[_Pooled]):
         self.stride: _Pair = self.kernel_size if stride is None else _size("MaxPool2d", "stride", stride)
         self.padding: _Pair = _size("MaxPool2d", "padding", padding)
         self.dilation: _Pair = _size("MaxPool2d", "dilation", dilation)
-        self.return_indices = _need_bool("MaxPool2d", "return_indices", return_indices)
-        self.ceil_mode = _need_bool("MaxPool2d", "ceil_mode", ceil_mode)
+        self.return_indices: bool = _need_bool("MaxPool2d", "return_indices", return_indices)
+        self.ceil_mode: bool = _need_bool("MaxPool2d", "ceil_mode", ceil_mode)
 
     def forward(self, input: DeviceArray) -> _Pooled:
         window = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
@@ -319,8 +321,8 @@ class AvgPool2d(Module):
         self.kernel_size: _Pair = _size("AvgPool2d", "kernel_size", kernel_size)
         self.stride: _Pair = self.kernel_size if stride is None else _size("AvgPool2d", "stride", stride)
         self.padding: _Pair = _size("AvgPool2d", "padding", padding)
-        self.ceil_mode = _need_bool("AvgPool2d", "ceil_mode", ceil_mode)
-        self.count_include_pad = _need_bool("AvgPool2d", "count_include_pad", count_include_pad)
+        self.ceil_mode: bool = _need_bool("AvgPool2d", "ceil_mode", ceil_mode)
+        self.count_include_pad: bool = _need_bool("AvgPool2d", "count_include_pad", count_include_pad)
         if divisor_override is not None:
             divisor_override = _need_int("AvgPool2d", "divisor_override", divisor_override)
         self.divisor_override = divisor_override
@@ -355,7 +357,7 @@ class AdaptiveAvgPool2d(Module):
 
     def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
-        self.output_size = _output_size(output_size)
+        self.output_size: int | Sequence[int | None] = _output_size(output_size)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.adaptive_avg_pool2d(input, self.output_size)

@@ -51,7 +51,7 @@ class _Weighted(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-        self.ignore_index = _need_int(type(self).__name__, "ignore_index", ignore_index)
+        self.ignore_index: int = _need_int(type(self).__name__, "ignore_index", ignore_index)
 
 
 class NLLLoss(_Weighted):
@@ -82,7 +82,7 @@ class CrossEntropyLoss(_Weighted):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
-        self.label_smoothing = _need_number("CrossEntropyLoss", "label_smoothing", label_smoothing)
+        self.label_smoothing: float = _need_number("CrossEntropyLoss", "label_smoothing", label_smoothing)
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
         return F.cross_entropy(

@@ -42,11 +42,14 @@ class _BatchNorm(Module):
     ) -> None:
         super().__init__()
         op = type(self).__name__
-        self.num_features = num_features = _need_int(op, "num_features", num_features)
-        self.eps = _need_number(op, "eps", eps)
-        self.momentum = None if momentum is None else _need_number(op, "momentum", momentum)
-        self.affine = affine = _need_bool(op, "affine", affine)
-        self.track_running_stats = tracked = _need_bool(op, "track_running_stats", track_running_stats)
+        num_features = _need_int(op, "num_features", num_features)
+        self.num_features: int = num_features
+        self.eps: float = _need_number(op, "eps", eps)
+        self.momentum: float | None = None if momentum is None else _need_number(op, "momentum", momentum)
+        affine = _need_bool(op, "affine", affine)
+        self.affine: bool = affine
+        tracked = _need_bool(op, "track_running_stats", track_running_stats)
+        self.track_running_stats: bool = tracked
         bias = bias is not None and _need_bool(op, "bias", bias)
         options = _float_options(op, device, dtype)
         self.register_parameter("weight", _Parameter(_C.ones(num_features, **options)) if affine else None)
@@ -141,8 +144,9 @@ class LayerNorm(Module):
     ) -> None:
         super().__init__()
         self.normalized_shape: tuple[int, ...] = _need_sizes("LayerNorm", "normalized_shape", normalized_shape)
-        self.eps = _need_number("LayerNorm", "eps", eps)
-        self.elementwise_affine = elementwise_affine = _need_bool("LayerNorm", "elementwise_affine", elementwise_affine)
+        self.eps: float = _need_number("LayerNorm", "eps", eps)
+        elementwise_affine = _need_bool("LayerNorm", "elementwise_affine", elementwise_affine)
+        self.elementwise_affine: bool = elementwise_affine
         bias = bias is not None and _need_bool("LayerNorm", "bias", bias)
         options, shape = _float_options("LayerNorm", device, dtype), self.normalized_shape
         self.register_parameter("weight", _Parameter(_C.ones(shape, **options)) if elementwise_affine else None)
