@@ -30,24 +30,29 @@ import devtensor as dt  # noqa: E402
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of two rows that differ in the GPU alone one is taken, always the same."""
+    """Of two rows that have cuda:0 and cuda:1 exchanged one is taken, always the same."""
     if os.environ.get("DEVTENSOR_TEST_DEVICES") == "every":
         return
-    rows: dict[tuple[str, str], set[str]] = {}
-    found = []
-    for item in items:
-        params: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
-        for name in ("device", "cuda"):
-            if params.get(name) in ("cuda:0", "cuda:1"):
-                row, gpu = (name, re.sub(r"cuda:[01]", "cuda", item.nodeid)), str(params[name])
-                rows.setdefault(row, set()).add(gpu)
-                found.append((item, row, gpu))
-                break
-    dropped = {
-        item for item, row, gpu in found if len(rows[row]) == 2 and zlib.crc32(row[1].encode()) % 2 != int(gpu[-1])
-    }
+    ids = {item.nodeid for item in items if on_a_gpu(item)}
+    dropped = {item for item in items if item.nodeid in ids and (other := mirrored(item.nodeid)) in ids
+               and item.nodeid != chosen(item.nodeid, other)}  # fmt: skip
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]
+
+
+def on_a_gpu(item: pytest.Item) -> bool:
+    params: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    return params.get("device", params.get("cuda")) in ("cuda:0", "cuda:1")
+
+
+def mirrored(nodeid: str) -> str:
+    return re.sub(r"cuda:([01])", lambda found: f"cuda:{1 - int(found[1])}", nodeid)
+
+
+def chosen(one: str, other: str) -> str:
+    """One of two rows, by both alike."""
+    rows = sorted((one, other))
+    return rows[zlib.crc32(rows[0].encode()) % 2]
 
 
 def pytest_collection_finish() -> None:

@@ -248,7 +248,7 @@ class Image:
         if mode not in ("auto", "0", "1"):
             raise SystemExit(f"DEVTENSOR_BUILD_CUDA must be auto, 0 or 1, not {mode!r}")
         self.temp, self.required, self.jobs = Path(temp), mode == "1", []
-        asked = os.environ.get("DEVTENSOR_CUDA_ARCH", DEFAULT_ARCHS if self.required else "").split()
+        asked = (os.environ.get("DEVTENSOR_CUDA_ARCH") or (DEFAULT_ARCHS if self.required else "")).split()
         self.archs = asked or (gpus_here() if mode == "auto" else [])
         if not all(re.fullmatch(r"\d+[af]?", arch) for arch in self.archs):
             raise SystemExit(f'DEVTENSOR_CUDA_ARCH must be like "80 90", not {" ".join(self.archs)!r}')

@@ -33,6 +33,7 @@ _Index: TypeAlias = _Item | tuple[_Item, ...]
 NEEDED = {
     "int": "int",
     "ints": "tuple[int, ...]",
+    "size": "int | tuple[int, ...]",
     "number": "float",
     "bool": "bool",
     "str": "str",

@@ -92,12 +92,14 @@ dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_devi
 dt_status
 dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits, dt_error *err)
 {
-    if (!(limits->f[0] > limits->f[1])) {
+    if (limits->f[0] <= limits->f[1]) {
         return DT_OK;
     }
+    const bool ordered = limits->f[0] > limits->f[1];
     dt_sentence_begin(err, DT_EARGUMENT, "invalid-argument", op, in, n);
-    dt_sentence_add(err, "min_val cannot be greater than max_val, but got %g and %g (%s)", limits->f[0], limits->f[1],
-                    op);
+    dt_sentence_add(err, "min_val %s, but got %g and %g (%s)",
+                    ordered ? "cannot be greater than max_val" : "and max_val cannot be NaN", limits->f[0],
+                    limits->f[1], op);
     return DT_EARGUMENT;
 }
 

@@ -24,9 +24,11 @@ dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const 
     }
     dt_array immediate[2];
     if (a == NULL) {
+        DT_TRY(dt_check_value("where", sa, compute, err));
         dt_immediate(sa, compute, &immediate[0]);
     }
     if (b == NULL) {
+        DT_TRY(dt_check_value("where", sb, compute, err));
         dt_immediate(sb, compute, &immediate[1]);
     }
     const dt_array *x[3] = {condition, a ? a : &immediate[0], b ? b : &immediate[1]};

@@ -94,19 +94,23 @@ try_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, outcome *h
     return rc;
 }
 
-/* In place of a plan that did not run. Where there was no memory for it, err says so already. */
+/* In place of a plan that did not run; wish: what it was chosen by. Each step leaves less to choose from: engines that
+ * refused stay out, and room only shrinks. Where there was no memory, err says so already. */
 static dt_status
-plan_another(const conv_planner *planner, const conv_key *key, const conv_plan *failed, outcome how, conv_plan **out,
-             dt_error *err)
+plan_another(const conv_planner *planner, const conv_key *key, const conv_plan *failed, outcome how, conv_wish *wish,
+             conv_plan **out, dt_error *err)
 {
-    conv_wish wish = {failed->fused, 0, cuda_conv_room(planner->device, key), failed->tuned};
+    if (failed->fused != wish->fused) {
+        wish->fused = failed->fused;
+        wish->first = 0;
+    }
     if (how == REFUSED) {
-        wish.first = failed->candidate + 1;
-        return cuda_conv_choose(planner, key, &wish, out, err);
+        wish->first = failed->candidate + 1;
+        return cuda_conv_choose(planner, key, wish, out, err);
     }
     dt_error ignored;
-    wish.room = wish.room < failed->workspace / 2 ? wish.room : failed->workspace / 2;
-    if (cuda_conv_choose(planner, key, &wish, out, &ignored) != DT_OK) {
+    wish->room = wish->room < failed->workspace / 2 ? wish->room : failed->workspace / 2;
+    if (cuda_conv_choose(planner, key, wish, out, &ignored) != DT_OK) {
         return DT_EOUTOFMEMORY;
     }
     if ((*out)->images == 0 && (*out)->workspace >= failed->workspace) { /* there is nothing smaller */
@@ -137,6 +141,7 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
                bool *cached, dt_error *err)
 {
     cuda_device *d = planner->device;
+    conv_wish wish = {(*plan)->fused, 0, cuda_conv_room(d, key), (*plan)->tuned};
     while ((*plan)->images == 0) {
         outcome how;
         DT_TRY(try_plan(d, *plan, pointers, &how, err));
@@ -145,9 +150,11 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
         }
         const conv_plan failed = **plan; /* its numbers */
         conv_plan *next;
-        cuda_conv_forget(d, key);
-        DT_TRY(plan_another(planner, key, &failed, how, &next, err));
-        next->tuned = failed.tuned;
+        if (how == REFUSED) {
+            cuda_conv_forget(d, key);
+        }
+        DT_TRY(plan_another(planner, key, &failed, how, &wish, &next, err));
+        next->tuned = failed.tuned && how == REFUSED;
         if (*cached) {
             cuda_cache_remove(&d->convolutions, key);
         } else {
@@ -157,6 +164,13 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
         *cached = false;
     }
     return DT_OK;
+}
+
+/* Whether p did without something for want of memory, of which there is much more now. */
+static bool
+is_outgrown(cuda_device *d, const conv_key *key, const conv_plan *p)
+{
+    return p->crowded && !p->tuned && cuda_conv_room(d, key) / 2 > p->room;
 }
 
 static dt_status
@@ -171,7 +185,7 @@ run_locked(cuda_device *d, const conv_key *key, conv_pointers pointers, int *fus
     if (!key->has_bias && (cuda_conv_wanted(key) & CONV_BIAS) != 0) {
         DT_TRY(cuda_conv_no_bias(d, key, &pointers.bias, err));
     }
-    bool cached = p != NULL && (p->tuned || p->images > 0 || !cuda_tuning());
+    bool cached = p != NULL && (p->tuned || p->images > 0 || !cuda_tuning()) && !is_outgrown(d, key, p);
     if (!cached) {
         DT_TRY(make_plan(&planner, key, &pointers, &p, err));
     }

@@ -96,12 +96,12 @@ find_best(const conv_planner *planner, const conv_key *key, const conv_pointers 
         wish.fused = p->fused;
         wish.first = p->candidate + 1;
         rc = time_plan(d, p, pointers, &status, &milliseconds, err);
-        if (rc == DT_EOUTOFMEMORY && *best != NULL) { /* others have done without so much workspace */
-            cuda_conv2d_retire(p);
-            continue;
-        }
         if (rc == DT_OK && !cuda_conv_refused(status)) {
             rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
+        }
+        if (rc == DT_EOUTOFMEMORY) { /* others may do without so much workspace */
+            cuda_conv2d_retire(p);
+            continue;
         }
         if (rc == DT_OK && status == 0 && (*best == NULL || milliseconds < least)) {
             conv_plan *worse = *best;

@@ -32,25 +32,46 @@ py__need_int(PY_PARAMS)
     return py_arg_int(&a, 2, &value) < 0 ? NULL : PyLong_FromLongLong(value);
 }
 
+/* The value, an int or a sequence of them, as a tuple. */
 static PyObject *
-py__need_ints(PY_PARAMS)
+ints_of(const py_args *a)
 {
-    PARSE("_need_ints")
-    PyObject *items = py_arg_sequence(&a, 2);
+    PyObject *items = py_arg_sequence(a, 2);
     PyObject *result = items == NULL ? NULL : PyTuple_New(PyTuple_GET_SIZE(items));
     for (Py_ssize_t i = 0; result != NULL && i < PyTuple_GET_SIZE(items); i++) {
         int64_t value;
-        int rc = py_int(a.op, named.names[2], PyTuple_GET_ITEM(items, i), &value);
+        int rc = py_int(a->op, a->spec->names[2], PyTuple_GET_ITEM(items, i), &value);
         PyObject *item = rc < 0 ? NULL : PyLong_FromLongLong(value);
         if (item == NULL) {
             Py_CLEAR(result);
-            py_explain_args(&a, 2);
+            py_explain_args(a, 2);
         } else {
             PyTuple_SET_ITEM(result, i, item);
         }
     }
     Py_XDECREF(items);
     return result;
+}
+
+static PyObject *
+py__need_ints(PY_PARAMS)
+{
+    PARSE("_need_ints")
+    return ints_of(&a);
+}
+
+/* An int stays one: for a size that may be meant for each dimension. */
+static PyObject *
+py__need_size(PY_PARAMS)
+{
+    PARSE("_need_size")
+    PyObject *items = ints_of(&a);
+    if (items == NULL || PySequence_Check(a.v[2])) {
+        return items;
+    }
+    PyObject *size = Py_NewRef(PyTuple_GET_ITEM(items, 0));
+    Py_DECREF(items);
+    return size;
 }
 
 /* A number of Python, of which an int may be larger than an element. */
@@ -115,6 +136,7 @@ py__need_device(PY_PARAMS)
 PyMethodDef py_need_functions[] = {
     NEED(_need_int, "value as an int."),
     NEED(_need_ints, "value, an int or a sequence of them, as a tuple."),
+    NEED(_need_size, "value as an int, or a sequence of ints as a tuple."),
     NEED(_need_number, "value as an int or a float."),
     NEED(_need_bool, "value as a bool."),
     NEED(_need_str, "value, a str."),

@@ -2,9 +2,10 @@
  * between two steps of the interpreter; each end is one step, so that it is done whole or was never begun. */
 #include "device.h"
 
-/* How it was before a block; one object may be entered again within itself. */
+/* How it was for a thread before a block; one object may be entered again within itself, and by several threads. */
 typedef struct frame {
     struct frame *outer;
+    unsigned long thread;
     cuda_queue *queue; /* the current one of the block's device; NULL: not touched */
     int device;
 } frame;
@@ -60,18 +61,40 @@ choose(cuda_queue *queue, int device, dt_error *err)
     return device == dt_current_device() ? DT_OK : dt_set_current_device(device, err);
 }
 
-/* Takes the innermost frame off and puts back what it holds. */
+static void
+drop(frame *f)
+{
+    if (f->queue != NULL) {
+        cuda_queue_release(f->queue);
+    }
+    dt_free(f);
+}
+
+/* The innermost frame of this thread, taken off; NULL when it is in no block. */
+static frame *
+take_own(scope_object *self)
+{
+    frame **link = &self->frames;
+    while (*link != NULL && (*link)->thread != PyThread_get_thread_ident()) {
+        link = &(*link)->outer;
+    }
+    frame *own = *link;
+    if (own != NULL) {
+        *link = own->outer;
+    }
+    return own;
+}
+
+/* Puts back what this thread's innermost frame holds. */
 static dt_status
 leave(scope_object *self, dt_error *err)
 {
-    frame *inner = self->frames;
-    dt_status status;
-    PY_CALL(true, status, choose(inner->queue, inner->device, err));
-    self->frames = inner->outer;
-    if (inner->queue != NULL) {
-        cuda_queue_release(inner->queue);
+    frame *own = take_own(self); /* before others get the GIL */
+    dt_status status = DT_OK;
+    if (own != NULL) {
+        PY_CALL(true, status, choose(own->queue, own->device, err));
+        drop(own);
     }
-    dt_free(inner);
     return status;
 }
 
@@ -94,7 +117,7 @@ scope_enter(SCOPE_PARAMS)
     if (inner == NULL) {
         return PyErr_NoMemory();
     }
-    *inner = (frame){.outer = self->frames, .device = dt_current_device()};
+    *inner = (frame){.outer = self->frames, .thread = PyThread_get_thread_ident(), .device = dt_current_device()};
     if (self->queue != NULL) {
         inner->queue = cuda_current(device);
         cuda_queue_retain(inner->queue);
@@ -113,7 +136,7 @@ scope_exit(SCOPE_PARAMS)
 {
     (void)args, (void)nargs;
     dt_error err;
-    if (scope_of(object)->frames != NULL && leave(scope_of(object), &err) != DT_OK) {
+    if (leave(scope_of(object), &err) != DT_OK) {
         return py_raise(PyType_GetModuleState(type), &err, NULL, 0);
     }
     Py_RETURN_NONE;
@@ -127,10 +150,7 @@ scope_dealloc(PyObject *object)
     while (self->frames != NULL) { /* a block that was never left, as in a generator */
         frame *inner = self->frames;
         self->frames = inner->outer;
-        if (inner->queue != NULL) {
-            cuda_queue_release(inner->queue);
-        }
-        dt_free(inner);
+        drop(inner);
     }
     if (self->queue != NULL) {
         cuda_queue_release(self->queue);

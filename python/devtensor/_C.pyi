@@ -796,7 +796,7 @@ class DeviceArray:
         DeviceArray([1., 2.], device='cpu', dtype=float16)
         """
     def hardtanh(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
-        """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val.
+        """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.
 
         The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
         DeviceMismatchError for an out on another device.
@@ -805,7 +805,7 @@ class DeviceArray:
         DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
     def hardtanh_(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
-        """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val.
+        """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
         """
@@ -2332,6 +2332,7 @@ def _need_generator(op: str, parameter: str, value: object) -> Generator | None:
 def _need_int(op: str, parameter: str, value: object) -> builtins.int: ...
 def _need_ints(op: str, parameter: str, value: object) -> tuple[builtins.int, ...]: ...
 def _need_number(op: str, parameter: str, value: object) -> builtins.float: ...
+def _need_size(op: str, parameter: str, value: object) -> builtins.int | tuple[builtins.int, ...]: ...
 def _need_str(op: str, parameter: str, value: object) -> str: ...
 def _origin_cost(n: _Int, operand: DeviceArray | None = None) -> builtins.float: ...
 @overload
@@ -2958,7 +2959,7 @@ def gt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -
     DeviceArray([False,  True], device='cpu', dtype=bool)
     """
 def hardtanh(input: DeviceArray, min_val: _Number = -1.0, max_val: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray:
-    """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val.
+    """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.
 
     The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
     DeviceMismatchError for an out on another device.

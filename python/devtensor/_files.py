@@ -138,10 +138,11 @@ def _put(file: BinaryIO, data: bytes) -> None:
     """All of data, also where a file without a buffer takes a part at a time."""
     written = file.write(data)
     if isinstance(file, io.RawIOBase):
-        while written is not None and written < len(data):
-            data = data[written:]
-            written = file.write(data)
-        if written is None:
+        rest = memoryview(data)
+        while written and written < len(rest):
+            rest = rest[written:]
+            written = file.write(rest)
+        if not written and len(rest):
             raise BlockingIOError(errno.EAGAIN, "the file takes no more now, and save() does not wait")
 
 

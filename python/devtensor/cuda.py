@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple
 
@@ -231,7 +232,7 @@ class stream(_C._Scope):
     """
 
     def __init__(self, stream: Stream | None) -> None:
-        if stream is not None and not isinstance(stream, Stream):
+        if stream is not None and not isinstance(stream, _C.Stream):
             raise TypeError(f"stream(): argument 'stream' must be Stream, not {type(stream).__name__}")
         self.stream = stream
         self._aim(-1 if stream is None else _C._cuda_index(stream.device), stream)
@@ -401,11 +402,11 @@ class tune:
     def __init__(self, enabled: bool = True) -> None:
         self._before = _C._cuda_tuning()
         enabled = _C._need_bool("tune", "enabled", enabled)
-        if enabled and not self._before and is_available():
-            _plans.load(current_device())
+        if enabled and not self._before:
+            self._exchange(_plans.load)
         _C._cuda_tuning(enabled)
         if self._before and not enabled:
-            _plans.save(current_device())
+            self._exchange(_plans.save)
 
     def __enter__(self) -> tune:
         return self
@@ -413,5 +414,10 @@ class tune:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if _C._cuda_tuning(self._before) and not self._before and is_available():
-            _plans.save(current_device())
+        if _C._cuda_tuning(self._before) and not self._before:
+            self._exchange(_plans.save)
+
+    @staticmethod
+    def _exchange(move: Callable[[int], None]) -> None:
+        if is_available():
+            move(current_device())

@@ -9,7 +9,7 @@ import signal
 import time
 import weakref
 from collections.abc import Iterator
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
@@ -19,9 +19,11 @@ _PATIENCE = 2.0  # seconds that a worker has to end by itself
 
 
 @contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
+def _interrupts_held_back(context: Any) -> Iterator[None]:
     """A process that is started begins without Ctrl-C, until it ignores it: only the loader's process tells it."""
     resource_tracker.ensure_running()  # its start lets signals through again
+    if context.get_start_method() == "forkserver":
+        forkserver.ensure_running()  # which hands what is held back on to all that it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -48,7 +50,7 @@ class Pool:
                 process = context.Process(
                     target=_worker.run, args=(theirs, parcel), daemon=True, name=f"DataLoader worker {task.worker}"
                 )
-                with theirs, _parcel.startable(), _interrupts_held_back():
+                with theirs, _parcel.startable(), _interrupts_held_back(context):
                     process.start()
                     self.processes.append(process)
         except BaseException:

@@ -131,6 +131,35 @@ def _size(dataset: Any) -> int:
     return len(dataset)
 
 
+def _part_sizes(lengths: Iterable[float], count: int) -> list[int]:
+    """Numbers of samples that make count; lengths may be fractions that make 1, and are read no further than needed."""
+    parts: list[float] = []
+    total = 0.0
+    for length in lengths:
+        part = _need_number("random_split", "lengths", length)
+        if not part >= 0:
+            raise ValueError(f"lengths must be numbers from 0, but got {part}")
+        parts.append(part)
+        total += part
+        if total > count + 1:
+            raise ValueError(
+                f"Sum of input lengths does not equal the length of the input dataset: {total:g} or more and {count}"
+            )
+    if math.isclose(sum(parts), 1) and sum(parts) <= 1 and not all(isinstance(n, int) for n in parts):
+        sizes = [math.floor(count * part) for part in parts]
+        for i in range(count - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+    else:
+        sizes = [int(n) for n in parts]
+        if sizes != parts:
+            raise ValueError(f"lengths must be whole numbers, or fractions that make 1, but got {parts}")
+    if sum(sizes) != count:
+        raise ValueError(
+            f"Sum of input lengths does not equal the length of the input dataset: {sum(sizes)} and {count}"
+        )
+    return sizes
+
+
 def random_split(
     dataset: Dataset[T], lengths: Sequence[float], generator: _C.Generator | None = None
 ) -> list[Subset[T]]:
@@ -147,26 +176,7 @@ def random_split(
         )
     _need_generator("random_split", "generator", generator)
     count = _size(dataset)
-    parts: list[float] = []
-    total = 0.0
-    for length in lengths:
-        parts.append(_need_number("random_split", "lengths", length))
-        if parts[-1] < 0:
-            raise ValueError(f"lengths must not be negative, but got {parts[-1]}")
-        total += parts[-1]
-        if total > max(count, 1):
-            break
-    sizes: list[int]
-    if math.isclose(sum(parts), 1) and sum(parts) <= 1 and not all(isinstance(n, int) for n in parts):
-        sizes = [math.floor(count * part) for part in parts]
-        for i in range(count - sum(sizes)):
-            sizes[i % len(sizes)] += 1
-    else:
-        sizes = [int(n) for n in parts]
-    if sum(sizes) != count:
-        raise ValueError(
-            f"Sum of input lengths does not equal the length of the input dataset: {sum(sizes)} and {count}"
-        )
+    sizes = _part_sizes(lengths, count)
     order: list[int] = _C.randperm(count, generator=generator, device="cpu").tolist()
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _Parameter
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_size, _Parameter
 from devtensor._composed import pad
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
@@ -102,12 +102,12 @@ class _Conv(Module):
 
 
 def _sizes(op: str, name: str, value: _Size, dims: int) -> tuple[int, ...]:
-    sizes = _need_ints(op, name, value)
-    if not isinstance(value, Sequence):
-        return sizes * dims
-    if len(sizes) != dims:
-        raise ValueError(f"{op}(): {name} must be an int or {dims} of them, not {len(sizes)}")
-    return sizes
+    size = _need_size(op, name, value)
+    if isinstance(size, int):
+        return (size,) * dims
+    if len(size) != dims:
+        raise ValueError(f"{op}(): {name} must be an int or {dims} of them, not {len(size)}")
+    return size
 
 
 class Conv1d(_Conv):

@@ -299,7 +299,9 @@ def layer_norm(
     return _affine(result, weight, bias).to(input.dtype)
 
 
-def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> DeviceArray:
+def normalize(
+    input: DeviceArray, p: float = 2.0, dim: int | Sequence[int] | None = 1, eps: float = 1e-12
+) -> DeviceArray:
     """input / max(its norm over dim, eps). Floats. Raises DTypeMismatchError, IndexError.
 
     >>> F.normalize(dt.tensor([[3.0, 4.0]]))
@@ -307,7 +309,7 @@ def normalize(input: DeviceArray, p: float = 2.0, dim: int = 1, eps: float = 1e-
     """
     _C._check("normalize", ("input",), (input,))
     order, least = _need_number("normalize", "p", p), _need_number("normalize", "eps", eps)
-    dims = _dims("normalize", _need_int("normalize", "dim", dim), input.ndim, input)
+    dims = _dims("normalize", dim, input.ndim, input)
     return input / norm(input, order, dims, keepdim=True).clamp(min=least)
 
 

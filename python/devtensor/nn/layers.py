@@ -15,6 +15,7 @@ from devtensor._C import (
     _need_int,
     _need_ints,
     _need_number,
+    _need_size,
     _Parameter,
 )
 from devtensor._composed import _need_array
@@ -35,9 +36,11 @@ def _float_options(op: str, device: Device | None, dtype: DType | None) -> dict[
 
 
 def _size(op: str, name: str, value: _Pair) -> _Pair:
-    """value, an int or a tuple of ints: which of them extra_repr() shows."""
-    ints = _need_ints(op, name, value)
-    return ints if isinstance(value, Sequence) else ints[0]
+    """value for both directions, as an int or a tuple of ints: which of them extra_repr() shows."""
+    size = _need_size(op, name, value)
+    if isinstance(size, tuple) and len(size) not in (1, 2):
+        raise ValueError(f"{op}(): {name} must be an int or 2 of them, not {len(size)}")
+    return size
 
 
 class Identity(Module):
