@@ -1,4 +1,4 @@
-"""Datasets for test_data, at the top of a module as worker processes need them."""
+"""Datasets for test_data and test_data_workers, at the top of a module as worker processes need them."""
 
 from __future__ import annotations
 
@@ -158,3 +158,7 @@ def busy_total(device: str, value: int) -> float:
     for _ in range(20):
         total += x.sum()
     return float(total.item())
+
+
+def tell_whether_ctrl_c_is_blocked() -> None:
+    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)

@@ -130,7 +130,7 @@ except dt.CudaError as error:
 def output_of(program: str) -> str:
     environment = os.environ | {"DEVTENSOR_CUDA": "sim:2"}
     return subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=300
     ).stdout
 
 

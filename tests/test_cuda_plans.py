@@ -242,6 +242,75 @@ def test_another_engine_where_cudnn_finds_no_memory(cuda: str, fault: Any) -> No
         dt.conv2d(x[..., 1:], weight, bias, padding=1)
 
 
+def test_a_plan_made_while_memory_was_short_is_made_anew_when_there_is_more(cuda: str) -> None:
+    """One image, which is in no parts: the engine with tensor cores wants copies of its operands."""
+    x, weight, bias, want = operands(cuda, "float16", 1, 610)
+    forget_plans(cuda)
+    dt.cuda.empty_cache()
+    total = dt._C._cuda_info(int(cuda[-1]))["total_memory"]
+    dt.cuda.set_per_process_memory_fraction((dt.cuda.memory_allocated(cuda) + 1536) / total, cuda)
+    got, planned = [], []
+    try:
+        for _ in range(2):
+            with watch() as change:
+                got.append(dt.conv2d(x, weight, bias, padding=1))
+            planned.append("cudnnBackendGetAttribute" in change.calls)
+    finally:
+        dt.cuda.set_per_process_memory_fraction(1.0, cuda)
+    for _ in range(2):
+        with watch() as change:
+            got.append(dt.conv2d(x, weight, bias, padding=1))
+        planned.append("cudnnBackendGetAttribute" in change.calls)
+    assert planned == [True, False, True, False]
+    assert all(np.array_equal(wide_of(y), want) for y in got)
+
+
+REFUSED_AND_SHORT = """
+import devtensor as dt
+x = dt.ones(1, 6, 6, 8, dtype=dt.float16, device="cuda").permute(0, 3, 1, 2)
+weight = dt.ones(8, 3, 3, 8, dtype=dt.float16, device="cuda").permute(0, 3, 1, 2)
+dt.conv2d(x, weight[:, :, :2])
+total = dt.cuda.get_device_properties(0).total_memory
+for room in (1024, 1600, 2000, 2600):
+    dt.cuda.empty_cache()
+    dt.cuda.set_per_process_memory_fraction((dt.cuda.memory_allocated() + 512 + room) / total)
+    dt._C._cuda_api_fail("cudnnBackendExecute", 0, 3000, True)
+    try:
+        dt.conv2d(x, weight)
+    except (dt.CudaError, dt.OutOfMemoryError) as error:
+        print(type(error).__name__)
+"""
+
+
+def test_the_search_ends_where_one_plan_refuses_and_the_next_has_no_memory() -> None:
+    """They took turns for ever, with the device's lock held: a process of its own can be ended."""
+    assert output_of(REFUSED_AND_SHORT).split() == ["OutOfMemoryError"] * 4
+
+
+def test_one_lack_of_memory_ends_no_search_for_the_best_plan(cuda: str, tuned: Path, fault: Any) -> None:
+    """What was found before stays in the file; where nothing was, the other candidates are still tried."""
+    x, weight, bias, want = operands(cuda, "float16", 1, 620)
+    forget_plans(cuda)
+
+    def rows() -> list[list[int]]:
+        return [row for file in tuned.iterdir() for row in json.loads(file.read_text())]
+
+    with dt.cuda.device(cuda):
+        with dt.cuda.tune():
+            dt.conv2d(x, weight, bias, padding=1)
+        best = rows()
+        assert best
+        fault(EXECUTE, 0, 4004)
+        with dt.cuda.tune():
+            assert np.array_equal(wide_of(dt.conv2d(x, weight, bias, padding=1)), want)
+        assert rows() == best
+        fault(EXECUTE, 0, 4004)
+        with dt.cuda.tune():
+            got = dt.conv2d(x, weight, padding=1)
+        assert got.tolist() == dt.conv2d(x.cpu(), weight.cpu(), padding=1).tolist()
+        assert len(rows()) == len(best) + 1
+
+
 # ---------------------------------------------------------------- ReLU
 
 

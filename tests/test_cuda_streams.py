@@ -62,6 +62,30 @@ def test_a_context_can_be_entered_again(cuda: str) -> None:
     assert dt.cuda.current_stream(cuda) == dt.cuda.default_stream(cuda)
 
 
+@pytest.mark.parametrize("kind", ["stream", "device"])
+def test_threads_may_share_a_context(kind: str, cuda: str) -> None:
+    """Each thread is put back to what it had: a default stream here, a stream of its own there."""
+    context = dt.cuda.stream(dt.cuda.Stream(cuda)) if kind == "stream" else dt.cuda.device(cuda)
+
+    def work(own: bool) -> bool:
+        stream = dt.cuda.Stream(cuda) if own else dt.cuda.default_stream(cuda)
+        dt.cuda.set_stream(stream)
+        kept = True
+        for _ in range(2000):
+            with context, context:
+                pass
+            kept &= dt.cuda.current_stream(cuda) == stream
+        return kept
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, [False, True, False, True]))
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_a_stream_lives_while_it_is_used(cuda: str) -> None:
     def work() -> Array:
         dt.cuda.set_stream(dt.cuda.Stream(cuda))

@@ -126,6 +126,21 @@ def test_hardtanh_refuses_a_bool_before_its_limits(device: str) -> None:
         dt.hardtanh(dt.tensor([True], device=device), 2, 1)
 
 
+@pytest.mark.parametrize("limits", [(float("nan"), 1.0), (-1.0, float("nan"))])
+def test_hardtanh_refuses_limits_that_limit_nothing(limits: tuple[float, float], device: str) -> None:
+    with pytest.raises(ValueError, match="min_val and max_val cannot be NaN"):
+        dt.hardtanh(dt.ones(2, device=device), *limits)
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("uint8", 300), ("uint8", -1), ("int8", -129), ("int32", 2**40 + 5)])
+def test_where_wraps_no_number(dtype: str, value: int, device: str) -> None:
+    x = make([1, 2], dtype, device)
+    with pytest.raises(RuntimeError, match=f"cannot be converted to type {dtype} without overflow: {value} "):
+        dt.where(x > 1, x, value)
+    with pytest.raises(RuntimeError, match=f"cannot be converted to type {dtype} without overflow: {value} "):
+        dt.where(x > 1, value, x)
+
+
 def test_sizes_stand_under_each_other_whatever_the_names(device: str) -> None:
     condition, x, y = (dt.ones(n, device=device) for n in (2, 2, 3))
     with pytest.raises(dt.ShapeMismatchError) as caught:

@@ -292,10 +292,10 @@ def test_pipes_and_devices_are_written_to(path: Path) -> None:
 
 
 class Slow(io.RawIOBase):
-    """Takes a few bytes at a time, and at last none."""
+    """Takes a few bytes at a time, and at last none: None as the io module has it, or 0 as others do."""
 
-    def __init__(self, room: int) -> None:
-        self.data, self.room = bytearray(), room
+    def __init__(self, room: int, none: int | None = None) -> None:
+        self.data, self.room, self.none = bytearray(), room, none
 
     def writable(self) -> bool:
         return True
@@ -303,15 +303,27 @@ class Slow(io.RawIOBase):
     def write(self, data: Any) -> int | None:
         taken = bytes(data)[: min(7, self.room - len(self.data))]
         self.data += taken
-        return len(taken) or None
+        return len(taken) or self.none
 
 
 def test_files_without_a_buffer() -> None:
     slow = Slow(10000)
     dt.save(NEW, slow)
     assert list(dt.load(io.BytesIO(slow.data))) == ["a", "b"]
-    with pytest.raises(BlockingIOError, match="takes no more now"):
-        dt.save(NEW, Slow(50))
+    for none in (None, 0):
+        with pytest.raises(BlockingIOError, match="takes no more now"):
+            dt.save(NEW, Slow(50, none))
+
+
+def test_what_is_left_to_write_is_not_copied_again_and_again() -> None:
+    class Sizes(Slow):
+        def write(self, data: Any) -> int | None:
+            sizes.append(len(data) if isinstance(data, bytes) else 0)  # a copy of what was left
+            return super().write(data)
+
+    sizes: list[int] = []
+    dt.save({"a": dt.zeros(1000)}, Sizes(10000))
+    assert len(sizes) > 500 and sum(sizes) < 10000
 
 
 def test_files_of_text(path: Path) -> None:

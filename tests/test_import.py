@@ -43,6 +43,15 @@ def test_import_never_fails(cuda: str | None) -> None:
     assert out == "3.0 cuda:0\n"
 
 
+def test_without_cuda_there_is_nothing_to_tune() -> None:
+    out = quiet(
+        "import devtensor as dt\ndt.cuda.tune()\ndt.cuda.tune(False)\n"
+        "with dt.cuda.tune():\n    print(dt.ones(1).item())\n",
+        "off",
+    )
+    assert out == "1.0\n"
+
+
 def test_without_cuda() -> None:
     out = quiet(
         "import devtensor as dt\n"

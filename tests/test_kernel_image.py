@@ -206,6 +206,15 @@ def test_asked_for_architectures_there_is_code_for_these(
     assert 'cuda_image_archs[] = "sm_86 compute_75 compute_80"' in build(image, tree, "auto")[0]
 
 
+def test_an_empty_list_of_architectures_is_no_list(
+    image: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DEVTENSOR_CUDA_ARCH", raising=False)
+    unset = build(image, tree, "1")[0]
+    monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "")
+    assert build(image, tree, "1")[0] == unset and "sm_90" in unset
+
+
 def test_a_compiler_that_fails(image: ModuleType, tree: Path, gpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
     gpus.write_text("9.0\n")
     (tree / "bin" / "broken").touch()

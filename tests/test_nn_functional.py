@@ -454,6 +454,9 @@ def test_one_hot_and_normalize(device: str) -> None:
     assert F.one_hot(labels).shape == (2, 2, 3)
     got = F.normalize(dt.array([[3.0, 4.0], [0.0, 0.0]], device=device))
     np.testing.assert_allclose(got.tolist(), [[0.6, 0.8], [0, 0]], rtol=1e-6)
+    x = dt.array([[2.0, 2.0], [2.0, -2.0]], device=device)
+    for dims in ((0, 1), [-1, 0], None):
+        assert F.normalize(x, dim=dims).tolist() == [[0.5, 0.5], [0.5, -0.5]]
 
 
 def test_activations_in_place(device: str) -> None:

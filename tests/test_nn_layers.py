@@ -135,6 +135,43 @@ def test_shapes_and_pooling(device: str) -> None:
     assert dt.equal(nn.AdaptiveAvgPool2d((1, None))(x), dt.adaptive_avg_pool2d(x, (1, None)))
 
 
+SIZED: dict[str, Callable[[Any], nn.Module]] = {
+    "kernel of MaxPool2d": lambda size: nn.MaxPool2d(size),
+    "stride of MaxPool2d": lambda size: nn.MaxPool2d(4, size),
+    "dilation of MaxPool2d": lambda size: nn.MaxPool2d(2, 1, 0, size),
+    "kernel of AvgPool2d": lambda size: nn.AvgPool2d(size),
+    "stride of AvgPool2d": lambda size: nn.AvgPool2d(4, size),
+    "size of AdaptiveAvgPool2d": lambda size: nn.AdaptiveAvgPool2d(size),
+    "kernel of Conv2d": lambda size: nn.Conv2d(2, 3, size),
+    "stride of Conv2d": lambda size: nn.Conv2d(2, 3, 2, size),
+    "padding of Conv2d": lambda size: nn.Conv2d(2, 3, 4, 1, size),
+    "dilation of Conv2d": lambda size: nn.Conv2d(2, 3, 2, dilation=size),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_sizes_of_any_kind(name: str) -> None:
+    """An int is for both directions; two of them are, as list, tuple, range or NumPy array, for one each."""
+    x = dt.arange(2 * 9 * 9, dtype=dt.float32).reshape(1, 2, 9, 9)
+
+    def result(size: Any) -> tuple[str, dt.DeviceArray]:
+        dt.manual_seed(5)
+        layer = SIZED[name](size)
+        return repr(layer), layer(x)
+
+    for same, others in (
+        ((3, 1), ([3, 1], np.array([3, 1]), np.array([3, 1], np.uint8), range(3, 0, -2))),
+        (2, (np.int64(2), np.array(2))),
+    ):
+        shown, want = result(same)
+        for size in others:
+            again, got = result(size)
+            assert again == shown and dt.equal(got, want), size
+    for wrong in ((), (1, 2, 3), np.array([1, 2, 3])):
+        with pytest.raises((ValueError, RuntimeError)):
+            result(wrong)
+
+
 ACTIVATIONS: list[tuple[nn.Module, Callable[[dt.DeviceArray], dt.DeviceArray]]] = [
     (nn.ReLU(), dt.relu),
     (nn.ReLU6(), dt.relu6),

@@ -176,7 +176,6 @@ cuda_conv_plan_new(const conv_planner *planner, const conv_key *key, const conv_
         return dt_fail_nomem(err, sizeof(*p));
     }
     p->device = planner->device;
-    p->room = wish->room;
     dt_status rc = plan_some(planner, key, *wish, p, err);
     if (rc != DT_OK) {
         cuda_conv_destroy(p);

@@ -37,7 +37,7 @@ typedef struct conv_plan {
     cudnnBackendDescriptor_t plan;
     int64_t workspace, engine;
     int64_t images;            /* not 0: no plan but advice, to convolve so many images at a time */
-    int64_t room;              /* for workspaces when it was made */
+    int64_t room;              /* for workspaces when it was chosen: more than it found, where memory was in pieces */
     uint32_t notes, behaviors; /* bit i: the engine has numerical note i, behavior note i */
     int candidate;             /* its place among the engines of the heuristics */
     int fused;                 /* CONV_BIAS, CONV_RELU: what it does of what the key asks for */

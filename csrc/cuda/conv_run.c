@@ -76,44 +76,52 @@ remember_none(cuda_device *d, const conv_key *key, dt_error *err)
     return p != NULL ? cuda_cache_put(&d->convolutions, key, p, err) : dt_fail_nomem(err, sizeof(*p));
 }
 
-typedef enum { RAN, REFUSED, NO_MEMORY } outcome;
+/* NO_WORKSPACE: there was no memory for it. SHORT: cuDNN found none for itself. */
+typedef enum { RAN, REFUSED, NO_WORKSPACE, SHORT } outcome;
 
 static dt_status
 try_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, outcome *how, dt_error *err)
 {
     int status = 0;
     dt_status rc = cuda_conv_run_plan(d, p, pointers, &status, err);
-    if (rc == DT_OK && !cuda_conv_refused(status)) {
+    if (rc == DT_EOUTOFMEMORY && p->workspace > 0) {
+        *how = NO_WORKSPACE;
+        return DT_OK;
+    }
+    DT_TRY(rc);
+    *how = status != 0 ? REFUSED : RAN;
+    if (!cuda_conv_refused(status)) {
         rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
     }
-    *how = status != 0 ? REFUSED : RAN;
-    if (rc == DT_EOUTOFMEMORY && p->workspace > 0) {
-        *how = NO_MEMORY;
+    if (rc == DT_EOUTOFMEMORY) {
+        *how = SHORT;
         rc = DT_OK;
     }
     return rc;
 }
 
 /* In place of a plan that did not run; wish: what it was chosen by. Each step leaves less to choose from: engines that
- * refused stay out, and room only shrinks. Where there was no memory, err says so already. */
+ * refused stay out, and room only shrinks. A tuned plan may have been any of them: after it the search begins. Where
+ * there was no memory, err says so already. */
 static dt_status
 plan_another(const conv_planner *planner, const conv_key *key, const conv_plan *failed, outcome how, conv_wish *wish,
              conv_plan **out, dt_error *err)
 {
-    if (failed->fused != wish->fused) {
+    if (!failed->tuned && failed->fused != wish->fused) {
         wish->fused = failed->fused;
         wish->first = 0;
     }
-    if (how == REFUSED) {
-        wish->first = failed->candidate + 1;
-        return cuda_conv_choose(planner, key, wish, out, err);
-    }
     dt_error ignored;
-    wish->room = wish->room < failed->workspace / 2 ? wish->room : failed->workspace / 2;
-    if (cuda_conv_choose(planner, key, wish, out, &ignored) != DT_OK) {
-        return DT_EOUTOFMEMORY;
+    if (how == NO_WORKSPACE) {
+        wish->room = wish->room < failed->workspace / 2 ? wish->room : failed->workspace / 2;
+    } else if (!failed->tuned) {
+        wish->first = failed->candidate + 1;
     }
-    if ((*out)->images == 0 && (*out)->workspace >= failed->workspace) { /* there is nothing smaller */
+    dt_status rc = cuda_conv_choose(planner, key, wish, out, how == REFUSED ? err : &ignored);
+    if (rc != DT_OK) {
+        return how == REFUSED ? rc : DT_EOUTOFMEMORY;
+    }
+    if (how == NO_WORKSPACE && (*out)->images == 0 && (*out)->workspace >= failed->workspace) { /* there is nothing smaller */
         cuda_conv_destroy(*out);
         return DT_EOUTOFMEMORY;
     }
@@ -141,20 +149,25 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
                bool *cached, dt_error *err)
 {
     cuda_device *d = planner->device;
-    conv_wish wish = {(*plan)->fused, 0, cuda_conv_room(d, key), (*plan)->tuned};
+    conv_wish wish = {cuda_conv_wanted(key), 0, -1, false}; /* room is asked for when a plan fails */
+    bool settled = false; /* it took the place of a tuned plan that refuses: nothing is timed again */
     while ((*plan)->images == 0) {
         outcome how;
         DT_TRY(try_plan(d, *plan, pointers, &how, err));
         if (how == RAN) {
+            (*plan)->tuned |= settled;
             return DT_OK;
+        }
+        if ((*plan)->tuned && how == REFUSED) {
+            cuda_conv_forget(d, key);
+            settled = true;
+        }
+        if (wish.room < 0) {
+            wish.room = cuda_conv_room(d, key);
         }
         const conv_plan failed = **plan; /* its numbers */
         conv_plan *next;
-        if (how == REFUSED) {
-            cuda_conv_forget(d, key);
-        }
         DT_TRY(plan_another(planner, key, &failed, how, &wish, &next, err));
-        next->tuned = failed.tuned && how == REFUSED;
         if (*cached) {
             cuda_cache_remove(&d->convolutions, key);
         } else {
@@ -195,6 +208,9 @@ run_locked(cuda_device *d, const conv_key *key, conv_pointers pointers, int *fus
             cuda_conv2d_retire(p);
         }
         return rc;
+    }
+    if (!cached) {
+        p->room = cuda_conv_room(d, key);
     }
     *fused = p->fused;
     *images = p->images;

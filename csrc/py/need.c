@@ -66,7 +66,7 @@ py__need_size(PY_PARAMS)
 {
     PARSE("_need_size")
     PyObject *items = ints_of(&a);
-    if (items == NULL || PySequence_Check(a.v[2])) {
+    if (items == NULL || !py_is_int(a.v[2])) {
         return items;
     }
     PyObject *size = Py_NewRef(PyTuple_GET_ITEM(items, 0));

@@ -1989,7 +1989,8 @@ class DeviceArray:
     @overload
     def unflatten(self, /, axis: _Int, sizes: _Ints) -> DeviceArray: ...
     def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
-        """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b.
+        """Uniform from a to b, which is reached by rounding alone. Raises DTypeMismatchError for integers,
+        RuntimeError for a above b.
 
         >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
         True

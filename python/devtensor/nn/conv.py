@@ -65,7 +65,7 @@ class _Conv(Module):
         self.dilation: tuple[int, ...] = _sizes(op, "dilation", dilation, dims)
         self.groups = groups
         self.padding_mode = padding_mode
-        if padding == "same" and any(step != 1 for step in self.stride):
+        if self.padding == "same" and any(step != 1 for step in self.stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
         self._around = self._reversed_padding()
         options = _float_options(op, device, dtype)

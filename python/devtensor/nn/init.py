@@ -131,7 +131,8 @@ def eye_(tensor: DeviceArray) -> DeviceArray:
 
 
 def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
-    """Uniform in [a, b). Raises DTypeMismatchError for integers, RuntimeError for a above b.
+    """Uniform from a to b, which is reached by rounding alone. Raises DTypeMismatchError for integers,
+    RuntimeError for a above b.
 
     >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
     True

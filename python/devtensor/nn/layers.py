@@ -346,9 +346,9 @@ class AvgPool2d(Module):
 
 
 def _output_size(value: int | Sequence[int | None]) -> int | Sequence[int | None]:
-    if not isinstance(value, (list, tuple)):
-        return _need_int("AdaptiveAvgPool2d", "output_size", value)
-    return tuple(None if size is None else _need_int("AdaptiveAvgPool2d", "output_size", size) for size in value)
+    if isinstance(value, (list, tuple)):
+        return tuple(None if size is None else _need_int("AdaptiveAvgPool2d", "output_size", size) for size in value)
+    return _need_size("AdaptiveAvgPool2d", "output_size", value)
 
 
 class AdaptiveAvgPool2d(Module):
