@@ -14,7 +14,7 @@ import pytest
 from formats import FLOATS
 from support import REAL, wide_of
 from test_cuda_faults import output_of
-from test_cuda_matmul import forget_plans, watch, whole
+from test_cuda_matmul import by_cudnn, forget_plans, middle, watch, whole
 
 import devtensor as dt
 
@@ -65,13 +65,13 @@ def operands(cuda: str, dtype: str, n: int, seed: int, layout: str = "contiguous
 
 def test_many_plans_are_kept(cuda: str) -> None:
     """184 plans are those of ResNet-50 at 8 sizes of images."""
-    weight = dt.ones((1, 1, 1, 1), device=cuda)
+    weight = middle(cuda)
     row = dt.ones((1, 1, 1, 1000), device=cuda)
     for n in range(1, 1000):
-        dt.conv2d(row[..., :n], weight)
+        by_cudnn(row[..., :n], weight)
     with watch() as change:
         for n in range(1, 1000):
-            dt.conv2d(row[..., :n], weight)
+            by_cudnn(row[..., :n], weight)
     assert "cudnnBackendGetAttribute" not in change.calls
     for n in range(1, 1000):
         row[0, 0, :, :n] @ row[0, 0, :, :n].t()
@@ -82,11 +82,11 @@ def test_many_plans_are_kept(cuda: str) -> None:
 
 
 def test_the_least_recently_used_plan_goes(cuda: str, plan_limit: Any) -> None:
-    weight, row = dt.ones((1, 1, 1, 1), device=cuda), dt.ones((1, 1, 2, 64), device=cuda)
+    weight, row = middle(cuda), dt.ones((1, 1, 2, 64), device=cuda)
 
     def planned(n: int) -> bool:
         with watch() as change:
-            dt.conv2d(row[..., :n], weight)
+            by_cudnn(row[..., :n], weight)
         return "cudnnBackendGetAttribute" in change.calls
 
     plan_limit(4)
@@ -112,7 +112,7 @@ def test_the_least_recently_used_plan_goes(cuda: str, plan_limit: Any) -> None:
 @pytest.mark.parametrize("streams", [1, 3])
 def test_a_plan_that_goes_is_waited_for_by_nobody(streams: int, cuda: str, plan_limit: Any) -> None:
     """It is destroyed when its runs are over, on each stream that ran it; a device would be lost else."""
-    weight = dt.ones((1, 1, 1, 1), device=cuda)
+    weight = middle(cuda)
     rows = [dt.full((1, 1, 1, 40), float(i), device=cuda) for i in range(streams)]
     queues = [dt.cuda.Stream(cuda) for _ in range(streams - 1)]
     dt.cuda.synchronize(cuda)
@@ -122,38 +122,38 @@ def test_a_plan_that_goes_is_waited_for_by_nobody(streams: int, cuda: str, plan_
         for n in range(20, 40):
             for i, row in enumerate(rows):
                 with dt.cuda.stream(queues[i - 1] if i else dt.cuda.default_stream(cuda)):
-                    got.append((n, i, dt.conv2d(row[..., :n], weight)))
+                    got.append((n, i, by_cudnn(row[..., :n], weight)))
     assert not {"cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"} & set(change.calls)
     for n, i, y in got:
         assert y.tolist() == [[[[float(i)] * n]]]
     high = dt._C._sim_ledger()["descriptors"]
     for n in range(20, 40):
-        dt.conv2d(rows[0][..., :n], weight)
+        by_cudnn(rows[0][..., :n], weight)
         dt.cuda.synchronize(cuda)
     assert dt._C._sim_ledger()["descriptors"] <= high  # those before are gone
 
 
 def test_what_was_tuned_is_added_to_the_file(cuda: str, tuned: Path, plan_limit: Any, fault: Any) -> None:
     """Also what the cache has lost since, and what another process wrote; what no longer holds is taken out."""
-    weight, row = dt.ones((1, 1, 1, 1), device=cuda), dt.ones((1, 1, 1, 64), device=cuda)
+    weight, row = middle(cuda), dt.ones((1, 1, 1, 64), device=cuda)
     plan_limit(2)
     with dt.cuda.device(cuda):
         for n in (21, 22, 23, 24, 25):
             with dt.cuda.tune():
-                dt.conv2d(row[..., :n], weight)
+                by_cudnn(row[..., :n], weight)
         (file,) = tuned.iterdir()
         rows = json.loads(file.read_text())
         assert len(rows) == 5
         other = [rows[0][0], 77, *rows[0][2:]]
         file.write_text(json.dumps([*rows, other, ["no row"], [1, 2]]))
         with dt.cuda.tune():
-            dt.conv2d(row[..., :26], weight)
+            by_cudnn(row[..., :26], weight)
         after = json.loads(file.read_text())
         assert len(after) == 7 and all(row in after for row in [*rows, other])
         with dt.cuda.tune():
             fault(EXECUTE, 0, 3000, True)
             with pytest.raises(dt.CudaError, match="no engine"):
-                dt.conv2d(row[..., :26], weight)
+                by_cudnn(row[..., :26], weight)
     assert len(json.loads(file.read_text())) == 6
 
 
@@ -329,8 +329,8 @@ def test_relu_without_bias_compiles_nothing(dtype: str, layout: str, cuda: str) 
 
 def test_relu_of_more_channels_than_the_empty_bias_has(cuda: str) -> None:
     weight = dt.arange(8193.0, device=cuda).reshape(8193, 1, 1, 1)
-    got = dt.conv2d(dt.full((1, 1, 1, 1), -1.0, device=cuda), weight, activation="relu")
-    assert got.sum().item() == 0 and got.shape == (1, 8193, 1, 1)
+    got = dt.conv2d(dt.full((1, 1, 1, 1), -1.0, device=cuda), weight, padding=(0, 1), activation="relu")
+    assert got.sum().item() == 0 and got.shape == (1, 8193, 1, 3)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -343,8 +343,10 @@ def test_nan_passes_a_fused_relu_as_on_every_device(dtype: str, device: str) -> 
     rows = dt.tensor([[nan, 0.0], [-1.0, 0.0], [2.0, 0.0], [1.0, nan]], dtype=kind, device=device)
     weight = dt.ones((3, 2), dtype=kind, device=device)
     for b in (None, bias):
-        got = wide_of(dt.conv2d(x, one, b, activation="relu"))
-        assert np.array_equal(got.ravel().astype(np.float64), [nan, 0.0, 2.0], equal_nan=True), b
+        for padding, edge in ((0, []), ((0, 1), [0.0])):  # a product of matrices, and a convolution of cuDNN's
+            got = wide_of(dt.conv2d(x, one, b, padding=padding, activation="relu"))
+            want = [*edge, nan, 0.0, 2.0, *edge]
+            assert np.array_equal(got.ravel().astype(np.float64), want, equal_nan=True), b
     for b in (None, dt.zeros((3,), dtype=kind, device=device)):
         got = wide_of(dt.linear(rows, weight, b, activation="relu"))
         assert np.array_equal(got[:, 0].astype(np.float64), [nan, 0.0, 2.0, nan], equal_nan=True), b
@@ -366,15 +368,15 @@ def test_the_search_goes_on_where_an_engine_cannot_be_planned(status: int, cuda:
 
 LOST = """
 import devtensor as dt
-row, weight = dt.ones((1, 1, 1, 9), device="cuda"), dt.ones((1, 1, 1, 1), device="cuda")
+row, weight = dt.ones((1, 1, 1, 9), device="cuda"), dt.ones((1, 1, 1, 3), device="cuda")
 a = dt.ones((4, 4), device="cuda")
 a @ a
 dt._C._cuda_set_plan_limit(1)
 for n in (1, 2):
-    dt.conv2d(row[..., :n], weight)
+    dt.conv2d(row[..., :n], weight, padding=1)
 dt._C._cuda_api_fail("cuLaunchKernel", 0, 700, False, True)
 row + row
-dt.conv2d(row[..., :3], weight)  # a plan goes, and its event is asked for: from here on the context is lost
+dt.conv2d(row[..., :3], weight, padding=1)  # a plan goes, and its event is asked for: from here on the context is lost
 try:
     CALL
 except dt.CudaError as error:
@@ -386,7 +388,9 @@ except dt.CudaError as error:
 """
 
 
-@pytest.mark.parametrize("call", ["dt.conv2d(row, weight)", "dt.conv2d(row[..., :3], weight)", "a @ a"])
+@pytest.mark.parametrize(
+    "call", ["dt.conv2d(row, weight, padding=1)", "dt.conv2d(row[..., :3], weight, padding=1)", "a @ a"]
+)
 def test_a_lost_context_is_told_as_such(call: str) -> None:
     """cuDNN and cuBLASLt say that their execution failed; why, the driver knows."""
     out = output_of(LOST.replace("CALL", call)).splitlines()

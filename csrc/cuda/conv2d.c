@@ -1,5 +1,5 @@
-/* conv2d.c: convolution by cuDNN. Operands are brought to one layout, that of the result, and a plan is taken from the
- * cache (conv_plan.c). */
+/* conv2d.c: convolution by cuDNN, where it is no product of matrices (conv_product.c). Operands are brought to one
+ * layout, that of the result, and a plan is taken from the cache (conv_plan.c). */
 #include <string.h>
 
 #include "conv_plan.h"
@@ -13,8 +13,8 @@ cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides)
     strides[0] = shape[1] * shape[2] * shape[3];
 }
 
-static bool
-has_layout(const dt_array *x, bool channels_last)
+bool
+cuda_conv_has_layout(const dt_array *x, bool channels_last)
 {
     int64_t strides[4];
     cuda_conv_strides(x->shape, channels_last, strides);
@@ -67,7 +67,7 @@ is_aligned(const dt_array *x)
 static bool
 is_ready(const dt_array *x, bool channels_last)
 {
-    return has_layout(x, channels_last) && is_aligned(x);
+    return cuda_conv_has_layout(x, channels_last) && is_aligned(x);
 }
 
 static dt_status
@@ -255,8 +255,15 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
         return cuda_depthwise(x, weight, bias, params, out, err);
     }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    if (cuda_conv_is_product(x, weight, params, out)) {
+        bool done;
+        DT_TRY(cuda_conv_product(d, x, weight, bias, params, out, &done, err));
+        if (done) {
+            return DT_OK;
+        }
+    }
     const convolution c = {d, &laid_weight.array, bias ? &laid_bias.array : NULL, params,
-                           !has_layout(out, false) && has_layout(out, true)};
+                           !cuda_conv_has_layout(out, false) && cuda_conv_has_layout(out, true)};
     dt_status rc = operand_open(d, weight, c.channels_last, &laid_weight, err);
     if (rc == DT_OK && bias != NULL) {
         rc = bias_open(d, bias, &laid_bias, err);

@@ -118,9 +118,17 @@ dt_status cuda_conv_run_plan(cuda_device *device, conv_plan *p, const conv_point
 
 /* conv2d.c: strides of a dense array of this shape, channels last or not; sizes of 1 do not matter */
 void cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides);
+bool cuda_conv_has_layout(const dt_array *x, bool channels_last);
 /* The key of a convolution over arrays that all have the layout. */
 void cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt_conv2d_params *params,
                    const dt_array *out, bool channels_last, conv_key *key);
+
+/* conv_product.c: whether a convolution (of any layout) is better done as a product of matrices, with the result in a
+ * dense layout; *done becomes false where there is no memory for that. */
+bool cuda_conv_is_product(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params,
+                          const dt_array *out);
+dt_status cuda_conv_product(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_array *bias,
+                            const dt_conv2d_params *params, dt_array *out, bool *done, dt_error *err) DT_MUST_CHECK;
 
 /* conv_tune.c: the plan that is fastest on these pointers, or one that was found so before; the library lock is held.
  */

@@ -1,19 +1,22 @@
-/* matmul.c: matrix products by cuBLASLt (lt_plan.c). Transposed views are passed as such; only matrices without a unit
- * stride are copied. */
+/* matmul.c: matrix products by cuBLASLt (lt_plan.c). Transposed views are passed as such. Copied is only what has no
+ * unit stride, and batches that are not one stride apart, where that saves calls. */
 #include <string.h>
 
 #include "lt_plan.h"
 #include "plans.h"
 
-#define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
+#define MOST_PRODUCTS 65535             /* of a batch: the depth of a grid */
+#define WORTH_A_CALL (INT64_C(1) << 32) /* multiplications that keep a large device busy for longer than a call takes  \
+                                         */
 
-/* A matrix in memory: rows (or columns, when transposed) of unit stride, ld apart. */
+/* Matrices in memory: rows (or columns, when transposed) of unit stride, ld apart. */
 typedef struct {
     const dt_array *array;
     bool transposed;
     int64_t ld;
-    cuda_temporary copy;
-    dt_array expanded; /* the copy, with a's batch dimensions */
+    int ncopies;
+    cuda_temporary copies[3]; /* each of the one before */
+    dt_array expanded;        /* the last copy, with the batch dimensions of array */
 } matrix;
 
 /* ---------------------------------------------------------------- matrices */
@@ -34,29 +37,69 @@ has_unit_stride(const dt_array *x, matrix *out)
     return (rows == 1 || down == 1) && (columns == 1 || across >= rows);
 }
 
-/* Copies x to contiguous memory, once along expanded batch dimensions. */
-static dt_status
-copy_matrix(cuda_device *device, const dt_array *x, matrix *out, dt_error *err)
+static void
+transpose(dt_array *x)
 {
-    dt_array once = *x;
-    for (int d = 0; d < x->ndim - 2; d++) {
-        once.shape[d] = x->strides[d] == 0 ? 1 : x->shape[d];
+    int row = x->ndim - 2, column = x->ndim - 1;
+    int64_t size = x->shape[row], stride = x->strides[row];
+    x->shape[row] = x->shape[column];
+    x->strides[row] = x->strides[column];
+    x->shape[column] = size;
+    x->strides[column] = stride;
+}
+
+/* What a copy has to read: x as it lies, once along expanded batch dimensions, or all of it. */
+static dt_array
+source_of(const matrix *x, bool all)
+{
+    dt_array from = *x->array;
+    if (x->transposed) {
+        transpose(&from);
     }
-    DT_TRY(cuda_temporary_init(&out->copy, device, &once, (dt_dtype)x->dtype, err));
-    out->expanded = out->copy.array;
-    for (int d = 0; d < x->ndim - 2; d++) {
-        out->expanded.shape[d] = x->shape[d];
-        out->expanded.strides[d] = once.shape[d] == x->shape[d] ? out->copy.array.strides[d] : 0;
+    for (int d = 0; d < from.ndim - 2 && !all; d++) {
+        from.shape[d] = from.strides[d] == 0 ? 1 : from.shape[d];
     }
-    DT_TRY(cuda_copy_within(device, &once, &out->copy.array, err));
-    (void)has_unit_stride(&out->expanded, out);
+    return from;
+}
+
+/* Puts a copy in x's place, whose matrices stand one behind the other. */
+static dt_status
+copy_matrices(cuda_device *device, matrix *x, bool all, dt_error *err)
+{
+    dt_array from = source_of(x, all);
+    cuda_temporary *copy = &x->copies[x->ncopies];
+    DT_TRY(cuda_temporary_init(copy, device, &from, (dt_dtype)from.dtype, err));
+    x->ncopies++;
+    DT_TRY(cuda_copy_within(device, &from, &copy->array, err));
+    dt_array expanded = copy->array;
+    for (int d = 0; d < from.ndim - 2; d++) {
+        expanded.shape[d] = x->array->shape[d];
+        expanded.strides[d] = from.shape[d] == expanded.shape[d] ? expanded.strides[d] : 0;
+    }
+    if (x->transposed) {
+        transpose(&expanded);
+    }
+    x->expanded = expanded;
+    (void)has_unit_stride(&x->expanded, x);
     return DT_OK;
 }
 
 static dt_status
 matrix_open(cuda_device *device, const dt_array *x, matrix *out, dt_error *err)
 {
-    return has_unit_stride(x, out) ? DT_OK : copy_matrix(device, x, out, err);
+    if (has_unit_stride(x, out)) {
+        return DT_OK;
+    }
+    out->transposed = false;
+    return copy_matrices(device, out, false, err);
+}
+
+static void
+matrix_close(matrix *x)
+{
+    for (int i = 0; i < x->ncopies; i++) {
+        cuda_temporary_clear(&x->copies[i]);
+    }
 }
 
 /* ---------------------------------------------------------------- running */
@@ -156,51 +199,115 @@ run(product *x, const lt_operands *o, dt_error *err)
     }
 }
 
-/* Makes one product of a batch that shares b, where the rows of a and c go on at one distance. */
-static void
-fold_batch(lt_key *key)
+/* ---------------------------------------------------------------- batches */
+
+/* Makes rows of one product of the last batch dimension, if it shares b and the rows of a and c go on at one distance.
+ */
+static bool
+fold_last(lt_key *key, dt_walk *walk)
 {
-    if (key->batch == 1 || key->b_stride != 0 || key->a_transposed) {
-        return;
+    int last = walk->ndim - 1;
+    int64_t c = walk->strides[0][last], a = walk->strides[1][last];
+    if (walk->strides[2][last] != 0 || key->a_transposed) {
+        return false;
     }
-    if (key->m == 1 && key->a_stride >= key->k && key->c_stride >= key->n) {
-        key->a_ld = key->a_stride;
-        key->c_ld = key->c_stride;
-    } else if (key->a_stride != key->m * key->a_ld || key->c_stride != key->m * key->c_ld) {
-        return;
+    if (key->m == 1 && a >= key->k && c >= key->n) {
+        key->a_ld = a;
+        key->c_ld = c;
+    } else if (a != key->m * key->a_ld || c != key->m * key->c_ld) {
+        return false;
     }
-    key->m *= key->batch;
-    key->batch = 1;
-    key->a_stride = key->c_stride = 0;
+    key->m *= walk->shape[last];
+    walk->numel /= walk->shape[last];
+    walk->ndim--;
+    return true;
 }
 
-/* Goes over the batch dimensions that have no common stride; the last one that has is the library's. */
-static dt_status
-run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, dt_error *err)
+/* Fills the sizes and layouts of x's key. The last batch dimension is the library's; the others remain in the walk. */
+static void
+lay_out(product *x, const matrix *a, const matrix *b, const matrix *c, dt_walk *walk)
 {
     const dt_array *arrays[] = {c->array, a->array, b->array};
-    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->key.dtype);
-    dt_walk walk;
-    cuda_walk_logical(&walk, 0, c->array->ndim - 2, 3, arrays);
-    int last = walk.ndim - 1;
-    if (last >= 0) {
-        x->key.batch = walk.shape[last];
-        x->key.c_stride = walk.strides[0][last];
-        x->key.a_stride = walk.strides[1][last];
-        x->key.b_stride = walk.strides[2][last];
+    lt_key *key = &x->key;
+    int rows = c->array->ndim - 2, columns = rows + 1;
+    key->m = c->array->shape[rows];
+    key->n = c->array->shape[columns];
+    key->k = a->array->shape[columns];
+    key->a_transposed = a->transposed;
+    key->b_transposed = b->transposed;
+    key->a_ld = a->ld;
+    key->b_ld = b->ld;
+    key->c_ld = c->ld;
+    cuda_walk_logical(walk, 0, rows, 3, arrays);
+    while (walk->ndim > 0 && fold_last(key, walk)) {
     }
-    int64_t times = last >= 0 ? walk.numel / walk.shape[last] : 1;
-    fold_batch(&x->key);
+    int last = walk->ndim - 1;
+    key->batch = last >= 0 ? walk->shape[last] : 1;
+    key->c_stride = last >= 0 ? walk->strides[0][last] : 0;
+    key->a_stride = last >= 0 ? walk->strides[1][last] : 0;
+    key->b_stride = last >= 0 ? walk->strides[2][last] : 0;
+}
+
+/* Whether one stride goes through all matrices of an operand. */
+static bool
+has_one_stride(const dt_walk *walk, int operand)
+{
+    const int64_t *strides = walk->strides[operand];
+    for (int d = 1; d < walk->ndim; d++) {
+        if (strides[d - 1] != strides[d] * walk->shape[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether calls are saved by copying what is not one stride apart. Calls that keep the device busy need not be saved.
+ */
+static bool
+pays_to_copy(const lt_key *key, const dt_walk *walk)
+{
+    int64_t calls = walk->ndim > 1 ? walk->numel / key->batch : 1;
+    int64_t copies = !has_one_stride(walk, 1) + !has_one_stride(walk, 2);
+    double work = (double)key->m * (double)key->n * (double)key->k * (double)key->batch;
+    return calls > copies + 1 && work < (double)WORTH_A_CALL;
+}
+
+/* Brings the matrices of a and b to one stride, where that pays and there is memory: without, there are more calls. */
+static dt_status
+join_batches(product *x, matrix *a, matrix *b, const matrix *c, dt_walk *walk, dt_error *err)
+{
+    matrix *operands[] = {a, b};
+    for (int all = 0; all < 2 && pays_to_copy(&x->key, walk); all++) {
+        dt_status rc = DT_OK;
+        for (int i = 0; i < 2 && rc == DT_OK; i++) {
+            dt_array from = source_of(operands[i], all);
+            if (!has_one_stride(walk, 1 + i) && !dt_array_is_contiguous(&from)) {
+                rc = copy_matrices(x->device, operands[i], all, err);
+            }
+        }
+        lay_out(x, a, b, c, walk);
+        if (rc != DT_OK) {
+            return rc == DT_EOUTOFMEMORY ? DT_OK : rc;
+        }
+    }
+    return DT_OK;
+}
+
+/* One call for each place of the batch dimensions that are not the library's. */
+static dt_status
+run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const dt_walk *walk, dt_error *err)
+{
+    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->key.dtype), times = walk->numel / x->key.batch;
     if (times > 1) { /* all of them with bias and activation, or none */
         finish_apart(x);
     }
     for (int64_t i = 0; i < times; i++) {
         int64_t at[3] = {0, 0, 0}, rest = i;
-        for (int d = last - 1; d >= 0; d--) {
+        for (int d = walk->ndim - 2; d >= 0; d--) {
             for (int k = 0; k < 3; k++) {
-                at[k] += rest % walk.shape[d] * walk.strides[k][d] * itemsize;
+                at[k] += rest % walk->shape[d] * walk->strides[k][d] * itemsize;
             }
-            rest /= walk.shape[d];
+            rest /= walk->shape[d];
         }
         const lt_operands operands = {cuda_address(a->array) + (CUdeviceptr)at[1],
                                       cuda_address(b->array) + (CUdeviceptr)at[2],
@@ -229,27 +336,21 @@ scale_only(const dt_array *bias, const dt_matmul_params *params, dt_array *out, 
 }
 
 static dt_status
-multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, const matrix *a, const matrix *b,
-         const matrix *c, dt_error *err)
+multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, matrix *a, matrix *b, const matrix *c,
+         dt_error *err)
 {
+    dt_walk walk;
     product x = {.device = d, .params = params, .bias = bias ? cuda_address(bias) : 0};
     dt_array out = *c->array;
     /* cuBLASLt's GELU is the tanh form; its ReLU is max(x, 0), which may lose a NaN */
     bool is_apart = params->activation == DT_ACTIVATION_GELU || params->activation == DT_ACTIVATION_RELU;
     x.key.dtype = out.dtype;
     x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
-    x.key.m = out.shape[out.ndim - 2];
-    x.key.n = out.shape[out.ndim - 1];
-    x.key.k = a->array->shape[a->array->ndim - 1];
-    x.key.batch = 1;
     x.key.has_bias = bias != NULL;
     x.key.activation = is_apart ? DT_ACTIVATION_NONE : params->activation;
-    x.key.a_transposed = a->transposed;
-    x.key.b_transposed = b->transposed;
-    x.key.a_ld = a->ld;
-    x.key.b_ld = b->ld;
-    x.key.c_ld = c->ld;
-    DT_TRY(run_batches(&x, a, b, c, err));
+    lay_out(&x, a, b, c, &walk);
+    DT_TRY(join_batches(&x, a, b, c, &walk, err));
+    DT_TRY(run_batches(&x, a, b, c, &walk, err));
     return cuda_epilogue(x.apart ? bias : NULL, out.ndim - 1,
                          x.apart || is_apart ? params->activation : DT_ACTIVATION_NONE, &out, err);
 }
@@ -278,21 +379,22 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
         rc = cuda_contiguous(d, bias, &bias_copy, &bias, err);
     }
     if (rc == DT_OK && !direct) {
-        rc = cuda_temporary_init(&result.copy, d, out, (dt_dtype)out->dtype, err);
+        rc = cuda_temporary_init(&result.copies[0], d, out, (dt_dtype)out->dtype, err);
+        result.ncopies = rc == DT_OK;
         if (rc == DT_OK && params->beta != 0) {
-            rc = cuda_copy_within(d, out, &result.copy.array, err);
+            rc = cuda_copy_within(d, out, &result.copies[0].array, err);
         }
-        (void)has_unit_stride(&result.copy.array, &result);
+        (void)has_unit_stride(&result.copies[0].array, &result);
     }
     if (rc == DT_OK) {
         rc = multiply(d, bias, params, &left, &right, &result, err);
     }
     if (rc == DT_OK && !direct) {
-        rc = cuda_copy_within(d, &result.copy.array, out, err);
+        rc = cuda_copy_within(d, &result.copies[0].array, out, err);
     }
-    cuda_temporary_clear(&left.copy);
-    cuda_temporary_clear(&right.copy);
-    cuda_temporary_clear(&result.copy);
+    matrix_close(&left);
+    matrix_close(&right);
+    matrix_close(&result);
     cuda_temporary_clear(&bias_copy);
     return rc;
 }

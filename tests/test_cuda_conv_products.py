@@ -1,0 +1,63 @@
+"""Convolutions on CUDA whose windows do not overlap: products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import formats
+import images
+import numpy as np
+import pytest
+from formats import FLOATS
+from support import wide_of
+from test_cuda_matmul import PRODUCT, watch, whole
+
+import devtensor as dt
+
+EXECUTE = "cudnnBackendExecute"
+# name: input, weight, stride
+SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any]] = {
+    "pixels": ((3, 9, 6, 7), (12, 9, 1, 1), 1),
+    "every other pixel": ((3, 9, 6, 7), (12, 9, 1, 1), 2),
+    "patches": ((3, 3, 12, 10), (12, 3, 4, 5), (4, 5)),
+    "patches of a larger image": ((3, 3, 14, 11), (12, 3, 4, 5), (4, 5)),
+    "whole image": ((12, 4, 5, 4), (12, 4, 5, 4), 1),
+    "more than a window": ((12, 4, 6, 5), (12, 4, 5, 4), 3),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "sliced"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_values(dtype: str, layout: str, name: str, cuda: str) -> None:
+    """All of strict float32 and float64 are products; whatever runs, the values are those of the definition."""
+    x_shape, weight_shape, stride = SHAPES[name]
+    x, wide_x = whole(x_shape, dtype, cuda, 1, layout=layout)
+    bias, wide_bias = whole(weight_shape[:1], dtype, cuda, 3)
+    for weight_layout in ("contiguous", "channels_last"):
+        weight, wide_weight = whole(weight_shape, dtype, cuda, 2, layout=weight_layout)
+        for b, wide_b in ((None, None), (bias, wide_bias)):
+            for activation in (None, "relu"):
+                want = images.conv2d(wide_x, wide_weight, wide_b, stride)
+                want = formats.round_to(np.maximum(want, 0) if activation else want, dtype).astype(np.float64)
+                with watch() as change:
+                    got = dt.conv2d(x, weight, b, stride=stride, activation=activation)  # type: ignore[arg-type]
+                assert np.array_equal(wide_of(got).astype(np.float64), want), (weight_layout, activation)
+                assert dtype not in ("float32", "float64") or EXECUTE not in change.calls
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_no_copies_where_the_rows_lie_in_memory(dtype: str, cuda: str) -> None:
+    for x_shape, weight_shape, layout in (
+        ((3, 9, 6, 7), (12, 9, 1, 1), "channels_last"),
+        ((12, 4, 5, 4), (12, 4, 5, 4), "contiguous"),
+        ((12, 4, 5, 4), (12, 4, 5, 4), "channels_last"),
+    ):
+        x, weight = (
+            whole(x_shape, dtype, cuda, 1, layout=layout)[0],
+            whole(weight_shape, dtype, cuda, 2, layout=layout)[0],
+        )
+        with watch() as change:
+            dt.conv2d(x, weight, dt.zeros((12,), dtype=x.dtype, device=cuda))
+        assert change.calls[PRODUCT] == 1 and EXECUTE not in change.calls
+        assert change.launches == 2  # with the zeros
