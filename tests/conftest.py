@@ -2,6 +2,9 @@
 
 DEVTENSOR_TEST_DEVICES: real takes the real GPU, one simulates a single device, every runs all on both of two; without
 it the two take turns, row by row.
+
+`pytest` runs the quick rows (quick.py), `pytest -m ""` all, `pytest -m whole` the others, and files, tests and -k that
+are named run whole.
 """
 
 from __future__ import annotations
@@ -24,15 +27,31 @@ else:
     os.environ["DEVTENSOR_CUDA"] = "sim:1" if os.environ.get("DEVTENSOR_TEST_DEVICES") == "one" else "sim:2"
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
+import quick  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
 import devtensor as dt  # noqa: E402
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.invocation_params.args
+    named = config.option.keyword or any(".py" in arg for arg in config.args)
+    if named and not hasattr(config, "workerinput") and not any(arg.startswith("-m") for arg in given):
+        config.option.markexpr = ""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("DEVTENSOR_TEST_DEVICES") != "every":
+        take_turns(config, items)
+    kept = quick.rows_to_keep(items)
+    for item in items:
+        if item not in kept:
+            item.add_marker("whole")
+
+
+def take_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of two rows that have cuda:0 and cuda:1 exchanged one is taken, always the same."""
-    if os.environ.get("DEVTENSOR_TEST_DEVICES") == "every":
-        return
     ids = {item.nodeid for item in items if on_a_gpu(item)}
     dropped = {item for item in items if item.nodeid in ids and (other := mirrored(item.nodeid)) in ids
                and item.nodeid != chosen(item.nodeid, other)}  # fmt: skip
