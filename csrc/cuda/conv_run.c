@@ -121,7 +121,8 @@ plan_another(const conv_planner *planner, const conv_key *key, const conv_plan *
     if (rc != DT_OK) {
         return how == REFUSED ? rc : DT_EOUTOFMEMORY;
     }
-    if (how == NO_WORKSPACE && (*out)->images == 0 && (*out)->workspace >= failed->workspace) { /* there is nothing smaller */
+    if (how == NO_WORKSPACE && (*out)->images == 0 &&
+        (*out)->workspace >= failed->workspace) { /* there is nothing smaller */
         cuda_conv_destroy(*out);
         return DT_EOUTOFMEMORY;
     }

@@ -5,9 +5,10 @@
 #include "lt_plan.h"
 #include "plans.h"
 
-#define MOST_PRODUCTS 65535             /* of a batch: the depth of a grid */
-#define WORTH_A_CALL (INT64_C(1) << 32) /* multiplications that keep a large device busy for longer than a call takes  \
-                                         */
+#define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
+#define WORTH_A_CALL                                                                                                   \
+    (INT64_C(1) << 32) /* multiplications that keep a large device busy for longer than a call takes                   \
+                        */
 
 /* Matrices in memory: rows (or columns, when transposed) of unit stride, ld apart. */
 typedef struct {
