@@ -26,7 +26,6 @@ from setuptools.errors import CompileError
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 import kernel_image
 
-ROOMS = ("core", "cpu", "cuda", "sim", "py")
 CFLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
 CFLAGS += ["-fno-trapping-math", "-g0", "-pthread"]
 # The loops for each instruction set are so many that -O3 makes them twice as large and no faster. gcc makes as many
@@ -94,14 +93,14 @@ class BuildExt(build_ext):
         )
 
     def find_levels(self):
-        """Optimization by the suffix or the first word of a source's name, where it is not that of CFLAGS."""
+        """Optimization by folder, where it is not that of CFLAGS."""
         if switch("DEVTENSOR_SANITIZE"):
-            return {".cu": ["-O0"]}  # every access is checked, so that -O1 takes minutes
+            return {"csrc/kernels": ["-O0"]}  # every access is checked, so that -O1 takes minutes
         if switch("DEVTENSOR_COVERAGE"):
             return {}
         probe = [*self.compiler.compiler_so, *GCC_LOOPS, "-Werror", "-fsyntax-only", "-x", "c", os.devnull]
         refused = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True).returncode
-        return {".cu": KERNELS, "loops": LOOPS if refused else GCC_LOOPS}
+        return {"csrc/kernels": KERNELS, "csrc/cpu/loops/isa": LOOPS if refused else GCC_LOOPS}
 
     def compile(self, source, temp, command):
         stem = source.name if source.is_relative_to(temp) else str(source)
@@ -110,8 +109,7 @@ class BuildExt(build_ext):
             return str(target)
         self.announce(f"compiling {source}", logging.INFO)
         target.parent.mkdir(parents=True, exist_ok=True)
-        level = self.levels.get(source.suffix if source.suffix == ".cu" else source.stem.partition("_")[0], [])
-        level = [*level, *shlex.split(os.environ.get("CFLAGS", ""))]
+        level = [*self.levels.get(source.parent.as_posix(), []), *shlex.split(os.environ.get("CFLAGS", ""))]
         full = [*command, *level, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
         result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if result.stderr:
@@ -131,8 +129,7 @@ def up_to_date(target, depfile):
 
 
 def sources():
-    found = [p for room in ROOMS for p in sorted(Path("csrc", room).glob("*.c"))]
-    return [str(p) for p in found + sorted(Path("csrc", "kernels").glob("*.cu"))]
+    return sorted(str(path) for path in Path("csrc").rglob("*") if path.suffix in (".c", ".cu"))
 
 
 compile_args, link_args = flags()

@@ -49,13 +49,13 @@ esac
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source tree with two files of kernels and that compiler."""
     host = [str(path.relative_to(ROOT / "csrc")) for path in (ROOT / "csrc" / "sim" / "host").iterdir()]
-    for name in ("core/dtypes.def", "core/each_dtype.h", "cuda/image.h", "sim/launch.h", "sim/host_image.h", *host):
+    for name in ("core/dtypes.def", "core/each_dtype.inc", "cuda/image.h", "sim/launch.h", "sim/host_image.h", *host):
         (tmp_path / "csrc" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "csrc" / name, tmp_path / "csrc" / name)
     kernels = tmp_path / "csrc" / "kernels"
     kernels.mkdir()
     (kernels / "index.h").write_text("// index\n")
-    (kernels / "one.cu").write_text('#include "index.h"\n#include "../core/each_dtype.h"\n')
+    (kernels / "one.cu").write_text('#include "index.h"\n#include "../core/each_dtype.inc"\n')
     (kernels / "two.cu").write_text('#include "index.h"\n')
     (tmp_path / "bin").mkdir()
     nvcc = tmp_path / "bin" / "nvcc"
@@ -245,5 +245,5 @@ def test_the_source_tree_has_units(image: ModuleType, monkeypatch: pytest.Monkey
     stems = [unit.stem for unit in image.units()]
     assert len(stems) == len(set(stems))
     assert {"elementwise.float32", "reduce.int64"} <= set(stems)
-    assert "../core/each_dtype.h" in image.local_headers()
+    assert "../core/each_dtype.inc" in image.local_headers()
     assert sys.modules["kernel_image"] is image

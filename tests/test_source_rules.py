@@ -16,7 +16,7 @@ import devtensor as dt
 ROOT = Path(__file__).parent.parent
 CSRC = ROOT / "csrc"
 ROOMS = ("core", "cpu", "cuda", "kernels", "sim", "py")
-SOURCES = sorted(path for path in CSRC.rglob("*") if path.suffix in (".c", ".h", ".cu", ".def"))
+SOURCES = sorted(path for path in CSRC.rglob("*") if path.suffix in (".c", ".h", ".cu", ".def", ".inc", ".hpp"))
 PYTHON = sorted(
     path for folder in ("python", "tests", "tools", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
 )
@@ -138,6 +138,8 @@ def test_nothing_prints_or_aborts(word: str) -> None:
     for path in SOURCES:
         text = without_comments(path.read_text())
         text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
+        if path.suffix == ".hpp" and word == "assert":  # that of a user's kernel
+            continue
         assert not re.search(rf"(?<![\w.>]){word}\s*\(", text), f"{word} in {path}"
 
 

@@ -1,6 +1,6 @@
 """Device code for the build: compiled by nvcc where there is one, and as source for NVRTC.
 
-A unit is one file of csrc/kernels for one dtype, or the whole file when it does not go through each_dtype.h. It is
+A unit is one file of csrc/kernels for one dtype, or the whole file when it does not go through each_dtype.inc. It is
 lowered to PTX once, which becomes machine code for each architecture and stands beside it for newer ones. What casts to
 bfloat16 is lowered twice, as 7.5 has no instruction for that. A unit is compiled again when the text of what it
 includes changes; its machine code when its PTX does, or where there are two of them, with the unit.
@@ -114,7 +114,7 @@ def units():
     dtypes = DTYPE.findall((CSRC / "core" / "dtypes.def").read_text())
     found = []
     for source in sorted(KERNELS.glob("*.cu")):
-        by_dtype = "each_dtype.h" in source.read_text()
+        by_dtype = "each_dtype.inc" in source.read_text()
         found += [Unit(source, dtype) for dtype in dtypes] if by_dtype else [Unit(source, "")]
     return found
 

@@ -448,7 +448,7 @@ dt_cast_float64_float64(double x)
 
 /* ---------------------------------------------------------------- arithmetic of elementwise.def */
 
-/* Wrapping integer arithmetic: C and U are those of each_dtype.h. */
+/* Wrapping integer arithmetic: C and U are those of each_dtype.inc. */
 #define ADD(a, b) E((C)((U)(a) + (U)(b)), (a) + (b))
 #define SUB(a, b) E((C)((U)(a) - (U)(b)), (a) - (b))
 #define MUL(a, b) E((C)((U)(a) * (U)(b)), (a) * (b))

@@ -1,4 +1,4 @@
-/* isa.h: the instruction sets that loops (loops_set.h) and products (gemm_set.h) are built for, and which one runs. */
+/* isa.h: the instruction sets that loops (loops.inc) and products (gemm.inc) are built for, and which one runs. */
 #ifndef DT_CPU_ISA_H
 #define DT_CPU_ISA_H
 

@@ -182,7 +182,7 @@ cuda_program_build(cuda_device *d, const cuda_program *program, const uint8_t ke
 
 /* ---------------------------------------------------------------- our own kernels */
 
-/* What picks one kernel out of the source: see kernels/kernel.h, and core/each_dtype.h for the dtypes in its name. */
+/* What picks one kernel out of the source: see kernels/kernel.h, and core/each_dtype.inc for the dtypes in its name. */
 static int
 write_choice(const char *name, char *text, size_t size)
 {

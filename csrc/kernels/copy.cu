@@ -2,6 +2,6 @@
  * immediate. */
 #include "stream.h"
 
-#define DT_EACH "../kernels/each_copy.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/copy.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH

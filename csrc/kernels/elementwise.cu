@@ -8,6 +8,6 @@
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #endif
 
-#define DT_EACH "../kernels/each_elementwise.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/elementwise.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH

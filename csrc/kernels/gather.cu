@@ -75,31 +75,31 @@ typedef struct {
 #define DT_ROOM , 3
 #define T uint8_t
 #define NAME uint8
-#include "../kernels/each_gather.h"
+#include "gather.inc"
 #undef T
 #undef NAME
 
 #define T uint16_t
 #define NAME int16
-#include "../kernels/each_gather.h"
+#include "gather.inc"
 #undef T
 #undef NAME
 
 #define T uint32_t
 #define NAME int32
-#include "../kernels/each_gather.h"
+#include "gather.inc"
 #undef T
 #undef NAME
 
 #define T uint64_t
 #define NAME int64
-#include "../kernels/each_gather.h"
+#include "gather.inc"
 #undef T
 #undef NAME
 
 #define T k_wide
 #define NAME wide_int64
-#include "../kernels/each_gather.h"
+#include "gather.inc"
 #undef T
 #undef NAME
 

@@ -54,8 +54,8 @@ k_pool_taps(const k_pool2d_args *a, int d, int64_t p, int64_t *begin, int64_t *e
 
 #undef DT_ROOM
 #define DT_ROOM , 4
-#define DT_EACH "../kernels/each_pool2d.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/pool2d.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH
 #undef DT_ROOM
 #define DT_ROOM

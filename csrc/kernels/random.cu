@@ -3,6 +3,6 @@
 
 #include "index.h"
 
-#define DT_EACH "../kernels/each_random.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/random.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH

@@ -51,8 +51,8 @@
 
 #undef DT_ROOM
 #define DT_ROOM , 4 /* 1024 threads of a multiprocessor, each with 64 bytes in flight */
-#define DT_EACH "../kernels/each_reduce.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/reduce.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH
 #undef DT_ROOM
 #define DT_ROOM

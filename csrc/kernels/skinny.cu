@@ -5,8 +5,8 @@
 
 #undef DT_ROOM
 #define DT_ROOM , 2
-#define DT_EACH "../kernels/each_skinny.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/skinny.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH
 #undef DT_ROOM
 #define DT_ROOM

@@ -3,8 +3,8 @@
 
 #undef DT_ROOM
 #define DT_ROOM , 2
-#define DT_EACH "../kernels/each_softmax.h"
-#include "../core/each_dtype.h"
+#define DT_EACH "../kernels/softmax.inc"
+#include "../core/each_dtype.inc"
 #undef DT_EACH
 #undef DT_ROOM
 #define DT_ROOM

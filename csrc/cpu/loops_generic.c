@@ -1,8 +1,0 @@
-/* loops_generic.c: the loops with what the compiler takes for granted. */
-#include "loops.h"
-
-#define SET generic
-#define HAS_F16C 0
-#define HAS_FMA 0
-#define HAS_INT64_CASTS 0
-#include "loops_set.h"
