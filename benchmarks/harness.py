@@ -5,10 +5,10 @@ libraries' threads spin for up to a tenth of a second after a call, so every tur
 and only then is timed.
 """
 
+import csv
 import gc
 import importlib
 import itertools
-import json
 import os
 import statistics
 import subprocess
@@ -262,8 +262,9 @@ def run(options, threads):
     print(report.tables(record))
     stem = report.file_stem(meta)
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{stem}.json").write_text(json.dumps(record, indent=1) + "\n")
+    with (options.out / f"{stem}.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(report.csv_lines(record))
     (options.out / f"{stem}.md").write_text(report.markdown(record))
     plots = report.plot(record, options.out / stem)
-    print(f"written: {options.out / stem}.json, .md{''.join(', ' + p.name for p in plots)}")
+    print(f"written: {options.out / stem}.csv, .md{''.join(', ' + p.name for p in plots)}")
     return 0

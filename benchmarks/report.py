@@ -178,6 +178,20 @@ def markdown(record):
     return f"# {title}\n\n{facts}\n\n{legend}\n\n{tables(record)}\n"
 
 
+COLUMNS = ("group", "name", "ladder", "at", "library", "median_ns", "ratio_q1", "ratio", "ratio_q3", "rate", "unit")
+
+
+def csv_lines(record):
+    """Each row of the record and library: what every table and plot here is made of."""
+    yield COLUMNS
+    for row in record["rows"]:
+        place = [row["group"], row["name"], row.get("ladder", ""), row.get("at", "")]
+        for library in dict.fromkeys([*row["median_ns"], *row["ratio_quartiles"]]):
+            numbers = [row["median_ns"].get(library), *row["ratio_quartiles"].get(library, [None] * 3)]
+            numbers.append(row["rate"].get(library))
+            yield [*place, library, *("" if n is None else f"{n:.4g}" for n in numbers), row["unit"]]
+
+
 def file_stem(meta):
     model = re.sub(r"[^A-Za-z0-9]+", "-", meta["cpu"]).strip("-").lower()
     quick = "-quick" if meta["effort"] == "quick" else ""
