@@ -28,7 +28,7 @@ SLOW = {
     "test_cuda_loader.py::test_the_hazard_of_cublas": 1,
     "test_cuda_loader.py::test_the_order": 0,
     "test_cuda_memory.py::test_the_case_table": 1,
-    "test_data.py::test_an_interrupted_epoch_ends_as_any_program": 2,
+    "test_data_workers.py::test_an_interrupted_epoch_ends_as_any_program": 2,
     "test_data_cells.py::test_a_dataset_of_the_program_itself": 1,
     "test_data_cells.py::test_modules_need_no_cloudpickle": 1,
     "test_digits.py::test_plot_to_a_missing_folder": 0,

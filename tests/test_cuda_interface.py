@@ -237,7 +237,9 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "error", "text"), WRONG, ids=[str(row[0]).partition(" at 0x")[0][:40] for row in WRONG])
+@pytest.mark.parametrize(
+    ("changes", "error", "text"), WRONG, ids=[str(row[0]).partition(" at 0x")[0][:40] for row in WRONG]
+)
 def test_refused(changes: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error) as caught:
         dt.from_cuda_array_interface(Other(**(GOOD | changes)))

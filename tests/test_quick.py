@@ -17,9 +17,13 @@ def test_a_slow_test_is_one_that_is_there(name: str) -> None:
     assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text()
 
 
+class Item(SimpleNamespace):
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 def row(test: str, device: str, *values: str) -> Any:
     spec = SimpleNamespace(params={"device": device}, _idlist=[device, *values])
-    return SimpleNamespace(nodeid=f"tests/{test}[{'-'.join([device, *values])}]", callspec=spec)
+    return Item(nodeid=f"tests/{test}[{'-'.join([device, *values])}]", callspec=spec)
 
 
 DEVICES, DTYPES, LAYOUTS = ("cpu", "cuda:0", "cuda:1"), ("float16", "float32", "int64"), ("contiguous", "reversed")
@@ -37,7 +41,7 @@ def test_each_value_is_met_and_not_each_combination() -> None:
 
 def test_a_test_without_parameters_stays_and_a_slow_one_has_its_share() -> None:
     name, share = next((name, share) for name, share in quick.SLOW.items() if share > 1)
-    plain: Any = SimpleNamespace(nodeid="tests/test_a.py::test_plain")
+    plain: Any = Item(nodeid="tests/test_a.py::test_plain")
     slow = [row(name, "cpu", str(i)) for i in range(share + 5)]
     kept = quick.rows_to_keep([plain, *slow])
     assert plain in kept and len(kept) == share + 1
