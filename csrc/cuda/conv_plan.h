@@ -61,6 +61,13 @@ cuda_conv_is_even(const conv_key *key)
     return key->before[0] == key->after[0] && key->before[1] == key->after[1];
 }
 
+/* Whether another engine may do with less: not where memory of the host was lacking. */
+static inline bool
+cuda_conv_device_is_full(dt_status rc, const dt_error *err)
+{
+    return rc == DT_EOUTOFMEMORY && err->library_status != CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+}
+
 /* What every plan promises of every address: with less there are no tensor cores, and graphs with bias or ReLU are
  * planned as if there were no less. */
 #define CONV_ALIGNMENT 16

@@ -84,17 +84,12 @@ try_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, outcome *h
 {
     int status = 0;
     dt_status rc = cuda_conv_run_plan(d, p, pointers, &status, err);
-    if (rc == DT_EOUTOFMEMORY && p->workspace > 0) {
-        *how = NO_WORKSPACE;
-        return DT_OK;
-    }
-    DT_TRY(rc);
-    *how = status != 0 ? REFUSED : RAN;
-    if (!cuda_conv_refused(status)) {
+    if (rc == DT_OK && !cuda_conv_refused(status)) {
         rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
     }
-    if (rc == DT_EOUTOFMEMORY) {
-        *how = SHORT;
+    *how = status != 0 ? REFUSED : RAN;
+    if (cuda_conv_device_is_full(rc, err)) {
+        *how = err->library_status == CUDA_ERROR_OUT_OF_MEMORY ? NO_WORKSPACE : SHORT;
         rc = DT_OK;
     }
     return rc;

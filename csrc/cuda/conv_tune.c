@@ -99,7 +99,7 @@ find_best(const conv_planner *planner, const conv_key *key, const conv_pointers 
         if (rc == DT_OK && !cuda_conv_refused(status)) {
             rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
         }
-        if (rc == DT_EOUTOFMEMORY) { /* others may do without so much workspace */
+        if (cuda_conv_device_is_full(rc, err)) {
             cuda_conv2d_retire(p);
             continue;
         }
