@@ -40,7 +40,8 @@ BUGS = [
     Bug("a 0-dim operand of the same category decides the dtype", "ops numpy",
         "(a->ndim == 0 ? ca : cb) > (a->ndim == 0 ? cb : ca)", "(a->ndim == 0 ? ca : cb) >= (a->ndim == 0 ? cb : ca)"),
     Bug("beta=0 lets the NaN of input through", "ops edges", "if (beta != 0.0) { /* 0 must", "if (true) { /* 0 must"),
-    Bug("a batch of one steps to the next matrix", "ops cpu_products", "is_matrix || x->shape[d - lead] == out->shape[d]",
+    Bug("a batch of one steps to the next matrix", "ops cpu_products",
+        "is_matrix || x->shape[d - lead] == out->shape[d]",
         "true"),
     Bug("ceil_mode leaves out a window that begins in the last pixel", "ops nn_functional",
         "*out <= (size + p->padding[i] - 1) / stride", "*out < (size + p->padding[i] - 1) / stride"),
@@ -59,7 +60,8 @@ BUGS = [
     Bug("argmax of a merged view tells the place in memory", "ops",
         "op != DT_REDUCE_argmax && op != DT_REDUCE_argmin),", "op != DT_REDUCE_argmax),"),
     Bug("a reduction of two chunks combines the first alone", "cpu_loops ops",
-        "for (int64_t chunk = 1; chunk < job->nchunks; chunk++)", "for (int64_t chunk = 2; chunk < job->nchunks; chunk++)"),
+        "for (int64_t chunk = 1; chunk < job->nchunks; chunk++)",
+        "for (int64_t chunk = 2; chunk < job->nchunks; chunk++)"),
     Bug("the transposed product takes its bias by columns", "cpu_products ops nn_functional",
         "t.bias_row = g->bias_column;", "t.bias_row = g->bias_row;"),
     Bug("groups of a convolution share the first one's bias", "ops cpu_products nn_functional",
@@ -69,7 +71,8 @@ BUGS = [
     Bug("argmax of equal elements tells a later one", "kernels ops",
         "if (before || (!after && b->at < a->at)) {   ", "if (before || (!after && b->at > a->at)) {   "),
     Bug("the last part of a long row is left out", "kernels cuda_memory",
-        "split == splits - 1 ? a.inner.numel : begin + a.chunk;", "begin + a.chunk > a.inner.numel ? begin : begin + a.chunk;"),
+        "split == splits - 1 ? a.inner.numel : begin + a.chunk;",
+        "begin + a.chunk > a.inner.numel ? begin : begin + a.chunk;"),
     Bug("the rest of a flat range begins one tile late", "kernels ops cast",
         "const int64_t flat_ = a_.tiles * (depth_", "const int64_t flat_ = (a_.tiles + (a_.tiles > 8)) * (depth_"),
     # cuda
@@ -90,7 +93,8 @@ BUGS = [
         "return reach(item->point);", "return CUDA_SUCCESS;"),
     # py
     Bug("sub of ints adds alpha", "ops", "params.i[0] = (int64_t)(0 - (uint64_t)alpha.i);", "params.i[0] = alpha.i;"),
-    Bug("a refused capsule is lost", "dlpack dlpack_lifetime", "(void)PyCapsule_SetName(capsule, name);", "(void)name;"),
+    Bug("a refused capsule is lost", "dlpack dlpack_lifetime",
+        "(void)PyCapsule_SetName(capsule, name);", "(void)name;"),
     Bug("__dlpack_device__'s answer is never freed", "dlpack leaks lifetime",
         "Py_XDECREF(method);\n    Py_XDECREF(pair);", "Py_XDECREF(method);"),
     Bug("an ellipsis before a mask counts one dimension too few", "index select",
@@ -121,7 +125,9 @@ class Copy:
     def __init__(self, work: Path) -> None:
         self.root = work / "checkout"
         self.root.mkdir(parents=True, exist_ok=True)
-        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+        listed = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+        )
         for name in listed.stdout.splitlines():
             if (ROOT / name).exists():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +196,9 @@ def main() -> None:
         counts[found] = counts.get(found, 0) + 1
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{bug.name} | {found} | {test} | {used.ru_utime + used.ru_stime:.0f} s so far", flush=True)
-    print(f"the quick suite finds {counts['quick']} of the {counts['quick'] + counts['whole']} that the whole one finds")
+    print(
+        f"the quick suite finds {counts['quick']} of the {counts['quick'] + counts['whole']} that the whole one finds"
+    )
 
 
 if __name__ == "__main__":
