@@ -24,12 +24,12 @@ def compile_program(folder, own="conform*.c", name="conform"):
     """The program of tests/c/<own> with the rooms it needs; what lies in folder already is taken."""
     sources = [*ROOT.glob(f"tests/c/{own}"), ROOT / "csrc" / "cuda" / "load.c"]
     for room in ("core", "cpu", "sim"):
-        sources += ROOT.glob(f"csrc/{room}/*.c")
+        sources += ROOT.glob(f"csrc/{room}/**/*.c")
     command = [*shlex.split(os.environ.get("CC", "cc")), "-std=gnu11", "-O1", "-ffp-contract=off"]
     program = Path(folder, name)
 
     def compile_one(source):
-        target = Path(folder, f"{source.parent.name}-{source.stem}.o")
+        target = Path(folder, "-".join(source.relative_to(ROOT).with_suffix(".o").parts))
         if not target.exists():
             subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True)
         return str(target)
