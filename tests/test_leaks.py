@@ -32,7 +32,14 @@ def device_memory() -> int:
     return dt.cuda.memory_allocated("cuda:0")
 
 
+def clear_caches() -> None:
+    """The cache of type attributes keeps the names that pickle makes anew with each call, up to 4,096."""
+    newest = getattr(sys, "_clear_internal_caches", None)  # Python 3.13
+    (newest or sys._clear_type_cache)()
+
+
 def census() -> dict[str, int]:
+    clear_caches()
     gc.collect()
     return {
         "device": device_memory(),  # first, as it waits for what is queued
