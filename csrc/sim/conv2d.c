@@ -148,36 +148,48 @@ is_channels_last(const sim_tensor *tensor)
     return tensor->strides[1] == 1 && tensor->dims[1] > 1;
 }
 
-/* From the real library, 9.28 planning for compute capability 9.0: tensor cores in mode A, what is strict in the
- * fallback list, compiled engines for channels last only; a ReLU right after the convolution has no other engine. A
- * convolution alone of less aligned tensors has no tensor cores; a fused one is planned as if it were aligned. */
-int
-sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_NENGINES])
+#define NAMED_A SIM_DNN_MAX_CONFIGS /* what a list is cut at */
+#define NAMED_FALLBACK 4
+
+static int
+repeat(int64_t engine, int times, int64_t engines[SIM_DNN_MAX_CONFIGS], int n)
 {
-    const sim_operation *conv = &graph->ops[0];
-    bool compiled = is_channels_last(&conv->x), fast = conv->x.dtype != CUDNN_DATA_DOUBLE;
-    int n = 0;
-    if (graph->nops == 1 && (conv->x.alignment < 16 || conv->b.alignment < 16 || conv->y.alignment < 16)) {
-        fast = false;
-    }
-    if (is_fused(graph, CUDNN_POINTWISE_RELU_FWD)) {
-        if (compiled) {
-            engines[n++] = SIM_ENGINE_COMPILED;
-        }
-        return n;
-    }
-    if (mode == CUDNN_HEUR_MODE_A) {
-        if (fast) {
-            engines[n++] = SIM_ENGINE_TENSOR_CORE;
-        }
-        engines[n++] = SIM_ENGINE_DOWN_CONVERT;
-        return n;
-    }
-    engines[n++] = SIM_ENGINE_PLAIN;
-    if (compiled) {
-        engines[n++] = SIM_ENGINE_COMPILED;
+    for (; times > 0 && n < SIM_DNN_MAX_CONFIGS; times--) {
+        engines[n++] = engine;
     }
     return n;
+}
+
+/* From the real library, 9.28 planning for compute capability 9.0. Mode A names tensor cores, each engine with many
+ * settings, until the list is full, so that what is strict stands in the fallback list alone; for float64 it names
+ * nothing. Engines that are compiled at run time come for channels last only; a ReLU right after the convolution has no
+ * other. A convolution alone of less aligned tensors has no tensor cores; a fused one is planned as if it were aligned.
+ * Expected: what mode A names without tensor cores converts its inputs down. */
+int
+sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_DNN_MAX_CONFIGS])
+{
+    const sim_operation *conv = &graph->ops[0];
+    bool compiled = is_channels_last(&conv->x), alone = graph->nops == 1;
+    bool aligned = conv->x.alignment >= 16 && conv->b.alignment >= 16 && conv->y.alignment >= 16;
+    int n = 0;
+    if (is_fused(graph, CUDNN_POINTWISE_RELU_FWD)) {
+        return compiled ? repeat(SIM_ENGINE_COMPILED, mode == CUDNN_HEUR_MODE_A ? 10 : 4, engines, n) : 0;
+    }
+    if (mode == CUDNN_HEUR_MODE_FALLBACK) {
+        n = repeat(SIM_ENGINE_PLAIN, alone ? 3 : 2, engines, n);
+        return repeat(SIM_ENGINE_COMPILED, compiled, engines, n);
+    }
+    if (conv->x.dtype == CUDNN_DATA_DOUBLE) {
+        return 0;
+    }
+    n = repeat(SIM_ENGINE_TENSOR_CORE, aligned || !alone ? NAMED_A - 1 : 0, engines, n);
+    return repeat(SIM_ENGINE_DOWN_CONVERT, 1, engines, n);
+}
+
+int
+sim_engine_bound(int mode)
+{
+    return mode == CUDNN_HEUR_MODE_A ? NAMED_A : NAMED_FALLBACK;
 }
 
 static int64_t

@@ -406,9 +406,10 @@ static cudnnStatus_t
 get_results(const sim_heuristics *heuristics, int64_t requested, int64_t *count, void *elements)
 {
     const cudnnBackendDescriptor_t *configs = elements;
-    int64_t engines[SIM_NENGINES], n = sim_list_engines(&heuristics->graph, heuristics->mode, engines);
+    int64_t engines[SIM_DNN_MAX_CONFIGS], n = sim_engine_bound(heuristics->mode);
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     if (requested > 0 && elements != NULL) {
+        n = sim_list_engines(&heuristics->graph, heuristics->mode, engines);
         n = requested < n ? requested : n;
         for (int64_t i = 0; i < n && status == CUDNN_STATUS_SUCCESS; i++) {
             status = give_engine(&heuristics->graph, engines[i], CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, configs[i]);

@@ -8,6 +8,7 @@
 #define SIM_DNN_MAX_OPS 3
 #define SIM_DNN_MAX_TENSORS 8
 #define SIM_DNN_MAX_JSON 1024
+#define SIM_DNN_MAX_CONFIGS 40 /* of a list */
 
 typedef struct {
     int dtype; /* CUDNN_DATA_ */
@@ -105,8 +106,10 @@ cudnnStatus_t sim_dnn_fail(cudnnStatus_t status, const char *text);
 /* conv2d.c: whether a finished graph, or a plan of it, can be had; and how much workspace the plan wants. */
 cudnnStatus_t sim_check_convolution(const sim_operation *op);
 cudnnStatus_t sim_check_graph(const sim_graph *graph);
-/* The engines that a heuristic names for a graph, best first; returns their number. */
-int sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_NENGINES]);
+/* The engines that a heuristic names for a graph, best first, one as often as it has settings; returns their number. */
+int sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_DNN_MAX_CONFIGS]);
+/* What it answers when it is asked how many there will be: not less. */
+int sim_engine_bound(int mode);
 cudnnStatus_t sim_check_plan(sim_plan *plan);
 
 #endif

@@ -49,9 +49,9 @@ tensor_begin(int64_t uid, int dtype, const int64_t *dims, bool last, int64_t ali
 }
 
 static descriptor
-pointwise(int mode, descriptor x, descriptor b, descriptor y)
+pointwise(int mode, int type, descriptor x, descriptor b, descriptor y)
 {
-    int type = CUDNN_DATA_FLOAT, nans = CUDNN_PROPAGATE_NAN;
+    int nans = CUDNN_PROPAGATE_NAN;
     descriptor how = make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     SET(how, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
     SET(how, POINTWISE_MATH_PREC, DATA_TYPE, 1, &type);
@@ -74,9 +74,11 @@ static descriptor
 graph_new(int dtype, bool last, int64_t alignment, int tail)
 {
     static const int64_t xd[] = {N, C, H, H}, wd[] = {C, C, 3, 3}, bd[] = {1, C, 1, 1}, ones[] = {1, 1};
-    int type = CUDNN_DATA_FLOAT, mode = CUDNN_CROSS_CORRELATION;
+    bool wide = dtype == CUDNN_DATA_DOUBLE;
+    int type = wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, mode = CUDNN_CROSS_CORRELATION;
     int64_t spatial = 2;
-    float alpha = 1, beta = 0;
+    const float alpha = 1, beta = 0;
+    const double alpha_double = 1, beta_double = 0;
     descriptor x = finalized(tensor_begin(1, dtype, xd, last, alignment, false));
     descriptor w = finalized(tensor_begin(2, dtype, wd, last, alignment, false));
     descriptor y = finalized(tensor_begin(3, dtype, xd, last, alignment, false)), ops[3];
@@ -95,18 +97,23 @@ graph_new(int dtype, bool last, int64_t alignment, int tail)
     SET(op, OPERATION_CONVOLUTION_FORWARD_X, BACKEND_DESCRIPTOR, 1, &x);
     SET(op, OPERATION_CONVOLUTION_FORWARD_W, BACKEND_DESCRIPTOR, 1, &w);
     SET(op, OPERATION_CONVOLUTION_FORWARD_Y, BACKEND_DESCRIPTOR, 1, &first);
-    SET(op, OPERATION_CONVOLUTION_FORWARD_ALPHA, FLOAT, 1, &alpha);
-    SET(op, OPERATION_CONVOLUTION_FORWARD_BETA, FLOAT, 1, &beta);
+    if (wide) {
+        SET(op, OPERATION_CONVOLUTION_FORWARD_ALPHA, DOUBLE, 1, &alpha_double);
+        SET(op, OPERATION_CONVOLUTION_FORWARD_BETA, DOUBLE, 1, &beta_double);
+    } else {
+        SET(op, OPERATION_CONVOLUTION_FORWARD_ALPHA, FLOAT, 1, &alpha);
+        SET(op, OPERATION_CONVOLUTION_FORWARD_BETA, FLOAT, 1, &beta);
+    }
     ops[0] = finalized(op);
     int nops = 1;
     if (tail & BIAS) {
         descriptor b = finalized(tensor_begin(5, dtype, bd, last, alignment, false));
         descriptor to = tail & RELU ? finalized(tensor_begin(6, type, xd, last, 16, true)) : y;
-        ops[nops++] = pointwise(CUDNN_POINTWISE_ADD, first, b, to);
+        ops[nops++] = pointwise(CUDNN_POINTWISE_ADD, type, first, b, to);
         first = to;
     }
     if (tail & RELU) {
-        ops[nops++] = pointwise(CUDNN_POINTWISE_RELU_FWD, first, NULL, y);
+        ops[nops++] = pointwise(CUDNN_POINTWISE_RELU_FWD, type, first, NULL, y);
     }
     descriptor graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     SET(graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, nops, ops);
@@ -116,6 +123,8 @@ graph_new(int dtype, bool last, int64_t alignment, int tail)
 /* What a heuristic names. */
 typedef struct {
     int engines, tensor_cores, strict, compiled;
+    int different;     /* engines: others are one with other settings */
+    int64_t announced; /* when it is asked for none */
     int64_t workspace; /* of the first, unless it is compiled */
 } named;
 
@@ -132,11 +141,22 @@ has_note(descriptor engine, int name, int type, int note)
     return found;
 }
 
+static bool
+is_new(const int64_t *seen, int64_t i)
+{
+    int64_t j = 0;
+    while (seen[j] != seen[i]) {
+        j++;
+    }
+    return j == i;
+}
+
 static named
 names(int mode, int dtype, bool last, int64_t alignment, int tail)
 {
     named result = {.workspace = -1};
     descriptor graph = graph_new(dtype, last, alignment, tail), configs[MOST];
+    int64_t seen[MOST];
     descriptor device = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR), h = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     int64_t count = 0, one = 0;
     SET(device, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(h200), h200);
@@ -147,6 +167,9 @@ names(int mode, int dtype, bool last, int64_t alignment, int tail)
     if (api.cudnnBackendFinalize(h) != 0) {
         return result;
     }
+    conform_need("a list can be asked how long it is",
+                 api.cudnnBackendGetAttribute(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                                              &result.announced, NULL) == 0);
     for (int i = 0; i < MOST; i++) {
         configs[i] = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     }
@@ -165,6 +188,9 @@ names(int mode, int dtype, bool last, int64_t alignment, int tail)
                                CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
         bool compiled = has_note(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
                                  CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+        conform_need("an engine has an index", api.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX,
+                                                                            CUDNN_TYPE_INT64, 1, &one, &seen[i]) == 0);
+        result.different += is_new(seen, i);
         result.engines++;
         result.tensor_cores += tensor_core;
         result.compiled += compiled;
@@ -184,7 +210,8 @@ names(int mode, int dtype, bool last, int64_t alignment, int tail)
 void
 conform_dnn_plans(void)
 {
-    enum { A = CUDNN_HEUR_MODE_A, FALLBACK = CUDNN_HEUR_MODE_FALLBACK, HALF = CUDNN_DATA_HALF, F32 = CUDNN_DATA_FLOAT };
+    enum { A = CUDNN_HEUR_MODE_A, FALLBACK = CUDNN_HEUR_MODE_FALLBACK, CUT = 40 };
+    enum { HALF = CUDNN_DATA_HALF, F32 = CUDNN_DATA_FLOAT, F64 = CUDNN_DATA_DOUBLE };
     static const int64_t dims[] = {N, C, H, H};
     const int64_t copies = 2 * (2 * (int64_t)N * C * H * H + (int64_t)C * C * 9);
     HOLDS("an alignment of 2 is none for float32", api.cudnnBackendFinalize(tensor_begin(1, F32, dims, 0, 2, 0)) != 0);
@@ -202,4 +229,19 @@ conform_dnn_plans(void)
     IS("nor in the fallback list", names(FALLBACK, HALF, false, 16, RELU).engines, 0);
     HOLDS("channels first take copies of all three tensors", names(A, HALF, false, 16, PLAIN).workspace >= copies);
     HOLDS("channels last do not", names(A, HALF, true, 16, PLAIN).workspace < copies / 2);
+    named half = names(A, HALF, true, 16, PLAIN);
+    IS("a list is cut at 40", half.engines, CUT);
+    HOLDS("most of it is one engine with other settings", half.different < CUT / 4);
+    IS("a list of float32 is cut there too", names(A, F32, true, 16, PLAIN).engines, CUT);
+    IS("no strict engine of float32 is left in it", names(A, F32, true, 16, PLAIN).strict, 0);
+    named strict = names(FALLBACK, F32, true, 16, PLAIN);
+    HOLDS("the fallback list of float32 has some", strict.strict >= 2);
+    HOLDS("it is short", strict.engines <= 4);
+    HOLDS("one of them is compiled for channels last", strict.compiled == 1);
+    named wide = names(A, F64, true, 16, PLAIN);
+    IS("the first list names nothing for float64", wide.engines, 0);
+    IS("though it announces a full list", wide.announced, CUT);
+    HOLDS("float64 has engines in the fallback list", names(FALLBACK, F64, false, 16, PLAIN).strict > 0);
+    HOLDS("with bias and ReLU too", names(FALLBACK, F64, false, 16, BIAS | RELU).strict > 0);
+    IS("none of them for a ReLU alone", names(FALLBACK, F64, false, 16, RELU).engines, 0);
 }
