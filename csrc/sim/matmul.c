@@ -10,6 +10,7 @@
 #define WORKSPACE_ALIGNMENT 256
 #define ALGORITHMS 3
 #define MOST_PRODUCTS 65535 /* of a batch */
+#define WIDEST_LOAD 16
 
 /* What an algorithm is chosen for. Without padding: its bytes are the key. */
 typedef struct {
@@ -288,10 +289,14 @@ aligned(const void *pointer, size_t alignment)
     return alignment == 0 || (uintptr_t)pointer % alignment == 0;
 }
 
-/* Whether algo was made for p and may run on these pointers and this workspace. */
+/* Whether algo was made for p and may run on these pointers and this workspace. Expected: a bias is loaded like d. */
 static bool
-fits(const cublasLtMatmulAlgo_t *algo, const problem *p, const void *const pointers[4], size_t workspace_size)
+fits(const cublasLtMatmulAlgo_t *algo, const problem *p, const void *const pointers[4], const void *bias,
+     size_t workspace_size)
 {
+    if (!aligned(bias, (size_t)algo->data[5] < WIDEST_LOAD ? (size_t)algo->data[5] : WIDEST_LOAD)) {
+        return false;
+    }
     for (int i = 0; i < 4; i++) {
         if (!aligned(pointers[i], (size_t)algo->data[2 + i])) {
             return false;
@@ -349,7 +354,7 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if ((workspace == NULL && workspace_size > 0) || !aligned(workspace, WORKSPACE_ALIGNMENT) ||
-        (algo != NULL && !fits(algo, &p, pointers, workspace_size))) {
+        (algo != NULL && !fits(algo, &p, pointers, biased ? desc->bias : NULL, workspace_size))) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     call.a_address = (uint64_t)(uintptr_t)b;

@@ -47,7 +47,8 @@ typedef struct {
     float value;
 } conform_args;
 
-/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. */
+/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. The first two
+ * are from the real library; what needs a device is expected, until one has run it. */
 typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
 
 #define SECTIONS(X)                                                                                                    \
@@ -67,6 +68,7 @@ typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
     X(nvrtc, LIBRARIES)                                                                                                \
     X(lt_descriptors, LIBRARIES)                                                                                       \
     X(lt_products, DEVICE)                                                                                             \
+    X(lt_combinations, DEVICE)                                                                                         \
     X(dnn_descriptors, DRIVER)                                                                                         \
     X(dnn_convolution, DEVICE)                                                                                         \
     X(dnn_plans, DRIVER)

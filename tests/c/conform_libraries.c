@@ -236,3 +236,90 @@ conform_lt_products(void)
     OK("cublasLtDestroy of the second", api.cublasLtDestroy(second));
     OK("cublasLtDestroy", api.cublasLtDestroy(lt));
 }
+
+/* ---------------------------------------------------------------- which types go together */
+
+typedef struct {
+    const char *name;
+    cublasComputeType_t compute;
+    cudaDataType scale, operands, result, bias; /* bias < 0: that of the result */
+    uint32_t epilogue;
+    int batch;
+    bool known;
+} combination;
+
+/* Whether cuBLASLt has an algorithm for 16 x 16 matrices of these types. */
+static bool
+is_known(cublasLtHandle_t lt, const combination *c)
+{
+    cublasLtMatmulDesc_t desc = NULL;
+    cublasLtMatrixLayout_t in = NULL, out = NULL;
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t found;
+    CUdeviceptr bias = allocate(256);
+    int64_t offset = SIZE * SIZE;
+    int n = 0;
+    conform_need("a combination is described",
+                 api.cublasLtMatmulDescCreate(&desc, c->compute, c->scale) == 0 &&
+                     api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &c->epilogue, 4) == 0 &&
+                     api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, 8) == 0 &&
+                     (c->bias < 0 || api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                                                                        &c->bias, 4) == 0) &&
+                     api.cublasLtMatrixLayoutCreate(&in, c->operands, SIZE, SIZE, SIZE) == 0 &&
+                     api.cublasLtMatrixLayoutCreate(&out, c->result, SIZE, SIZE, SIZE) == 0 &&
+                     api.cublasLtMatmulPreferenceCreate(&preference) == 0);
+    const cublasLtMatrixLayout_t layouts[] = {in, out};
+    for (int i = 0; i < 2; i++) {
+        conform_need(
+            "its batch too",
+            api.cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &c->batch, 4) == 0 &&
+                api.cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset,
+                                                     8) == 0);
+    }
+    int status = api.cublasLtMatmulAlgoGetHeuristic(lt, desc, in, in, out, out, preference, 1, &found, &n);
+    (void)api.cublasLtMatmulPreferenceDestroy(preference);
+    (void)api.cublasLtMatrixLayoutDestroy(out);
+    (void)api.cublasLtMatrixLayoutDestroy(in);
+    (void)api.cublasLtMatmulDescDestroy(desc);
+    (void)api.cuMemFree_v2(bias);
+    return status == 0 && n == 1;
+}
+
+/* Expected, from the documentation's table of types. */
+void
+conform_lt_combinations(void)
+{
+    enum { F16 = CUDA_R_16F, BF16 = CUDA_R_16BF, F32 = CUDA_R_32F, F64 = CUDA_R_64F, SAME = -1, MOST_BATCH = 65535 };
+    enum { IN_32 = CUBLAS_COMPUTE_32F, IN_TF32 = CUBLAS_COMPUTE_32F_FAST_TF32, IN_64 = CUBLAS_COMPUTE_64F };
+    enum { PLAIN = CUBLASLT_EPILOGUE_DEFAULT, BIAS = CUBLASLT_EPILOGUE_BIAS, GELU_BIAS = CUBLASLT_EPILOGUE_GELU_BIAS };
+    static const combination rows[] = {
+        {"float32 in float32", IN_32, F32, F32, F32, SAME, PLAIN, 1, true},
+        {"with a bias", IN_32, F32, F32, F32, SAME, BIAS, 1, true},
+        {"with bias and gelu", IN_32, F32, F32, F32, SAME, GELU_BIAS, 1, true},
+        {"float32 in TF32", IN_TF32, F32, F32, F32, SAME, PLAIN, 1, true},
+        {"in TF32 with bias and gelu", IN_TF32, F32, F32, F32, SAME, GELU_BIAS, 1, true},
+        {"float16 in float32", IN_32, F32, F16, F16, SAME, PLAIN, 1, true},
+        {"float16 with bias and gelu", IN_32, F32, F16, F16, SAME, GELU_BIAS, 1, true},
+        {"bfloat16 in float32", IN_32, F32, BF16, BF16, SAME, PLAIN, 1, true},
+        {"bfloat16 with bias and gelu", IN_32, F32, BF16, BF16, SAME, GELU_BIAS, 1, true},
+        {"float64 in float64", IN_64, F64, F64, F64, SAME, PLAIN, 1, true},
+        {"float64 with a bias", IN_64, F64, F64, F64, SAME, BIAS, 1, true},
+        {"the most products in a batch", IN_32, F32, F16, F16, SAME, PLAIN, MOST_BATCH, true},
+        {"float16 in TF32", IN_TF32, F32, F16, F16, SAME, PLAIN, 1, false},
+        {"float64 in TF32", IN_TF32, F32, F64, F64, SAME, PLAIN, 1, false},
+        {"float64 in float32", IN_32, F32, F64, F64, SAME, PLAIN, 1, false},
+        {"float32 in float64", IN_64, F64, F32, F32, SAME, PLAIN, 1, false},
+        {"float16 scaled in float64", IN_32, F64, F16, F16, SAME, PLAIN, 1, false},
+        {"float64 to float32", IN_64, F64, F64, F32, SAME, PLAIN, 1, false},
+        {"float16 with a bias of float64", IN_32, F32, F16, F16, F64, BIAS, 1, false},
+        {"float64 with a bias of float32", IN_64, F64, F64, F64, F32, BIAS, 1, false},
+        {"an epilogue that is none", IN_32, F32, F32, F32, SAME, 1 << 20, 1, false},
+        {"no product in a batch", IN_32, F32, F32, F32, SAME, PLAIN, 0, false},
+    };
+    cublasLtHandle_t lt = NULL;
+    start();
+    OK("cublasLtCreate for combinations", api.cublasLtCreate(&lt));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        IS(rows[i].name, is_known(lt, &rows[i]), rows[i].known);
+    }
+}

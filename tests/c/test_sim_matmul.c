@@ -234,7 +234,8 @@ test_lt_refusals(void)
     size_t room = 4 * MIB;
     unsigned reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     CUdeviceptr space = alloc(room);
-    OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, 4));
+    OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                                4));
     SAME(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &room, 8),
          CUBLAS_STATUS_INVALID_VALUE);
     OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, 8));
@@ -267,6 +268,23 @@ test_lt_refusals(void)
     OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, 4));
     OK(HEURISTIC(a, b, d));
     OK(MATMUL(&found.algo, shifted, x, (char *)x + 1024, NULL, 0));
+    /* a bias is loaded as widely as d was promised to be */
+    unsigned epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const void *biases[] = {(char *)x + 2048, (char *)x + 2048 + 4};
+    OK(api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 4));
+    for (unsigned promised = 16; promised >= 4; promised /= 4) {
+        OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &promised,
+                                                    4));
+        OK(HEURISTIC(a, b, d));
+        for (int i = 0; i < 2; i++) {
+            OK(api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &biases[i], 8));
+            SAME(MATMUL(&found.algo, x, x, (char *)x + 1024, NULL, 0),
+                 i == 1 && promised == 16 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS);
+        }
+    }
+    epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    OK(api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 4));
+    OK(HEURISTIC(a, b, d));
     other = found;
     other.algo.data[0] ^= 2;
     SAME(MATMUL(&other.algo, x, x, x, NULL, 0), CUBLAS_STATUS_INVALID_VALUE);
