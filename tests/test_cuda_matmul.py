@@ -221,6 +221,16 @@ def test_alignment_of_an_operand_is_part_of_its_plan(cuda: str) -> None:
         assert np.array_equal(wide_of(x @ x), want)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_alignment_of_a_bias_is_part_of_its_plan(dtype: str, cuda: str) -> None:
+    """It is loaded as widely as the result."""
+    x = dt.eye(8, dtype=getattr(dt, dtype), device=cuda)
+    biases = dt.arange(40, dtype=getattr(dt, dtype), device=cuda)
+    for offset in (0, 1, 2, 4, 8):
+        bias = biases[offset : offset + 8]
+        assert np.array_equal(wide_of(dt.linear(x, x, bias)), np.eye(8) + wide_of(bias))
+
+
 # ---------------------------------------------------------------- edges
 
 
