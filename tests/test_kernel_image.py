@@ -36,7 +36,8 @@ done
 case "$target" in
 *.ptx)
     echo "$target: $source csrc/kernels/index.h /usr/include/stdint.h" >"$dep"
-    [ "$(basename "$source") $dtype" = "one.cu int8" ] || echo ".entry k_$(basename "$source" .cu)_$dtype" >"$target"
+    [ "$(basename "$source") $dtype" = "one.cu int8" ] ||
+        printf '.entry k_%s(\n\t.param .align 8 .b8 a[912]\n)\n' "$(basename "$source" .cu)_$dtype" >"$target"
     [ -e "$target" ] || : >"$target"
     grep -v '^//' "$source" >>"$target"
     ;;
@@ -111,6 +112,16 @@ def test_each_unit_is_lowered_once_and_embedded(image: ModuleType, tree: Path) -
     names = [line.split('"')[1] for line in rows.splitlines() if '"' in line]
     assert names == sorted(names)
     assert len(names) == 10
+    assert all(line.endswith(", 912},") for line in rows.splitlines() if '"' in line)
+
+
+def test_a_kernel_takes_one_struct(image: ModuleType, tree: Path) -> None:
+    """Whose size the embedded table says."""
+    two = tree / "csrc" / "kernels" / "two.cu"
+    for parameters in ("", ".param .u64 a", ".param .align 8 .b8 a[8], .param .u64 b"):
+        two.write_text(f".entry k_wrong({parameters})\n")
+        with pytest.raises(SystemExit, match="k_wrong takes other than one struct"):
+            build(image, tree)
 
 
 def test_what_casts_to_bfloat16_is_lowered_twice(image: ModuleType, tree: Path) -> None:
@@ -235,7 +246,7 @@ def test_no_compiler_is_asked(image: ModuleType, tree: Path) -> None:
 
 def test_a_kernel_of_two_units_is_an_error(image: ModuleType, tree: Path) -> None:
     two = tree / "csrc" / "kernels" / "two.cu"
-    two.write_text("// .entry k_one_int16\n.entry k_one_int16\n")
+    two.write_text("// .entry k_two_int16()\n.entry k_one_int16(.param .align 8 .b8 a[8])\n")
     with pytest.raises(SystemExit, match=r"k_one_int16 is in one.int16.fatbin and in two.fatbin"):
         build(image, tree)
 

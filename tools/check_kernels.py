@@ -3,8 +3,9 @@
     python tools/check_kernels.py [--arch 75 90 ...] [--write TABLE.md]
 
 With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx), and of
-kernels that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; and that
-machine code for 8.6 and for 8.9 is the same, as the build embeds only one of them. With NVRTC, where its library is
+kernels that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; that the
+struct that a kernel takes has in the machine code the size that the host gives it; and that machine code for 8.6 and
+for 8.9 is the same, as the build embeds only one of them. With NVRTC, where its library is
 found: every kernel, dtype by dtype, and one kernel of each file alone, as at run time. Each check is first shown what
 it must find.
 """
@@ -13,7 +14,9 @@ import argparse
 import ctypes
 import os
 import re
+import shlex
 import struct
+import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -42,6 +45,29 @@ extern "C" __global__ void k_planted(double *x) {
 }
 """
 
+
+PLANTED_STRUCT = """
+#include "KERNEL_H"
+typedef struct {
+    uint64_t x;
+#ifdef __CUDACC__
+    uint64_t y;
+#endif
+} planted_args;
+DT_KERNEL(k_uneven, planted_args, a) { *DT_GLOBAL(float, a.x, 4) = 1; }
+"""
+HOST_BYTES = """
+#include <stdio.h>
+#include "KERNEL_H"
+extern const dt_host_kernel __start_dt_kernels[], __stop_dt_kernels[];
+void *sim_global(uint64_t address, uint64_t nbytes) { (void)address; (void)nbytes; return NULL; }
+int main(void) {
+    for (const dt_host_kernel *k = __start_dt_kernels; k < __stop_dt_kernels; k++)
+        printf("%s %u\\n", k->name, k->args_size);
+}
+"""
+# Of a kernel in an ELF file: attributes of four bytes, or of so many more.
+INFO, WITH_DATA, KPARAM_INFO = ".nv.info.", 4, 0x17
 
 # Kernels that wait for memory, and whether they read and write vectors of 16 bytes.
 VECTORS = {
@@ -104,19 +130,59 @@ def usage(said):
     }
 
 
-def code(path):
-    """{section: bytes} of the machine code in an ELF file."""
+def sections(path, prefix):
+    """{name: bytes} of the sections of an ELF file whose names begin so."""
     data = path.read_bytes()
     table = struct.unpack_from("<Q", data, 0x28)[0]
     size, count, names = struct.unpack_from("<HHH", data, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
-    texts = {}
-    for section in sections:
-        start = sections[names][4] + section[0]
+    headers = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
+    found = {}
+    for header in headers:
+        start = headers[names][4] + header[0]
         name = data[start : data.index(b"\0", start)].decode()
-        if name.startswith(".text"):
-            texts[name] = data[section[4] : section[4] + section[5]]
-    return texts
+        if name.startswith(prefix):
+            found[name] = data[header[4] : header[4] + header[5]]
+    return found
+
+
+def code(path):
+    """{section: bytes} of the machine code in an ELF file."""
+    return sections(path, ".text")
+
+
+def parameter_bytes(path):
+    """{kernel: bytes of its parameters} by machine code, where each parameter has its offset and size."""
+    found = {}
+    for name, data in sections(path, INFO).items():
+        at, end = 0, 0
+        while at < len(data):
+            form, attribute, size = struct.unpack_from("<BBH", data, at)
+            at += 4
+            if form == WITH_DATA and attribute == KPARAM_INFO:
+                offset, bits = struct.unpack_from("<HI", data, at + 6)
+                end = max(end, offset + (bits >> 18))
+            at += size if form == WITH_DATA else 0
+        found[name.removeprefix(INFO)] = end
+    return found
+
+
+def host_bytes(folder, files):
+    """{kernel: bytes of its struct} as the host's compiler has it, which sends them."""
+    compiler = [*shlex.split(os.environ.get("CC", "cc")), "-std=gnu11", "-O0", "-w"]
+    main, program = Path(folder, "host_bytes.c"), Path(folder, "host_bytes")
+    main.write_text(HOST_BYTES.replace("KERNEL_H", str((kernel_image.KERNELS / "kernel.h").resolve())))
+    subprocess.run([*compiler, "-o", program, main, "-x", "c", *files, "-lm"], check=True)
+    said = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {name: int(size) for name, size in map(str.split, said.splitlines())}
+
+
+def uneven(path, host):
+    """Kernels that take another number of bytes in machine code than the host sends."""
+    return [
+        f"{name}: takes {taken} bytes, and the host sends {host.get(name)}"
+        for name, taken in parameter_bytes(path).items()
+        if taken != host.get(name)
+    ]
 
 
 def body(ptx):
@@ -144,13 +210,18 @@ def check_planted(compiler):
     said = compiler.run("-arch=sm_90", "-cubin", "-Xptxas=-v", "--maxrregcount=24", "-o", target, spill)
     if not usage(said)["k_planted"][2]:
         raise SystemExit("the planted spill was not found: this check is blind")
+    source = compiler.temp / "planted_struct.cu"
+    source.write_text(PLANTED_STRUCT.replace("KERNEL_H", str((kernel_image.KERNELS / "kernel.h").resolve())))
+    compiler.run("-arch=sm_90", "-cubin", "-o", target, source)
+    if len(uneven(target, host_bytes(compiler.temp, [source]))) != 1:
+        raise SystemExit("the planted struct of two sizes was not found: this check is blind")
 
 
 def level_of(unit, arch):
     return next(iter(unit.targets([arch])))
 
 
-def check_unit(compiler, unit, archs):
+def check_unit(compiler, unit, archs, host):
     """{arch: usage} of one unit, the number of its casts, and what is wrong."""
     lowered = {level: compiler.ptx(unit, level) for level in kernel_image.LEVELS}
     texts = {level: path.read_text() for level, path in lowered.items()}
@@ -163,7 +234,8 @@ def check_unit(compiler, unit, archs):
     if not names:
         return unit, {}, ncasts, wrong
     made = {arch: cubin(compiler, arch, lowered[level_of(unit, arch)]) for arch in archs}
-    for arch, (_, used) in made.items():
+    for arch, (path, used) in made.items():
+        wrong += uneven(path, host)
         if set(used) != names:
             wrong.append(f"{unit.stem}: sm_{arch} has {len(used)} of {len(names)} kernels")
         wrong += [f"{name}: spills on sm_{arch}" for name, (_, _, spilled) in used.items() if spilled]
@@ -198,7 +270,8 @@ def check_nvcc(folder, pool, archs):
         raise SystemExit("nvcc was not found; tried " + ", ".join(map(str, tried)))
     compiler = kernel_image.Compiler(nvcc, Path(folder), archs)
     check_planted(compiler)
-    results = list(pool.map(lambda unit: check_unit(compiler, unit, archs), kernel_image.units()))
+    host = host_bytes(folder, sorted(kernel_image.KERNELS.glob("*.cu")))
+    results = list(pool.map(lambda unit: check_unit(compiler, unit, archs, host), kernel_image.units()))
     wrong = [line for result in results for line in result[3]]
     ncasts = sum(result[2] for result in results)
     nkernels = sum(len(result[1].get(archs[0], {})) for result in results)

@@ -10,10 +10,11 @@ typedef struct {
     size_t nbytes;
 } cuda_image;
 
-/* Which image holds a kernel. */
+/* Which image holds a kernel, and how many bytes its argument has there. */
 typedef struct {
     const char *name;
     int image;
+    unsigned args_size;
 } cuda_image_kernel;
 
 extern const int cuda_nimages;

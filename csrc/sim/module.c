@@ -3,9 +3,15 @@
 #include "host.h"
 
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../cuda/image.h"
 #include "../kernels/kernel.h"
+
+/* Not there in programs without kernels. */
+#pragma weak cuda_nimage_kernels
+#pragma weak cuda_image_kernels
 
 /* The ends of the section that DT_KERNEL fills. */
 extern const dt_host_kernel __start_dt_kernels[] __attribute__((weak, visibility("hidden")));
@@ -83,6 +89,22 @@ sim_cuModuleUnload(CUmodule handle)
     return status;
 }
 
+static int
+compare_names(const void *name, const void *kernel)
+{
+    return strcmp(name, ((const cuda_image_kernel *)kernel)->name);
+}
+
+/* Whether the kernel takes as many bytes on the host, whose struct is launched, as in the embedded machine code. */
+static bool
+has_device_size(const dt_host_kernel *kernel)
+{
+    size_t n = &cuda_nimage_kernels != NULL ? (size_t)cuda_nimage_kernels : 0;
+    const cuda_image_kernel *embedded =
+        n > 0 ? bsearch(kernel->name, cuda_image_kernels, n, sizeof(*embedded), compare_names) : NULL;
+    return embedded == NULL || embedded->args_size == kernel->args_size;
+}
+
 CUresult
 sim_cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
 {
@@ -107,6 +129,9 @@ sim_cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
     }
     for (const dt_host_kernel *kernel = __start_dt_kernels; kernel < __stop_dt_kernels; kernel++) {
         if (strcmp(kernel->name, name) == 0) {
+            if (!has_device_size(kernel)) {
+                return CUDA_ERROR_INVALID_IMAGE;
+            }
             *function = sim_handle_tag(handle, (unsigned)(kernel - __start_dt_kernels));
             return CUDA_SUCCESS;
         }

@@ -58,6 +58,19 @@ DT_KERNEL(k_test_add, fill_args, a)
     }
 }
 
+/* What a build would embed: of the last, nvcc made a smaller struct. */
+DT_KERNEL(k_test_uneven, fill_args, a)
+{
+    (void)a;
+}
+
+const int cuda_nimage_kernels = 3;
+const cuda_image_kernel cuda_image_kernels[] = {
+    {"k_test_add", 0, sizeof(fill_args)},
+    {"k_test_fill", 0, sizeof(fill_args)},
+    {"k_test_uneven", 0, sizeof(fill_args) - 4},
+};
+
 /* ---------------------------------------------------------------- helpers */
 
 void

@@ -446,6 +446,7 @@ test_nvrtc(void)
     SAME(api.cuModuleGetFunction(&function, made, "k_test_add"), CUDA_ERROR_NOT_FOUND);
     buffer[size - 1] ^= 1;
     SAME(api.cuModuleLoadData(&made, buffer), CUDA_ERROR_INVALID_IMAGE);
+    SAME(api.cuModuleGetFunction(&function, module, "k_test_uneven"), CUDA_ERROR_INVALID_IMAGE);
     SAME(api.cuModuleLoadData(&made, "image"), CUDA_ERROR_INVALID_IMAGE);
     SAME(api.cuModuleLoadData(&made, ".version 9.0\n.target sm_120\n"), CUDA_ERROR_NO_BINARY_FOR_GPU);
     CHECK(api.nvrtcCompileProgram(NULL, 0, NULL) != 0);
