@@ -140,6 +140,17 @@ make_cubin(cuda_device *d, const cuda_program *program, product *p, char **log, 
     return rc;
 }
 
+dt_status
+cuda_load_code(cuda_device *d, const void *code, CUmodule *module, int *status, dt_error *err)
+{
+    *status = cu.cuModuleLoadData(module, code);
+    if (*status == CUDA_ERROR_OUT_OF_MEMORY) {
+        DT_TRY(cuda_give_back(d, err));
+        *status = cu.cuModuleLoadData(module, code);
+    }
+    return DT_OK;
+}
+
 /* *module stays NULL when nothing that this driver takes is on the disk. */
 static dt_status
 load_kept(cuda_device *d, const uint8_t key[DT_SHA256_BYTES], CUmodule *module, dt_error *err)
@@ -149,8 +160,10 @@ load_kept(cuda_device *d, const uint8_t key[DT_SHA256_BYTES], CUmodule *module, 
     if (cubin == NULL) {
         return DT_OK;
     }
-    int status = cu.cuModuleLoadData(module, cubin);
+    int status = 0;
+    dt_status rc = cuda_load_code(d, cubin, module, &status, err);
     dt_free(cubin);
+    DT_TRY(rc);
     if (status == 0) {
         atomic_fetch_add(&nread, 1);
     }
@@ -162,6 +175,7 @@ cuda_program_build(cuda_device *d, const cuda_program *program, const uint8_t ke
                    char **log, dt_error *err)
 {
     product p = {0};
+    int status = 0;
     *module = NULL;
     if (program->kept) {
         DT_TRY(load_kept(d, key, module, err));
@@ -171,7 +185,10 @@ cuda_program_build(cuda_device *d, const cuda_program *program, const uint8_t ke
     }
     dt_status rc = make_cubin(d, program, &p, log, err);
     if (rc == DT_OK && p.cubin != NULL) {
-        rc = CUDA_CALL(d, cuModuleLoadData, (module, p.cubin));
+        rc = cuda_load_code(d, p.cubin, module, &status, err);
+    }
+    if (rc == DT_OK) {
+        rc = cuda_check(d, DT_API_cuModuleLoadData, status, err);
     }
     if (rc == DT_OK && *module != NULL && program->kept) {
         cuda_disk_write(key, p.cubin, p.nbytes);

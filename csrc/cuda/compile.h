@@ -30,6 +30,10 @@ dt_status cuda_program_key(cuda_device *device, const cuda_program *program, uin
 dt_status cuda_program_build(cuda_device *device, const cuda_program *program, const uint8_t key[DT_SHA256_BYTES],
                              CUmodule *module, char **log, dt_error *err) DT_MUST_CHECK;
 
+/* Loads machine code; on a full device once more when all that nobody uses is given back. *status: the driver's. */
+dt_status cuda_load_code(cuda_device *device, const void *code, CUmodule *module, int *status,
+                         dt_error *err) DT_MUST_CHECK;
+
 /* Whether the driver, asked to load machine code, says that it is not for this device or not for this driver. */
 bool cuda_is_refusal(int status);
 

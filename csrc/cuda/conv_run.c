@@ -61,11 +61,16 @@ cuda_conv_run_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, 
 static dt_status
 open_library(cuda_device *d, dt_error *err)
 {
-    if (d->dnn == NULL) {
-        DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
-        CUDA_TRY(d, cudnnCreate, (&d->dnn));
+    if (d->dnn != NULL) {
+        return DT_OK;
     }
-    return DT_OK;
+    DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
+    int status = cu.cudnnCreate(&d->dnn);
+    if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
+        DT_TRY(cuda_give_back(d, err));
+        status = cu.cudnnCreate(&d->dnn);
+    }
+    return cuda_check(d, DT_API_cudnnCreate, status, err);
 }
 
 /* An entry without a plan says that there is none, where the caller has another way: paddings that differ. */

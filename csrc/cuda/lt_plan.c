@@ -209,11 +209,16 @@ find_plan(cuda_device *d, const lt_key *key, CUdeviceptr bias, lt_plan **out, dt
 static dt_status
 open_library(cuda_device *d, dt_error *err)
 {
-    if (d->lt == NULL) {
-        DT_TRY(cuda_api_need(DT_LIBRARY_CUBLASLT, err));
-        CUDA_TRY(d, cublasLtCreate, (&d->lt));
+    if (d->lt != NULL) {
+        return DT_OK;
     }
-    return DT_OK;
+    DT_TRY(cuda_api_need(DT_LIBRARY_CUBLASLT, err));
+    int status = cu.cublasLtCreate(&d->lt);
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) {
+        DT_TRY(cuda_give_back(d, err));
+        status = cu.cublasLtCreate(&d->lt);
+    }
+    return cuda_check(d, DT_API_cublasLtCreate, status, err);
 }
 
 /* Runs the plan's algorithm; where it is refused, the next one, which is remembered. */

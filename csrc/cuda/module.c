@@ -79,7 +79,8 @@ load_image(cuda_device *d, int image, CUmodule *module, dt_error *err)
     if (*module != NULL || d->refusal != 0) {
         return DT_OK;
     }
-    int status = cu.cuModuleLoadData(module, cuda_images[image].data);
+    int status;
+    DT_TRY(cuda_load_code(d, cuda_images[image].data, module, &status, err));
     if (cuda_is_refusal(status)) {
         d->refusal = status;
         *module = NULL;

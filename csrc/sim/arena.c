@@ -14,7 +14,9 @@
 #define GRANULE 512
 #define GUARD_BYTE 0xc5
 #define FRESH_BYTE 0xff
-#define PUNCH ((size_t)1 << 20) /* spans from this size give their pages back */
+#define PUNCH ((size_t)1 << 20)  /* spans from this size give their pages back */
+#define CHUNK ((size_t)32 << 20) /* what a pool takes at a time, and gives back as a whole */
+#define PAGE ((size_t)2 << 20)   /* of a device */
 
 static sim_block *touched;
 static int64_t violations;
@@ -92,38 +94,40 @@ sim_owner(uint64_t address)
 /* ---------------------------------------------------------------- how much the device has */
 
 static size_t
+whole(size_t nbytes, size_t unit)
+{
+    return (nbytes + unit - 1) / unit * unit;
+}
+
+static size_t
 charge_of(size_t nbytes)
 {
-    return (nbytes + GRANULE - 1) / GRANULE * GRANULE;
+    return whole(nbytes, GRANULE);
 }
 
 void
 sim_pool_trim(sim_device *device, size_t keep)
 {
-    if (device->pool_reserved > keep) {
-        device->pool_reserved = keep > device->pool_used ? keep : device->pool_used;
+    size_t least = keep > device->pool_used ? keep : device->pool_used;
+    if (device->pool_reserved > least && device->pool_reserved > whole(least, CHUNK)) {
+        device->pool_reserved = whole(least, CHUNK);
+        device->nfreed = 0;
     }
 }
 
+/* The pool takes whole chunks; on a device that is nearly full, pages. */
 static CUresult
-charge(sim_device *device, size_t nbytes, bool pooled)
+charge_pool(sim_device *device, size_t n)
 {
-    size_t n = charge_of(nbytes);
-    size_t pool = pooled ? device->pool_used + n : device->pool_reserved;
-    size_t outside = device->used + (pooled ? 0 : n);
-    if (pooled && pool < device->pool_reserved) {
-        pool = device->pool_reserved;
-    }
-    if (!pooled && outside + pool > device->memory) {
-        sim_pool_trim(device, 0);
-        pool = device->pool_reserved;
-    }
-    if (outside + pool > device->memory) {
+    size_t wanted = device->pool_used + n, room = device->memory - device->used;
+    if (wanted > room) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    device->used = outside;
-    device->pool_reserved = pool;
-    device->pool_used += pooled ? n : 0;
+    if (wanted > device->pool_reserved) {
+        size_t unit = whole(wanted, CHUNK) <= room ? CHUNK : PAGE;
+        device->pool_reserved = whole(wanted, unit) < room ? whole(wanted, unit) : room;
+    }
+    device->pool_used = wanted;
     if (device->pool_used > device->pool_used_high) {
         device->pool_used_high = device->pool_used;
     }
@@ -133,14 +137,24 @@ charge(sim_device *device, size_t nbytes, bool pooled)
     return CUDA_SUCCESS;
 }
 
-static void
-discharge(sim_device *device, size_t nbytes, bool pooled)
+CUresult
+sim_charge(sim_device *device, size_t nbytes)
 {
-    if (pooled) {
-        device->pool_used -= charge_of(nbytes);
-    } else {
-        device->used -= charge_of(nbytes);
+    size_t n = charge_of(nbytes);
+    if (device->used + n + device->pool_reserved > device->memory) {
+        sim_pool_trim(device, 0);
     }
+    if (device->used + n + device->pool_reserved > device->memory) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    device->used += n;
+    return CUDA_SUCCESS;
+}
+
+void
+sim_discharge(sim_device *device, size_t nbytes)
+{
+    device->used -= charge_of(nbytes);
 }
 
 /* ---------------------------------------------------------------- blocks */
@@ -214,7 +228,7 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
     if (block == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult status = charge(device, nbytes, pooled);
+    CUresult status = pooled ? charge_pool(device, charge_of(nbytes)) : sim_charge(device, nbytes);
     if (status != CUDA_SUCCESS) {
         dt_free(block);
         return status;
@@ -285,7 +299,14 @@ sim_block_free(sim_block *block)
         size_t first = (block->offset + page - 1) / page * page, last = (block->offset + block->nbytes) / page * page;
         madvise(device->open + first, last - first, MADV_REMOVE);
     }
-    discharge(device, block->nbytes, block->pooled);
+    if (block->pooled) {
+        device->pool_used -= charge_of(block->nbytes);
+        unsigned last = device->nfreed++ % SIM_FREED;
+        device->freed[last].offset = block->offset;
+        device->freed[last].nbytes = block->nbytes;
+    } else {
+        sim_discharge(device, block->nbytes);
+    }
     dt_free(block);
 }
 
@@ -319,6 +340,18 @@ sim_check_range(sim_device *device, uint64_t address, size_t nbytes)
 {
     const sim_block *block = holder(device, address, nbytes);
     return nbytes == 0 || (block != NULL && !block->freeing) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool
+sim_is_mapped(sim_device *device, uint64_t address)
+{
+    const sim_block *block = holder(device, address, 1);
+    uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
+    bool found = block != NULL && (block->pooled || !block->freeing);
+    for (unsigned i = 0; i < SIM_FREED && i < device->nfreed && !found; i++) {
+        found = offset - device->freed[i].offset < device->freed[i].nbytes;
+    }
+    return found;
 }
 
 CUresult

@@ -369,6 +369,13 @@ sim_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 
 /* ---------------------------------------------------------------- contexts */
 
+static size_t
+context_bytes(const sim_device *device)
+{
+    size_t share = device->memory / SIM_CONTEXT_SHARE;
+    return share < SIM_CONTEXT_BYTES ? share : SIM_CONTEXT_BYTES;
+}
+
 static CUresult
 open_context(sim_device *device)
 {
@@ -379,11 +386,18 @@ open_context(sim_device *device)
         }
     }
     CUresult status = device->open == NULL ? sim_arena_open(device) : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) {
+        status = sim_charge(device, context_bytes(device));
+    }
     if (status != CUDA_SUCCESS) {
         return status;
     }
     device->context = sim_handle_new(SIM_CONTEXT, device);
-    return device->context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (device->context == NULL) {
+        sim_discharge(device, context_bytes(device));
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
 }
 
 static void
@@ -414,6 +428,7 @@ close_context(sim_device *device)
         }
     }
     sim_handle_delete(SIM_CONTEXT, device->context);
+    sim_discharge(device, context_bytes(device));
     device->context = NULL;
     device->peers = 0;
 }

@@ -46,8 +46,13 @@ sim_cuModuleLoadData(CUmodule *handle, const void *image)
     if (status != CUDA_SUCCESS) {
         return status;
     }
+    status = sim_charge(device, SIM_MODULE_BYTES);
+    if (status != CUDA_SUCCESS) {
+        return status;
+    }
     sim_module *module = dt_malloc(sizeof(*module));
     if (module == NULL) {
+        sim_discharge(device, SIM_MODULE_BYTES);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *module = (sim_module){.device = device, .dynamic_shared_bytes = SIM_SHARED_BYTES};
@@ -69,6 +74,7 @@ void
 sim_module_free(sim_module *module)
 {
     sim_program_release(module->program);
+    sim_discharge(module->device, SIM_MODULE_BYTES);
     dt_free(module);
 }
 

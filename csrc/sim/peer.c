@@ -35,7 +35,7 @@ sim_cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdevicept
     }
     sim_device *owner = sim_owner(pointer), *current;
     bool pinned = owner == NULL && sim_is_pinned((const void *)(uintptr_t)pointer, 1);
-    if (value == NULL || (!pinned && (owner == NULL || sim_check_range(owner, pointer, 1) != CUDA_SUCCESS))) {
+    if (value == NULL || (!pinned && (owner == NULL || !sim_is_mapped(owner, pointer)))) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {

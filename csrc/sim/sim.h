@@ -16,6 +16,11 @@
 #define SIM_MAX_DEVICES 64
 #define SIM_SHARED_BYTES (48 << 10) /* of a block, as it is, and when a kernel asks for more: an H100's */
 #define SIM_SHARED_OPTIN_BYTES (227 << 10)
+/* What the driver takes of a device's memory: for the context, where there is enough of it, and for each module. */
+#define SIM_CONTEXT_BYTES ((size_t)256 << 20)
+#define SIM_CONTEXT_SHARE 16
+#define SIM_MODULE_BYTES ((size_t)64 << 10)
+#define SIM_FREED 64
 
 /* The driver clears some answers before it looks at anything else. */
 #define SIM_CLEAR(answer) ((answer) != NULL ? (void)(*(answer) = 0) : (void)0)
@@ -93,10 +98,14 @@ typedef struct sim_device {
     char fault[512];              /* what went wrong, in words; "": nothing, or not known */
     sim_block **blocks;           /* by address */
     size_t nblocks, room;
-    size_t used;                              /* bytes charged outside the pool */
+    size_t used;                              /* bytes charged outside the pool: blocks, the context, modules */
     size_t pool_used, pool_used_high;         /* bytes charged inside it */
     size_t pool_reserved, pool_reserved_high; /* bytes that it holds */
     uint64_t release_threshold;
+    struct {
+        size_t offset, nbytes;
+    } freed[SIM_FREED]; /* what the pool holds but nobody has: the last of it */
+    unsigned nfreed;
 } sim_device;
 
 extern sim_device sim_devices[SIM_MAX_DEVICES];
@@ -131,6 +140,9 @@ struct sim_block {
 /* Maps the arena. */
 CUresult sim_arena_open(sim_device *device);
 CUresult sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **block);
+/* Bytes that the driver has for itself. CUDA_ERROR_OUT_OF_MEMORY */
+CUresult sim_charge(sim_device *device, size_t nbytes);
+void sim_discharge(sim_device *device, size_t nbytes);
 /* Writes the guards and fills the block with NaN: from here on it can be used. */
 void sim_block_start(sim_block *block);
 void sim_block_free(sim_block *block);
@@ -141,6 +153,8 @@ sim_block *sim_block_at(sim_device *device, uint64_t address);
 sim_device *sim_owner(uint64_t address);
 /* Whether a call may name these bytes: CUDA_ERROR_INVALID_VALUE outside every block of device. */
 CUresult sim_check_range(sim_device *device, uint64_t address, size_t nbytes);
+/* Whether it can be asked whose this address is: also after it was freed, while the pool holds the memory. */
+bool sim_is_mapped(sim_device *device, uint64_t address);
 /* The memory behind these bytes when work runs: CUDA_ERROR_ILLEGAL_ADDRESS unless one live block holds them all. */
 CUresult sim_resolve(sim_device *device, uint64_t address, size_t nbytes, void **memory);
 /* Checks the guards of the blocks resolved since the last call; a broken one poisons its device. */

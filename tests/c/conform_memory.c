@@ -88,6 +88,7 @@ conform_contexts(void)
     HOLDS("another thread has no context", elsewhere == NULL);
     OK("cuMemGetInfo", api.cuMemGetInfo_v2(&free_bytes, &total));
     HOLDS("not more is free than there is", free_bytes > 0 && free_bytes <= total);
+    HOLDS("a context takes a mebibyte at the least", free_bytes + MIB <= total);
     OK("cuCtxSynchronize of nothing", api.cuCtxSynchronize());
     OK("cuDevicePrimaryCtxRelease of one of two", api.cuDevicePrimaryCtxRelease_v2(0));
     OK("the context is still good", api.cuCtxSynchronize());
@@ -144,6 +145,7 @@ conform_pool(void)
     CUmemoryPool pool = NULL;
     CUdeviceptr p = 0, q = 0;
     uint64_t value = 99, all = UINT64_MAX, reserved = 0;
+    int ordinal = -1;
     start();
     CUstream stream = stream_new();
     OK("cuDeviceGetDefaultMemPool", api.cuDeviceGetDefaultMemPool(&pool, 0));
@@ -167,6 +169,11 @@ conform_pool(void)
     HOLDS("the block is used", value >= MIB);
     OK("what is reserved", api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
     HOLDS("what is used is reserved", reserved >= value);
+    HOLDS("a pool takes 32 MiB at a time", reserved >= 32 * MIB && reserved % (2 * MIB) == 0);
+    OK("a small block", api.cuMemAllocAsync(&q, 512, stream));
+    OK("what is reserved with it", api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
+    IS("a small block is of what is reserved", value, reserved);
+    OK("the small block is freed", api.cuMemFreeAsync(q, stream));
     OK("memory of the pool is written in stream order", api.cuMemsetD8Async(p, 0, MIB, stream));
     OK("cuMemFreeAsync", api.cuMemFreeAsync(p, stream));
     OK("the stream of the pool is done", api.cuStreamSynchronize(stream));
@@ -174,6 +181,9 @@ conform_pool(void)
     IS("nothing is used after freeing", value, 0);
     OK("what is reserved after freeing", api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
     IS("a full threshold keeps what was freed", value, reserved);
+    OK("a freed address may still be asked for",
+       api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    IS("it is that of its device", ordinal, 0);
     OK("cuMemPoolTrimTo 0", api.cuMemPoolTrimTo(pool, 0));
     OK("what is reserved after trimming",
        api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));

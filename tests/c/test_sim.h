@@ -17,7 +17,9 @@
 #include "../../csrc/sim/sim.h"
 
 #define MIB ((size_t)1 << 20)
-#define MEMORY (16 * MIB)
+#define MEMORY (80 * MIB)
+/* What of it is free with the context and the module of start(). */
+#define ROOM (MEMORY - MEMORY / SIM_CONTEXT_SHARE - SIM_MODULE_BYTES)
 
 extern cuda_api api;
 extern CUcontext contexts[2];
@@ -49,9 +51,10 @@ typedef struct {
 
 #define SECTIONS(X)                                                                                                    \
     X(before_init)                                                                                                     \
-    X(devices) X(allocation) X(pool) X(copies) X(streams) X(events) X(launches) X(overrun) X(bad_address)              \
-        X(freed_address) X(other_device) X(processes) X(no_memory) X(nvrtc) X(threads) X(products) X(lt_refusals)      \
-            X(tf32) X(convolutions) X(dnn_refusals) X(blocking)
+    X(devices)                                                                                                         \
+    X(allocation) X(pool) X(copies) X(streams) X(events) X(launches) X(overrun) X(bad_address) X(freed_address)        \
+        X(other_device) X(processes) X(no_memory) X(nvrtc) X(threads) X(products) X(lt_refusals) X(tf32)               \
+            X(convolutions) X(dnn_refusals) X(blocking)
 #define SECTION(name) void test_##name(void);
 SECTIONS(SECTION)
 #undef SECTION

@@ -80,7 +80,7 @@ test_devices(void)
     OK(api.cuDeviceCanAccessPeer(&n, 1, 1));
     SAME(n, 0);
     OK(api.cuMemGetInfo_v2(&free_bytes, &nbytes));
-    SAME(free_bytes, MEMORY);
+    SAME(free_bytes, ROOM);
     SAME(api.cuMemGetInfo_v2(NULL, &nbytes), CUDA_ERROR_INVALID_VALUE);
     OK(api.cuCtxGetCurrent(&context));
     CHECK(context == contexts[0]);
@@ -124,7 +124,7 @@ test_allocation(void)
     SAME(api.cuMemAlloc_v2(&p, MEMORY + 1), CUDA_ERROR_OUT_OF_MEMORY);
     SAME(api.cuMemAlloc_v2(&p, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
     SAME(p, 0);
-    p = alloc(MEMORY);
+    p = alloc(ROOM);
     SAME(api.cuMemAlloc_v2(&q, 1), CUDA_ERROR_OUT_OF_MEMORY);
     OK(api.cuMemGetInfo_v2(&free_bytes, &total));
     SAME(free_bytes, 0);
@@ -165,8 +165,8 @@ test_allocation(void)
         OK(api.cuMemFree_v2(blocks[i * 7 % 200]));
     }
     OK(api.cuMemGetInfo_v2(&free_bytes, &total));
-    SAME(free_bytes, MEMORY);
-    OK(api.cuMemFree_v2(alloc(MEMORY)));
+    SAME(free_bytes, ROOM);
+    OK(api.cuMemFree_v2(alloc(ROOM)));
     SAME(sim_guard_violations(), 0);
     void *bytes = NULL;
     SAME(api.cuMemHostAlloc(&bytes, 0, 0), CUDA_ERROR_INVALID_VALUE);
@@ -213,23 +213,55 @@ test_pool(void)
     SAME(value, 0);
     OK(api.cuCtxSynchronize());
     OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
-    SAME(value, MIB);
+    SAME(value, 32 * MIB);
+    int ordinal = -1;
+    OK(api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p + MIB - 1)); /* still mapped */
+    SAME(ordinal, 0);
+    SAME(api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p + MIB), CUDA_ERROR_INVALID_VALUE);
+    /* whole chunks, or pages where that is too much */
+    OK(api.cuMemAllocAsync(&p, 32 * MIB, stream));
+    OK(api.cuMemAllocAsync(&q, 1, stream));
+    OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
+    SAME(value, 64 * MIB);
+    OK(api.cuMemFreeAsync(p, stream));
+    OK(api.cuStreamSynchronize(stream));
     OK(api.cuMemPoolTrimTo(pool, 0));
+    OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
+    SAME(value, 32 * MIB);
+    SAME(api.cuMemAlloc_v2(&p, ROOM - 32 * MIB + 1), CUDA_ERROR_OUT_OF_MEMORY);
+    p = alloc(ROOM - 48 * MIB);
+    CUdeviceptr r;
+    OK(api.cuMemAllocAsync(&r, 33 * MIB, stream));
+    OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
+    SAME(value, 34 * MIB);
+    OK(api.cuMemFreeAsync(r, stream));
+    OK(api.cuMemFree_v2(p));
+    OK(api.cuMemFreeAsync(q, stream));
+    OK(api.cuStreamSynchronize(stream));
+    OK(api.cuMemPoolTrimTo(pool, 0));
+    SAME(api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, q), CUDA_ERROR_INVALID_VALUE);
     OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
     SAME(value, 0);
     OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
-    SAME(value, MIB);
+    SAME(value, 33 * MIB + 512);
     value = 0;
     OK(api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
     OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
     SAME(value, 0);
     /* what is queued to be freed makes room */
-    OK(api.cuMemAllocAsync(&p, MEMORY, stream));
+    OK(api.cuMemAllocAsync(&p, ROOM, stream));
     OK(api.cuMemFreeAsync(p, stream));
-    OK(api.cuMemAllocAsync(&q, MEMORY, stream));
+    OK(api.cuMemAllocAsync(&q, ROOM, stream));
     OK(api.cuMemFreeAsync(q, stream));
-    q = alloc(MEMORY);
+    q = alloc(ROOM);
+    CUmodule another = NULL;
+    SAME(api.cuModuleLoadData(&another, ".version 9.0\n.target sm_75\n"), CUDA_ERROR_OUT_OF_MEMORY);
     OK(api.cuMemFree_v2(q));
+    OK(api.cuModuleLoadData(&another, ".version 9.0\n.target sm_75\n"));
+    SAME(api.cuMemAllocAsync(&q, ROOM, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(api.cuModuleUnload(another));
+    OK(api.cuMemAllocAsync(&q, ROOM, stream));
+    OK(api.cuMemFreeAsync(q, stream));
     /* a block of the pool may be freed at once; and stands only once its stream has got there */
     OK(api.cuMemAllocAsync(&p, 64, stream));
     OK(api.cuMemFree_v2(p));
