@@ -101,8 +101,8 @@ sim_poison(sim_device *device, CUresult status)
     }
 }
 
-static CUresult
-find_device(CUdevice ordinal, sim_device **device)
+CUresult
+sim_find_device(CUdevice ordinal, sim_device **device)
 {
     CUresult status = sim_ready();
     if (status != CUDA_SUCCESS) {
@@ -254,7 +254,7 @@ CUresult
 sim_cuDeviceGet(CUdevice *device, int ordinal)
 {
     sim_device *found;
-    CUresult status = find_device(ordinal, &found);
+    CUresult status = sim_find_device(ordinal, &found);
     if (status == CUDA_SUCCESS && device == NULL) {
         status = CUDA_ERROR_INVALID_VALUE;
     }
@@ -269,7 +269,7 @@ sim_cuDeviceGetName(char *name, int length, CUdevice device)
 {
     static const char text[] = "devtensor simulated GPU";
     sim_device *found;
-    CUresult status = find_device(device, &found);
+    CUresult status = sim_find_device(device, &found);
     if (status == CUDA_SUCCESS && (name == NULL || length <= 0)) {
         status = CUDA_ERROR_INVALID_VALUE;
     }
@@ -285,7 +285,7 @@ CUresult
 sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     sim_device *found;
-    CUresult status = find_device(device, &found);
+    CUresult status = sim_find_device(device, &found);
     if (status != CUDA_SUCCESS) {
         return status;
     }
@@ -340,29 +340,12 @@ sim_cuDeviceTotalMem_v2(size_t *nbytes, CUdevice device)
 {
     sim_device *found;
     SIM_CLEAR(nbytes);
-    CUresult status = find_device(device, &found);
+    CUresult status = sim_find_device(device, &found);
     if (status == CUDA_SUCCESS && nbytes == NULL) {
         status = CUDA_ERROR_INVALID_VALUE;
     }
     if (status == CUDA_SUCCESS) {
         *nbytes = found->memory;
-    }
-    return status;
-}
-
-CUresult
-sim_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
-{
-    sim_device *a, *b;
-    CUresult status = find_device(device, &a);
-    if (status == CUDA_SUCCESS) {
-        status = find_device(peer, &b);
-    }
-    if (status == CUDA_SUCCESS && can == NULL) {
-        status = CUDA_ERROR_INVALID_VALUE;
-    }
-    if (status == CUDA_SUCCESS) {
-        *can = device != peer;
     }
     return status;
 }
@@ -437,7 +420,7 @@ CUresult
 sim_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     sim_device *found;
-    CUresult status = find_device(device, &found);
+    CUresult status = sim_find_device(device, &found);
     if (status == CUDA_SUCCESS && context == NULL) {
         status = CUDA_ERROR_INVALID_VALUE;
     }
@@ -455,7 +438,7 @@ CUresult
 sim_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     sim_device *found;
-    CUresult status = find_device(device, &found);
+    CUresult status = sim_find_device(device, &found);
     if (status != CUDA_SUCCESS) {
         return status;
     }
@@ -508,29 +491,4 @@ sim_cuCtxSynchronize(void)
         status = device->sticky;
     }
     return status;
-}
-
-CUresult
-sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
-{
-    sim_device *device;
-    CUresult status = sim_current(&device);
-    if (status != CUDA_SUCCESS) {
-        return status;
-    }
-    sim_device *other = sim_handle_get(SIM_CONTEXT, peer);
-    if (flags != 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (other == NULL) {
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    if (other == device) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
-    if (device->peers >> other->ordinal & 1) {
-        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    }
-    device->peers |= UINT64_C(1) << other->ordinal;
-    return CUDA_SUCCESS;
 }

@@ -1,6 +1,48 @@
-/* peer.c: which devices may reach the pool of another, and whose memory an address is. Copies between devices go
+/* peer.c: which devices may reach another and its pool, and whose memory an address is. Copies between devices go
  * without; only what is asked is checked. */
 #include "sim.h"
+
+CUresult
+sim_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    sim_device *a, *b;
+    CUresult status = sim_find_device(device, &a);
+    if (status == CUDA_SUCCESS) {
+        status = sim_find_device(peer, &b);
+    }
+    if (status == CUDA_SUCCESS && can == NULL) {
+        status = CUDA_ERROR_INVALID_VALUE;
+    }
+    if (status == CUDA_SUCCESS) {
+        *can = device != peer;
+    }
+    return status;
+}
+
+CUresult
+sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    sim_device *device;
+    CUresult status = sim_current(&device);
+    if (status != CUDA_SUCCESS) {
+        return status;
+    }
+    sim_device *other = sim_handle_get(SIM_CONTEXT, peer);
+    if (flags != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (other == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (other == device) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    if (device->peers >> other->ordinal & 1) {
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    }
+    device->peers |= UINT64_C(1) << other->ordinal;
+    return CUDA_SUCCESS;
+}
 
 CUresult
 sim_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)

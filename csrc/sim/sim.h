@@ -117,6 +117,8 @@ bool sim_configure(int devices, size_t memory);
 void sim_fork(void);
 /* CUDA_SUCCESS after cuInit, in the process that called it. */
 CUresult sim_ready(void);
+/* The device of an ordinal. */
+CUresult sim_find_device(CUdevice ordinal, sim_device **device);
 /* The device of the calling thread's context; sim_current also fails when it is lost. */
 CUresult sim_context(sim_device **device);
 CUresult sim_current(sim_device **device);

@@ -213,7 +213,7 @@ run(int out, void (*body)(void), conform_needs needs)
 {
     result_pipe = out;
     if (simulated) {
-        conform_need("the simulated table opens", sim_open(1, 256 * MIB, &api, &(dt_error){0}) == DT_OK);
+        conform_need("the simulated table opens", sim_open(2, 256 * MIB, &api, &(dt_error){0}) == DT_OK);
     } else {
         load_real();
     }

@@ -64,6 +64,7 @@ typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
     X(events, DEVICE)                                                                                                  \
     X(modules, DEVICE)                                                                                                 \
     X(launches, DEVICE)                                                                                                \
+    X(peers, DEVICE)                                                                                                   \
     X(lost_device, DEVICE)                                                                                             \
     X(nvrtc, LIBRARIES)                                                                                                \
     X(lt_descriptors, LIBRARIES)                                                                                       \

@@ -140,6 +140,8 @@ conform_modules(void)
     size_t size = 0;
     int major = 0, minor = 0, value = 0;
     char arch[40], *cubin = NULL;
+    conform_args none = {0};
+    void *nothing[] = {&none};
     const char *const options[] = {arch};
     (void)api.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     (void)api.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
@@ -160,6 +162,16 @@ conform_modules(void)
        api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000));
     OK("that room", api.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
     IS("that room is kept", value, 60000);
+    OK("a launch with that much", api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 60000, NULL, nothing, NULL));
+    IS("with a byte more", api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 60001, NULL, nothing, NULL),
+       CUDA_ERROR_INVALID_VALUE);
+    OK("the most shared memory",
+       api.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0));
+    HOLDS("a block may have more than 60000 bytes", value > 60000);
+    OK("all of it", api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value));
+    IS("a byte more than there is",
+       api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value + 1),
+       CUDA_ERROR_INVALID_VALUE);
     IS("cuModuleGetFunction of no kernel", api.cuModuleGetFunction(&function, module, "k_nothing"),
        CUDA_ERROR_NOT_FOUND);
     IS("cuModuleGetFunction of NULL", api.cuModuleGetFunction(&function, module, NULL), CUDA_ERROR_INVALID_VALUE);
