@@ -354,7 +354,10 @@ run_between(sim_device *device, const sim_item *item)
     if (status == CUDA_SUCCESS) {
         status = sim_resolve(sim_owner(item->target), item->target, item->nbytes, &target);
     }
-    if (status == CUDA_SUCCESS) {
+    uint64_t apart = item->source > item->target ? item->source - item->target : item->target - item->source;
+    if (status == CUDA_SUCCESS && apart > 0 && apart < item->nbytes) { /* undefined: nothing like what was wanted */
+        memset(target, 0xff, item->nbytes);
+    } else if (status == CUDA_SUCCESS) {
         memmove(target, source, item->nbytes);
     }
     return status;

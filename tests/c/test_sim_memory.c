@@ -298,6 +298,16 @@ test_copies(void)
     OK(api.cuMemsetD8Async(p, 0, 4, stream));
     SAME(peek(q, stream), 2);
     SAME(peek(p, stream), 0);
+    /* onto itself is nothing, onto a part of itself is undefined */
+    OK(api.cuMemcpyHtoDAsync_v2(q, &two, 4, stream));
+    OK(api.cuMemcpyDtoDAsync_v2(q, q, 16, stream));
+    SAME(peek(q, stream), 2);
+    OK(api.cuMemcpyDtoDAsync_v2(q + 4, q, 8, stream));
+    CHECK(isnan(peek(q + 4, stream)) && isnan(peek(q + 8, stream)));
+    OK(api.cuMemcpyHtoDAsync_v2(q, &two, 4, stream));
+    OK(api.cuMemcpyDtoDAsync_v2(q + 4, q, 4, stream));
+    SAME(peek(q + 4, stream), 2);
+    OK(api.cuMemcpyHtoDAsync_v2(q, &two, 4, stream));
     /* to the other device; its own order is not kept for us */
     OK(api.cuCtxSetCurrent(contexts[1]));
     CUdeviceptr far = alloc(1024);
