@@ -139,7 +139,7 @@ def test_shapes_of_other_types(shape: Any) -> None:
         [[], [1]],
         ["a"],
         [None],
-        [object()],
+        pytest.param([object()], id="[object()]"),
         [1 + 2j],
         {"a": 1},
         "text",
