@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -106,15 +107,11 @@ except OSError as error:
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Iterator[Path]:
-    """A folder that another user reaches."""
-    folders = [tmp_path, *tmp_path.parents][:3]
-    modes = [mode(folder) for folder in folders]
-    for folder in folders:
-        folder.chmod(0o777)
-    yield tmp_path
-    for folder, bits in zip(folders, modes, strict=True):
-        folder.chmod(bits)
+def shared() -> Iterator[Path]:
+    """A folder that another user reaches: pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
 
 
 def test_a_file_that_may_not_be_written_is_not_replaced(shared: Path) -> None:

@@ -61,7 +61,7 @@ def start(script: str, *arguments: str, **more: Any) -> subprocess.Popen[str]:
     environment = os.environ | {
         "PYTHONPATH": python_path(),
         "DEVTENSOR_CUDA": "sim:64",
-        "DEVTENSOR_SIM_MEMORY": str(1 << 20),
+        "DEVTENSOR_SIM_MEMORY": str(8 << 20),
     }
     return subprocess.Popen(
         [sys.executable, "-c", script, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
