@@ -77,6 +77,7 @@ SLOW = {
     "test_select.py::test_any_key": 0,
     "test_shutdown.py::test_exits": 6,
     "test_shutdown.py::test_forks": 4,
+    "test_torch_samples.py::test_each_row_differs": 0,
     "test_torch_samples.py::test_nothing_else_differs": 0,
     "test_transfer.py::test_no_failure_takes_a_slot_away": 4,
     "test_transfer.py::test_unused_pinned_memory_is_bounded": 0,
