@@ -3,8 +3,8 @@
 DEVTENSOR_TEST_DEVICES: real takes the real GPU, one simulates a single device, every runs all on both of two; without
 it the two take turns, row by row.
 
-`pytest` runs the quick rows (quick.py), `pytest -m ""` all, `pytest -m whole` the others, and files, tests and -k that
-are named run whole.
+`pytest` runs the quick rows (helpers/quick_rows.py), `pytest -m ""` all, `pytest -m whole` the others, and files, tests
+and -k that are named run whole.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = map(str, (TESTS, TESTS / "helpers", *sorted({path.parent for path in TESTS.glob("*/test_*.py")})))
 if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
     os.environ.pop("DEVTENSOR_CUDA", None)
 else:
     os.environ["DEVTENSOR_CUDA"] = "sim:1" if os.environ.get("DEVTENSOR_TEST_DEVICES") == "one" else "sim:2"
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
-import quick  # noqa: E402
+import quick_rows  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
 import devtensor as dt  # noqa: E402
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("DEVTENSOR_TEST_DEVICES") != "every":
         take_turns(config, items)
-    kept = quick.rows_to_keep(items)
+    kept = quick_rows.rows_to_keep(items)
     for item in items:
         if item not in kept:
             item.add_marker("whole")

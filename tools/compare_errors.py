@@ -1,7 +1,7 @@
 """Writes docs/errors-compared.md: the same mistakes in PyTorch (on the cpu) and here, and what each says.
 
-Run it with a Python that has PyTorch: python tools/compare_errors.py. The programs are those of tests/scripts.py which
-need no second device.
+Run it with a Python that has PyTorch: python tools/compare_errors.py. The programs are those of
+tests/helpers/faulty_programs.py which need no second device.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 TARGET = ROOT / "docs" / "errors-compared.md"
 
 
@@ -43,11 +43,11 @@ def cell(text: str) -> str:
 
 
 def table() -> str:
-    import scripts
+    import faulty_programs
     import torch
 
     rows, counts = [], {"torch": [0, 0, 0], "devtensor": [0, 0, 0]}
-    for script in scripts.FAULTY:
+    for script in faulty_programs.FAULTY:
         if "cuda" in script.text or "## " in script.text:
             continue
         said: dict[str, Any] = {}
@@ -75,9 +75,10 @@ def table() -> str:
         [
             "# The same mistake in PyTorch and here",
             "",
-            "Written by `tools/compare_errors.py` from the programs of `tests/scripts.py` that fail on the cpu alone;",
-            "device mistakes need a GPU in PyTorch. Shown is the first line; counted is the whole message with its",
-            "notes. Both also have Python's traceback, which ends at the line that fails. The tests execute every fix.",
+            "Written by `tools/compare_errors.py` from the programs of `tests/helpers/faulty_programs.py` that fail on",
+            "the cpu alone; device mistakes need a GPU in PyTorch. Shown is the first line; counted is the whole message",
+            "with its notes. Both also have Python's traceback, which ends at the line that fails. The tests execute",
+            "every fix.",
             "",
             *summary,
             "",

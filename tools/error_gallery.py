@@ -1,6 +1,7 @@
 """Writes docs/errors.md: every kind of error with real examples, what they print, the cause and the correction.
 
-The examples are those of the tests (tests/gallery.py), run here on two simulated devices. --check compares instead.
+The examples are those of the tests (tests/helpers/typical_mistakes.py), run here on two simulated devices.
+--check compares instead.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from pathlib import Path
 os.environ["DEVTENSOR_CUDA"] = "sim:2"
 os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
-import snippets  # noqa: E402
+import source_files  # noqa: E402
 import written_page  # noqa: E402
-from gallery import EXAMPLES  # noqa: E402
+from typical_mistakes import EXAMPLES  # noqa: E402
 
 from devtensor._diagnosis.causes import CAUSES  # noqa: E402
 
@@ -38,7 +39,7 @@ What you read here is written by `tools/error_gallery.py` from programs that the
 
 def shown(text: str) -> str:
     """What a program prints when its marked line fails."""
-    error = snippets.run(text.lstrip("\n"), {"__name__": "__main__"}, filename="<train.py>")
+    error = source_files.run(text.lstrip("\n"), {"__name__": "__main__"}, filename="<train.py>")
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
     return "\n".join(lines).replace("<train.py>", "train.py")
 

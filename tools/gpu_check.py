@@ -207,8 +207,8 @@ class Check:
     def files(self):
         """Test files that may run side by side, largest first, and those that run alone."""
         if self.dry:
-            return [TESTS / "test_to.py"], [TESTS / "test_random.py"]
-        found = sorted(TESTS.glob("test_*.py"), key=lambda path: -path.stat().st_size)
+            return [TESTS / "ops" / "test_to.py"], [TESTS / "ops" / "test_random.py"]
+        found = sorted(TESTS.glob("*/test_*.py"), key=lambda path: -path.stat().st_size)
         wanted = [path for path in found if path.stem.removeprefix("test_") not in LEFT_OUT]
         alone = [path for path in wanted if path.stem.removeprefix("test_") in ALONE]
         return [path for path in wanted if path not in alone], alone
@@ -216,7 +216,7 @@ class Check:
     def test(self, path, cores=None):
         junit = self.state / "suite" / f"{path.stem}.xml"
         argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--maxfail=50", f"--junitxml={junit}"]
-        if path.parent != TESTS:  # one of --also: with the suite's fixtures
+        if TESTS not in path.parents:  # one of --also: with the suite's fixtures
             argv += [
                 "--rootdir",
                 str(ROOT),

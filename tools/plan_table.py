@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 TABLE = ROOT / "docs" / "plans.csv"
 SUMMARY = ROOT / "docs" / "plans.md"
 

@@ -159,7 +159,7 @@ def examine(bug: Bug, copy: Copy) -> tuple[str, str]:
     """Who finds the bug, and by which test."""
     (path,) = holders(bug.old, copy.root)
     before = path.read_text()
-    files = [f"tests/test_{name}.py" for name in bug.files.split()]
+    files = [str(next(ROOT.glob(f"tests/*/test_{name}.py"))) for name in bug.files.split()]
     files = [name for name in files if (copy.root / name).exists()]
     path.write_text(before.replace(bug.old, bug.new))
     try:

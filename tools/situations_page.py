@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
-import situations  # noqa: E402
+import situation_outputs  # noqa: E402
 import written_page  # noqa: E402
 
 TARGET = ROOT / "docs" / "situations.md"
 
 if __name__ == "__main__":
-    sys.exit(written_page.main(TARGET, situations.page()))
+    sys.exit(written_page.main(TARGET, situation_outputs.page()))

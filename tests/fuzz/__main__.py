@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(TESTS), str(TESTS / "helpers")]
 
 from fuzz import children, kinds, programs  # noqa: E402, F401
 

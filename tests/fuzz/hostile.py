@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from capsules import DELETER, NAMES, Old, Versioned, _new
+from dlpack_capsules import DELETER, NAMES, Old, Versioned, _new
 
 import devtensor as dt
 from fuzz.evil import Mischief, watch

@@ -1,0 +1,275 @@
+"""Every fix that is proposed is executed: before the failing line, or in place of the expression, it makes it pass."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import textwrap
+from typing import Any
+
+import pytest
+import source_files
+from source_files import GPU
+from support import REAL, ROOT
+from typical_mistakes import EXAMPLES
+
+from devtensor import nn
+from devtensor._diagnosis.causes import CAUSES
+
+TO = f'.to("{GPU}")'
+
+# (name, source, fix). The failing line ends in "# here". x, y, m are on the cpu, g and n on a GPU (source_files.names).
+FIXES: list[tuple[str, str, str | None]] = [
+    # device
+    ("name", "x + g  # here", f"x = x{TO}"),
+    ("second name", "g + x  # here", f"x = x{TO}"),
+    ("function", "dt.matmul(x, n)  # here", f"x = x{TO}"),
+    ("keyword", "dt.matmul(g, other=m)  # here", f"m = m{TO}"),
+    ("attribute", "b = Box(w=x)\ng + b.w  # here", f"b.w = b.w{TO}"),
+    ("deep attribute", "b = Box(c=Box(w=x))\ng + b.c.w  # here", f"b.c.w = b.c.w{TO}"),
+    ("entry of a dict", "d = {'w': x}\ng + d['w']  # here", f"d['w'] = d['w']{TO}"),
+    ("entry of a list", "l = [x]\ng + l[0]  # here", f"l[0] = l[0]{TO}"),
+    ("entry by a variable", "l, i = [x], 0\ng + l[i]  # here", f"l[i] = l[i]{TO}"),
+    ("entry of a tuple", "t = (x,)\ng + t[0]  # here", f"(t[0]{TO})"),
+    ("local", "def f(a, b):\n    return a + b  # here\nf(x, g)", f"a = a{TO}"),
+    ("own cell", "def f(a):\n    def h(): return a\n    return a + g  # here\nf(x)", f"a = a{TO}"),
+    ("closure", "def f(a):\n    def h():\n        return a + g  # here\n    return h()\nf(x)", f"(a{TO})"),
+    ("global in a function", "def f():\n    return x + g  # here\nf()", f"(x{TO})"),
+    ("lambda", "f = lambda a: a + g  # here\nf(x)", f"(a{TO})"),
+    ("comprehension", "[a * g for a in (x, y)]  # here", f"(a{TO})"),
+    ("name in a comprehension", "[a * y for a in (g, g)]  # here", f"(y{TO})"),
+    ("generator expression", "list(dt.add(a, g) for a in (x,))  # here", f"(a{TO})"),
+    ("result of a call", "def make(): return x\nz = make() + g  # here", f"(make(){TO})"),
+    ("result of an operator", "z = (x - 1) * g  # here", f"((x - 1){TO})"),
+    ("negation", "z = -x * g  # here", f"((-x){TO})"),
+    ("argument that is an operator", "dt.add(x - 1, g)  # here", f"((x - 1){TO})"),
+    ("assignment expression", "z = (w := x) + g  # here", f"((w := x){TO})"),
+    ("bound in the statement", "z = ((w := x) is x, dt.add(g, w))  # here", f"(w{TO})"),
+    ("property", "class C:\n    w = property(lambda self: x)\nc = C()\ng + c.w  # here", f"(c.w{TO})"),
+    ("slots", "class C:\n    __slots__ = ('w',)\nc = C(); c.w = x\ng + c.w  # here", f"c.w = c.w{TO}"),
+    ("frozen",
+     "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass C:\n    w: object\nc = C(x)\ng + c.w  # here",
+     f"(c.w{TO})"),
+    ("named tuple", "import collections\nt = collections.namedtuple('T', 'w')(x)\ng + t.w  # here", f"(t.w{TO})"),
+    ("class attribute", "class C:\n    w = x\ng + C.w  # here", f"(C.w{TO})"),
+    ("class body", "class C:\n    a = x\n    b = a + g  # here", f"a = a{TO}"),
+    ("self", "class C:\n    def __init__(self): self.w = x\n    def f(self): return g @ self.w.T  # here\nC().f()",
+     f"(self.w.T{TO})"),
+    ("self in place",
+     "class C:\n    def __init__(self): self.w = x\n    def f(self):\n        return g + self.w  # here\nC().f()",
+     f"self.w = self.w{TO}"),
+    ("augmented, right", "g += x  # here", f"x = x{TO}"),
+    ("augmented, left", "x += g  # here", f"x = x{TO}"),
+    ("augmented, in a loop", "for i in range(3):\n    g += x  # here", f"x = x{TO}"),
+    ("method in place", "x.add_(g)  # here", f"x = x{TO}"),
+    ("assignment to a part", "g[0] = x[0]  # here", f"(x[0]{TO})"),
+    ("assignment to a part of", "x[0] = g[0]  # here", f"x = x{TO}"),
+    ("in a condition", "if (x < g) is not None: pass  # here", f"x = x{TO}"),
+    ("out", "dt.add(g, g, out=x)  # here", f"x = x{TO}"),
+    ("list", "dt.cat([g, x, g])  # here", f"x = x{TO}"),
+    ("list in a variable", "l = [g, x]\ndt.stack(l)  # here", f"l[1] = l[1]{TO}"),
+    ("starred", "l = [x, g]\ndt.add(*l)  # here", f"l[0] = l[0]{TO}"),
+    ("double star", "d = {'input': g, 'other': x}\ndt.add(**d)  # here", f"d['other'] = d['other']{TO}"),
+    ("majority on the cpu", "dt.where(x > 0, y, g)  # here", 'g = g.to("cpu")'),
+    ("addmm", "dt.addmm(dt.ones(2), g, n)  # here", f"(dt.ones(2){TO})"),
+    ("0 dimensions", "s = dt.tensor(2.0)\ng * s  # here", f"s = s{TO}"),
+    ("operator module", "import operator\noperator.mul(g, x)  # here", f"x = x{TO}"),
+    ("several lines", "z = dt.add(g, x)  # here", f"x = x{TO}"),
+    ("device and dtype", "w = dt.ones((2, 3), dtype='float64')\ndt.linear(w, g)  # here", f"w = w{TO}.float()"),
+    ("device and shape", "dt.matmul(x, g)  # here", None),
+    ("device, then in place of ints", "i = dt.ones((2, 3), dtype='int64')\ni += g  # here", None),
+    ("three devices", "dt.addmm(x, g, dt.ones((3, 3), device='cuda:1'))  # here", None),
+    # dtype
+    ("float64 input", "w = dt.ones((4, 3), dtype='float64')\ndt.linear(w, x)  # here", "w = w.float()"),
+    ("float64 weight", "w = dt.ones((4, 3), dtype='float64')\ndt.linear(x, w)  # here", "w = w.float()"),
+    ("from numpy", "a = dt.from_numpy(np.ones((5, 3)))\na @ m  # here", "a = a.float()"),
+    ("half", "a = dt.ones((5, 3), dtype='float16')\na @ m.half() @ dt.ones((2, 2))  # here",
+     "(dt.ones((2, 2)).half())"),
+    ("bias", "b = dt.ones(2, dtype='float64')\ndt.linear(x, y, b)  # here", "b = b.float()"),
+    ("integers", "i = dt.ones((2, 2), dtype='int64')\ni @ i  # here", "i = i.float()"),
+    ("integers and floats", "i = dt.ones((2, 2), dtype='int64')\ni @ x  # here", "i = i.float()"),
+    ("two integers", "i = dt.ones((2, 2), dtype='int64'); j = i + 1\ndt.mm(i, j)  # here",
+     "i, j = i.float(), j.float()"),
+    ("softmax", "i = dt.ones(3, dtype='int64')\ndt.softmax(i, dim=0)  # here", "i = i.float()"),
+    ("softmax, method", "i = dt.ones(3, dtype='int64')\ni.softmax(0)  # here", "i = i.float()"),
+    ("in place of ints", "i = dt.ones((2, 3), dtype='int64')\ni += x  # here", "i = i.float()"),
+    ("in place of ints by a number", "i = dt.ones(3, dtype='int64')\ni *= 1.5  # here", "i = i.float()"),
+    ("out of another dtype", "o = dt.ones((2, 3), dtype='float64')\ndt.add(x, y, out=o)  # here", "o = o.float()"),
+    ("conv2d", "i = dt.ones((1, 2, 4, 4), dtype='float64'); w = dt.ones((3, 2, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.float()"),
+    ("max_pool2d", "i = dt.ones((1, 4, 4), dtype='uint8')\ndt.max_pool2d(i, 2)  # here", "i = i.float()"),
+    # shape
+    ("linear, transposed", "w = dt.ones((3, 4))\ndt.linear(x, w)  # here", "w = w.T"),
+    ("matmul, transposed", "w = dt.ones((4, 3))\nx @ w  # here", "w = w.T"),
+    ("matmul, first transposed", "w = dt.ones((2, 4))\nx @ w  # here", "x = x.T"),
+    ("matmul, either", "x @ y  # here", None),
+    ("matmul, neither", "x @ dt.ones((7, 5))  # here", None),
+    ("mm, transposed", "w = dt.ones((5, 3))\ndt.mm(x, w)  # here", "w = w.T"),
+    ("bmm, transposed", "a = dt.ones((2, 4, 3)); b = dt.ones((2, 5, 3))\ndt.bmm(a, b)  # here", "b = b.mT"),
+    ("bmm, no batch", "a = dt.ones((4, 3)); b = dt.ones((1, 3, 5))\ndt.bmm(a, b)  # here", "a = a.unsqueeze(0)"),
+    ("addmm, transposed", "w = dt.ones((5, 3))\ndt.addmm(dt.ones(5), x, w)  # here", "w = w.T"),
+    ("linear, bias of two dimensions", "b = dt.ones((1, 2))\ndt.linear(x, y, b)  # here", "b = b.reshape(-1)"),
+    ("conv2d, channels last", "i = dt.ones((1, 8, 9, 3)); w = dt.ones((4, 3, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.permute(0, 3, 1, 2)"),
+    ("conv2d, one image, channels last", "i = dt.ones((8, 9, 3)); w = dt.ones((4, 3, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.permute(2, 0, 1)"),
+    ("conv2d, no channels", "i = dt.ones((8, 9)); w = dt.ones((4, 1, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.unsqueeze(0)"),
+    ("conv2d, batch without channels", "i = dt.ones((5, 8, 9)); w = dt.ones((4, 1, 3, 3))\ndt.conv2d(i, w)  # here",
+     "i = i.unsqueeze(1)"),
+    ("conv2d, weight swapped", "i = dt.ones((1, 3, 8, 9)); w = dt.ones((3, 4, 3, 3))\ndt.conv2d(i, w)  # here",
+     "w = w.transpose(0, 1)"),
+    ("conv2d, weight of TensorFlow", "i = dt.ones((1, 5, 8, 9)); w = dt.ones((3, 3, 5, 7))\ndt.conv2d(i, w)  # here",
+     "w = w.permute(3, 2, 0, 1)"),
+    ("conv2d, bias of four dimensions",
+     "i = dt.ones((1, 3, 8, 9)); w = dt.ones((4, 3, 3, 3)); b = dt.ones((1, 4, 1, 1))\ndt.conv2d(i, w, b)  # here",
+     "b = b.reshape(-1)"),
+    ("conv2d, depthwise", "i = dt.ones((1, 3, 8, 9)); w = dt.ones((3, 1, 3, 3))\ndt.conv2d(i, w)  # here", None),
+    ("conv2d, small image", "i = dt.ones((1, 3, 2, 2)); w = dt.ones((4, 3, 3, 3))\ndt.conv2d(i, w)  # here", None),
+    ("one scale per channel", "i = dt.ones((2, 3, 4, 5)); s = dt.ones(3)\ni * s  # here", "s = s.reshape(-1, 1, 1)"),
+    ("one scale per row", "s = dt.ones(2)\nx * s  # here", "s = s.reshape(-1, 1)"),
+    ("no broadcasting", "x + m  # here", None),
+    ("in place", "s = dt.ones(3)\ns += x  # here", None),
+    ("reshape", "x.reshape(4, 2)  # here", None),
+    # the rest
+    ("numpy()", "g.numpy()  # here", "g = g.cpu()"),
+    ("np.asarray", "np.asarray(g)  # here", "g = g.cpu()"),
+    ("numpy() of a result", "(g + 1).numpy()  # here", "((g + 1).cpu())"),
+    ("plus a NumPy array", "a = np.ones(3)\nx + a  # here", "a = dt.from_numpy(a)"),
+    ("NumPy array plus", "a = np.ones(3)\na + x  # here", "a = dt.from_numpy(a)"),
+    ("plus a NumPy result", "x + np.ones(3)  # here", "(dt.from_numpy(np.ones(3)))"),
+    ("times a NumPy array on a GPU", "a = np.ones(3)\ng * a  # here", f"a = dt.from_numpy(a){TO}"),
+    ("matmul with a NumPy array", "a = np.ones((3, 2))\ng @ a  # here", f"a = dt.from_numpy(a){TO}.float()"),
+    ("plus NumPy that does not fit", "a = np.ones(7)\nx + a  # here", None),
+    ("plus NumPy of complex numbers", "a = np.ones(3) * 1j\nx + a  # here", None),
+    ("read-only", "a = np.ones(3); a.flags.writeable = False; r = dt.from_numpy(a)\nr += 1  # here", "r = r.clone()"),
+    ("overlapping", "e = dt.ones(1).expand(4)\ne += 1  # here", "e = e.clone()"),
+    ("view", "v = dt.ones((2, 3)).T\nv.view(6)  # here", "v = v.contiguous()"),
+    # composed of others
+    ("classes", "t = dt.tensor([0, 2])\nF.cross_entropy(g, t)  # here", f"t = t{TO}"),
+    ("classes that do not fit", "t = dt.tensor([0, 2, 1])\nF.cross_entropy(g, t)  # here", None),
+    ("weights of classes", "t, w = dt.tensor([0, 2]), dt.ones(3).to(GPU)\nF.cross_entropy(x, t, weight=w)  # here",
+     "w = w.to(\"cpu\")"),
+    ("embedding", "t = dt.tensor([0, 1])\nF.embedding(t, g)  # here", f"t = t{TO}"),
+    ("batch norm", "v = dt.ones((4, 3))\nF.batch_norm(v, None, None, g[0], training=True)  # here", f"v = v{TO}"),
+    ("conv1d", "v = dt.ones((1, 2, 8)); w = dt.ones((4, 2, 3), device=GPU)\nF.conv1d(v, w)  # here", f"v = v{TO}"),
+    ("index_select", "t = dt.tensor([0, 1])\ng.index_select(0, t)  # here", f"t = t{TO}"),
+    ("masked_fill", "t = x > 0\ng.masked_fill(t, 0.0)  # here", f"t = t{TO}"),
+    ("weights of classes of another dtype",
+     "t, w = dt.tensor([0, 2]), dt.ones(3, dtype='float64')\nF.cross_entropy(x, t, weight=w)  # here", "w = w.float()"),
+    ("integers for scores", "t, i = dt.tensor([0, 2]), dt.ones((2, 3), dtype='int64')\nF.cross_entropy(i, t)  # here",
+     "i = i.float()"),
+    ("classes that are floats", "t = dt.tensor([0.0, 2.0])\nF.nll_loss(x, t)  # here", None),
+    ("classes from a call", "t = [dt.tensor([0, 2])]\nF.cross_entropy(g, t[0].clone())  # here", f"(t[0].clone(){TO})"),
+    ("lerp", "e = y.double()\ndt.lerp(x, e, 0.5)  # here", "e = e.float()"),
+    ("lerp, array weight", "w = dt.ones(3, dtype='float64')\ndt.lerp(x, y, w)  # here", "w = w.float()"),
+    ("clamp between arrays", "dt.clamp(g, x, n.T)  # here", f"x = x{TO}"),
+    ("power", "x ** g  # here", f"x = x{TO}"),
+    ("expand_as", "s = dt.ones(2)\ns.expand_as(x)  # here", "s = s.reshape(-1, 1)"),
+    ("bits of a float", "i = dt.ones(3, dtype='int64')\ni & dt.ones(3)  # here", None),
+    ("loss of two dtypes", "t = dt.ones((2, 3), dtype='float64')\nF.mse_loss(x, t)  # here", "t = t.float()"),
+    # given to C
+    ("sum", "rows = [g, x]\nsum(rows)  # here", f"rows[1] = rows[1]{TO}"),
+    ("reduce", "import functools, operator\nfunctools.reduce(operator.add, [g, x])  # here", f"x = x{TO}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "fix"), [row[1:] for row in FIXES], ids=[row[0] for row in FIXES])
+def test_fix(text: str, fix: str | None) -> None:
+    error = source_files.run(text)
+    assert isinstance(error, RuntimeError), error
+    assert error.fix == fix
+    shown = "\n".join(error.__notes__)
+    if fix is None:
+        assert "Fix:" not in shown
+        return
+    assert f"Fix: {fix}" in shown
+    after = source_files.run(source_files.repaired(text, error))
+    assert after is None, (source_files.repaired(text, error), after)
+
+
+@pytest.mark.skipif(REAL, reason="the examples ask for simulated devices")
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_gallery(code: str) -> None:
+    """The examples of docs/errors.md are what they say."""
+    for _, text in EXAMPLES[code]:
+        error = source_files.run(text.lstrip("\n"), {"__name__": "__main__"})
+        assert error.code == code
+        assert f"See docs/errors.md#{code}" in error.__notes__
+        assert code in CAUSES
+        if error.fix is not None:
+            assert source_files.run(source_files.repaired(text, error), {"__name__": "__main__"}) is None
+    if not isinstance(error, RuntimeError):  # a class of Python's own, with the same attributes
+        again = pickle.loads(pickle.dumps(error))
+        for name in ("op", "code", "operands", "culprit", "fix", "__notes__"):
+            assert getattr(again, name) == getattr(error, name)
+
+
+def test_every_kind_is_documented() -> None:
+    """Those with operands have a section of their own, which the notes point to."""
+    sources = sorted((ROOT / "csrc" / "core").glob("check*.c"))
+    if not sources:
+        pytest.skip("reads the source tree")
+    text = "".join(path.read_text() for path in sources)
+    found = set(re.findall(r'dt_sentence_(?:begin|shapes)\(\s*(?:err, DT_\w+, )?"([a-z-]+)"', text))
+    assert len(found) > 6
+    assert found <= set(EXAMPLES)
+
+
+def test_share_of_mistakes_with_a_fix() -> None:
+    assert sum(fix is not None for _, _, fix in FIXES) >= 80
+
+
+MODULES: list[tuple[str, str, str, str, str]] = [
+    ("never moved", "net = Net()\nnet(g)  # here", "weight", "net.layer.weight", f"net{TO}"),
+    ("input forgotten", "net = Net().to(GPU)\nnet(x)  # here", "input", "x", f"x = x{TO}"),
+    ("float64 layer", "net = nn.Linear(3, 2).double()\nnet(x)  # here", "weight", "net.weight", "net.float()"),
+]  # fmt: skip
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x)
+
+
+@pytest.mark.parametrize(("text", "name", "expression", "fix"), [row[1:] for row in MODULES],
+                         ids=[row[0] for row in MODULES])  # fmt: skip
+def test_modules_of_the_library(text: str, name: str, expression: str, fix: str) -> None:
+    """Layers in devtensor's own files: the caller's line and variables are spoken of, and the whole Module is moved."""
+    space = source_files.names() | {"Net": Net, "nn": nn}
+    error = source_files.run(text, dict(space))
+    assert error.culprit.name == name
+    assert error.culprit.expression == expression
+    assert error.fix == fix
+    assert source_files.run(source_files.repaired(text, error), dict(space)) is None
+
+
+def test_an_array_that_is_not_registered() -> None:
+    text = """\
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = x
+        def forward(self, x):
+            return x * self.scale  # here
+    Net()(g)
+    """
+    error = source_files.run(text, source_files.names() | {"nn": nn})
+    assert error.fix == f"self.scale = self.scale{TO}"
+    shown = "\n".join(error.__notes__)
+    assert "self.scale is a plain attribute, not a parameter or buffer" in shown
+    assert 'self.register_buffer("scale", ...)' in shown
+    assert source_files.run(source_files.repaired(text, error), source_files.names() | {"nn": nn}) is None
+
+
+@pytest.mark.parametrize("text", [
+    "x + y", "dt.linear(x, y)", "dt.conv2d(dt.ones((1, 2, 4, 4)), dt.ones((3, 2, 3, 3)))", f"x.to('{GPU}') + g",
+    "x @ m", "dt.cat([x, y])", "x + 1", "g.cpu().numpy()", "dt.from_numpy(np.ones(3)) + x", "x[0] = y[0]", "x += 1",
+    "dt.where(x > 0, x, y)", "dt.addmm(dt.ones(2), x, m)", "x.double() + y", "g @ n", "dt.add(x, y, out=x)",
+])  # fmt: skip
+def test_correct_code_is_left_alone(text: str) -> None:
+    assert source_files.run(textwrap.dedent(text)) is None

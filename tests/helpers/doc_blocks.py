@@ -1,0 +1,81 @@
+"""Runs the Python blocks of a page, in order, and compares what they print with the text block below each.
+
+A block that imports devtensor begins a program; one that does not goes on with the one before. What is stated may be
+the beginning of what is printed. `python tests/helpers/doc_blocks.py PAGE` prints what differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    line: int
+    kind: str
+    text: str
+    stated: str | None  # by the text block that follows at once
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks of a page that are no stated output of another."""
+    found = list(BLOCK.finditer(page))
+    result: list[Block] = []
+    end = -1
+    for i, match in enumerate(found):
+        if match[1] == "text" and match.start() == end:
+            continue
+        following = found[i + 1] if i + 1 < len(found) else None
+        end = match.end() + 1
+        stated = following[2] if following and following[1] == "text" and following.start() == end else None
+        result.append(Block(page.count("\n", 0, match.start()) + 1, match[1], match[2], stated))
+        if stated is None or match[1] != "python":
+            end = -1
+    return result
+
+
+def printed(block: Block, namespace: dict[str, Any]) -> tuple[str, bool]:
+    """What a block prints, the error that ends it included, and whether one did."""
+    import source_files
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        error = source_files.run(block.text, namespace, filename="<train.py>")
+    if error is not None:
+        lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
+        out.write("\n".join(lines).replace("<train.py>", "train.py") + "\n")
+    return out.getvalue(), error is not None
+
+
+def problems(page: Path) -> list[str]:
+    """What is wrong with the Python blocks of a page."""
+    found: list[str] = []
+    namespace: dict[str, Any] = {}
+    for block in blocks(page.read_text()):
+        if block.kind != "python":
+            continue
+        if "import devtensor" in block.text:
+            namespace = {"__name__": "__main__"}
+        said, failed = printed(block, namespace)
+        stated = block.stated or ""
+        if (failed and not stated) or said.splitlines()[: len(stated.splitlines())] != stated.splitlines():
+            found.append(f"{page.name}:{block.line} states\n{stated}but prints\n{said}")
+    return found
+
+
+def main() -> int:
+    os.environ["DEVTENSOR_CUDA"] = "sim:2"
+    found = problems(Path(sys.argv[1]))
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

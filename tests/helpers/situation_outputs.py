@@ -1,0 +1,325 @@
+"""The situations of examples/situations: what each script must say, in this order among other lines.
+
+`message` is what the table of docs/situations.md shows. `gpu` is for one GPU and, without `two`, for two.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import devtensor as dt
+
+FOLDER = Path(__file__).parents[2] / "examples" / "situations"
+NO_GPU = "no GPU here, so nothing can be on the wrong device"
+DEVICES = "Expected all tensors to be on the same device, but found at least two devices,"
+
+
+class Situation(NamedTuple):
+    name: str
+    message: str
+    cpu: tuple[str, ...]
+    gpu: tuple[str, ...]
+    two: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / self.name
+
+    @property
+    def title(self) -> str:
+        """The first line of the script, without number and full stop."""
+        return self.path.read_text().partition("\n")[0].removeprefix('"""').partition(" ")[2].removesuffix(".")
+
+
+SITUATIONS = [
+    Situation(
+        "01_conv2d_devices.py",
+        f"DeviceMismatchError: {DEVICES} cpu and cuda:0! (conv2d: input on cpu, weight on cuda:0)",
+        cpu=(NO_GPU, "conv2d on cpu: (8, 16, 32, 32)"),
+        gpu=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cpu and cuda:0! (conv2d: input on cpu, weight on cuda:0)",
+            "created by randn at 01_conv2d_devices.py:13  <- the odd one",
+            'Fix: images = images.to("cuda:0")',
+            f"{DEVICES} cuda:0 and cpu! (conv2d: input on cuda:0, weight on cpu)",
+            f"{DEVICES} cuda:0 and cpu! (conv2d: input on cuda:0, weight on cuda:0, bias on cpu)",
+            "conv2d on cuda: (8, 16, 32, 32)",
+        ),
+    ),
+    Situation(
+        "02_is_there_a_gpu.py",
+        "DeviceNotAvailableError: Device cuda:31 does not exist: 2 CUDA devices are visible.",
+        cpu=(
+            "CUDA is switched off by DEVTENSOR_CUDA=off.",
+            "devtensor.DeviceNotAvailableError: CUDA is switched off by DEVTENSOR_CUDA=off.",
+            "to use CUDA: unset DEVTENSOR_CUDA",
+            "x + y on cpu: [1.0, 2.0, 3.0]",
+        ),
+        gpu=(
+            "there is a GPU here; elsewhere the line above fails",
+            "devtensor.DeviceNotAvailableError: Device cuda:31 does not exist: 1 CUDA device is visible.",
+            "x + y on cuda: [1.0, 2.0, 3.0]",
+        ),
+        two=("Device cuda:31 does not exist: 2 CUDA devices are visible.", "visible: cpu, cuda:0, cuda:1"),
+    ),
+    Situation(
+        "03_raw_kernel.py",
+        f"DeviceMismatchError: {DEVICES} cuda:0 and cpu! (scale: out on cuda:0, x on cpu)",
+        cpu=("a CUDA kernel needs a CUDA device: try it with `python -m devtensor run --simulate 1`",),
+        gpu=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cuda:0 and cpu! (scale: out on cuda:0, x on cpu)",
+            "moved by .cpu() at 03_raw_kernel.py:34    <- the odd one",
+            "Expected x tensor to have dtype float32 for const float *x, but got float64 instead",
+            "scale takes 4 arguments (float *out, const float *x, float factor, int n), but got 3",
+            "out[-1] == 1998.0",
+        ),
+    ),
+    Situation(
+        "04_input_on_the_cpu.py",
+        f"DeviceMismatchError: {DEVICES} cpu and cuda:0! (conv2d: input on cpu, weight on cuda:0, bias on cuda:0)",
+        cpu=(NO_GPU, "net(batch) on cpu: (4, 10)"),
+        gpu=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cpu and cuda:0! (conv2d: input on cpu, weight on cuda:0, bias",
+            "created by randn at 04_input_on_the_cpu.py:24        <- the odd one",
+            'net.body.0.weight  (8, 1, 3, 3)  float32  cuda:0  moved by .to("cuda:0") at 04_input_on_the_cpu.py:23',
+            "In module: Net.body.0",
+            "the layer was Net.body.0",
+            f"{DEVICES} cpu and cuda:0! (linear: input on cpu, weight on cuda:0, bias on cuda:0)",
+            "net(batch) on cuda: (4, 10)",
+        ),
+    ),
+    Situation(
+        "05_float64_from_numpy.py",
+        "DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float64 and float32 "
+        "(linear: input float64, weight float32, bias float32)",
+        cpu=(
+            "devtensor.DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float64 and float32 (",
+            "created by from_numpy at 05_float64_from_numpy.py:19  <- the odd one",
+            "Fix: x = x.float()",
+            "model(x): (64, 10), devtensor.float32",
+            "bytes moved: 0 together, 0 one after the other",
+        ),
+        gpu=(
+            "devtensor.DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float64 and float32 (",
+            "created by from_numpy at 05_float64_from_numpy.py:19  <- the odd one",
+            "-> mul (05_float64_from_numpy.py:20)",
+            "Fix: x = x.float()",
+            "model(x): (64, 10), devtensor.float32",
+            "bytes moved: 25600 together, 51200 one after the other",
+        ),
+    ),
+    Situation(
+        "06_half_precision.py",
+        "DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float32 and float16 "
+        "(linear: input float32, weight float16, bias float16)",
+        cpu=(
+            "devtensor.DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float32 and float16 (",
+            "model.weight  (8, 4096)  float16  cpu",
+            "Fix: batch = batch.half()",
+            "model(batch): devtensor.float16",
+            "devtensor.float16: sum 4096, product 4096",
+            "devtensor.bfloat16: sum 4096, product 4096",
+            "float16 [inf, 3.140625], bfloat16 [70144.0, 3.140625]",
+        ),
+        gpu=(
+            "devtensor.DTypeMismatchError: mat1 and mat2 must have the same dtype, but got float32 and float16 (",
+            "model.weight  (8, 4096)  float16  cuda:0",
+            "Fix: batch = batch.half()",
+            "model(batch): devtensor.float16",
+            "devtensor.float16: sum 4096, product 4096",
+            "devtensor.bfloat16: sum 4096, product 4096",
+            "float16 [inf, 3.140625], bfloat16 [70144.0, 3.140625]",
+        ),
+    ),
+    Situation(
+        "07_pinned_batches.py",
+        f"DeviceMismatchError: {DEVICES} cpu and cuda:0! (linear: input on cpu, weight on cuda:0, bias on cuda:0)",
+        cpu=(
+            "a batch is on cpu, pinned: False",
+            NO_GPU,
+            "by hand: (128, 10)",
+            "prefetched: 0 copies, 0 of them waited for",
+            "of 512 right, as the model has learned nothing yet",
+        ),
+        gpu=(
+            "a batch is on cpu, pinned: True",
+            f"devtensor.DeviceMismatchError: {DEVICES} cpu and cuda:0! (linear: input on cpu, weight on cuda:0, bias",
+            'Fix: images = images.to("cuda:0")',
+            "by hand: (128, 10)",
+            "prefetched: 8 copies, 0 of them waited for",
+            "of 512 right, as the model has learned nothing yet",
+        ),
+    ),
+    Situation(
+        "08_mat1_is_on_the_cpu.py",
+        f"DeviceMismatchError: {DEVICES} cuda:0 and cpu! (addmm: input on cuda:0, mat1 on cpu, mat2 on cuda:0)",
+        cpu=(NO_GPU, "scores on cpu: (4, 16)"),
+        gpu=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cuda:0 and cpu! (addmm: input on cuda:0, mat1 on cpu, mat2 on",
+            "mat1   queries  (4, 64)   float32  cpu     created by randn at 08_mat1_is_on_the_cpu.py:11  <- the odd",
+            'Fix: queries = queries.to("cuda:0")',
+            f"{DEVICES} cpu and cuda:0! (mm: input on cpu, mat2 on cuda:0)",
+            f"{DEVICES} cpu and cuda:0! (matmul: input on cpu, other on cuda:0)",
+            f"{DEVICES} cpu and cuda:0! (linear: input on cpu, weight on cuda:0, bias on cuda:0)",
+            "scores on cuda: (4, 16)",
+        ),
+    ),
+    Situation(
+        "09_create_on_the_device.py",
+        "a transfer of 36 bytes from cpu to cuda:0 is forbidden here, and nothing was moved",
+        cpu=(
+            "made on the cpu, then moved: 0 bytes moved",
+            "made on the device, cpu: 0 bytes moved",
+            "the same numbers: True",
+            "no GPU here, so nothing moves",
+        ),
+        gpu=(
+            "made on the cpu, then moved: 4000000 bytes moved",
+            "made on the device, cuda: 0 bytes moved",
+            "the same numbers: True",
+            "a transfer of 36 bytes from cpu to cuda:0 is forbidden here, and nothing was moved",
+        ),
+    ),
+    Situation(
+        "10_in_place.py",
+        f"DeviceMismatchError: {DEVICES} cuda:0 and cpu! (add: input on cuda:0, other on cpu)",
+        cpu=(
+            NO_GPU,
+            "result type float32 can't be cast to the desired output type int64 (add: input int64)",
+            "counts is what it was: [0, 0, 0]",
+            "same memory: True, on cpu, seen through a view: [1.5, 1.5, 1.5]",
+        ),
+        gpu=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cuda:0 and cpu! (add: input on cuda:0, other on cpu)",
+            'Fix: mat2 = mat2.to("cuda:0")',
+            "mat1 is what it was: [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]",
+            "result type float32 can't be cast to the desired output type int64 (add: input int64)",
+            "counts is what it was: [0, 0, 0]",
+            "same memory: True, on cuda, seen through a view: [1.5, 1.5, 1.5]",
+        ),
+    ),
+    Situation(
+        "11_helper_in_forward.py",
+        f"DeviceMismatchError: {DEVICES} cuda:0 and cpu! (add: input on cuda:0, other on cpu)",
+        cpu=(NO_GPU, "made where x is: cpu", "randn_like: True, new_zeros: True"),
+        gpu=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cuda:0 and cpu! (add: input on cuda:0, other on cpu)",
+            "device of 0.1 * noise: randn (11_helper_in_forward.py:14) -> mul (11_helper_in_forward.py:15)",
+            "In module: Noisy",
+            "made where x is: cuda",
+            "randn_like: True, new_zeros: True",
+        ),
+    ),
+    Situation(
+        "12_not_registered.py",
+        "self.mean is a plain attribute, not a parameter or buffer, so .to() on the Module leaves it where it is",
+        cpu=(
+            "scale on cpu, mean on cpu, saved: ['scale']",
+            NO_GPU,
+            "scale on cpu, mean on cpu, saved: ['scale', 'mean']",
+            "layer(x): (2, 3)",
+        ),
+        gpu=(
+            "scale on cuda, mean on cpu, saved: ['scale']",
+            f"devtensor.DeviceMismatchError: {DEVICES} cuda:0 and cpu! (sub: input on cuda:0, other on cpu)",
+            "self.mean is a plain attribute, not a parameter or buffer, so .to() on the Module leaves it where it is; "
+            'register it: self.register_buffer("mean", ...)',
+            "scale on cuda, mean on cuda, saved: ['scale', 'mean']",
+            "layer(x): (2, 3)",
+        ),
+    ),
+    Situation(
+        "13_several_gpus.py",
+        f"DeviceMismatchError: {DEVICES} cuda:0 and cuda:1! (matmul: input on cuda:0, other on cuda:1)",
+        cpu=("this needs two GPUs, and here are 0: try `python -m devtensor run --simulate 2`",),
+        gpu=("this needs two GPUs, and here are 1: try `python -m devtensor run --simulate 2`",),
+        two=(
+            f"devtensor.DeviceMismatchError: {DEVICES} cuda:0 and cuda:1! (matmul: input on cuda:0, other on cuda:1)",
+            'Fix: second = second.to("cuda:0")',
+            "result on cuda:1, after a copy from cuda:0 to cuda:1",
+            "made inside of the block: cuda:1; after it: cuda:0",
+            "gathered: (12, 4) on cuda:0, right: True",
+        ),
+    ),
+    Situation(
+        "14_threads_and_processes.py",
+        "CUDA was used, first at 14_threads_and_processes.py:14 before this process was forked, and cannot be used in "
+        'the child. Start the process with the "spawn" method, or use CUDA only in the child.',
+        cpu=("threads: [0.0, 100.0, 200.0, 300.0]", "forked: 100.0", "spawned: 100.0"),
+        gpu=(
+            "threads: [0.0, 100.0, 200.0, 300.0]",
+            "forked: CUDA was used, first at 14_threads_and_processes.py:14 before this process was forked, and cannot "
+            'be used in the child. Start the process with the "spawn" method, or use CUDA only in the child.',
+            "spawned: 100.0",
+        ),
+    ),
+    Situation(
+        "15_is_it_on_the_gpu.py",
+        "8 transfers: 5 to devices (12.3 KiB), 3 to the host (12 bytes)",
+        cpu=("batch on cpu, model on cpu", "row 2: float", "0 transfers", "result on cpu"),
+        gpu=(
+            "batch on cpu, model on cpu",
+            "8 transfers: 5 to devices (12.3 KiB), 3 to the host (12 bytes)",
+            "model.*      15_is_it_on_the_gpu.py:19",
+            "batch        15_is_it_on_the_gpu.py:20",
+            "round trips: 15_is_it_on_the_gpu.py:22 waited for cuda:0 3 times (.item() of result[row])",
+            "result on cuda",
+        ),
+    ),
+    Situation(
+        "16_round_trips.py",
+        "round trips: 16_round_trips.py:18 waited for cuda:0 5 times (.cpu() of y)",
+        cpu=("0 transfers", "afterwards: 0 bytes, same result: True, largest 0.99"),
+        gpu=(
+            "15 transfers: 10 to the host (19.6 KiB), 5 to devices (19.5 KiB)",
+            "round trips: 16_round_trips.py:18 waited for cuda:0 5 times (.cpu() of y)",
+            "round trips: 16_round_trips.py:20 waited for cuda:0 5 times (.item() of y.max())",
+            "afterwards: 4 bytes, same result: True, largest 0.99",
+        ),
+    ),
+]
+
+
+@functools.cache
+def output(situation: Situation, cuda: str) -> str:
+    """What the script prints with DEVTENSOR_CUDA=cuda, in the order in which a terminal shows it."""
+    env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    env |= {"DEVTENSOR_CUDA": cuda, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(Path(dt.__file__).parent.parent)}
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", situation.name]  # of fork, by newer Pythons
+    done = subprocess.run(
+        command, cwd=FOLDER, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120
+    )
+    text = done.stdout.replace(f"{FOLDER}{os.sep}", "")
+    if done.returncode:
+        raise AssertionError(f"{situation.name} ended with {done.returncode}:\n{text}")
+    return text
+
+
+PAGE = """# Situations
+
+The mistakes and needs that devtensor is there for. Each is a script in `examples/situations`, short enough to read: the
+mistake, what devtensor says, the correction. They run on any machine: `python FILE` takes the GPU where there is one
+and the cpu elsewhere, `python -m devtensor run --simulate 2 FILE` simulates two GPUs.
+
+| | situation | what devtensor says |
+|---|---|---|
+{table}
+
+Below stands what each prints on two simulated GPUs. The tests run all of them on the cpu alone, with one GPU and with
+two, and compare; `tools/situations_page.py` writes this page.
+
+{sections}"""
+
+
+def page() -> str:
+    """docs/situations.md."""
+    rows, sections = [], []
+    for number, situation in enumerate(SITUATIONS, 1):
+        link = f"../examples/situations/{situation.name}"
+        rows.append(f"| {number} | [{situation.title}]({link}) | `{situation.message}` |")
+        sections.append(f"## {number}. {situation.title}\n\n```text\n{output(situation, 'sim:2')}```\n")
+    return PAGE.format(table="\n".join(rows), sections="\n".join(sections))

@@ -1,0 +1,302 @@
+"""Where devtensor and PyTorch 2.13 differ, as data: test_torch_samples.py compares.
+
+tools/differences.py writes docs/differences.md from it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+VERSION = "2.13"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One sample on which the two differ."""
+
+    op: str
+    variant: str
+    dtype: str
+    kind: str
+    text: str
+    sample: str
+
+    def __str__(self) -> str:
+        return f"{self.op} ({self.variant}, {self.dtype}): {self.kind}: {self.text}\n    {self.sample}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row. kind: refused (PyTorch answers), accepted (PyTorch raises), dtype, shape or values.
+
+    ops are PyTorch's names, dtypes those of the sample ("": all), seen a pattern of what the comparison
+    says. A rare one is seen in the whole comparison only.
+    """
+
+    ops: str
+    kind: str
+    seen: str
+    ours: str
+    theirs: str
+    why: str
+    dtypes: str = ""
+    rare: bool = False
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """A row of what is not there: a keyword, a type of argument."""
+
+    ops: str
+    seen: str
+    what: str
+    rare: bool = False
+    kind: str = "not there"
+    dtypes: str = ""
+
+
+def explains(row: Difference | Lacking, found: Seen) -> bool:
+    return (
+        found.kind == row.kind
+        and found.op in row.ops.split()
+        and (not row.dtypes or found.dtype in row.dtypes.split())
+        and re.search(row.seen, found.text) is not None
+    )
+
+
+PAGE = """# Where devtensor and PyTorch differ
+
+Signatures, defaults, the dtype, shape and device of a result are PyTorch's, and so are values within the rounding of
+the dtype. The tests give every op PyTorch's own samples (`torch.testing`, version {version}): all dtypes that both
+have, functions, methods and in-place forms, on the cpu and on a simulated GPU, edge parameters and mistakes included.
+What differs is here: a difference that is not in the table fails the tests, and so does a row that no longer differs.
+Modules have their own list in [nn.md](nn.md#what-differs-from-pytorch).
+
+| op | here | PyTorch | why |
+|---|---|---|---|
+{different}
+
+Floats are compared with the tolerances of `torch.testing.assert_close`. Where both are farther apart than that, the one
+nearer to the result in float64 must be devtensor's: half types are computed in float32, and `linspace` in float64.
+Random numbers and new memory are compared by dtype and shape.
+
+## Not there
+
+Keywords and types of argument that the ops of both do not share. Asking for one raises an exception that names it.
+
+| op | not there |
+|---|---|
+{lacking}
+
+This page is written by `tools/differences.py` from `tests/helpers/torch_differences.py`.
+"""
+
+INTEGERS = "bool uint8 int8 int16 int32 int64"
+NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
+WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
+PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot matmul mm mv __rmatmul__ nn.functional.linear"
+
+DIFFERENT: list[Difference] = [
+    # ------------------------------------------------ refused here
+    Difference(
+        f"{PRODUCTS} nn.functional.conv1d nn.functional.conv2d",
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError",
+        "the sum of products, which wraps",
+        "int8 times int8 overflows int8: PyTorch wraps silently. Convert to a float dtype first.",
+        INTEGERS,
+    ),
+    Difference(
+        "add",
+        "refused",
+        "not implemented for 'bool'",
+        "DTypeMismatchError, which names `|` and `^`",
+        "a logical or",
+        "The sum of two masks is meant as a count or as an or: the code says which.",
+        "bool",
+    ),
+    Difference(
+        "clamp",
+        "refused",
+        "not implemented for 'bool'",
+        "DTypeMismatchError",
+        "the limited mask, where the bounds are arrays",
+        "Arithmetic takes numbers.",
+        "bool",
+    ),
+    Difference(
+        "sign square",
+        "refused",
+        "not implemented for 'bool'",
+        "DTypeMismatchError",
+        "the mask; its square in int64",
+        "Arithmetic takes numbers.",
+        "bool",
+    ),
+    Difference(
+        "pow",
+        "refused",
+        "not implemented for 'bool'",
+        "DTypeMismatchError",
+        "the mask, where the exponent is a bool too",
+        "Arithmetic takes numbers.",
+        "bool",
+        rare=True,
+    ),
+    Difference(
+        "logsumexp nn.functional.l1_loss",
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError",
+        "a float32, or the integers",
+        "Ops of floats do not convert integers silently, except where each element maps to one (`exp`, `sqrt`, ...).",
+        INTEGERS,
+    ),
+    Difference(
+        "nn.functional.dropout",
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError",
+        "zeros, where p is 1",
+        "Dropout scales: it takes floats, whatever p is.",
+        INTEGERS,
+    ),
+    Difference(
+        "nn.functional.avg_pool2d nn.functional.max_pool2d",
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError",
+        "the pooled integers, of int64 alone where they are averaged",
+        "Pooling takes floats.",
+        INTEGERS,
+    ),
+    Difference(
+        "softmax log_softmax rand_like randn_like nn.functional.batch_norm nn.functional.batch_norm/without_cudnn",
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError, also of nothing",
+        "an empty array",
+        "A dtype is checked before the shape, so that an empty batch raises what a full one does.",
+        INTEGERS,
+    ),
+    Difference(
+        "nn.functional.batch_norm nn.functional.batch_norm/without_cudnn",
+        "refused",
+        "at least 2D, but got 1D",
+        "ShapeMismatchError, also of nothing",
+        "an empty array",
+        "A shape is checked as if it held elements.",
+    ),
+    Difference(
+        "gather",
+        "refused",
+        "tensors used as indices must be int32 or int64",
+        "DTypeMismatchError, also of nothing",
+        "an empty array",
+        "A dtype is checked before the shape.",
+    ),
+    Difference(
+        "full_like",
+        "refused",
+        "without overflow",
+        "RuntimeError",
+        "-9 as uint8 is 247",
+        "A number that the dtype does not hold is refused in `full`, `fill_`, `linspace` and in assignments.",
+        "uint8",
+    ),
+    # ------------------------------------------------ accepted here
+    Difference(
+        "eq ne lt le gt ge maximum minimum max/binary min/binary logical_and logical_or logical_xor",
+        "accepted",
+        WANTS_TENSOR,
+        "a number on either side",
+        "TypeError",
+        "As in NumPy, and as in PyTorch's `add`.",
+    ),
+    Difference(
+        "ceil floor round trunc nn.functional.pad/reflect nn.functional.pad/replicate "
+        "nn.functional.pad/replicate_negative linspace argmax argmin",
+        "accepted",
+        "not implemented for 'Bool'|does not support bool",
+        "bools are 0 and 1",
+        "NotImplementedError",
+        "Nothing is ambiguous.",
+        "bool",
+    ),
+    Difference(
+        "nn.functional.leaky_relu nn.functional.elu nn.functional.gelu nn.functional.silu nn.functional.silu/complex "
+        "nn.functional.softplus",
+        "accepted",
+        "not implemented for",
+        "a float32, as of `exp`",
+        "NotImplementedError",
+        "The same rule for every function of floats.",
+        INTEGERS,
+    ),
+    Difference(
+        "nn.functional.hardtanh",
+        "accepted",
+        "unsigned type with negative limits",
+        "limits between -1 and 1 by default",
+        "RuntimeError",
+        "Numbers below 0 are below every element.",
+        "uint8",
+    ),
+    Difference(
+        "roll",
+        "accepted",
+        "Dimension specified as 0 but tensor has no dimensions",
+        "a copy",
+        "IndexError",
+        "Dimension 0 of one element, as in the reductions of both.",
+    ),
+    # ------------------------------------------------ other results
+    Difference(
+        "byte char short int long",
+        "values",
+        "",
+        "the nearest number of the dtype; 0 for NaN",
+        "whatever the processor gives",
+        "The same on every device, and no surprise.",
+        rare=True,
+    ),
+]
+
+NUMBERS = "add sub mul div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide"
+
+NOT_THERE: list[Lacking] = [
+    Lacking("masked_select gather take cat", "'out'", "`out=`"),
+    Lacking("to bool byte char short int long half bfloat16 float double", "memory_format", "`memory_format=`"),
+    Lacking("clone contiguous", "memory_format", "`memory_format=`", rare=True),
+    Lacking("normal/number_mean", "layout", "`layout=`"),
+    Lacking("round/decimals_0 round/decimals_3 round/decimals_neg_3", "'decimals'", "`decimals=`"),
+    Lacking("normal normal/number_mean", "missing required argument: 'size'", "arrays of means and of deviations"),
+    Lacking("repeat_interleave", "must be int|'output_size'", "an array of repeats; `output_size=`"),
+    Lacking(
+        "narrow linspace/tensor_overload",
+        "must be (a )?(int|number), not devtensor.DeviceArray",
+        "an array where a number is meant: its value comes from the device only by `.item()`",
+    ),
+    Lacking("norm/nuc", "nuclear norm", "the nuclear norm"),
+    Lacking("nn.functional.embedding", "max_norm", "`max_norm=`"),
+    Lacking("zero_", "no attribute 'zero_'", "the function; the method is there"),
+    Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
+    Lacking("where", "complex", "complex numbers", rare=True),
+    Lacking("clone contiguous", "more than 8 dimensions", "more than 8 dimensions", rare=True),
+]
+
+
+def page() -> str:
+    """docs/differences.md."""
+    different = [f"| {names_of(d)} | {d.ours} | {d.theirs} | {d.why} |" for d in DIFFERENT]
+    lacking = [f"| {names_of(d)} | {d.what} |" for d in NOT_THERE]
+    return PAGE.format(version=VERSION, different="\n".join(different), lacking="\n".join(lacking))
+
+
+def names_of(row: Difference | Lacking) -> str:
+    """The ops as a reader knows them, without the parts of PyTorch's test suite, and their dtypes."""
+    names = dict.fromkeys(re.sub(r"^nn\.functional\.|/.*$", "", op) for op in row.ops.split())
+    dtypes = {"": "", INTEGERS: " of integers and bools"}.get(row.dtypes, f" of {row.dtypes}")
+    return " ".join(f"`{name}`" for name in names) + dtypes

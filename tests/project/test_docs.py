@@ -1,0 +1,80 @@
+"""Every block of the documentation runs and prints what stands below it; every link leads to something."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import doc_blocks
+import pytest
+from support import HELPERS, ROOT, python_path
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+if not PAGES:
+    pytest.skip("these tests read the documentation", allow_module_level=True)
+
+# What a reader types in a shell is run by whoever installs it; here stands that it names what is there.
+COMMANDS = [
+    "pip install . && python -m devtensor digits\n",
+    "pip install '.[test]' && python -m pytest\n",
+]
+OUTPUTS = {"situations.md", "raw-kernel.md"}  # test_situations compares the first, test_raw_kernel provokes the other
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks(page: Path, tmp_path: Path) -> None:
+    """In a process of their own, on two simulated GPUs."""
+    command = [sys.executable, str(HELPERS / "doc_blocks.py"), str(page)]
+    env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    env |= {"DEVTENSOR_CUDA": "sim:2", "PYTHONPATH": python_path()}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+
+
+def test_other_blocks() -> None:
+    """All are Python, the output of one, known commands, or on a page of outputs that another test compares."""
+    commands = []
+    for page in PAGES:
+        for block in doc_blocks.blocks(page.read_text()):
+            if block.kind == "sh":
+                commands.append(block.text)
+            elif block.kind != "python":
+                assert page.name in OUTPUTS and block.kind == "text", f"{page.name}:{block.line}"
+    assert commands == COMMANDS
+
+
+def test_there_are_blocks() -> None:
+    counts = {page.name: sum(b.kind == "python" for b in doc_blocks.blocks(page.read_text())) for page in PAGES}
+    assert counts["README.md"] >= 4 and counts["errors.md"] >= 17 and counts["threads.md"] >= 2
+
+
+PROGRAM = "```python\nimport devtensor as dt\n{}\n```\n"
+CASES = {
+    "output": (PROGRAM.format("print(dt.ones(2).tolist())") + "```text\n[1.0, 2.0]\n```\n", 1),
+    "error": (PROGRAM.format("dt.ones(2) + dt.ones(3)"), 1),
+    "right": (PROGRAM.format("x = dt.ones(1)") + "and\n```python\nprint(x.tolist())\n```\n```text\n[1.0]\n```\n", 0),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_what_is_wrong_is_found(kind: str, tmp_path: Path) -> None:
+    text, wrong = CASES[kind]
+    (tmp_path / "page.md").write_text(text)
+    assert len(doc_blocks.problems(tmp_path / "page.md")) == wrong
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "examples" / "README.md"], ids=lambda p: str(p.relative_to(ROOT)))
+def test_links(page: Path) -> None:
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)]+)\)", prose):
+        if not target.startswith(("http:", "https:")):
+            path, _, anchor = target.partition("#")
+            place = (page.parent / path) if path else page
+            assert place.exists(), target
+            if anchor:
+                titles = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
+                assert anchor in [re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles], target

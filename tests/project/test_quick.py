@@ -1,0 +1,47 @@
+"""Which rows are quick: each value of each parameter, on the cpu and on a GPU."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import quick_rows
+from support import ROOT
+
+
+@pytest.mark.parametrize("name", quick_rows.SLOW)
+def test_a_slow_test_is_one_that_is_there(name: str) -> None:
+    file, _, test = name.partition("::")
+    assert f"\ndef {test}(" in next((ROOT / "tests").rglob(file)).read_text()
+
+
+class Item(SimpleNamespace):
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def row(test: str, device: str, *values: str) -> Any:
+    spec = SimpleNamespace(params={"device": device}, _idlist=[device, *values])
+    return Item(nodeid=f"tests/{test}[{'-'.join([device, *values])}]", callspec=spec)
+
+
+DEVICES, DTYPES, LAYOUTS = ("cpu", "cuda:0", "cuda:1"), ("float16", "float32", "int64"), ("contiguous", "reversed")
+
+
+def test_each_value_is_met_and_not_each_combination() -> None:
+    rows = [row("test_a.py::test_it", *values) for values in itertools.product(DEVICES, DTYPES, LAYOUTS)]
+    kept: Any = quick_rows.rows_to_keep(rows)
+    for kind in ("cpu", "cuda"):
+        met = {value for item in kept for value in item.callspec._idlist if item.callspec._idlist[0].startswith(kind)}
+        assert met >= {*DTYPES, *LAYOUTS}
+    assert len(kept) < len(rows)
+    assert {item.nodeid for item in quick_rows.rows_to_keep(rows[::-1])} == {item.nodeid for item in kept}
+
+
+def test_a_test_without_parameters_stays_and_a_slow_one_has_its_share() -> None:
+    name, share = next((name, share) for name, share in quick_rows.SLOW.items() if share > 1)
+    plain: Any = Item(nodeid="tests/test_a.py::test_plain")
+    slow = [row(name, "cpu", str(i)) for i in range(share + 5)]
+    kept = quick_rows.rows_to_keep([plain, *slow])
+    assert plain in kept and len(kept) == share + 1
