@@ -1,4 +1,4 @@
-"""Write python/devtensor/assets/digits.csv.gz from scikit-learn's copy of the UCI digits."""
+"""Write python/devtensor/digits/assets/digits.csv.gz from scikit-learn's copy of the UCI digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-ASSETS = Path(__file__).resolve().parents[1] / "python" / "devtensor" / "assets"
+ASSETS = Path(__file__).resolve().parents[1] / "python" / "devtensor" / "digits" / "assets"
 
 
 def main() -> None:

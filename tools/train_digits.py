@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from tqdm import tqdm
 
-ASSETS = Path(__file__).resolve().parents[1] / "python" / "devtensor" / "assets"
+ASSETS = Path(__file__).resolve().parents[1] / "python" / "devtensor" / "digits" / "assets"
 
 # Image i is held out when i % MODULUS == REMAINDER. The rule is stored with the weights, and
 # devtensor.digits reads it there, so the two cannot drift apart.

@@ -1,6 +1,7 @@
-/* cuda.c: devices, their loader and the simulated ones: what python/devtensor/cuda.py and testing.py are made of. */
+/* cuda.c: devices, their loader and the simulated ones: what python/devtensor/cuda and testing.py are made of. */
 #include "../cpu/cpu.h"
 #include "../cuda/cuda.h"
+#include "frame.h"
 #include "py.h"
 
 /* The line of the user's code that is running; frames of this package are passed over. With or without the GIL. */
@@ -15,8 +16,7 @@ find_place(char *text, size_t size)
     while (frame != NULL) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         const char *file = PyUnicode_AsUTF8(code->co_filename);
-        const char *end = file != NULL ? strstr(file, "/devtensor/") : NULL;
-        bool ours = end != NULL && strchr(end + strlen("/devtensor/"), '/') == NULL;
+        bool ours = py_is_own_file(code->co_filename);
         if (file != NULL && !ours) {
             snprintf(text, size, "%s:%d", file, PyFrame_GetLineNumber(frame));
         }

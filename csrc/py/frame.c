@@ -40,19 +40,39 @@ tail(const char *text)
 static DT_NOINLINE bool
 is_below(const char *text)
 {
-    return memcmp(text, own, own_length) == 0 && strcmp(text + own_length, "digits.py") != 0;
+    return memcmp(text, own, own_length) == 0 && strncmp(text + own_length, "digits/", strlen("digits/")) != 0;
+}
+
+/* Where a folder above is not called in ASCII. */
+static DT_NOINLINE bool
+is_own_utf8(PyObject *filename)
+{
+    PyObject *type, *exception, *traceback;
+    Py_ssize_t length;
+    PyErr_Fetch(&type, &exception, &traceback);
+    const char *text = PyUnicode_AsUTF8AndSize(filename, &length);
+    PyErr_Restore(type, exception, traceback); /* and none of a name that is no text */
+    return text != NULL && own_length != 0 && (size_t)length > own_length && is_below(text);
 }
 
 /* Files of the library itself. Its programs (digits) are users of it. */
 static inline bool
 is_own(PyObject *filename)
 {
-    if (own_length == 0 || (size_t)PyUnicode_GET_LENGTH(filename) <= own_length ||
-        !PyUnicode_IS_COMPACT_ASCII(filename)) {
+    if (!PyUnicode_IS_COMPACT_ASCII(filename)) {
+        return is_own_utf8(filename);
+    }
+    if (own_length == 0 || (size_t)PyUnicode_GET_LENGTH(filename) <= own_length) {
         return false;
     }
     const char *text = (const char *)PyUnicode_1BYTE_DATA(filename);
     return tail(text) == tail(own) && is_below(text);
+}
+
+bool
+py_is_own_file(PyObject *filename)
+{
+    return is_own(filename);
 }
 
 #if PY_VERSION_HEX < 0x030c0000

@@ -8,4 +8,7 @@
  * all. A new reference; NULL without an exception where nothing runs. */
 PyObject *py_frame_user_code(int *instruction);
 
+/* Whether a file belongs to devtensor itself; its programs (digits) are users of it. */
+bool py_is_own_file(PyObject *filename);
+
 #endif

@@ -1,4 +1,4 @@
-/* kernel.c: what devtensor._raw_kernel is made of. A kernel is a capsule; Python has read its parameters. */
+/* kernel.c: what devtensor.cuda._raw_kernel is made of. A kernel is a capsule; Python has read its parameters. */
 #include "../cuda/raw.h"
 #include "py.h"
 

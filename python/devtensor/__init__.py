@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 
 import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
-from devtensor import _C, _composed
+from devtensor import _C
 from devtensor._C import *
 from devtensor._C import DeviceArray as Tensor
 from devtensor._C import abs as absolute
@@ -20,19 +20,17 @@ from devtensor._C import int32 as int
 from devtensor._C import int64 as long
 from devtensor._C import movedim as moveaxis
 from devtensor._C import transpose as swapaxes
-from devtensor._composed import (
+from devtensor._composed import arrange as _arrange
+from devtensor._composed.arrange import (
     flip,
     is_floating_point,
     is_tensor,
-    logsumexp,
-    norm,
     pad,
     ravel,
     repeat_interleave,
     roll,
-    std,
-    var,
 )
+from devtensor._composed.statistics import logsumexp, norm, std, var
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._errors import (
     CudaError,
@@ -54,9 +52,10 @@ from devtensor._version import __version__ as __version__
 from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
-for _name in """flip is_floating_point logsumexp norm ravel repeat repeat_interleave roll std type_as var""".split():
-    _C._add_method(_name, getattr(_composed, _name))
-for _function in (nn.init.normal_, nn.init.uniform_):
+for _function in (
+    *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as),
+    *(logsumexp, norm, std, var, nn.init.normal_, nn.init.uniform_),
+):
     _C._add_method(_function.__name__, _function)
 
 # Second names, PyTorch's and NumPy's, of methods.

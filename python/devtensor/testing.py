@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from devtensor import _C, _transfers, cuda
-from devtensor._composed import _need_sizes
+from devtensor._composed.arguments import need_sizes
 from devtensor._types import ArrayLike, Device, DType
 
 __all__ = [
@@ -66,7 +66,7 @@ def make_array(
     (2, 3)
     """
     op = "make_array"
-    size = _need_sizes(op, "shape", shape)
+    size = need_sizes(op, "shape", shape)
     low = None if low is None else _C._need_number(op, "low", low)
     high = None if high is None else _C._need_number(op, "high", high)
     kind = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,3 +229,15 @@ def test_several_files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.fix == "hidden = hidden.float()"
     (chain,) = [note for note in error.__notes__ if note.startswith("dtype of hidden")]
     assert "from_numpy" in chain and "origins_model.py:13" in chain
+
+
+def test_devtensor_below_a_folder_that_is_not_called_in_ascii(tmp_path: Path) -> None:
+    """Its own lines are no origin there either."""
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    (folder / "devtensor").symlink_to(Path(dt.__file__).parent, target_is_directory=True)
+    script = folder / "made.py"
+    script.write_text("import devtensor as dt\nx = dt.ones(2, 3)\n\nprint(dt.flip(x, 0).origin.filename)\n")
+    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONUTF8": "1"}
+    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", env=env)
+    assert shown.stdout == f"{script}\n", shown.stderr

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support import CUDA_DEVICES
 
 import devtensor as dt
-from devtensor import _kernel_source as source
-from devtensor._kernel_source import ARRAY, BOOL, FLOAT, INT
+from devtensor.cuda import _kernel_source as source
+from devtensor.cuda._kernel_source import ARRAY, BOOL, FLOAT, INT
 
 assert CUDA_DEVICES
 

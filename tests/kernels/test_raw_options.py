@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import devtensor as dt
-from devtensor import _raw_kernel
+from devtensor.cuda import _raw_kernel
 
 SOURCE = """
 #ifdef HEADER

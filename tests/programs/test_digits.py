@@ -55,7 +55,7 @@ def test_load(data: tuple[digits.Images, digits.Labels]) -> None:
     assert (images.min(), images.max()) == (0.0, 1.0)
     assert labels.dtype == np.int64
     assert np.array_equal(np.unique(labels), np.arange(10))
-    packed = resources.files("devtensor").joinpath("assets/digits.csv.gz").read_bytes()
+    packed = resources.files("devtensor.digits").joinpath("assets/digits.csv.gz").read_bytes()
     first = gzip.decompress(packed).decode("ascii").splitlines()[0].split(",")
     assert np.array_equal(images[0].ravel() * 16, np.array(first[:64], dtype=np.float64))
     assert labels[0] == int(first[64])

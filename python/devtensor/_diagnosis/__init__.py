@@ -19,7 +19,7 @@ from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
 from devtensor._errors import Operand, Step
 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-_PROGRAMS = (_OWN + "digits.py",)
+_PROGRAMS = os.path.join(_OWN, "digits", "")
 _C._set_own_directory(_OWN)
 
 _detail = "full"
@@ -51,7 +51,7 @@ def get_error_detail() -> str:
 
 def is_own(filename: str) -> bool:
     """Whether a file is one of devtensor's own; its programs are users of it."""
-    return filename.startswith(_OWN) and filename not in _PROGRAMS
+    return filename.startswith(_OWN) and not filename.startswith(_PROGRAMS)
 
 
 def operands_of(given: tuple[tuple[Any, ...], ...]) -> tuple[Operand, ...]:

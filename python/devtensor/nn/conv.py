@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_size, _Parameter
-from devtensor._composed import pad
+from devtensor._composed.arrange import pad
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.layers import _float_options, _reset

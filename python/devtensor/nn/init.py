@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_generator, _need_number
-from devtensor._composed import _need_array
+from devtensor._composed.arguments import need_array
 
 __all__ = [
     "calculate_gain",
@@ -74,7 +74,7 @@ def _kaiming(
     op: str, tensor: DeviceArray, a: float, mode: str, nonlinearity: str, generator: _C.Generator | None
 ) -> float:
     """gain / sqrt(fan): the standard deviation; 0 where there is no element."""
-    _need_array(op, "tensor", tensor)
+    need_array(op, "tensor", tensor)
     _need_generator(op, "generator", generator)
     gain = _gain(op, nonlinearity, _need_number(op, "a", a))
     if not isinstance(mode, str) or mode.lower() not in ("fan_in", "fan_out"):
@@ -93,7 +93,7 @@ def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
     >>> nn.init.constant_(dt.empty(2), 0.5)
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
-    _need_array("constant_", "tensor", tensor)
+    need_array("constant_", "tensor", tensor)
     return tensor.fill_(_need_number("constant_", "val", val))
 
 
@@ -103,7 +103,7 @@ def zeros_(tensor: DeviceArray) -> DeviceArray:
     >>> nn.init.zeros_(dt.empty(2))
     DeviceArray([0., 0.], device='cpu', dtype=float32)
     """
-    _need_array("zeros_", "tensor", tensor)
+    need_array("zeros_", "tensor", tensor)
     return tensor.zero_()
 
 
@@ -113,7 +113,7 @@ def ones_(tensor: DeviceArray) -> DeviceArray:
     >>> nn.init.ones_(dt.empty(2))
     DeviceArray([1., 1.], device='cpu', dtype=float32)
     """
-    _need_array("ones_", "tensor", tensor)
+    need_array("ones_", "tensor", tensor)
     return tensor.fill_(1)
 
 
@@ -124,7 +124,7 @@ def eye_(tensor: DeviceArray) -> DeviceArray:
     DeviceArray([[1., 0.],
                  [0., 1.]], device='cpu', dtype=float32)
     """
-    _need_array("eye_", "tensor", tensor)
+    need_array("eye_", "tensor", tensor)
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
@@ -137,7 +137,7 @@ def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.
     >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
     True
     """
-    _need_array("uniform_", "tensor", tensor)
+    need_array("uniform_", "tensor", tensor)
     _C._check("uniform_", ("tensor",), (tensor,))
     a, b = _need_number("uniform_", "a", a), _need_number("uniform_", "b", b)
     _need_generator("uniform_", "generator", generator)
@@ -154,7 +154,7 @@ def normal_(
     >>> nn.init.normal_(dt.empty(1000), std=0.02).std().item() < 0.03
     True
     """
-    _need_array("normal_", "tensor", tensor)
+    need_array("normal_", "tensor", tensor)
     _C._check("normal_", ("tensor",), (tensor,))
     mean, std = _need_number("normal_", "mean", mean), _need_number("normal_", "std", std)
     _need_generator("normal_", "generator", generator)
@@ -169,7 +169,7 @@ def xavier_uniform_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Genera
     >>> bool((nn.init.xavier_uniform_(dt.empty(3, 3)).abs() <= 1).all())
     True
     """
-    _need_array("xavier_uniform_", "tensor", tensor)
+    need_array("xavier_uniform_", "tensor", tensor)
     gain = _need_number("xavier_uniform_", "gain", gain)
     _need_generator("xavier_uniform_", "generator", generator)
     fans = sum(_calculate_fan_in_and_fan_out(tensor))
@@ -185,7 +185,7 @@ def xavier_normal_(tensor: DeviceArray, gain: float = 1.0, generator: _C.Generat
     >>> nn.init.xavier_normal_(dt.empty(3, 5)).shape
     (3, 5)
     """
-    _need_array("xavier_normal_", "tensor", tensor)
+    need_array("xavier_normal_", "tensor", tensor)
     gain = _need_number("xavier_normal_", "gain", gain)
     _need_generator("xavier_normal_", "generator", generator)
     fans = sum(_calculate_fan_in_and_fan_out(tensor))

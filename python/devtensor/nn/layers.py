@@ -18,7 +18,8 @@ from devtensor._C import (
     _need_size,
     _Parameter,
 )
-from devtensor._composed import _need_array
+from devtensor._composed.arguments import need_array
+from devtensor._composed.layers import need_probability
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn import init
@@ -153,7 +154,7 @@ class Embedding(Module):
             self.weight = _Parameter(_C.empty((num_embeddings, embedding_dim), **options))
             self.reset_parameters()
             return
-        _need_array("Embedding", "_weight", _weight)
+        need_array("Embedding", "_weight", _weight)
         if _weight.shape != (num_embeddings, embedding_dim):
             raise ValueError("Shape of weight does not match num_embeddings and embedding_dim")
         self.weight = _Parameter(_weight)
@@ -169,7 +170,7 @@ class Embedding(Module):
         cls, embeddings: DeviceArray, freeze: bool = True, padding_idx: int | None = None, **options: Any
     ) -> Embedding:
         """An Embedding whose weight shares the memory of embeddings, a matrix."""
-        _need_array("from_pretrained", "embeddings", embeddings)
+        need_array("from_pretrained", "embeddings", embeddings)
         if embeddings.ndim != 2:
             raise ValueError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -192,7 +193,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        self.p: float = F.need_probability("Dropout", p)
+        self.p: float = need_probability("Dropout", p)
         self.inplace: bool = _need_bool("Dropout", "inplace", inplace)
 
     def forward(self, input: DeviceArray) -> DeviceArray:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from devtensor._C import DeviceArray, _need_int, _need_number
+from devtensor._composed.losses import Reduction, chosen
 from devtensor.nn import functional as F
-from devtensor.nn._losses import Reduction, chosen
 from devtensor.nn.module import Module
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
-from devtensor._composed import _need_sizes
+from devtensor._composed.arguments import need_sizes
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.layers import _float_options
@@ -143,7 +143,7 @@ class LayerNorm(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape: tuple[int, ...] = _need_sizes("LayerNorm", "normalized_shape", normalized_shape)
+        self.normalized_shape: tuple[int, ...] = need_sizes("LayerNorm", "normalized_shape", normalized_shape)
         self.eps: float = _need_number("LayerNorm", "eps", eps)
         elementwise_affine = _need_bool("LayerNorm", "elementwise_affine", elementwise_affine)
         self.elementwise_affine: bool = elementwise_affine

@@ -85,7 +85,7 @@ class Result:
 
 def load() -> tuple[Images, Labels]:
     """All images, (1797, 1, 8, 8) in 0..1, and their labels."""
-    packed = resources.files("devtensor").joinpath("assets/digits.csv.gz").read_bytes()
+    packed = resources.files("devtensor.digits").joinpath("assets/digits.csv.gz").read_bytes()
     lines = gzip.decompress(packed).decode("ascii").splitlines()
     table = np.loadtxt(lines, delimiter=",", dtype=np.int64)
     return table[:, :64].reshape(-1, 1, 8, 8) / 16.0, table[:, 64].copy()
@@ -104,7 +104,7 @@ def held_out(count: int) -> NDArray[np.bool_]:
 
 
 def _read_weights() -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-    asset = resources.files("devtensor").joinpath("assets/digits.safetensors")
+    asset = resources.files("devtensor.digits").joinpath("assets/digits.safetensors")
     with resources.as_file(asset) as path, safe_open(path, framework="numpy") as file:
         names = file.keys()
         weights = {name: file.get_tensor(name) for name in names}

@@ -12,8 +12,8 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._errors import KernelCompileError
-from devtensor._kernel_source import explicit, parameters, refuse
 from devtensor._types import Device
+from devtensor.cuda._kernel_source import explicit, parameters, refuse
 
 # What NVRTC takes, without the architecture, which is that of the device.
 _OPTIONS = (

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
-from devtensor._composed import _need_array, _wide
+from devtensor._composed.arguments import need_array, widened
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 
@@ -45,7 +45,7 @@ def _distance(
     measure: Callable[[DeviceArray], DeviceArray],
 ) -> DeviceArray:
     names, arrays = ("input", "target", "weight"), (input, target, weight)
-    _need_array(op, "target", target)
+    need_array(op, "target", target)
     _C._check(op, names, arrays)
     _C._check_broadcast(op, names, arrays)
     if weight is not None:
@@ -56,11 +56,11 @@ def _distance(
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-    losses = measure(_wide(input) - _wide(target))
+    losses = measure(widened(input) - widened(target))
     if weight is not None:
-        losses = losses * _wide(weight)
+        losses = losses * widened(weight)
         if reduction == "mean":
-            return (losses.sum() / _wide(weight).sum()).to(input.dtype)
+            return (losses.sum() / widened(weight).sum()).to(input.dtype)
     return _reduced(losses, reduction, input.dtype)
 
 
@@ -113,7 +113,7 @@ def _check_classes(
     op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None, probabilities: bool = False
 ) -> int:
     """The dimension of the classes, after all checks; with probabilities target may hold a share for each class."""
-    _need_array(op, "target", target)
+    need_array(op, "target", target)
     arrays = (input, target, weight)
     shares = probabilities and target.dtype.is_floating_point
     _C._check(op, _NAMES, arrays, apart=-1 if shares else 1)
@@ -184,8 +184,8 @@ def nll_loss(
     reduction = chosen("nll_loss", size_average, reduce, reduction)
     ignore_index = _need_int("nll_loss", "ignore_index", ignore_index)
     _check_classes("nll_loss", input, target, weight)
-    wide = None if weight is None else _wide(weight)
-    return _nll("nll_loss", input, target, _wide(input), wide, ignore_index, reduction).to(input.dtype)
+    wide = None if weight is None else widened(weight)
+    return _nll("nll_loss", input, target, widened(input), wide, ignore_index, reduction).to(input.dtype)
 
 
 def cross_entropy(
@@ -213,12 +213,12 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dim = _check_classes("cross_entropy", input, target, weight, probabilities=True)
-    wide = None if weight is None else _wide(weight)
+    wide = None if weight is None else widened(weight)
     if not target.dtype.is_floating_point:
-        logs = _C.log_softmax(_wide(input), dim)
+        logs = _C.log_softmax(widened(input), dim)
         losses = _nll("cross_entropy", input, target, logs, wide, ignore_index, reduction, label_smoothing)
         return losses.to(input.dtype)
-    logs, shares = _C.log_softmax(_wide(input), dim), _wide(target)
+    logs, shares = _C.log_softmax(widened(input), dim), widened(target)
     if label_smoothing:
         shares = shares * (1 - label_smoothing) + label_smoothing / max(input.shape[dim], 1)
     losses = logs * shares

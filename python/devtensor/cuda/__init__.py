@@ -8,10 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple
 
-from devtensor import _C, _plans
+from devtensor import _C
 from devtensor._C import Event, Stream
-from devtensor._raw_kernel import RawKernel
 from devtensor._types import Device
+from devtensor.cuda import _plans
+from devtensor.cuda._raw_kernel import RawKernel
 
 __all__ = [
     "DeviceProperties",

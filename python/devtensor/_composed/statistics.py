@@ -1,0 +1,153 @@
+"""Variances and norms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number
+from devtensor._composed.arguments import dims_of, dims_over, kept, widened
+from devtensor._types import Dims
+
+
+def _variance(
+    op: str,
+    input: DeviceArray,
+    dim: Any,
+    unbiased: bool | None,
+    keepdim: bool,
+    correction: float | None,
+    axis: Any,
+    keepdims: bool | None,
+) -> DeviceArray:
+    if isinstance(dim, bool):  # var(x, unbiased)
+        dim, unbiased = None, dim
+    _C._check(op, ("input",), (input,))
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{op}() takes unbiased or correction, not both")
+    if correction is None:
+        lost: float = unbiased is None or _need_bool(op, "unbiased", unbiased)
+    else:
+        lost = _need_number(op, "correction", correction)
+    dims = dims_over(op, input, dim, axis)
+    keep = kept(op, keepdim, keepdims)
+    x = widened(input)
+    count = math.prod(x.shape[d] for d in dims) if x.ndim else 1
+    if x.ndim:
+        distance = x - (x.sum(dims, keepdim=True) / count if count else x.sum(dims, keepdim=True))
+        total = distance.square().sum(dims, keepdim=keep)
+    else:
+        total = (x - x).square()
+    rest = max(count - lost, 0)
+    return total / rest if rest else total / _C.zeros_like(total)
+
+
+def var(
+    input: DeviceArray,
+    dim: Dims | bool | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Dims | None = None,
+    keepdims: bool | None = None,
+) -> DeviceArray:
+    """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
+
+    Floats only, computed in float32 for the half types; correction is 1 by default (unbiased=True), NaN comes of too
+    few elements. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+    >>> dt.var(dt.tensor([1.0, 2.0, 3.0]))
+    DeviceArray(1., device='cpu', dtype=float32)
+    """
+    return _variance("var", input, dim, unbiased, keepdim, correction, axis, keepdims).to(input.dtype)
+
+
+def std(
+    input: DeviceArray,
+    dim: Dims | bool | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Dims | None = None,
+    keepdims: bool | None = None,
+) -> DeviceArray:
+    """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
+
+    >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
+    DeviceArray(0.8165, device='cpu', dtype=float32)
+    """
+    return _variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims).sqrt().to(input.dtype)
+
+
+def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
+    """log(sum(exp(x))) over the given dimensions, without overflow.
+
+    Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+    >>> dt.logsumexp(dt.tensor([0.0, 0.0]), dim=0)
+    DeviceArray(0.6931, device='cpu', dtype=float32)
+    """
+    _C._check("logsumexp", ("input",), (input,))
+    keep = kept("logsumexp", keepdim, keepdims)
+    dims = dims_of("logsumexp", _need_ints("logsumexp", "dim", dim), input.ndim, input)
+    if input.ndim == 0:
+        return input.clone()
+    x = widened(input)
+    if any(x.shape[d] == 0 for d in dims):
+        return x.exp().sum(dims, keepdim=keep).log().to(input.dtype)
+    most = x.amax(dims, keepdim=True)
+    most = _C.where(most.isfinite(), most, 0.0)
+    result = (x - most).exp().sum(dims, keepdim=True).log() + most
+    return (result if keep else result.squeeze(dims)).to(input.dtype)
+
+
+def _order(p: float | str | None) -> float:
+    if not isinstance(p, str):
+        return 2.0 if p is None else float(_need_number("norm", "p", p))
+    if p == "nuc":
+        raise NotImplementedError("norm(): the nuclear norm is not implemented")
+    if p != "fro":
+        raise ValueError(f"norm(): argument 'p' must be a number, 'fro' or None, not {p!r}")
+    return 2.0
+
+
+def norm(
+    input: DeviceArray,
+    p: float | str | None = "fro",
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims | None = None,
+    keepdims: bool | None = None,
+) -> DeviceArray:
+    """The vector norm over the given dimensions: sum(abs(x) ** p) ** (1 / p); "fro" is 2, inf the largest element.
+
+    Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
+    "nuc".
+
+    >>> dt.norm(dt.tensor([3.0, 4.0]))
+    DeviceArray(5., device='cpu', dtype=float32)
+    """
+    _C._check("norm", ("input",), (input,))
+    order = _order(p)
+    keep = kept("norm", keepdim, keepdims)
+    dims = dims_over("norm", input, dim, axis)
+    x = widened(input).abs()
+    if x.ndim == 0:
+        x, dims, keep = x.reshape(1), (0,), False
+    if order == math.inf:
+        result = x.amax(dims, keepdim=keep)
+    elif order == -math.inf:
+        result = x.amin(dims, keepdim=keep)
+    elif order == 0:
+        result = (x != 0).sum(dims, keepdim=keep).to(x.dtype)
+    elif order == 1:
+        result = x.sum(dims, keepdim=keep)
+    elif order == 2:
+        result = x.square().sum(dims, keepdim=keep).sqrt()
+    else:
+        result = (x**order).sum(dims, keepdim=keep) ** (1.0 / order)
+    return result.to(input.dtype)
