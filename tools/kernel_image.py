@@ -126,7 +126,7 @@ def arguments(ptx):
     for name, parameters in ENTRY.findall(ptx):
         struct = STRUCT.fullmatch(parameters)
         if struct is None:
-            raise SystemExit(f"{name} takes other than one struct: {' '.join(parameters.split())}")
+            raise OSError(f"{name} takes other than one struct: {' '.join(parameters.split())}")
         found[name] = int(struct[1])
     return found
 
@@ -260,8 +260,8 @@ class Image:
         if mode not in ("auto", "0", "1"):
             raise SystemExit(f"DEVTENSOR_BUILD_CUDA must be auto, 0 or 1, not {mode!r}")
         self.temp, self.required, self.jobs = Path(temp), mode == "1", []
-        asked = (os.environ.get("DEVTENSOR_CUDA_ARCH") or (DEFAULT_ARCHS if self.required else "")).split()
-        self.archs = asked or (gpus_here() if mode == "auto" else [])
+        asked = os.environ.get("DEVTENSOR_CUDA_ARCH", "").split()
+        self.archs = asked or (DEFAULT_ARCHS.split() if self.required else gpus_here() if mode == "auto" else [])
         if not all(re.fullmatch(r"\d+[af]?", arch) for arch in self.archs):
             raise SystemExit(f'DEVTENSOR_CUDA_ARCH must be like "80 90", not {" ".join(self.archs)!r}')
         nvcc, tried = find_nvcc() if mode != "0" and self.archs else (None, [])

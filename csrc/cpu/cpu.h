@@ -115,7 +115,7 @@ cpu_row cpu_activation_row(dt_activation activation, dt_dtype dtype);
  * Strides are in elements. c is not read when beta is 0. bias, or NULL, is read at row * bias_row + column *
  * bias_column. activation is NULL, or the row of an elementwise op for the accumulators (cpu_activation_row).
  * conv is NULL, or says which of a's rows and b's columns are patches and which are weights; k is then the number of
- * channels, and the strides of a and b are not used (conv2d.h). */
+ * channels, and the strides of a and b are not used (gemm/patches.h). */
 struct cpu_conv;
 typedef struct {
     dt_dtype dtype;

@@ -337,15 +337,20 @@ parse_sequence(const py_args *a, const char *name, PyObject *object, int *n, int
     return rc;
 }
 
-bool
+int
 py_is_int(PyObject *object)
 {
     if (PyLong_Check(object) || !PyIndex_Check(object) || !PySequence_Check(object)) {
         return PyIndex_Check(object);
     }
-    const bool sized = PySequence_Size(object) >= 0; /* an array of NumPy without dimensions has no length */
-    PyErr_Clear();
-    return !sized;
+    if (PySequence_Size(object) >= 0) {
+        return 0;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) {
+        return -1;
+    }
+    PyErr_Clear(); /* an array of NumPy without dimensions has no length */
+    return 1;
 }
 
 int
@@ -356,7 +361,11 @@ py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM])
     if (!py_given(object)) {
         return 0;
     }
-    if (py_is_int(object)) {
+    const int single = py_is_int(object);
+    if (single < 0) {
+        return -1;
+    }
+    if (single) {
         *n = 1;
         return py_int(a->op, name_of(a, i), object, &dims[0]) == 0 ? 0 : py_explain_args(a, i);
     }
@@ -366,15 +375,20 @@ py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM])
 PyObject *
 py_arg_sequence(const py_args *a, int i)
 {
-    return py_is_int(a->v[i]) && !py_is_array(a->v[i]) ? PyTuple_Pack(1, a->v[i]) : entries(a, name_of(a, i), a->v[i]);
+    const int single = py_is_int(a->v[i]);
+    if (single < 0) {
+        return NULL;
+    }
+    return single && !py_is_array(a->v[i]) ? PyTuple_Pack(1, a->v[i]) : entries(a, name_of(a, i), a->v[i]);
 }
 
 int
 py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM])
 {
     const char *name = name_of(a, a->spec->varargs);
-    if (a->nrest == 1 && !py_is_int(a->rest[0])) {
-        return parse_sequence(a, name, a->rest[0], n, sizes);
+    const int single = a->nrest == 1 ? py_is_int(a->rest[0]) : 1;
+    if (single < 0) {
+        return -1;
     }
-    return parse_ints(a, name, a->rest, a->nrest, n, sizes);
+    return single ? parse_ints(a, name, a->rest, a->nrest, n, sizes) : parse_sequence(a, name, a->rest[0], n, sizes);
 }

@@ -65,8 +65,9 @@ static PyObject *
 py__need_size(PY_PARAMS)
 {
     PARSE("_need_size")
-    PyObject *items = ints_of(&a);
-    if (items == NULL || !py_is_int(a.v[2])) {
+    const int single = py_is_int(a.v[2]);
+    PyObject *items = single < 0 ? NULL : ints_of(&a);
+    if (items == NULL || !single || PyTuple_GET_SIZE(items) != 1) { /* which a class of the user's may change */
         return items;
     }
     PyObject *size = Py_NewRef(PyTuple_GET_ITEM(items, 0));

@@ -51,7 +51,7 @@ def test_random_split() -> None:
     assert [len(p) for p in data.random_split(numbers, [0.5, 0.25, 0.25])] == [6, 2, 2]
     assert [len(p) for p in data.random_split(samples.Squares(1), [1])] == [1]
     for wrong in ([7, 4], [0.5, 0.6], [1.5, -0.5], [-1, 11], [3.7, 7.0, 100], [3.7, 7.2], [10.9], [3.5, 6.5],
-                  [float("inf")], [float("nan")], range(2**62)):  # fmt: skip
+                  [float("inf")], [float("nan")], range(2**62), [10**5000], [0.5, 10**400]):  # fmt: skip
         with pytest.raises(ValueError):
             data.random_split(numbers, wrong)
 

@@ -17,6 +17,7 @@ from dlpack_capsules import KEPT, NAMES, Producer, _new
 from support import CUDA_DEVICES, name_of
 
 import devtensor as dt
+from devtensor import nn
 
 
 class Int:
@@ -391,3 +392,44 @@ def test_an_error_holds_what_it_tells_of(name: str) -> None:
     told = {operand.shape for operand in caught.value.operands}  # type: ignore[union-attr]
     assert told and told <= shapes
     assert {str(operand.device) for operand in caught.value.operands} == {"cpu"}  # type: ignore[union-attr]
+
+
+class Size:
+    """An int that is sometimes a sequence: its length is 0 so many times, then it has none."""
+
+    def __init__(self, times: int, error: type[BaseException] = TypeError) -> None:
+        self.times, self.error = times, error
+
+    def __index__(self) -> int:
+        return 3
+
+    def __len__(self) -> int:
+        self.times -= 1
+        if self.times < 0:
+            raise self.error
+        return 0
+
+    def __getitem__(self, i: int) -> int:
+        raise IndexError
+
+
+SIZED: dict[str, Callable[[Any], Any]] = {
+    "a layer": nn.MaxPool2d,
+    "zeros": dt.zeros,
+    "flip": lambda dim: dt.flip(dt.ones(2, 2, 2, 2), dim),
+    "sum": lambda dim: dt.ones(2, 2, 2, 2).sum(dim),
+    "view": lambda size: dt.ones(3).view(size),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_size_that_changes_its_mind(name: str) -> None:
+    for times in range(5):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError, IndexError):
+            SIZED[name](Size(times))
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_errors_of_a_size_are_the_users(name: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        SIZED[name](Size(0, KeyboardInterrupt))

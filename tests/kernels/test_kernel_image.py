@@ -117,13 +117,15 @@ def test_each_unit_is_lowered_once_and_embedded(image: ModuleType, tree: Path) -
     assert all(line.endswith(", 912},") for line in rows.splitlines() if '"' in line)
 
 
-def test_a_kernel_takes_one_struct(image: ModuleType, tree: Path) -> None:
-    """Whose size the embedded table says."""
+def test_a_kernel_takes_one_struct(image: ModuleType, tree: Path, gpus: Path) -> None:
+    """Whose size the embedded table says. An nvcc that writes another kind ends no build that did not ask for it."""
+    gpus.write_text("9.0\n")
     two = tree / "csrc" / "kernels" / "two.cu"
     for parameters in ("", ".param .u64 a", ".param .align 8 .b8 a[8], .param .u64 b"):
         two.write_text(f".entry k_wrong({parameters})\n")
         with pytest.raises(SystemExit, match="k_wrong takes other than one struct"):
             build(image, tree)
+        assert "const int cuda_nimages = 0;" in build(image, tree, "auto")[0]
 
 
 def test_what_casts_to_bfloat16_is_lowered_twice(image: ModuleType, tree: Path) -> None:
@@ -224,8 +226,9 @@ def test_an_empty_list_of_architectures_is_no_list(
 ) -> None:
     monkeypatch.delenv("DEVTENSOR_CUDA_ARCH", raising=False)
     unset = build(image, tree, "1")[0]
-    monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", "")
-    assert build(image, tree, "1")[0] == unset and "sm_90" in unset
+    for empty in ("", " "):
+        monkeypatch.setenv("DEVTENSOR_CUDA_ARCH", empty)
+        assert build(image, tree, "1")[0] == unset and "sm_90" in unset
 
 
 def test_a_compiler_that_fails(image: ModuleType, tree: Path, gpus: Path, capfd: pytest.CaptureFixture[str]) -> None:

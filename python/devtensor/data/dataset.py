@@ -140,10 +140,9 @@ def _part_sizes(lengths: Iterable[float], count: int) -> list[int]:
         if not part >= 0:
             raise ValueError(f"lengths must be numbers from 0, but got {part}")
         parts.append(part)
-        total += part
-        if total > count + 1:
+        if part > count + 1 or (total := total + part) > count + 1:  # an int may be more than a float can hold
             raise ValueError(
-                f"Sum of input lengths does not equal the length of the input dataset: {total:g} or more and {count}"
+                f"Sum of input lengths does not equal the length of the input dataset: over {count + 1} and {count}"
             )
     if math.isclose(sum(parts), 1) and sum(parts) <= 1 and not all(isinstance(n, int) for n in parts):
         sizes = [math.floor(count * part) for part in parts]
