@@ -1,6 +1,6 @@
 /* from_dlpack.c: arrays over the memory of other libraries, given by DLPack. */
 #include "../cuda/foreign.h"
-#include "device.h"
+#include "cuda/device.h"
 #include "dlpack.h"
 
 #define OP "from_dlpack"

@@ -1,7 +1,7 @@
-/* cuda_tests.c: what tests and benchmarks ask of the CUDA backend and of the simulated GPU, and change in them. */
-#include "../cuda/cuda.h"
-#include "../sim/sim.h"
-#include "py.h"
+/* tests.c: what tests and benchmarks ask of the CUDA backend and of the simulated GPU, and change in them. */
+#include "../../cuda/cuda.h"
+#include "../../sim/sim.h"
+#include "../py.h"
 
 static PyObject *
 py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))

@@ -1,6 +1,6 @@
-/* cuda_interface.c: the CUDA array interface, version 3, both ways. */
-#include "../cuda/foreign.h"
-#include "py.h"
+/* array_interface.c: the CUDA array interface, version 3, both ways. */
+#include "../../cuda/foreign.h"
+#include "../py.h"
 
 #define ATTRIBUTE "__cuda_array_interface__"
 #define OP "from_cuda_array_interface"

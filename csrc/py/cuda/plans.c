@@ -1,7 +1,7 @@
 /* plans.c: cuBLASLt's and cuDNN's versions and settings, and what was found by tuning; for python/devtensor/cuda.py. */
-#include "../cuda/plans.h"
-#include "../sim/sim.h"
-#include "py.h"
+#include "../../cuda/plans.h"
+#include "../../sim/sim.h"
+#include "../py.h"
 
 /* library_versions() */
 static int
