@@ -1,7 +1,7 @@
 /* settings.c: what holds for the whole process: defaults, threads, counters. */
 #include "../core/environment.h"
 #include "../core/kept.h"
-#include "../cpu/cpu.h"
+#include "../cpu/front.h"
 #include "py.h"
 
 #include <time.h>

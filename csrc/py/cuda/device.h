@@ -2,7 +2,7 @@
 #ifndef DT_PY_DEVICE_H
 #define DT_PY_DEVICE_H
 
-#include "../../cuda/cuda.h"
+#include "../../cuda/front.h"
 #include "../py.h"
 
 dt_status py_enter_device(py_state *state, int index, cuda_device **out);

@@ -1,6 +1,6 @@
 /* devices.c: devices, their loader and the simulated ones: what python/devtensor/cuda.py and testing.py are made of. */
-#include "../../cpu/cpu.h"
-#include "../../cuda/cuda.h"
+#include "../../cpu/front.h"
+#include "../../cuda/front.h"
 #include "../py.h"
 
 /* The line of the user's code that is running; frames of this package are passed over. With or without the GIL. */

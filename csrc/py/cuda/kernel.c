@@ -1,5 +1,5 @@
 /* kernel.c: what devtensor._raw_kernel is made of. A kernel is a capsule; Python has read its parameters. */
-#include "../../cuda/raw.h"
+#include "../../cuda/front.h"
 #include "../py.h"
 
 #define CAPSULE "devtensor.kernel"

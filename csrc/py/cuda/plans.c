@@ -1,6 +1,5 @@
 /* plans.c: cuBLASLt's and cuDNN's versions and settings, and what was found by tuning; for python/devtensor/cuda.py. */
-#include "../../cuda/plans.h"
-#include "../../sim/sim.h"
+#include "../../cuda/front.h"
 #include "../py.h"
 
 /* library_versions() */
@@ -14,7 +13,7 @@ set_version(PyObject *dict, const char *name, dt_library library)
     if (status != DT_OK) {
         version = Py_NewRef(Py_None);
     } else {
-        version = PyLong_FromSize_t(library == DT_LIBRARY_CUDNN ? cu.cudnnGetVersion() : cu.cublasLtGetVersion());
+        version = PyLong_FromLong(cuda_api_version(library));
     }
     int rc = version == NULL ? -1 : PyDict_SetItemString(dict, name, version);
     Py_XDECREF(version);

@@ -1,6 +1,5 @@
 /* tests.c: what tests and benchmarks ask of the CUDA backend and of the simulated GPU, and change in them. */
-#include "../../cuda/cuda.h"
-#include "../../sim/sim.h"
+#include "../../cuda/front.h"
 #include "../py.h"
 
 static PyObject *
@@ -8,9 +7,9 @@ py__cuda_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
     PyObject *dict = PyDict_New();
-    for (int i = 0; dict != NULL && i < DT_NAPI; i++) {
-        PyObject *count = PyLong_FromLongLong(atomic_load(&cuda_api_calls[i]));
-        if (count == NULL || PyDict_SetItemString(dict, cuda_api_names[i], count) < 0) {
+    for (int i = 0; dict != NULL && i < cuda_api_count(); i++) {
+        PyObject *count = PyLong_FromLongLong(cuda_api_called(i));
+        if (count == NULL || PyDict_SetItemString(dict, cuda_api_name(i), count) < 0) {
             Py_CLEAR(dict);
         }
         Py_XDECREF(count);
@@ -34,8 +33,8 @@ py__cuda_api_fail(PY_PARAMS)
         if (name == NULL) {
             return NULL;
         }
-        for (int i = 0; i < DT_NAPI; i++) {
-            symbol = strcmp(name, cuda_api_names[i]) == 0 ? i : symbol;
+        for (int i = 0; i < cuda_api_count(); i++) {
+            symbol = strcmp(name, cuda_api_name(i)) == 0 ? i : symbol;
         }
         if (symbol < 0) {
             return PyErr_Format(PyExc_ValueError, "_cuda_api_fail(): no symbol %s", name);
