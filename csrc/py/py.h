@@ -407,12 +407,14 @@ void py_backends_register(void);
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
-    X(cuda_tests)                                                                                                      \
     X(memory_stats)                                                                                                    \
     X(stream)                                                                                                          \
     X(kernel)                                                                                                          \
     X(sent)                                                                                                            \
     X(transfers)
+
+/* devtensor._C._test: test_hooks.c, cuda/test_hooks.c. */
+extern PyMethodDef py_test_hooks[], py_cuda_test_hooks[];
 
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];
 PY_FAMILIES(PY_FAMILY)
