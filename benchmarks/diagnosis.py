@@ -1,6 +1,6 @@
 """What origins and errors cost: python -m benchmarks.diagnosis. Times are the least of many rounds.
 
-The share of origins in `a + b` is what _origin_cost measures, in C and alone: a step made, linked to that of the
+The share of origins in `a + b` is what origin_cost measures, in C and alone: a step made, linked to that of the
 operand, and released, which is all that a build without origins would not do.
 """
 
@@ -28,10 +28,10 @@ def timed(call):
 
 
 def behind_own_frames(depth):
-    """_origin_cost called through functions that stand in devtensor's own folder."""
+    """origin_cost called through functions that stand in devtensor's own folder."""
     own = os.path.join(os.path.dirname(dt.__file__), "nn", "measured.py")
     code = "".join(f"def f{i + 1}(n): return f{i}(n)\n" for i in range(depth))
-    space = {"f0": _C._origin_cost}
+    space = {"f0": _C._test.origin_cost}
     exec(compile(code, own, "exec"), space)
     return space[f"f{depth}"]
 
@@ -92,10 +92,10 @@ def in_c(x, w):
 def rows():
     x, w = dt.ones(4, 3, dtype=dt.float64), dt.ones(2, 3)
     y = x * 2 + 1
-    yield "origin of an array, frame known", least(_C._origin_cost, 100_000)
+    yield "origin of an array, frame known", least(_C._test.origin_cost, 100_000)
     yield "the same, behind one frame of devtensor's", least(behind_own_frames(1), 100_000)
     yield "the same, behind three", least(behind_own_frames(3), 100_000)
-    origin = least(lambda n: _C._origin_cost(n, x), 100_000)
+    origin = least(lambda n: _C._test.origin_cost(n, x), 100_000)
     yield "origin of a result, linked to its operand's", origin
     total = least(additions, 20_000)
     yield "a + b, n=1", total

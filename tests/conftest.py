@@ -118,7 +118,7 @@ def guards_untouched() -> Iterator[None]:
     if not REAL:
         for name in CUDA_DEVICES:
             dt.cuda.synchronize(name)
-        assert dt._C._sim_guard_violations() == 0
+        assert dt._C._test.guard_violations() == 0
     assert dt.cuda.current_device() == current
 
 

@@ -190,7 +190,8 @@ def generate() -> str:
         elif callable(value):
             functions += define(name, value, "", False)
         else:
-            constants.append(f"{name}: {type(value).__name__}")
+            kind = "ModuleType" if inspect.ismodule(value) else type(value).__name__
+            constants.append(f"{name}: {kind}")
     return "\n".join([*lines, "", *constants, "", *functions]) + "\n"
 
 

@@ -181,7 +181,7 @@ def large():
 def plan(dt, json_text, sizes, dtype, channels_last, bias, activation):
     """What the extension plans, or the text of its error."""
     try:
-        return dt._C._cuda_describe_conv2d(json_text, getattr(dt, dtype), *sizes, channels_last, bias, activation)
+        return dt._C._test.describe_conv2d(json_text, getattr(dt, dtype), *sizes, channels_last, bias, activation)
     except dt.CudaError as error:
         return str(error)
 

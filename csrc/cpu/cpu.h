@@ -3,14 +3,13 @@
 #ifndef DT_CPU_H
 #define DT_CPU_H
 
-#include "../core/devtensor.h"
+#include "front.h"
 
 #define DT_SLOT(ret, name, args) ret cpu_##name args;
 #include "../core/slots.def"
 #undef DT_SLOT
 
 extern const dt_backend cpu_backend;
-dt_status cpu_open(const dt_backend **backend, dt_error *err);
 
 #define CPU_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define CPU_MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -36,8 +35,6 @@ dt_status cpu_open(const dt_backend **backend, dt_error *err);
 typedef void (*cpu_body)(void *ctx, int64_t begin, int64_t end);
 /* Calls body over [0, nitems), cut in one piece a thread, no piece below grain. Inline when another region runs. */
 void cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx);
-int cpu_num_threads(void);
-void cpu_set_num_threads(int n);
 
 /* ---------------------------------------------------------------- rows.c */
 

@@ -435,10 +435,26 @@ cuda_memory_open(cuda_device *device)
 }
 
 void
-cuda_memory_read(cuda_device *device, cuda_memory *out)
+cuda_memory_read(cuda_device *device, cuda_memory_stats *out)
 {
+    const cuda_memory *m = &device->memory;
     pthread_mutex_lock(&device->lock);
-    *out = device->memory;
+    *out = (cuda_memory_stats){
+        .limit = m->limit,
+        .requested = m->requested,
+        .allocated = m->allocated,
+        .reserved = m->reserved,
+        .requested_peak = m->requested_peak,
+        .allocated_peak = m->allocated_peak,
+        .reserved_peak = m->reserved_peak,
+        .in_use = m->in_use,
+        .allocations = m->allocations,
+        .hits = m->hits,
+        .driver_allocations = m->driver_allocations,
+        .driver_frees = m->driver_frees,
+        .retries = m->retries,
+        .failures = m->failures,
+    };
     pthread_mutex_unlock(&device->lock);
 }
 

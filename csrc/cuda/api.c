@@ -25,6 +25,24 @@ const uint8_t cuda_api_libraries[DT_NAPI] = {
 #undef DT_API
 };
 
+int
+cuda_api_count(void)
+{
+    return DT_NAPI;
+}
+
+const char *
+cuda_api_name(int symbol)
+{
+    return cuda_api_names[symbol];
+}
+
+int64_t
+cuda_api_called(int symbol)
+{
+    return atomic_load(&cuda_api_calls[symbol]);
+}
+
 /* ---------------------------------------------------------------- faults on demand */
 
 static struct {

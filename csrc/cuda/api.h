@@ -349,8 +349,6 @@ typedef struct {
 } cuda_extents;
 
 /* ---------------------------------------------------------------- the table */
-typedef enum { DT_LIBRARY_CUDA, DT_LIBRARY_CUBLASLT, DT_LIBRARY_CUDNN, DT_LIBRARY_NVRTC, DT_NLIBRARIES } dt_library;
-
 typedef struct {
 #define DT_API(library, symbol, ret, params, names) ret(*symbol) params;
 #include "api.def"
@@ -371,9 +369,5 @@ extern const char *const cuda_api_names[DT_NAPI];
 
 /* Implemented by csrc/sim: fills the table with the stand-ins for `devices` devices of `memory` bytes each. */
 dt_status sim_open(int devices, size_t memory, cuda_api *table, dt_error *err);
-/* How long a launch of a user's kernel may take from now on; 0: as long as it likes. */
-void sim_set_kernel_seconds(unsigned seconds);
-/* Whether this system refuses a user's kernel what only the host could do for it. */
-bool sim_has_filters(void);
 
 #endif

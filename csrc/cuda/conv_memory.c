@@ -20,7 +20,7 @@ int64_t
 cuda_conv_room(cuda_device *d, const conv_key *key)
 {
     size_t free_bytes, total;
-    cuda_memory m;
+    cuda_memory_stats m;
     if (d == NULL || cu.cuMemGetInfo_v2(&free_bytes, &total) != 0) {
         return key->workspace_limit;
     }

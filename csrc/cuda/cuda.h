@@ -8,80 +8,14 @@
 #include "../core/heap.h"
 #include "../kernels/args.h"
 #include "api.h"
+#include "front.h"
 
-/* ---------------------------------------------------------------- api.c: for the front and for tests */
-
-/* Directories (absolute, separated by colons) where NVIDIA's Python packages keep their libraries. */
-void cuda_set_search_path(const char *directories);
-/* Makes "cuda" mean `devices` simulated GPUs of `memory` bytes each (0: the default); before the first use of CUDA. */
-dt_status cuda_request_simulated(int devices, size_t memory, dt_error *err) DT_MUST_CHECK;
-bool cuda_is_simulated(void);
-/* Whether the addresses of device memory mean something to other libraries of this process. */
-bool cuda_can_lend(void);
-/* For tests, whose other library knows simulated devices. */
-void cuda_lend_simulated(bool lend);
-/* What was tried to find each library, one line an attempt. Returns the length; writes at most size bytes with the 0.
- */
-size_t cuda_api_report(char *text, size_t size);
-/* place writes where the program is, such as "train.py:12"; it is asked once, when CUDA has been opened. */
-void cuda_set_place(void (*place)(char *text, size_t size));
-/* warn is given a sentence that users should see, which stays; from any thread, with no lock held. */
-void cuda_set_warn(void (*warn)(const char *text));
-/* Finds and loads a library for the report, with no need of a device. The loader's own text on failure. */
-dt_status cuda_api_probe(dt_library library, dt_error *err) DT_MUST_CHECK;
-/* True for a cuBLAS that may corrupt data on a device of this capability: 12.8 to before 13.2 on 10.0 to 11.x. */
-bool cuda_cublas_hazard(int major);
-/* The version of a library by its own count (13000, 130100, 91002), 0 when it is not loaded. */
-int cuda_api_version(dt_library library);
-/* One piece of work: the number counts those of its stream. */
-typedef struct {
-    int device;
-    unsigned stream;
-    uint64_t number;
-} cuda_sent;
-
-/* Work that may have gone wrong. */
-typedef struct {
-    cuda_sent sent;
-    const void *stream; /* the driver's */
-    char name[64];
-} cuda_suspect;
-
-/* sent is told of each kernel and library call before it is sent; from any thread, with locks of the device held. */
-void cuda_set_sent(void (*sent)(const cuda_sent *sent));
-/* What was sent last to a device that is lost and is not known to have ended: stream by stream, the latest first. The
- * number of them; 0 for any other device. */
-int cuda_last_sent(int index, cuda_suspect *out, int most);
-/* For tests. LATE: the call answers success without being made, as work that goes wrong on the device later; the next
- * call that waits answers the status, and from there on all calls that touch the context. */
-typedef enum { CUDA_FAULT_ONCE, CUDA_FAULT_STICKY, CUDA_FAULT_LATE } cuda_fault_mode;
-/* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made;
- * all later ones too when sticky. nth < 0 disarms. */
-void cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode);
-
-/* Where kernels come from; module.c. */
-typedef struct {
-    const char *archs; /* of the embedded machine code; "" where there is none */
-    int nimages, nkernels;
-    size_t nbytes;          /* of the images */
-    int64_t compiled, read; /* kernels compiled at run time in this process, and taken from kept_in instead */
-    char kept_in[256];
-    const char *not_kept; /* NULL, or why nothing is kept there */
-} cuda_kernels;
-
-void cuda_kernels_info(cuda_kernels *info);
-
-/* The backend's entry: what the registry calls on first use. */
-dt_status cuda_open(const dt_backend **backend, dt_error *err) DT_MUST_CHECK;
-
-/* ---------------------------------------------------------------- api.c: for the backend */
+/* ---------------------------------------------------------------- api.c */
 
 extern const uint8_t cuda_api_libraries[DT_NAPI]; /* dt_library of each symbol */
 
 /* Loads the driver, real or simulated, once. */
 dt_status cuda_api_open(dt_error *err) DT_MUST_CHECK;
-/* Loads another library at the first need of its symbols. */
-dt_status cuda_api_need(dt_library library, dt_error *err) DT_MUST_CHECK;
 /* False in a child of the process that opened CUDA: nothing of it may be touched there. */
 bool cuda_api_alive(void);
 
@@ -124,20 +58,12 @@ typedef struct {
     uint64_t ticket;
 } cuda_slot;
 
-/* A point in a stream: after all that had been noted there when its count was seq. 0: before everything. */
-typedef struct {
-    uint64_t seq;
-    unsigned queue;
-} cuda_mark;
-
 #define CUDA_MAX_QUEUES 256 /* of a device; the first is the default stream */
 #define CUDA_CHECKPOINTS 8
 
-#define CUDA_SENT 8
-
 /* A stream, and what is known about its order. Queues stay as long as their device: a stream that nobody uses any more
  * is given to the next who asks. All but device, stream, id and priority is under the device's lock. */
-typedef struct cuda_queue {
+struct cuda_queue {
     struct cuda_device *device;
     CUstream stream;
     unsigned id;
@@ -155,7 +81,7 @@ typedef struct cuda_queue {
     _Atomic uint64_t nsent;      /* kernels and library calls so far, */
     _Atomic uint64_t nover;      /* those that are known to have gone well, */
     atomic_uint sent[CUDA_SENT]; /* and the last of them; sent.c */
-} cuda_queue;
+};
 
 #define CUDA_MAX_READERS 6
 
@@ -194,7 +120,7 @@ typedef struct {
     cuda_slot small[CUDA_NSMALL], large[CUDA_NLARGE];
 } cuda_ring;
 
-typedef struct cuda_device {
+struct cuda_device {
     int index;
     CUdevice handle;
     CUcontext context;
@@ -234,10 +160,8 @@ typedef struct cuda_device {
     cuda_cache convolutions, tuned;
     struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
     CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv_memory.c */
-} cuda_device;
+};
 
-/* The device, ready, with its context current on this thread. */
-dt_status cuda_enter(int index, cuda_device **device, dt_error *err) DT_MUST_CHECK;
 /* A device that is open already, to give something back to it; NULL when it cannot be used any more. */
 cuda_device *cuda_find(int index);
 /* One that cannot be used any more, or NULL. */
@@ -262,10 +186,6 @@ cuda_check(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
 
 /* ---------------------------------------------------------------- stream.c */
 
-/* The stream that this thread has chosen for device, or the default one. */
-cuda_queue *cuda_current(const cuda_device *device);
-dt_status cuda_set_current(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
-
 /* Where this thread's calls are sent. */
 static inline CUstream
 cuda_stream(const cuda_device *device)
@@ -280,14 +200,6 @@ dt_status cuda_wait_all(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 
 /* The default stream of a device that is being opened. */
 dt_status cuda_queues_open(cuda_device *device, dt_error *err) DT_MUST_CHECK;
-/* A stream of the user's, one that is free if there is; 0 is the lowest priority, smaller numbers come first. */
-dt_status cuda_queue_acquire(cuda_device *device, int64_t priority, cuda_queue **queue, dt_error *err) DT_MUST_CHECK;
-void cuda_queue_retain(cuda_queue *queue);
-void cuda_queue_release(cuda_queue *queue);
-dt_status cuda_queue_synchronize(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_queue_query(cuda_queue *queue, bool *done, dt_error *err) DT_MUST_CHECK;
-/* What is sent to queue from now on waits for what other (of any device) has been sent so far. */
-dt_status cuda_queue_wait(cuda_queue *queue, cuda_queue *other, dt_error *err) DT_MUST_CHECK;
 /* The workspace that products on this thread's stream share. */
 dt_status cuda_workspace(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err) DT_MUST_CHECK;
 
@@ -324,26 +236,6 @@ typedef struct {
 dt_status cuda_order(const cuda_operands *operands, dt_error *err) DT_MUST_CHECK;
 void cuda_note(const cuda_operands *operands);
 
-/* ---------------------------------------------------------------- event.c */
-
-/* An event of the user's; the driver's is made when it is first recorded. */
-typedef struct {
-    bool timed, blocking, recorded;
-    cuda_device *device; /* NULL: none yet */
-    CUevent event;
-    cuda_mark mark;
-} cuda_event;
-
-void cuda_event_clear(cuda_event *event);
-/* A copy; whether it was recorded. */
-bool cuda_event_read(const cuda_event *event, cuda_event *out);
-dt_status cuda_event_record(cuda_event *event, cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_event_wait(const cuda_event *event, cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_event_query(const cuda_event *event, bool *done, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_event_synchronize(const cuda_event *event, dt_error *err) DT_MUST_CHECK;
-dt_status cuda_event_elapsed(const cuda_event *start, const cuda_event *end, float *milliseconds,
-                             dt_error *err) DT_MUST_CHECK;
-
 /* ---------------------------------------------------------------- allocator.c */
 
 /* Memory for this thread's stream, and back: at once, the next who gets it waits. */
@@ -360,9 +252,6 @@ dt_status cuda_give_back(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 void cuda_memory_open(cuda_device *device);
 /* From now on the blocks in the cache may be used from several streams; the lock is held. */
 void cuda_memory_mark(cuda_device *device);
-void cuda_memory_read(cuda_device *device, cuda_memory *out);
-void cuda_memory_reset_peak(cuda_device *device);
-dt_status cuda_memory_limit(cuda_device *device, double fraction, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- memory.c */
 
@@ -382,24 +271,6 @@ dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary
                           dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- pinned.c */
-
-/* PyTorch's names: what is there now, the most there was, and all that came and went. */
-typedef struct {
-    uint64_t current, peak, allocated, freed;
-} cuda_host_count;
-
-typedef struct {
-    double total, max, min; /* microseconds */
-    uint64_t count;
-} cuda_host_time;
-
-typedef struct {
-    cuda_host_count allocations, allocated_bytes; /* blocks of the driver */
-    cuda_host_count active_requests, active_bytes;
-    cuda_host_time alloc_time, free_time; /* in the driver */
-} cuda_host_stats;
-
-void cuda_host_memory(cuda_host_stats *out);
 /* Page-locked memory for good. */
 dt_status cuda_lock_pages(cuda_device *device, size_t nbytes, void **out, dt_error *err) DT_MUST_CHECK;
 /* Gives blocks that nobody uses back to the driver. */
@@ -491,13 +362,6 @@ dt_status cuda_late_check(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 
 #define CUDA_THREADS 256 /* of a block; kernels are compiled for no more */
 
-/* What tests and benchmarks may change, to reach the other way of doing the same. */
-typedef struct {
-    int64_t index_limit; /* entries and offsets above it take the 64-bit form */
-    bool skinny, depthwise;
-} cuda_kernel_settings;
-extern cuda_kernel_settings cuda_settings;
-
 /* A thread for each of n items, or nblocks blocks of CUDA_THREADS, as far as the device has room. */
 dt_status cuda_launch(cuda_device *device, CUfunction function, int64_t n, const void *args,
                       dt_error *err) DT_MUST_CHECK;
@@ -571,11 +435,15 @@ dt_status cuda_to_peer(const dt_array *src, dt_array *dst, dt_error *err) DT_MUS
 
 /* lt_plan.c, conv_plan.c, raw.c: what the caches give back */
 void cuda_raw_module_drop(void *module);
+/* The name of a kernel of users' by its number. */
+const char *cuda_raw_name(unsigned number);
 void cuda_matmul_destroy(void *plan);
 void cuda_conv2d_retire(void *plan);
 /* Destroys those that were given back and run no more. */
 void cuda_conv2d_reap(cuda_device *device);
 size_t cuda_matmul_key_size(void);
+/* The most rows, columns or elements of an operand that one call of a library is given. */
+int64_t cuda_size_limit(void);
 size_t cuda_conv2d_key_size(void);
 
 /* epilogue.c: out = activation(out + bias) in place, by kernels; bias, or NULL, runs along dimension dim. */

@@ -141,6 +141,12 @@ cuda_lost(int index)
     return d != NULL && atomic_load(&d->poison) != 0 ? d : NULL;
 }
 
+int
+cuda_device_index(const cuda_device *device)
+{
+    return device->index;
+}
+
 /* ---------------------------------------------------------------- slots */
 
 dt_status
@@ -164,7 +170,7 @@ dt_status
 cuda_device_info(int index, dt_device_info *info, dt_error *err)
 {
     cuda_device *d;
-    cuda_memory memory;
+    cuda_memory_stats memory;
     *info = (dt_device_info){0};
     DT_TRY(cuda_enter(index, &d, err));
     CUDA_TRY(d, cuMemGetInfo_v2, (&info->free_memory, &info->total_memory));

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda.h"
-
 #define REPORT_BYTES 8192
 #define PATH_BYTES 4096
 

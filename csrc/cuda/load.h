@@ -2,7 +2,7 @@
 #ifndef DT_CUDA_LOAD_H
 #define DT_CUDA_LOAD_H
 
-#include "api.h"
+#include "front.h"
 
 const char *cuda_load_soname(dt_library library);
 /* What users lose without it. */

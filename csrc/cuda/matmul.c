@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "lt_plan.h"
-#include "plans.h"
 
 #define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
 #define WORTH_A_CALL                                                                                                   \

@@ -1,7 +1,7 @@
 /* memory.c: the blocks of arrays and of temporaries. */
 #include <string.h>
 
-#include "foreign.h"
+#include "cuda.h"
 
 /* With several streams a block is born with a note of the stream that it is for. */
 static dt_status

@@ -1,11 +1,10 @@
 /* raw.c: users' kernels. A device keeps the modules of the last ones, so that the same source is compiled once. */
-#include "raw.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../core/check.h"
 #include "compile.h"
+#include "cuda.h"
 
 #define MAX_NAMES 1024 /* of kernels that are told apart where a device is lost */
 

@@ -2,7 +2,7 @@
  * noticed by a later call, and one of these it was. */
 #include <stdio.h>
 
-#include "raw.h"
+#include "cuda.h"
 
 static void (*told)(const cuda_sent *sent);
 

@@ -42,7 +42,19 @@ cuda_current(const cuda_device *device)
             }
         }
     }
+    return cuda_default_queue(device);
+}
+
+cuda_queue *
+cuda_default_queue(const cuda_device *device)
+{
     return device->queues[0];
+}
+
+cuda_queue_info
+cuda_queue_read(const cuda_queue *queue)
+{
+    return (cuda_queue_info){queue->device->index, queue->priority, queue->stream};
 }
 
 static dt_status

@@ -2,7 +2,7 @@
  * that its deleter may run on any thread, without the GIL and after the interpreter. */
 #include "dlpack.h"
 
-#include "../cuda/foreign.h"
+#include "../cuda/front.h"
 #include "py.h"
 
 /* What was asked for, checked. */

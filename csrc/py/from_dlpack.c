@@ -1,6 +1,6 @@
 /* from_dlpack.c: arrays over the memory of other libraries, given by DLPack. */
-#include "../cuda/foreign.h"
-#include "device.h"
+#include "../cuda/front.h"
+#include "cuda/device.h"
 #include "dlpack.h"
 
 #define OP "from_dlpack"
@@ -237,7 +237,9 @@ static PyObject *
 stream_for(const py_args *a, int index)
 {
     cuda_device *device;
-    return py_enter_device(a->state, index, &device) == DT_OK ? PyLong_FromVoidPtr(device->stream) : NULL;
+    return py_enter_device(a->state, index, &device) == DT_OK
+               ? PyLong_FromVoidPtr(cuda_queue_read(cuda_default_queue(device)).stream)
+               : NULL;
 }
 
 /* Calls object.__dlpack__ with what stands in keywords; producers before 1.0 take no more than a stream. */

@@ -76,6 +76,34 @@ add_functions(PyObject *module, const PyMethodDef *table, PyMethodDef *kept)
     return PyModule_AddFunctions(module, kept);
 }
 
+/* The functions belong to module, whose state they use. */
+static int
+add_hooks(PyObject *test, PyObject *module, PyMethodDef *table)
+{
+    int rc = 0;
+    for (; rc == 0 && table->ml_name != NULL; table++) {
+        PyObject *name = PyModule_GetNameObject(test);
+        PyObject *function = name == NULL ? NULL : PyCFunction_NewEx(table, module, name);
+        rc = function == NULL ? -1 : PyModule_AddObjectRef(test, table->ml_name, function);
+        Py_XDECREF(name);
+        Py_XDECREF(function);
+    }
+    return rc;
+}
+
+/* What only tests, tools and benchmarks need. */
+static int
+add_test_module(PyObject *module)
+{
+    PyObject *test = PyModule_New("devtensor._C._test");
+    int rc =
+        test == NULL || add_hooks(test, module, py_test_hooks) < 0 || add_hooks(test, module, py_cuda_test_hooks) < 0
+            ? -1
+            : PyModule_AddObjectRef(module, "_test", test);
+    Py_XDECREF(test);
+    return rc;
+}
+
 static int
 module_exec(PyObject *module)
 {
@@ -90,7 +118,8 @@ module_exec(PyObject *module)
     py_backends_register();
     py_settle_init();
     py_transfers_init();
-    if (add_types(module, state) < 0 || py_dtypes_init(module, state) < 0 || py_devices_init(module, state) < 0) {
+    if (add_test_module(module) < 0 || add_types(module, state) < 0 || py_dtypes_init(module, state) < 0 ||
+        py_devices_init(module, state) < 0) {
         return -1;
     }
     return 0;

@@ -270,7 +270,7 @@ py_on_device(const dt_array *a)
 /* Whether this thread has it. */
 bool py_holds_gil(void);
 
-/* sent.c: what was sent without the GIL is written down, with this line. */
+/* cuda/launch_log.c: what was sent without the GIL is written down, with this line. */
 void py_sent_init(void);
 void py_sent_flush(void);
 void py_sent_clear(void);
@@ -310,17 +310,17 @@ int py_warn_synchronous(const char *action, const char *reason);
         }                                                                                                              \
     } while (0)
 
-/* stream.c: the queue of a Stream; NULL without an exception for anything else. */
+/* cuda/stream.c: the queue of a Stream; NULL without an exception for anything else. */
 struct cuda_queue *py_stream_queue(py_state *state, PyObject *object);
 
-/* ---------------------------------------------------------------- errors of a device: late.c */
+/* ---------------------------------------------------------------- errors of a device: cuda/index_errors.c */
 
 /* op is about to select in x by indices: if a device finds one out of range, the error can say where. */
 void py_late_note(const char *op, const dt_array *x);
 /* Adds where the call was that a device complains of. */
 void py_late_explain(dt_error *err);
 
-/* ---------------------------------------------------------------- pending copies: settle.c */
+/* ---------------------------------------------------------------- pending copies: pending.c */
 
 void py_settle_init(void);
 /* Before the bytes of an array of the host are read or handed out: see dt_settle. Who gets the address of the memory
@@ -407,12 +407,14 @@ void py_backends_register(void);
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \
-    X(cuda_tests)                                                                                                      \
     X(memory_stats)                                                                                                    \
     X(stream)                                                                                                          \
     X(kernel)                                                                                                          \
     X(sent)                                                                                                            \
     X(transfers)
+
+/* devtensor._C._test: test_hooks.c, cuda/test_hooks.c. */
+extern PyMethodDef py_test_hooks[], py_cuda_test_hooks[];
 
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];
 PY_FAMILIES(PY_FAMILY)

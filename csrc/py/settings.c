@@ -1,10 +1,8 @@
 /* settings.c: what holds for the whole process: defaults, threads, counters. */
 #include "../core/environment.h"
 #include "../core/kept.h"
-#include "../cpu/cpu.h"
+#include "../cpu/front.h"
 #include "py.h"
-
-#include <time.h>
 
 static PyObject *
 py_set_default_dtype(PY_PARAMS)
@@ -136,7 +134,7 @@ py__misread_environment(PyObject *self, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
-/* ---------------------------------------------------------------- for tests */
+/* ---------------------------------------------------------------- counters, and memory that is kept */
 
 static int
 set_number(PyObject *dict, const char *name, int64_t value)
@@ -159,61 +157,6 @@ py_counters(PyObject *self, PyObject *Py_UNUSED(ignored))
     DT_COUNTERS(DT_COUNTER)
 #undef DT_COUNTER
     return dict;
-}
-
-static PyObject *
-py__fail_allocations(PY_PARAMS)
-{
-    PY_PARSE("_fail_allocations", 1, 2, "n", "sticky")
-    int64_t n = -1;
-    bool sticky = false;
-    if (py_arg_int(&a, 0, &n) < 0 || py_arg_bool(&a, 1, &sticky) < 0) {
-        return NULL;
-    }
-    dt_fail_allocations(n, sticky);
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-py__allocation_count(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    return PyLong_FromLongLong(dt_allocation_count());
-}
-
-static PyObject *
-py__live_blocks(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    (void)self;
-    return PyLong_FromLongLong(dt_live_blocks());
-}
-
-/* Seconds for n checks of three operands that agree. */
-static PyObject *
-py__check_cost(PY_PARAMS)
-{
-    PY_PARSE("_check_cost", 1, 1, "n")
-    int64_t n = 0, failed = 0;
-    if (py_arg_int(&a, 0, &n) < 0) {
-        return NULL;
-    }
-    dt_error err;
-    dt_array x = DT_ARRAY_EMPTY;
-    const int64_t shape[] = {1};
-    if (dt_empty((dt_device){DT_CPU, 0}, DT_FLOAT32, 1, shape, &x, &err) != DT_OK) {
-        return py_raise_args(&a, &err);
-    }
-    const dt_operand in[] = {{"input", &x, -1}, {"weight", &x, -1}, {"bias", &x, -1}};
-    struct timespec start, end;
-    timespec_get(&start, TIME_UTC);
-    for (int64_t i = 0; i < n; i++) {
-        failed += dt_check_same_device("linear", in, 3, &err) != DT_OK;
-        failed += dt_check_same_dtype("linear", in, 3, &err) != DT_OK;
-    }
-    timespec_get(&end, TIME_UTC);
-    double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-    dt_array_clear(&x);
-    return PyFloat_FromDouble(failed ? -1.0 : seconds);
 }
 
 /* Large host blocks that are kept for reuse. */
@@ -270,37 +213,6 @@ py__cpu_limit_packed(PY_PARAMS)
     return call_limit(&a, dt_kept_set_limit);
 }
 
-/* Seconds for n records of an origin, as every new array makes one; with operand also of where that came from. */
-static PyObject *
-py__origin_cost(PY_PARAMS)
-{
-    PY_PARSE("_origin_cost", 1, 2, "n", "operand")
-    int64_t n = 0;
-    const dt_array *x = NULL;
-    if (py_arg_int(&a, 0, &n) < 0 || py_arg_optional_array(&a, 1, &x) < 0) {
-        return NULL;
-    }
-    py_array *result = (py_array *)py_array_new(a.type, "measure");
-    if (result == NULL) {
-        return NULL;
-    }
-    if (x != NULL) {
-        dt_array_copy_handle(x, &result->array);
-    }
-    struct timespec start, end;
-    timespec_get(&start, TIME_UTC);
-    for (int64_t i = 0; i < n; i++) {
-        py_step_release(result->step);
-        result->step = py_step_new("measure");
-        if (x != NULL) {
-            py_step_link((PyObject *)result, &a.v[1], 1);
-        }
-    }
-    timespec_get(&end, TIME_UTC);
-    Py_DECREF(result);
-    return PyFloat_FromDouble((double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
-}
-
 PyMethodDef py_settings_functions[] = {
     PY_OP(set_default_dtype, "d",
           "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for "
@@ -320,10 +232,6 @@ PyMethodDef py_settings_functions[] = {
     PY_GETTER(get_float32_precision, "\"highest\" or \"tf32\"; see set_float32_precision."),
     PY_GETTER(counters, "What has happened so far in this process, a dict: allocations, transfers and their bytes, "
                         "launches, synchronizations."),
-    PY_HIDDEN(_fail_allocations, "n, sticky=False",
-              "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
-    PY_HIDDEN_GETTER(_allocation_count, "Host allocations asked for so far."),
-    PY_HIDDEN_GETTER(_live_blocks, "Host blocks alive."),
     PY_HIDDEN_GETTER(_cpu_cache,
                      "Large host blocks kept for reuse: bytes kept and the most to keep, requests and how many of them "
                      "were served from what was kept; bytes of packed weights and the most of them."),
@@ -335,9 +243,6 @@ PyMethodDef py_settings_functions[] = {
      "type."},
     PY_HIDDEN_GETTER(_misread_environment,
                      "[(variable, text, what is valid)] of the variables that are not understood."),
-    PY_HIDDEN(_check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
-    PY_HIDDEN(_origin_cost, "n, operand=None",
-              "Seconds for n records of where an array was made, and from what operand."),
     PY_END,
 };
 

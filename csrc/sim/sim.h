@@ -12,6 +12,7 @@
 
 #include "../core/sha256.h"
 #include "../cuda/api.h"
+#include "../cuda/simulated.h"
 
 #define SIM_MAX_DEVICES 64
 #define SIM_SHARED_BYTES (48 << 10) /* of a block, as it is, and when a kernel asks for more: an H100's */
@@ -24,19 +25,6 @@
 
 /* The driver clears some answers before it looks at anything else. */
 #define SIM_CLEAR(answer) ((answer) != NULL ? (void)(*(answer) = 0) : (void)0)
-
-/* ---------------------------------------------------------------- for tests; may be called from any thread */
-
-/* Of every device, from the next query on; 9.0 at first. */
-void sim_set_compute_capability(int major, int minor);
-/* Number of blocks found so far, now included, whose guard bytes were overwritten. */
-int64_t sim_guard_violations(void);
-/* The most elements, rows or columns that cuDNN and cuBLASLt take; 0: 2**31 - 1, as the real ones. */
-void sim_set_size_limit(int64_t limit);
-/* What is alive on all devices: blocks that nobody asked to free and their bytes, streams, events, modules; and the
- * descriptors and programs of the libraries (not their handles). */
-void sim_ledger(int64_t *blocks, int64_t *bytes, int64_t *streams, int64_t *events, int64_t *modules,
-                int64_t *descriptors);
 
 /* ---------------------------------------------------------------- the stand-ins, called with the lock held */
 

@@ -323,13 +323,13 @@ def test_without_memory_for_it_the_weight_is_packed_for_the_call() -> None:
     w = array(*SHAPE)
     expected = conv(w)
     for n in range(12):
-        dt._C._fail_allocations(n)
+        dt._C._test.fail_allocations(n)
         try:
             dt.conv2d(X, w, padding=1)
         except MemoryError:
             pass
         finally:
-            dt._C._fail_allocations(-1)
+            dt._C._test.fail_allocations(-1)
         assert conv(w) == expected
         dt.cpu.empty_cache()
 

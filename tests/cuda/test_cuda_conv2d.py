@@ -32,14 +32,14 @@ def operands(cuda: str, dtype: str = "float32", layout: str = "contiguous", seed
 
 @pytest.fixture
 def fault() -> Iterator[Any]:
-    yield dt._C._cuda_api_fail
-    dt._C._cuda_api_fail(None, -1, 0)
+    yield dt._C._test.api_fail
+    dt._C._test.api_fail(None, -1, 0)
 
 
 @pytest.fixture
 def small_limit() -> Iterator[Any]:
-    yield dt._C._cuda_set_size_limit
-    dt._C._cuda_set_size_limit(0)
+    yield dt._C._test.set_size_limit
+    dt._C._test.set_size_limit(0)
 
 
 @pytest.fixture
@@ -307,13 +307,13 @@ def test_a_tuned_plan_that_refuses_later_is_replaced_for_good(cache: Path, cuda:
 @simulated
 def test_a_plan_for_a_described_device(device: str) -> None:
     sizes = ((2, 4, 6, 7), (5, 4, 3, 3), (1, 1), (0, 1), (1, 1), (1, 1))
-    found = dt._C._cuda_describe_conv2d('{"deviceVer": 900}', dt.float32, *sizes, False, True, "relu")
+    found = dt._C._test.describe_conv2d('{"deviceVer": 900}', dt.float32, *sizes, False, True, "relu")
     assert found["bias"] and found["activation"] and found["out"] == (2, 5, 5, 7)
     assert found["notes"] & 1 == 0
-    half = dt._C._cuda_describe_conv2d('{"deviceVer": 900}', dt.float16, *sizes, True, False)
+    half = dt._C._test.describe_conv2d('{"deviceVer": 900}', dt.float16, *sizes, True, False)
     assert half["notes"] & 1 == 1
     with pytest.raises(dt.CudaError, match="cudnnBackendFinalize"):
-        dt._C._cuda_describe_conv2d("no JSON", dt.float32, *sizes, False, True)
+        dt._C._test.describe_conv2d("no JSON", dt.float32, *sizes, False, True)
     assert bits_of(dt.zeros(1, device=device)).tolist() == [0]
 
 

@@ -61,9 +61,9 @@ def test_every_call_of_every_program(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.skipif(not CUDA.is_dir(), reason="reads the source tree")
 def test_the_programs_reach_every_call() -> None:
     text = "".join(path.read_text() for path in CUDA.glob("*.c"))
-    called = {name for name in dt._C._cuda_api_calls() if re.search(rf"\b{name}\b", text)}
+    called = {name for name in dt._C._test.api_calls() if re.search(rf"\b{name}\b", text)}
     called -= {"cudnnGetVersion", "cublasLtGetVersion", "cuDriverGetVersion", "nvrtcVersion"}  # the loader's
-    if dt._C._kernel_images()["images"]:  # kernels are embedded: none is compiled
+    if dt._C._test.kernel_images()["images"]:  # kernels are embedded: none is compiled
         called = {name for name in called if not name.startswith("nvrtc")}
     reached: set[str] = set()
     for answer in finish(start("COVER")):
@@ -90,17 +90,17 @@ def test_an_error_says_what_failed(op: str) -> None:
     """The op, the function of the library, its answer by number and by name, and the device."""
     x = dt.ones(3, 3, device="cuda:0")
     SAYS[op](x)  # what happens once has happened
-    counts = dt._C._cuda_api_calls()
+    counts = dt._C._test.api_calls()
     SAYS[op](x)
-    made = {name: count - counts[name] for name, count in dt._C._cuda_api_calls().items() if count > counts[name]}
+    made = {name: count - counts[name] for name, count in dt._C._test.api_calls().items() if count > counts[name]}
     symbol = [name for name in made if name not in ("cuCtxGetCurrent", "cuMemFreeAsync")][-1]
     code = 400 if symbol.startswith("cu") and symbol[2].isupper() else 7 if symbol.startswith("cublas") else 2000
-    dt._C._cuda_api_fail(symbol, 0, code)
+    dt._C._test.api_fail(symbol, 0, code)
     try:
         with pytest.raises(dt.CudaError) as info:
             SAYS[op](x)
     finally:
-        dt._C._cuda_api_fail(None, -1, 0)
+        dt._C._test.api_fail(None, -1, 0)
     error = info.value
     assert (error.symbol, error.status, str(error.device)) == (symbol, code, "cuda:0")
     assert error.op is not None and error.op.strip("_") == op
@@ -111,7 +111,7 @@ def test_an_error_says_what_failed(op: str) -> None:
 LATE = """
 import devtensor as dt
 x = dt.ones(3, device="cuda")
-dt._C._cuda_api_fail("cuLaunchKernel", 0, 719, late=True)
+dt._C._test.api_fail("cuLaunchKernel", 0, 719, late=True)
 y = x * 2
 try:
     y.tolist()
@@ -157,7 +157,7 @@ with dt.cuda.stream(side):
 thread = threading.Thread(target=lambda: y.neg_())
 thread.start(), thread.join()
 exec(compile("y.mul_(2)", "cell", "exec"))
-dt._C._cuda_api_fail("cuLaunchKernel", 0, 700, late=True)
+dt._C._test.api_fail("cuLaunchKernel", 0, 700, late=True)
 x.relu_()
 try:
     dt.cuda.synchronize(0)

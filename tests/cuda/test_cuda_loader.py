@@ -257,7 +257,7 @@ for folder in {[str(f) for f in folders]!r}:
     child = python(code)
     assert (child.returncode, child.stderr) == (0, "")
     lines = child.stdout.splitlines()
-    assert len(lines) == len(cases) == len(dt._C._cuda_api_calls())
+    assert len(lines) == len(cases) == len(dt._C._test.api_calls())
     for line, (_, symbol) in zip(lines, cases, strict=True):
         assert line.startswith(symbol) and f"no symbol {symbol}." in line, line
 

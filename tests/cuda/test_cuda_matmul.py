@@ -31,10 +31,10 @@ class Change:
 @contextmanager
 def watch() -> Iterator[Change]:
     change = Change()
-    calls, launches = dt._C._cuda_api_calls(), dt._C.counters()["launches"]
+    calls, launches = dt._C._test.api_calls(), dt._C.counters()["launches"]
     yield change
     change.launches = dt._C.counters()["launches"] - launches
-    change.calls = {name: n - calls[name] for name, n in dt._C._cuda_api_calls().items() if n != calls[name]}
+    change.calls = {name: n - calls[name] for name, n in dt._C._test.api_calls().items() if n != calls[name]}
 
 
 def whole(
@@ -60,9 +60,9 @@ def by_cudnn(x: Any, weight: Any) -> Any:
 
 def forget_plans(device: str) -> None:
     """Pushes the plans of convolutions out of their cache, by that of one that nothing else has."""
-    dt._C._cuda_set_plan_limit(1)
+    dt._C._test.set_plan_limit(1)
     by_cudnn(dt.ones((1, 1, 3, next(widths)), device=device), middle(device))
-    dt._C._cuda_set_plan_limit(0)
+    dt._C._test.set_plan_limit(0)
 
 
 @pytest.fixture
@@ -74,14 +74,14 @@ def tf32() -> Iterator[None]:
 
 @pytest.fixture
 def fault() -> Iterator[Any]:
-    yield dt._C._cuda_api_fail
-    dt._C._cuda_api_fail(None, -1, 0)
+    yield dt._C._test.api_fail
+    dt._C._test.api_fail(None, -1, 0)
 
 
 @pytest.fixture
 def small_limit() -> Iterator[Any]:
-    yield dt._C._cuda_set_size_limit
-    dt._C._cuda_set_size_limit(0)
+    yield dt._C._test.set_size_limit
+    dt._C._test.set_size_limit(0)
 
 
 # ---------------------------------------------------------------- exactness
@@ -295,12 +295,12 @@ def test_no_algorithm_with_the_epilogue(cuda: str, fault: Any) -> None:
 def test_every_algorithm_with_the_epilogue_refuses(cuda: str) -> None:
     x, weight, bias = dt.ones((5, 23), device=cuda), dt.ones((3, 23), device=cuda), dt.full((3,), -22.5, device=cuda)
     for n in range(2):  # the stand-in has three algorithms: two more refusals than one, then all of one search
-        dt._C._cuda_api_fail(PRODUCT, n, NOT_SUPPORTED)
+        dt._C._test.api_fail(PRODUCT, n, NOT_SUPPORTED)
         assert dt.linear(x, weight, bias, activation="relu").tolist() == [[0.5] * 3] * 5
-    dt._C._cuda_api_fail(PRODUCT, 0, NOT_SUPPORTED, True)
+    dt._C._test.api_fail(PRODUCT, 0, NOT_SUPPORTED, True)
     with pytest.raises(dt.CudaError, match="cublasLtMatmul"):
         dt.linear(x, weight, bias, activation="relu")
-    dt._C._cuda_api_fail(None, -1, 0)
+    dt._C._test.api_fail(None, -1, 0)
     assert dt.linear(x, weight, bias, activation="relu").tolist() == [[0.5] * 3] * 5
 
 

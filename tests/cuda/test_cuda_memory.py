@@ -126,10 +126,10 @@ def step():
 
 for _ in range(3):
     step()
-before = dt._C._cuda_api_calls()
+before = dt._C._test.api_calls()
 for _ in range(50):
     step()
-after = dt._C._cuda_api_calls()
+after = dt._C._test.api_calls()
 print(json.dumps({name: after[name] - before[name] for name in after if after[name] != before[name]}))
 """
 
@@ -412,7 +412,7 @@ import devtensor as dt
 
 x, w = dt.ones((2, 80, 80, 80), device="cuda"), dt.ones((40, 80, 3, 3), device="cuda")
 dt.empty(1 << 22, device="cuda")  # cached
-dt._C._cuda_api_fail("{symbol}", 0, {status})
+dt._C._test.api_fail("{symbol}", 0, {status})
 y = dt.conv2d(x, w) if "{symbol}" == "cudnnCreate" else x[0] @ x[1] if "Lt" in "{symbol}" else dt.tanh(x)
 print(json.dumps([y.sum().item() > 0, dt.cuda.memory_stats()["num_device_free"] > 0]))
 """
@@ -428,12 +428,12 @@ def test_the_driver_fails(
     held = stats()["allocated_bytes.all.current"]
     for n in (6, 3):
         dt.empty(n * MIB, dtype=dt.uint8, device=cuda)
-    dt._C._cuda_api_fail(symbol, 0, 999)
+    dt._C._test.api_fail(symbol, 0, 999)
     try:
         with pytest.raises(dt.CudaError, match=symbol):
             dt.empty(8 * MIB, dtype=dt.uint8, device=cuda)
     finally:
-        dt._C._cuda_api_fail(None, -1, 0)
+        dt._C._test.api_fail(None, -1, 0)
     assert stats()["allocated_bytes.all.current"] == held
     x = dt.full((2 * MIB,), 3.0, device=cuda)
     assert x.sum().item() == 6 * MIB
@@ -464,7 +464,7 @@ for case in CASES:
             wrong.append(f"{{case}} {{dtype}}: {{error}}")
 dt.cuda.synchronize()
 stats = [dt.cuda.memory_stats()[key] for key in ("num_cache_hits", "num_device_alloc")]
-print(json.dumps([wrong[:5], points, dt._C._sim_guard_violations(), *stats]))
+print(json.dumps([wrong[:5], points, dt._C._test.guard_violations(), *stats]))
 """
 
 

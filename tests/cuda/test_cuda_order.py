@@ -171,15 +171,15 @@ for i, (kind, op) in enumerate(READS.items()):
         x = base * 2
     try:
         with dt.cuda.stream(second):
-            dt._C._cuda_api_fail("cuStreamWaitEvent", 0, 0, True)
+            dt._C._test.api_fail("cuStreamWaitEvent", 0, 0, True)
             y = op(x)
-            dt._C._cuda_api_fail(None, -1, 0)
+            dt._C._test.api_fail(None, -1, 0)
         second.synchronize()
         if bytes_of(y) == want:
             missed.append(kind)
     except dt.CudaError:
         pass
-    dt._C._cuda_api_fail(None, -1, 0)
+    dt._C._test.api_fail(None, -1, 0)
 print(json.dumps(missed))
 """
 

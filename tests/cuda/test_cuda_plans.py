@@ -29,14 +29,14 @@ pytestmark = pytest.mark.skipif(REAL, reason="the simulated GPU fails calls and 
 
 @pytest.fixture
 def fault() -> Iterator[Any]:
-    yield dt._C._cuda_api_fail
-    dt._C._cuda_api_fail(None, -1, 0)
+    yield dt._C._test.api_fail
+    dt._C._test.api_fail(None, -1, 0)
 
 
 @pytest.fixture
 def plan_limit() -> Iterator[Any]:
-    yield dt._C._cuda_set_plan_limit
-    dt._C._cuda_set_plan_limit(0)
+    yield dt._C._test.set_plan_limit
+    dt._C._test.set_plan_limit(0)
 
 
 @pytest.fixture
@@ -131,11 +131,11 @@ def test_a_plan_that_goes_is_waited_for_by_nobody(streams: int, cuda: str, plan_
     assert not {"cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"} & set(change.calls)
     for n, i, y in got:
         assert y.tolist() == [[[[float(i)] * n]]]
-    high = dt._C._sim_ledger()["descriptors"]
+    high = dt._C._test.ledger()["descriptors"]
     for n in range(20, 40):
         by_cudnn(rows[0][..., :n], weight)
         dt.cuda.synchronize(cuda)
-    assert dt._C._sim_ledger()["descriptors"] <= high  # those before are gone
+    assert dt._C._test.ledger()["descriptors"] <= high  # those before are gone
 
 
 def test_what_was_tuned_is_added_to_the_file(cuda: str, tuned: Path, plan_limit: Any, fault: Any) -> None:
@@ -279,7 +279,7 @@ total = dt.cuda.get_device_properties(0).total_memory
 for room in (1024, 1600, 2000, 2600):
     dt.cuda.empty_cache()
     dt.cuda.set_per_process_memory_fraction((dt.cuda.memory_allocated() + 512 + room) / total)
-    dt._C._cuda_api_fail("cudnnBackendExecute", 0, 3000, True)
+    dt._C._test.api_fail("cudnnBackendExecute", 0, 3000, True)
     try:
         dt.conv2d(x, weight)
     except (dt.CudaError, dt.OutOfMemoryError) as error:
@@ -376,10 +376,10 @@ import devtensor as dt
 row, weight = dt.ones((1, 1, 1, 9), device="cuda"), dt.ones((1, 1, 1, 3), device="cuda")
 a = dt.ones((4, 4), device="cuda")
 a @ a
-dt._C._cuda_set_plan_limit(1)
+dt._C._test.set_plan_limit(1)
 for n in (1, 2):
     dt.conv2d(row[..., :n], weight, padding=1)
-dt._C._cuda_api_fail("cuLaunchKernel", 0, 700, False, True)
+dt._C._test.api_fail("cuLaunchKernel", 0, 700, False, True)
 row + row
 dt.conv2d(row[..., :3], weight, padding=1)  # a plan goes, and its event is asked for: from here on the context is lost
 try:
@@ -423,11 +423,11 @@ def test_products_with_a_size_of_one_and_a_bias(sizes: tuple[int, int, int], cud
     x, wide_x = whole((m, k), "float32", cuda, 1)
     weight, wide_weight = whole((n, k), "float32", cuda, 2)
     bias, wide_bias = whole((n,), "float32", cuda, 3)
-    dt._C._cuda_kernel_settings(skinny=False)
+    dt._C._test.kernel_settings(skinny=False)
     try:
         got = dt.linear(x, weight, bias, activation="relu")
     finally:
-        dt._C._cuda_kernel_settings(skinny=True)
+        dt._C._test.kernel_settings(skinny=True)
     assert np.array_equal(wide_of(got), np.maximum(wide_x @ wide_weight.T + wide_bias, 0))
 
 

@@ -49,11 +49,11 @@ def run(request: pytest.FixtureRequest) -> dict[str, dict[str, int]]:
         return [net.step(images.to(device), labels.to(device)).item() for _ in range(steps)]
 
     loop(WARM)
-    calls, counters = _C._cuda_api_calls(), dt.counters()
+    calls, counters = _C._test.api_calls(), dt.counters()
     losses = loop(STEPS)
     assert losses[-1] < losses[0] and np.isfinite(losses).all()
     return {
-        "calls": {name: n - calls[name] for name, n in _C._cuda_api_calls().items()},
+        "calls": {name: n - calls[name] for name, n in _C._test.api_calls().items()},
         "counters": {name: n - counters[name] for name, n in dt.counters().items()},
     }
 

@@ -292,15 +292,15 @@ def test_a_wait_that_fails_is_an_error_of_the_op(symbol: str, cuda: str, streams
         x = dt.full((100,), 2.0, device=cuda)
         y = dt.zeros(100, device=cuda)
         dt.cuda.set_stream(streams[1])
-        dt._C._cuda_api_fail(symbol, 0, 999)
+        dt._C._test.api_fail(symbol, 0, 999)
         try:
             with pytest.raises(dt.CudaError, match=symbol):
                 streams[1].wait_stream(streams[0])
-            dt._C._cuda_api_fail("cuStreamWaitEvent", 0, 999, True)
+            dt._C._test.api_fail("cuStreamWaitEvent", 0, 999, True)
             with pytest.raises(dt.CudaError, match="cuStreamWaitEvent"):
                 dt.add(x, 1, out=y)
         finally:
-            dt._C._cuda_api_fail(None, -1, 0)
+            dt._C._test.api_fail(None, -1, 0)
         dt.add(x, 1, out=y)
     assert y.sum().item() == 300
 
@@ -310,12 +310,12 @@ def test_a_stream_that_cannot_be_made(symbol: str, cuda: str) -> None:
     held, made = [], counted("cuStreamCreateWithPriority")
     while counted("cuStreamCreateWithPriority") == made:  # until none is left over from before
         held.append(dt.cuda.Stream(cuda, -3))
-    dt._C._cuda_api_fail(symbol, 0, 999)
+    dt._C._test.api_fail(symbol, 0, 999)
     try:
         with pytest.raises(dt.CudaError, match=symbol):
             dt.cuda.Stream(cuda, -3)
     finally:
-        dt._C._cuda_api_fail(None, -1, 0)
+        dt._C._test.api_fail(None, -1, 0)
     assert dt.cuda.Stream(cuda, -3) not in held
 
 
@@ -334,21 +334,21 @@ def test_allocations_that_fail(cuda: str) -> None:
     def live() -> int:
         gc.collect()
         dt.cuda.empty_cache()
-        return dt._C._live_blocks()
+        return dt._C._test.live_blocks()
 
     def sweep() -> None:
-        count, failed = dt._C._allocation_count(), 0
+        count, failed = dt._C._test.allocation_count(), 0
         assert run() == want
-        count = dt._C._allocation_count() - count
+        count = dt._C._test.allocation_count() - count
         assert count > 10
         for n in range(count):
-            dt._C._fail_allocations(n)
+            dt._C._test.fail_allocations(n)
             try:
                 assert run() == want  # an event that would only have saved time may be missing
             except MemoryError:
                 failed += 1
             finally:
-                dt._C._fail_allocations(-1)
+                dt._C._test.fail_allocations(-1)
                 assert dt.cuda.current_stream(cuda) == dt.cuda.default_stream(cuda)
             assert run() == want
         assert failed > count // 2

@@ -75,9 +75,9 @@ NO_ACCESS = """
 import sys, devtensor as dt
 symbol, status = sys.argv[1], int(sys.argv[2])
 x = dt.arange(5000, device="cuda:0")
-dt._C._cuda_api_fail(symbol, 0, status, sticky=True)
+dt._C._test.api_fail(symbol, 0, status, sticky=True)
 y = x.to("cuda:1") + 1
-dt._C._cuda_api_fail(None, -1, 0)
+dt._C._test.api_fail(None, -1, 0)
 assert y.to("cuda:0").tolist() == list(range(1, 5001))
 print("right")
 """
@@ -201,7 +201,7 @@ for _ in range(3):
     for d in x:
         assert (x[d] @ x[d]).tolist() == [[4.0] * 4] * 4
         assert dt.conv2d(image[d], image[d][:, :, :3, :3]).tolist() == [[[[18.0] * 3] * 3]]
-calls = dt._C._cuda_api_calls()
+calls = dt._C._test.api_calls()
 print(*(calls[name] for name in ("cublasLtCreate", "cudnnCreate", "cuDevicePrimaryCtxRetain")))
 """
 

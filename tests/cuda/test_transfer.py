@@ -268,15 +268,15 @@ def test_no_pinned_memory_left() -> None:
         pytest.skip("faults are planted in the simulated driver")
     dt.cuda.empty_cache()
     x = dt.ones(300_000)
-    dt._C._cuda_api_fail("cuMemHostAlloc", 0, 2, True)
+    dt._C._test.api_fail("cuMemHostAlloc", 0, 2, True)
     try:
         with pytest.raises(dt.OutOfMemoryError, match=r"page-locked host memory. Tried to allocate \d+ bytes"):
             x.pin_memory()
         with pytest.raises(dt.OutOfMemoryError, match="page-locked"):
             dt.ones(300_000, device="cuda:0").to("cpu", non_blocking=True)
     finally:
-        dt._C._cuda_api_fail("cuMemHostAlloc", -1, 0)
-    dt._C._cuda_api_fail("cuMemHostAlloc", 0, 2)  # one failure: unused blocks are given back, and it is tried again
+        dt._C._test.api_fail("cuMemHostAlloc", -1, 0)
+    dt._C._test.api_fail("cuMemHostAlloc", 0, 2)  # one failure: unused blocks are given back, and it is tried again
     assert x.pin_memory().sum().item() == 300_000
 
 
@@ -306,14 +306,14 @@ def test_no_failure_takes_a_slot_away(symbol: str, sticky: bool) -> None:
             lambda: pinned.copy_(there, non_blocking=True).sum().item(),
         ):
             want = move()
-            dt._C._cuda_api_fail(symbol, n, 999, sticky)
+            dt._C._test.api_fail(symbol, n, 999, sticky)
             try:
                 assert move() == want
             except dt.CudaError as error:
                 failures += 1
                 assert symbol in str(error)
             finally:
-                dt._C._cuda_api_fail(symbol, -1, 0)
+                dt._C._test.api_fail(symbol, -1, 0)
             assert move() == want
     assert failures or symbol in ("cuEventQuery", "cuStreamSynchronize", "cuCtxSynchronize", "cuMemFreeHost",
                                   "cuMemHostAlloc", "cuEventCreate")  # fmt: skip

@@ -192,14 +192,14 @@ def test_without_memory_for_a_step() -> None:
     """Nothing depends on it."""
     x = dt.zeros(3)
     for n in range(30):
-        dt._C._fail_allocations(n)
+        dt._C._test.fail_allocations(n)
         try:
             y = x + 1
             assert y.origin.action == "add"
         except MemoryError:
             pass
         finally:
-            dt._C._fail_allocations(-1)
+            dt._C._test.fail_allocations(-1)
 
 
 def test_several_files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,7 +232,7 @@ class State:
     def __init__(self) -> None:
         self.threads = dt.get_num_threads()
         self.limit = dt.cuda.workspace_limit()
-        dt._C._sim_lend(True)  # arrays to the fuzzer of interfaces
+        dt._C._test.lend_simulated(True)  # arrays to the fuzzer of interfaces
         self.restore()
 
     def restore(self) -> None:
@@ -256,11 +256,11 @@ class State:
                 return "wrong results after the call"
         except Exception as error:
             return f"a device was lost: {type(error).__name__}: {error}"
-        return "" if dt._C._sim_guard_violations() == 0 else "written next to a buffer"
+        return "" if dt._C._test.guard_violations() == 0 else "written next to a buffer"
 
 
 def held() -> tuple[int, int]:
-    return dt._C._live_blocks(), len(evil.ALIVE)
+    return dt._C._test.live_blocks(), len(evil.ALIVE)
 
 
 REPETITIONS = 24  # blocks are kept for later, but not so many of a kind

@@ -173,7 +173,7 @@ def patterns(dtype: str, *shape: int) -> np.ndarray:
 
 def live() -> int:
     gc.collect()
-    return dt._C._live_blocks()
+    return dt._C._test.live_blocks()
 
 
 def numpys(x: dt.DeviceArray) -> Any:

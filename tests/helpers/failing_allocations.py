@@ -100,13 +100,13 @@ class Lender:
 
 def lend(x: dt.DeviceArray, protocol: str) -> Any:
     """x as a capsule or as another library's array; an array on the cpu has no interface and stays what it is."""
-    dt._C._sim_lend(True)
+    dt._C._test.lend_simulated(True)
     try:
         if protocol == "__dlpack__":
             return x.__dlpack__(max_version=(1, 0), stream=-1)  # no stream waits for ever in a simulated queue
         return Lender(x) if x.is_cuda else x
     finally:
-        dt._C._sim_lend(False)
+        dt._C._test.lend_simulated(False)
 
 
 def mismatch(x: dt.DeviceArray) -> str:
@@ -168,7 +168,7 @@ def show(result: Any) -> str:
 def attempt(call: Callable[[], Any], n: int, sticky: bool) -> tuple[str, Any]:
     """ok with the result, memory for the right exception, else what came."""
     result = None
-    dt._C._fail_allocations(n, sticky)
+    dt._C._test.fail_allocations(n, sticky)
     try:
         result = call()
         kind = "ok"
@@ -177,7 +177,7 @@ def attempt(call: Callable[[], Any], n: int, sticky: bool) -> tuple[str, Any]:
     except BaseException as error:
         kind = f"{type(error).__name__}: {error}"
     finally:
-        dt._C._fail_allocations(-1, False)
+        dt._C._test.fail_allocations(-1, False)
     return kind, result
 
 
@@ -185,7 +185,7 @@ def one_point(call: Callable[[], Any], inputs: list[dt.DeviceArray], n: int, sti
     """Fails the n-th allocation, looks at the damage, calls again."""
     values = [bits_of(x).tobytes() for x in inputs]
     gc.collect()
-    before = dt._C._live_blocks()
+    before = dt._C._test.live_blocks()
     kind, result = attempt(call, n, sticky)
     failed = kind
     if kind == "memory":
@@ -198,7 +198,7 @@ def one_point(call: Callable[[], Any], inputs: list[dt.DeviceArray], n: int, sti
         "retry": kind,
         "result": text,
         "inputs_kept": [bits_of(x).tobytes() for x in inputs] == values,
-        "left": dt._C._live_blocks() - before,
+        "left": dt._C._test.live_blocks() - before,
     }
 
 

@@ -28,7 +28,7 @@ from support import Built, question
 
 import devtensor as dt
 
-NAMES = list(dt._C._cuda_api_calls())
+NAMES = list(dt._C._test.api_calls())
 FIRST, SECOND = BOTH = ("cuda:0", "cuda:1")
 SLOTS = 40  # through which transfers pass, of a device
 BETWEEN_PARTS = ("cuCtxGetCurrent", "cuCtxSynchronize", "cuMemHostAlloc", "cuMemcpyHtoDAsync_v2")
@@ -63,14 +63,14 @@ class Fault:
     mode: str  # once, sticky, late
 
     def arm(self) -> None:
-        dt._C._cuda_api_fail(self.symbol, self.index, self.code, self.mode == "sticky", self.mode == "late")
+        dt._C._test.api_fail(self.symbol, self.index, self.code, self.mode == "sticky", self.mode == "late")
 
     def __str__(self) -> str:
         return f"{self.symbol}[{self.index}]={self.code} {self.mode}"
 
 
 def disarm() -> None:
-    dt._C._cuda_api_fail(None, -1, 0)
+    dt._C._test.api_fail(None, -1, 0)
 
 
 def faults(counts: dict[str, int]) -> Iterator[Fault]:
@@ -168,13 +168,13 @@ def own_kernel(x: dt.DeviceArray) -> Any:
 
 def lends(x: dt.DeviceArray) -> Any:
     """Another library might have kept the address."""
-    dt._C._sim_lend(True)
+    dt._C._test.lend_simulated(True)
     try:
         y = x + 1
         assert y.__cuda_array_interface__["shape"] == x.shape
         return y + 1
     finally:
-        dt._C._sim_lend(False)
+        dt._C._test.lend_simulated(False)
 
 
 def empties(x: dt.DeviceArray) -> None:
@@ -358,7 +358,7 @@ def ledger(devices: tuple[str, ...]) -> dict[str, int]:
     dt.cuda.empty_cache()
     settle(devices)
     used = {"allocated": sum(dt.cuda.memory_allocated(d) for d in devices)}
-    return {**dt._C._sim_ledger(), **used, "live": dt._C._live_blocks()}
+    return {**dt._C._test.ledger(), **used, "live": dt._C._test.live_blocks()}
 
 
 def one_point(prepare: Prepare, fault: Fault | None) -> dict[str, Any]:
@@ -368,11 +368,11 @@ def one_point(prepare: Prepare, fault: Fault | None) -> dict[str, Any]:
     original = None if ready.target is None else ready.target.clone()
     if original is not None:
         settle(ready.devices)
-    start = dt._C._cuda_api_calls()
+    start = dt._C._test.api_calls()
     if fault is not None:
         fault.arm()
     first = attempt(ready)
-    end = dt._C._cuda_api_calls()
+    end = dt._C._test.api_calls()
     disarm()
     got: dict[str, Any] = {"counts": {k: end[k] - start[k] for k in NAMES if end[k] > start[k]}, "left": {}}
     value = first.pop("value", None)

@@ -238,9 +238,9 @@ def no_transfers() -> Iterator[None]:
 @contextmanager
 def calls(*symbols: str, synchronizations: int | None = None) -> Iterator[None]:
     """None of these outside functions is called inside, and the host waits so many times."""
-    before, waits = dt._C._cuda_api_calls(), dt._C.counters()["synchronizations"]
+    before, waits = dt._C._test.api_calls(), dt._C.counters()["synchronizations"]
     yield
-    after = dt._C._cuda_api_calls()
+    after = dt._C._test.api_calls()
     assert {s: after[s] - before[s] for s in symbols} == dict.fromkeys(symbols, 0)
     if synchronizations is not None:
         assert dt._C.counters()["synchronizations"] - waits == synchronizations
@@ -254,7 +254,7 @@ def synchronize() -> None:
 
 def counted(*symbols: str) -> int:
     """How often these outside functions were called so far."""
-    calls = dt._C._cuda_api_calls()
+    calls = dt._C._test.api_calls()
     return sum(calls[symbol] for symbol in symbols)
 
 

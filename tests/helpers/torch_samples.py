@@ -323,7 +323,7 @@ def main() -> None:
             if seen is not None:
                 print(json.dumps(asdict(seen)))
     dt.cuda.synchronize()
-    print(json.dumps({"compared": compared, "agreed": agreed, "violations": dt._C._sim_guard_violations()}))
+    print(json.dumps({"compared": compared, "agreed": agreed, "violations": dt._C._test.guard_violations()}))
 
 
 if __name__ == "__main__":

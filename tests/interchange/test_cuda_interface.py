@@ -30,9 +30,9 @@ LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 
 @pytest.fixture
 def lent() -> Iterator[None]:
-    dt._C._sim_lend(True)
+    dt._C._test.lend_simulated(True)
     yield
-    dt._C._sim_lend(False)
+    dt._C._test.lend_simulated(False)
 
 
 class Other:

@@ -17,9 +17,9 @@ import devtensor as dt
 @pytest.fixture
 def lent() -> Iterator[None]:
     """Addresses of simulated devices are given away, to libraries of these tests that know what they are."""
-    dt._C._sim_lend(True)
+    dt._C._test.lend_simulated(True)
     yield
-    dt._C._sim_lend(False)
+    dt._C._test.lend_simulated(False)
 
 
 @pytest.mark.skipif(REAL, reason="what a real device refuses is nothing")
@@ -144,10 +144,10 @@ def test_the_host_waits_where_the_driver_cannot(cuda: str, lent: None) -> None:
     seen = Capsule(x.__dlpack__())
     seen.consume()
     waits = counted("cuCtxSynchronize")
-    dt._C._cuda_api_fail("cuCtxRecordEvent", 0, 801)
+    dt._C._test.api_fail("cuCtxRecordEvent", 0, 801)
     del x
     seen.release()
-    dt._C._cuda_api_fail(None, -1, 0)
+    dt._C._test.api_fail(None, -1, 0)
     assert counted("cuCtxSynchronize") == waits + 1
     assert (dt.zeros(1000, device=cuda) + 1).sum().item() == 1000
 

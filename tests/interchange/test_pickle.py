@@ -99,7 +99,7 @@ def test_read_only_arrays() -> None:
 
 def test_what_is_alive(cuda: str) -> None:
     gc.collect()
-    before = dt._C._live_blocks()
+    before = dt._C._test.live_blocks()
     x = dt.arange(100_000)
     data, buffers = dumps(x)
     del x
@@ -109,7 +109,7 @@ def test_what_is_alive(cuda: str) -> None:
     assert y[-1].item() == 99_999
     del y
     gc.collect()
-    assert dt._C._live_blocks() == before
+    assert dt._C._test.live_blocks() == before
 
 
 def test_a_device_array_is_moved_and_that_is_said(cuda: str) -> None:

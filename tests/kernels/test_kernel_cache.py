@@ -26,15 +26,15 @@ LIMIT = 64 << 20
 SCRIPT = """
 import sys
 import devtensor as dt
-images = dt._C._kernel_images()["images"]
+images = dt._C._test.kernel_images()["images"]
 {before}
 if images:
-    dt._C._cuda_api_fail("cuModuleLoadData", 0, 209)
+    dt._C._test.api_fail("cuModuleLoadData", 0, 209)
 x = dt.full((4,), 2.0, device="cuda:0", dtype=dt.float64)
-dt._C._cuda_api_fail(None, -1, 0)
+dt._C._test.api_fail(None, -1, 0)
 y = x.exp().sum().item()
 {after}
-k = dt._C._kernel_images()
+k = dt._C._test.kernel_images()
 print(y == dt.full((4,), 2.0, dtype=dt.float64).exp().sum().item(), k["compiled"], k["read"], k["not_kept"])
 """
 
@@ -101,7 +101,7 @@ def test_files_are_ours_alone_and_carry_their_hash(folder: Path) -> None:
 
 
 def test_another_architecture_is_compiled_apart(folder: Path) -> None:
-    assert run(folder, before="dt._C._sim_set_compute_capability(8, 0)") == (3, 0)
+    assert run(folder, before="dt._C._test.set_compute_capability(8, 0)") == (3, 0)
     assert len(kept(folder)) == 6
     assert run(folder) == (0, 3)
 
@@ -109,7 +109,7 @@ def test_another_architecture_is_compiled_apart(folder: Path) -> None:
 def test_both_devices_share_what_is_kept(folder: Path) -> None:
     second = "z = dt.full((4,), 2.0, device='cuda:1', dtype=dt.float64).exp().sum().item()\nassert z == y"
     # cuda:1 takes an image that the build embedded, as only the first load is refused
-    read = 3 if dt._C._kernel_images()["images"] else 6
+    read = 3 if dt._C._test.kernel_images()["images"] else 6
     assert run(folder, after=second) == (0, read)
 
 
@@ -189,10 +189,10 @@ def test_a_file_of_another_user_is_made_again(folder: Path) -> None:
 
 def test_machine_code_that_the_driver_refuses_is_made_again(folder: Path) -> None:
     # with no image embedded the first load is that of the fill
-    refuse = 'dt._C._cuda_api_fail("cuModuleLoadData", 0, 200)'
-    script = {"before": refuse} if not dt._C._kernel_images()["images"] else {"before": f"images = 0\n{refuse}"}
+    refuse = 'dt._C._test.api_fail("cuModuleLoadData", 0, 200)'
+    script = {"before": refuse} if not dt._C._test.kernel_images()["images"] else {"before": f"images = 0\n{refuse}"}
     compiled, read = run(folder, **script)
-    assert (compiled, read) == ((1, 2) if not dt._C._kernel_images()["images"] else (0, 3))
+    assert (compiled, read) == ((1, 2) if not dt._C._test.kernel_images()["images"] else (0, 3))
 
 
 # ---------------------------------------------------------------- where nothing is kept
@@ -232,7 +232,7 @@ def test_a_place_where_nothing_can_be_made() -> None:
 
 
 def test_asking_where_makes_nothing(tmp_path: Path) -> None:
-    ask = "import devtensor as dt; k = dt._C._kernel_images(); print(k['kept_in'], k['not_kept'], sep='\\n')"
+    ask = "import devtensor as dt; k = dt._C._test.kernel_images(); print(k['kept_in'], k['not_kept'], sep='\\n')"
     child = subprocess.run(
         [sys.executable, "-c", ask],
         env=os.environ | {"DEVTENSOR_CACHE": "1", "DEVTENSOR_CACHE_DIR": str(tmp_path / "kept")},
@@ -336,8 +336,8 @@ try:
     dt.full((4,), 2.0, device="cuda:0")
 except dt.CudaError as e:
     print(e)
-dt._C._cuda_api_fail(None, -1, 0)
-dt._C._sim_set_compute_capability(9, 0)
+dt._C._test.api_fail(None, -1, 0)
+dt._C._test.set_compute_capability(9, 0)
 print(dt.full((4,), 2.0, device="cuda:1").sum().item())
 """
 
@@ -345,9 +345,12 @@ print(dt.full((4,), 2.0, device="cuda:1").sum().item())
 @pytest.mark.parametrize(
     ("before", "says"),
     [
-        ("dt._C._sim_set_compute_capability(5, 2)", "nvrtcCompileProgram failed on cuda:0: NVRTC_ERROR_INVALID_OPTION"),
-        ('dt._C._cuda_api_fail("cuModuleLoadData", 0, 209, True)', "CUDA_ERROR_NO_BINARY_FOR_GPU"),
-        ('dt._C._cuda_api_fail("cuModuleLoadData", 0, 222, True)', "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
+        (
+            "dt._C._test.set_compute_capability(5, 2)",
+            "nvrtcCompileProgram failed on cuda:0: NVRTC_ERROR_INVALID_OPTION",
+        ),
+        ('dt._C._test.api_fail("cuModuleLoadData", 0, 209, True)', "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ('dt._C._test.api_fail("cuModuleLoadData", 0, 222, True)', "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
     ],
 )
 def test_an_error_says_what_is_embedded_and_why_it_was_not_compiled(before: str, says: str) -> None:
@@ -359,7 +362,7 @@ def test_an_error_says_what_is_embedded_and_why_it_was_not_compiled(before: str,
         check=True,
     )
     text, after = child.stdout.strip().rsplit("\n", 1)
-    archs = dt._C._kernel_images()["archs"]
+    archs = dt._C._test.kernel_images()["archs"]
     if archs:
         assert text.startswith(f"The machine code in this build of devtensor ({archs}) does not run on cuda:0 (")
     else:
@@ -374,15 +377,15 @@ FAULTS = """
 import devtensor as dt
 import sys
 ops = "exp expm1 log log1p log2 sqrt rsqrt reciprocal sin cos tan tanh sigmoid erf floor ceil trunc silu".split()
-if dt._C._kernel_images()["images"]:
-    dt._C._cuda_api_fail("cuModuleLoadData", 0, 209)
+if dt._C._test.kernel_images()["images"]:
+    dt._C._test.api_fail("cuModuleLoadData", 0, 209)
 x = dt.full((4,), 2.0, device="cuda:0")
-dt._C._cuda_api_fail(None, -1, 0)
+dt._C._test.api_fail(None, -1, 0)
 getattr(x, ops.pop())()
 dt.cuda.synchronize()
 for n, op in enumerate(ops):
     dt.cuda.synchronize()
-    before, blocks = dt._C._sim_ledger(), dt._C._live_blocks()
+    before, blocks = dt._C._test.ledger(), dt._C._test.live_blocks()
     {arm}
     try:
         getattr(x, op)()
@@ -391,10 +394,10 @@ for n, op in enumerate(ops):
         print(type(e).__name__, end=" ")
     {disarm}
     dt.cuda.synchronize()
-    after = dt._C._sim_ledger()
+    after = dt._C._test.ledger()
     assert after["descriptors"] == before["descriptors"], op
     assert after["modules"] <= before["modules"] + 1, op
-    assert dt._C._live_blocks() <= blocks + 2, op
+    assert dt._C._test.live_blocks() <= blocks + 2, op
     assert abs(getattr(x, op)()[0].item() - getattr(dt.full((4,), 2.0), op)()[0].item()) < 1e-6, op
 """
 CALLS = ["nvrtcVersion", "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize", "nvrtcGetCUBIN"]
@@ -413,8 +416,8 @@ def faults(folder: Path, arm: str, disarm: str) -> list[str]:
 
 
 def test_every_call_on_the_way_to_a_kernel_may_fail(tmp_path: Path) -> None:
-    arm = f"dt._C._cuda_api_fail(({CALLS})[n % {len(CALLS)}], 0, 3)"
-    found = faults(tmp_path / "kept", arm, "dt._C._cuda_api_fail(None, -1, 0)")
+    arm = f"dt._C._test.api_fail(({CALLS})[n % {len(CALLS)}], 0, 3)"
+    found = faults(tmp_path / "kept", arm, "dt._C._test.api_fail(None, -1, 0)")
     assert found == ["CudaError"] * len(found)
     assert len(found) > 2 * len(CALLS)
 
@@ -424,12 +427,12 @@ def test_every_allocation_on_the_way_to_a_kernel_may_fail(tmp_path: Path, again:
     """When it is a copy from the disk that has no memory, the kernel is compiled."""
     found = []
     for _ in range(1 + again):
-        found = faults(tmp_path / "kept", "dt._C._fail_allocations(n)", "dt._C._fail_allocations(-1)")
+        found = faults(tmp_path / "kept", "dt._C._test.fail_allocations(n)", "dt._C._test.fail_allocations(-1)")
     assert "MemoryError" in found
     assert "done" in found
 
 
 def test_the_report_of_kernels() -> None:
-    found = dt._C._kernel_images()
+    found = dt._C._test.kernel_images()
     assert (found["images"] > 0) == (found["kernels"] > 0) == (found["bytes"] > 0) == (found["archs"] != "")
     assert found["not_kept"] == "switched off by DEVTENSOR_CACHE=0"

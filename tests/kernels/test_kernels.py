@@ -22,7 +22,7 @@ DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 @pytest.fixture(autouse=True)
 def usual_settings() -> Iterator[None]:
     yield
-    dt._C._cuda_kernel_settings()
+    dt._C._test.kernel_settings()
 
 
 def values(
@@ -77,7 +77,7 @@ def test_vectors_tails_and_misaligned_views(dtype: str, n: int, cuda: str) -> No
 @pytest.mark.parametrize("limit", (2**31 - 1, 100, 5))
 def test_broadcasts_and_splits_of_the_index(shape: tuple[int, ...], limit: int, cuda: str) -> None:
     """A small limit makes small arrays take the way of arrays beyond 2**31 elements."""
-    dt._C._cuda_kernel_settings(index_limit=limit)
+    dt._C._test.kernel_settings(index_limit=limit)
     rng = np.random.default_rng(0)
     x = values(rng, shape)
     others = [values(rng, shape[-1:]), values(rng, (*shape[:-1], 1)), values(rng, (*shape[:-2], 1, shape[-1])), x]
@@ -203,13 +203,13 @@ def test_skinny_products(m: int, n: int, k: int, dtype: str, cuda: str) -> None:
     start = values(rng, (m, n), dtype, cuda)
     results = []
     for skinny in (True, False):
-        dt._C._cuda_kernel_settings(skinny=skinny)
+        dt._C._test.kernel_settings(skinny=skinny)
         results.append(
             [bits_of(r) for r in (x @ y, dt.linear(x, w, bias), dt.addmm(start, x, y, beta=2, alpha=0.5), x @ w.T)]
         )
     for ours, library in zip(*results, strict=True):
         assert np.array_equal(ours, library)
-    dt._C._cuda_kernel_settings()
+    dt._C._test.kernel_settings()
     u, v = (dt.array(rng.normal(size=s)).to(cuda, getattr(dt, dtype)) for s in ((m, k), (k, n)))
     wide_u, wide_v = (z.to(dt.float64).cpu().numpy() for z in (u, v))
     compute = 2.0 ** -(53 if dtype == "float64" else 24)
@@ -226,7 +226,7 @@ def test_many_small_products(shape: tuple[int, int, int, int], dtype: str, cuda:
     x, y = values(rng, (batch, m, k), dtype, cuda), values(rng, (batch, n, k), dtype, cuda).transpose(1, 2)
     start = values(rng, (batch, m, n), dtype, cuda)
     ours = [bits_of(x @ y), bits_of(dt.baddbmm(start, x, y, beta=0.5, alpha=2)), bits_of(x @ y[:1].expand(y.shape))]
-    dt._C._cuda_kernel_settings(skinny=False)
+    dt._C._test.kernel_settings(skinny=False)
     library = [bits_of(x @ y), bits_of(dt.baddbmm(start, x, y, beta=0.5, alpha=2)), bits_of(x @ y[:1].expand(y.shape))]
     for a, b in zip(ours, library, strict=True):
         assert np.array_equal(a, b)
@@ -235,9 +235,9 @@ def test_many_small_products(shape: tuple[int, int, int, int], dtype: str, cuda:
 def test_rows_that_share_a_matrix_are_one_product(cuda: str) -> None:
     rng = np.random.default_rng(3)
     x, y = values(rng, (5, 1, 64), device=cuda), values(rng, (64, 2112), device=cuda)
-    before = dt._C._cuda_api_calls()
+    before = dt._C._test.api_calls()
     got = dt.matmul(x, y)
-    after = dt._C._cuda_api_calls()
+    after = dt._C._test.api_calls()
     assert after["cuLaunchKernel"] - before["cuLaunchKernel"] == 1
     assert after["cublasLtMatmul"] == before["cublasLtMatmul"]
     want = x.cpu().numpy() @ y.cpu().numpy()
@@ -279,7 +279,7 @@ def test_depthwise(
             x = x.permute((0, 2, 3, 1)).contiguous().permute((0, 3, 1, 2))
         results = []
         for own in (True, False):
-            dt._C._cuda_kernel_settings(depthwise=own)
+            dt._C._test.kernel_settings(depthwise=own)
             for b in (bias, None):
                 results.append(
                     bits_of(dt.conv2d(x, w, b, stride=stride, padding=padding, dilation=dilation, groups=channels))
@@ -290,9 +290,9 @@ def test_depthwise(
 
 def test_depthwise_is_one_launch(cuda: str) -> None:
     x, w, bias = dt.ones((1, 8, 9, 9), device=cuda), dt.ones((8, 1, 3, 3), device=cuda), dt.ones((8,), device=cuda)
-    before = dt._C._cuda_api_calls()
+    before = dt._C._test.api_calls()
     y = dt.conv2d(x, w, bias, padding=1, groups=8)
-    after = dt._C._cuda_api_calls()
+    after = dt._C._test.api_calls()
     assert after["cuLaunchKernel"] - before["cuLaunchKernel"] == 1
     assert after["cudnnBackendExecute"] == before["cudnnBackendExecute"]
     assert y[0, 0, 4, 4].item() == 10 and y[0, 7, 0, 0].item() == 5

@@ -186,11 +186,11 @@ def test_many_kernels_leave_nothing(cuda: str) -> None:
     for kernel in kernels:
         kernel[1, 4](x, y, 2, 4)
     dt.cuda.synchronize(cuda)
-    before = dt._C._live_blocks(), dt._C._sim_ledger()["modules"]
+    before = dt._C._test.live_blocks(), dt._C._test.ledger()["modules"]
     for _ in range(50):
         dt.cuda.RawKernel(SCALE, "scale")[1, 4](x, y, 2, 4)
     dt.cuda.synchronize(cuda)
-    assert (dt._C._live_blocks(), dt._C._sim_ledger()["modules"]) == before
+    assert (dt._C._test.live_blocks(), dt._C._test.ledger()["modules"]) == before
     del kernels
 
 
@@ -573,9 +573,9 @@ def test_compiled_kernels_are_kept(tmp_path: Any) -> None:
     script = f"""
 import devtensor as dt
 x = dt.ones(3, device="cuda")
-dt._C._cuda_api_calls()
+dt._C._test.api_calls()
 dt.cuda.RawKernel('''{SCALE}''', "scale")[1, 3](x, x, 5, 3)
-k = dt._C._cuda_api_calls()["nvrtcAddNameExpression"]
+k = dt._C._test.api_calls()["nvrtcAddNameExpression"]
 print(k, x.tolist())
 """
     folder = tmp_path / "kept"

@@ -157,11 +157,11 @@ def test_parameters_come_and_go(device: str) -> None:
 
     use()
     synchronize()
-    blocks = dt._C._live_blocks()
+    blocks = dt._C._test.live_blocks()
     for _ in range(300):
         use()
     synchronize()
-    assert dt._C._live_blocks() == blocks
+    assert dt._C._test.live_blocks() == blocks
     kept.clear()
     assert gone() is None
     assert type(dt.ones(3)) is dt.DeviceArray

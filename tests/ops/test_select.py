@@ -529,7 +529,7 @@ def test_the_first_bad_index_whatever_the_threads() -> None:
 
 @pytest.mark.parametrize("limit", [2**31 - 1, 100, 5])
 def test_64_bit_positions(limit: int, cuda: str) -> None:
-    dt._C._cuda_kernel_settings(index_limit=limit)
+    dt._C._test.kernel_settings(index_limit=limit)
     try:
         for key in KEYS:
             bits = some_bits((2, 3, 4, 5), "float32")
@@ -541,7 +541,7 @@ def test_64_bit_positions(limit: int, cuda: str) -> None:
             assert np.array_equal(bits_of(x), bits)
         assert np.array_equal(bits_of(x.nonzero()), np.argwhere(bits_of(x)))
     finally:
-        dt._C._cuda_kernel_settings()
+        dt._C._test.kernel_settings()
 
 
 def test_indices_of_another_stream_are_waited_for(cuda: str) -> None:

@@ -87,14 +87,14 @@ def test_a_planted_failure_is_found() -> None:
 
 def test_the_injector_counts(device: str) -> None:
     x = dt.ones(3, device=device)
-    before = dt._C._live_blocks()
-    dt._C._fail_allocations(0, True)
+    before = dt._C._test.live_blocks()
+    dt._C._test.fail_allocations(0, True)
     try:
         with pytest.raises(MemoryError):
             dt.full((100_003,), 1.0, device="cpu")
         with pytest.raises(MemoryError):
             dt.full((100_003,), 1.0, device="cpu")
     finally:
-        dt._C._fail_allocations(-1, False)
-    assert dt._C._live_blocks() == before
+        dt._C._test.fail_allocations(-1, False)
+    assert dt._C._test.live_blocks() == before
     assert (x + x).tolist() == [2, 2, 2]

@@ -110,7 +110,7 @@ PLANTED = {
     "memory": ("kept.append(dt.ones(3))", "each call leaves more blocks"),
     "an argument": ("early: kept.extend(x for x in args if type(x).__name__ == 'Acts')", "arguments are never freed"),
     "a lost device": (
-        "dt._C._cuda_api_fail('cuLaunchKernel', 1, 719, True); dt.ones(3, device='cuda') + 1",
+        "dt._C._test.api_fail('cuLaunchKernel', 1, 719, True); dt.ones(3, device='cuda') + 1",
         "CudaError",
     ),
 }

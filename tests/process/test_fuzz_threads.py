@@ -163,7 +163,7 @@ def blocks() -> int:
     synchronize()
     gc.collect()
     dt.cuda.empty_cache()
-    return dt._C._live_blocks()
+    return dt._C._test.live_blocks()
 
 
 def drop_all(things: list[Any]) -> None:

@@ -43,7 +43,7 @@ def census() -> dict[str, int]:
     gc.collect()
     return {
         "device": device_memory(),  # first, as it waits for what is queued
-        "blocks": dt._C._live_blocks(),
+        "blocks": dt._C._test.live_blocks(),
         "objects": sys.getallocatedblocks(),
         "resident": resident(),
     }

@@ -17,7 +17,7 @@ import devtensor as dt
 def live(device: str) -> int:
     gc.collect()
     if device == "cpu":
-        return dt._C._live_blocks()
+        return dt._C._test.live_blocks()
     dt.cuda.synchronize(device)
     return dt.cuda.memory_allocated(device)
 

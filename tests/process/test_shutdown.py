@@ -58,7 +58,7 @@ FORKS = {
         "for _ in range(5): child(lambda: (dt.ones(300, 300) @ dt.ones(300, 300)).sum())\nstop.append(1); t.join()"
     ),
     "the device is lost": (
-        "dt._C._cuda_api_fail('cuLaunchKernel', 0, 700)\ntry: x + 1\nexcept dt.CudaError: pass\n"
+        "dt._C._test.api_fail('cuLaunchKernel', 0, 700)\ntry: x + 1\nexcept dt.CudaError: pass\n"
         "child(lambda: refused(lambda: x + 1))"
     ),
     "multiprocessing": (
@@ -91,9 +91,9 @@ EXITS = {
     "an iterator": "it = iter(x); next(it)",
     "a closure": "f = lambda: x + 1\nf()",
     "a weak reference": "import weakref\nw = weakref.ref(x, lambda _: None)",
-    "a lost device": "dt._C._cuda_api_fail('cuLaunchKernel', 0, 700)\ntry: x + 1\nexcept dt.CudaError: pass",
-    "every free fails": "y = x + 1\ndt._C._cuda_api_fail('cuMemFreeAsync', 0, 4, True)",
-    "the driver is gone": "y = x + 1\ndt._C._cuda_api_fail(None, 0, 4, True)",
+    "a lost device": "dt._C._test.api_fail('cuLaunchKernel', 0, 700)\ntry: x + 1\nexcept dt.CudaError: pass",
+    "every free fails": "y = x + 1\ndt._C._test.api_fail('cuMemFreeAsync', 0, 4, True)",
+    "the driver is gone": "y = x + 1\ndt._C._test.api_fail(None, 0, 4, True)",
     "plans in the caches": (
         "y = dt.conv2d(dt.ones(1, 1, 5, 5, device='cuda'), dt.ones(1, 1, 3, 3, device='cuda'))\nz = x @ x"
     ),

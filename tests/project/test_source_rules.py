@@ -36,11 +36,6 @@ def room(path: Path) -> str:
     return path.relative_to(CSRC).parts[0]
 
 
-def room_of_include(path: Path, name: str) -> str:
-    target = (path.parent / name).resolve()
-    return target.relative_to(CSRC).parts[0] if target.is_relative_to(CSRC) else ""
-
-
 def without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
 
@@ -51,41 +46,60 @@ def functions(*rooms: str) -> str:
 
 # ---------------------------------------------------------------- layers
 
-# Pageable memory is cast and gathered by the CPU's threads on its way to the device.
-BETWEEN_BACKENDS = {("staging.c", "../cpu/cpu.h"), ("uses.c", "../cpu/cpu.h")}
+
+def allowed_includes() -> dict[str, set[str]]:
+    """By room, the last column of the table of rooms: whole rooms ("core/") and single files."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `csrc/(\w+)/` \|.*\| ([^|]*) \|$", page, re.MULTILINE)
+    return {name: set(re.findall(r"`([^`]*)`", column)) for name, column in rows}
+
+
+ALLOWED = allowed_includes()
+
+
+def included_files(path: Path) -> set[str]:
+    """What path includes of other rooms."""
+    targets = [(path.parent / name).resolve() for kind, name in includes(path) if kind == '"']
+    found = {target.relative_to(CSRC).as_posix() for target in targets if target.is_relative_to(CSRC)}
+    return {name for name in found if name.split("/")[0] != room(path)}
+
+
+def test_the_page_names_every_room() -> None:
+    assert sorted(ALLOWED) == sorted(ROOMS)
+    assert {room(path) for path in SOURCES} == set(ROOMS)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(CSRC)))
 def test_layers(path: Path) -> None:
     here = room(path)
-    assert here in ROOMS
-    allowed = {
-        "core": {"core"},
-        "cpu": {"core", "cpu"},
-        "kernels": {"core", "kernels"},
-        "cuda": {"core", "cuda", "kernels"},
-        "sim": {"core", "cpu", "cuda", "kernels", "sim"},
-        "py": {"core", "py", "cpu", "cuda", "sim"},
-    }[here]
+    wrong = {name for name in included_files(path) if not {name, name.split("/")[0] + "/"} & ALLOWED[here]}
+    assert not wrong, f"{here} includes {wrong}"
     for kind, name in includes(path):
-        if kind == "<":
-            assert name not in ("Python.h", "structmember.h") or here == "py"
+        if kind == "<" or not (path.parent / name).exists():
+            assert not re.match(r"(Python|structmember|numpy/.*)(\.h|$)", name) or here == "py"
             assert not re.match(r"(cuda|cublas|cudnn|nvrtc|cu)\w*\.h", name)
-            assert not name.startswith("numpy/") or here == "py"
-            continue
-        found = room_of_include(path, name)
-        if name in ("Python.h",) or name.startswith("numpy/"):
-            assert here == "py"
-        elif found and (path.name, name) not in BETWEEN_BACKENDS:
-            assert found in allowed, f"{here} includes {name}"
+
+
+def test_the_page_allows_no_more_than_is_used() -> None:
+    for here in ROOMS:
+        used = {name for path in SOURCES if room(path) == here for name in included_files(path)}
+        used |= {name.split("/")[0] + "/" for name in used}
+        assert ALLOWED[here] <= used, here
+
+
+def test_rooms_include_no_room_that_includes_them() -> None:
+    reached = {here: {name.split("/")[0] for name in ALLOWED[here]} for here in ROOMS}
+    for _ in ROOMS:
+        reached = {here: names.union(*(reached[name] for name in names)) for here, names in reached.items()}
+    assert [here for here in ROOMS if here in reached[here]] == []
 
 
 def test_only_the_door_leads_to_the_simulator() -> None:
-    """cuda/api.h declares sim_open; what tests ask of the simulator goes through a header of its own."""
+    """cuda/api.h declares sim_open, cuda/simulated.h what else the simulator answers."""
     for path in SOURCES:
         if room(path) in ("core", "cpu"):
             assert not re.search(r"\bsim_\w+\(", without_comments(path.read_text())), path
-        if room(path) == "cuda" and path.name not in ("api.h", "api.c", "load.c"):
+        if room(path) == "cuda" and path.name not in ("api.h", "api.c", "load.c", "simulated.h"):
             assert not re.search(r"\bsim_\w+\(|simulated\)", without_comments(path.read_text())), path
 
 
@@ -191,6 +205,18 @@ def test_every_listed_op_is_public_and_tested() -> None:
     }
     assert named <= functions_
     assert named <= methods
+
+
+def test_hidden_functions_are_what_the_package_needs() -> None:
+    """What only tests, tools and benchmarks use stands in _C._test."""
+    package = "\n".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
+    hidden = [name for name, value in vars(dt._C).items() if name.startswith("_") and callable(value)]
+    hooks = [name for name, value in vars(dt._C._test).items() if callable(value)]
+    assert len(hidden) > 40
+    assert len(hooks) > 10
+    assert [name for name in hidden if not re.search(rf"\b{name}\b", package)] == []
+    assert "_test." not in package
+    assert not set(hooks) & set(vars(dt._C))
 
 
 # ---------------------------------------------------------------- form

@@ -1,6 +1,6 @@
-/* late.c: where the last calls stood whose work a device may complain of later. */
-#include "../core/index.h"
-#include "py.h"
+/* index_errors.c: where the last calls stood whose work a device may complain of later. */
+#include "../../core/index.h"
+#include "../py.h"
 
 #include <pthread.h>
 

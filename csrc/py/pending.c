@@ -1,4 +1,4 @@
-/* settle.c: waiting, without the GIL, for copies that a device still has to make in memory of the host. */
+/* pending.c: waiting, without the GIL, for copies that a device still has to make in memory of the host. */
 #include "py.h"
 
 bool

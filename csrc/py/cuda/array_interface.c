@@ -1,6 +1,6 @@
-/* cuda_interface.c: the CUDA array interface, version 3, both ways. */
-#include "../cuda/foreign.h"
-#include "py.h"
+/* array_interface.c: the CUDA array interface, version 3, both ways. */
+#include "../../cuda/front.h"
+#include "../py.h"
 
 #define ATTRIBUTE "__cuda_array_interface__"
 #define OP "from_cuda_array_interface"
@@ -70,7 +70,7 @@ py_get_cuda_interface(PyObject *self, void *Py_UNUSED(closure))
                          typestr_of((dt_dtype)x->dtype), "data",
                          PyLong_FromVoidPtr(dt_array_numel(x) == 0 ? NULL : dt_array_data(x)),
                          readonly ? Py_True : Py_False, "version", 3, "strides", strides_of(x), "stream",
-                         PyLong_FromVoidPtr(cuda_stream(device)));
+                         PyLong_FromVoidPtr(cuda_queue_read(cuda_current(device)).stream));
 }
 
 /* ---------------------------------------------------------------- others', for us */

@@ -146,9 +146,9 @@ stream_dealloc(PyObject *self)
 static PyObject *
 stream_repr(PyObject *self)
 {
-    const cuda_queue *q = queue_of(self);
-    return PyUnicode_FromFormat("<devtensor.cuda.Stream device=cuda:%d cuda_stream=%p>", q->device->index,
-                                (const void *)q->stream);
+    cuda_queue_info q = cuda_queue_read(queue_of(self));
+    return PyUnicode_FromFormat("<devtensor.cuda.Stream device=cuda:%d cuda_stream=%p>", q.device,
+                                (const void *)q.stream);
 }
 
 static Py_hash_t
@@ -231,19 +231,19 @@ stream_synchronize(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 stream_get_device(PyObject *self, void *Py_UNUSED(closure))
 {
-    return py_device_object(py_state_of(self), (dt_device){DT_CUDA, queue_of(self)->device->index});
+    return py_device_object(py_state_of(self), (dt_device){DT_CUDA, cuda_queue_read(queue_of(self)).device});
 }
 
 static PyObject *
 stream_get_cuda_stream(PyObject *self, void *Py_UNUSED(closure))
 {
-    return PyLong_FromVoidPtr(queue_of(self)->stream);
+    return PyLong_FromVoidPtr(cuda_queue_read(queue_of(self)).stream);
 }
 
 static PyObject *
 stream_get_priority(PyObject *self, void *Py_UNUSED(closure))
 {
-    return PyLong_FromLong(queue_of(self)->priority);
+    return PyLong_FromLong(cuda_queue_read(queue_of(self)).priority);
 }
 
 #define METHOD(type, name, signature, doc)                                                                             \
@@ -395,7 +395,7 @@ event_get_device(PyObject *self, void *Py_UNUSED(closure))
     cuda_event e;
     (void)cuda_event_read(event_of(self), &e);
     return e.device == NULL ? Py_NewRef(Py_None)
-                            : py_device_object(py_state_of(self), (dt_device){DT_CUDA, e.device->index});
+                            : py_device_object(py_state_of(self), (dt_device){DT_CUDA, cuda_device_index(e.device)});
 }
 
 static PyObject *
@@ -465,7 +465,7 @@ py__cuda_default_stream(PY_PARAMS)
     PY_PARSE("default_stream", 0, 1, "device")
     cuda_device *device;
     return py_open_device(self, a.op, a.v[0], &device) == DT_OK
-               ? stream_new_object(a.state->stream_type, device->queues[0])
+               ? stream_new_object(a.state->stream_type, cuda_default_queue(device))
                : NULL;
 }
 

@@ -1,7 +1,7 @@
-/* sent.c: the lines that sent work to a device, for errors of work that went wrong there later. A line is kept as code
- * object and instruction, as origins are (origin.c), for the last few pieces of work of each stream. */
-#include "../cuda/cuda.h"
-#include "frame.h"
+/* launch_log.c: the lines that sent work to a device, for errors of work that went wrong there later. A line is kept as
+ * code object and instruction, as origins are (origin.c), for the last few pieces of work of each stream. */
+#include "../../cuda/front.h"
+#include "../frame.h"
 
 #define STREAMS 16 /* those that differ by a multiple of it share their places */
 

@@ -1,6 +1,6 @@
 /* kernel.c: what devtensor.cuda._raw_kernel is made of. A kernel is a capsule; Python has read its parameters. */
-#include "../cuda/raw.h"
-#include "py.h"
+#include "../../cuda/front.h"
+#include "../py.h"
 
 #define CAPSULE "devtensor.kernel"
 #define MAX_TEXTS 64

@@ -2,8 +2,8 @@
 #ifndef DT_PY_DEVICE_H
 #define DT_PY_DEVICE_H
 
-#include "../cuda/cuda.h"
-#include "py.h"
+#include "../../cuda/front.h"
+#include "../py.h"
 
 dt_status py_enter_device(py_state *state, int index, cuda_device **out);
 /* object: an int, a text or a device object; the current device when not given. */

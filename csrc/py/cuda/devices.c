@@ -1,8 +1,8 @@
-/* cuda.c: devices, their loader and the simulated ones: what python/devtensor/cuda and testing.py are made of. */
-#include "../cpu/cpu.h"
-#include "../cuda/cuda.h"
-#include "frame.h"
-#include "py.h"
+/* devices.c: devices, their loader and the simulated ones: what python/devtensor/cuda and testing.py are made of. */
+#include "../../cpu/front.h"
+#include "../../cuda/front.h"
+#include "../frame.h"
+#include "../py.h"
 
 /* The line of the user's code that is running; frames of this package are passed over. With or without the GIL. */
 static void

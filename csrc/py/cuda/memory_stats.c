@@ -6,7 +6,7 @@ py__cuda_memory_stats(PY_PARAMS)
 {
     PY_PARSE("memory_stats", 0, 1, "device")
     cuda_device *device;
-    cuda_memory m;
+    cuda_memory_stats m;
     if (py_open_device(self, a.op, a.v[0], &device) != DT_OK) {
         return NULL;
     }

@@ -1,0 +1,222 @@
+/* test_hooks.c: devtensor._C._test: what tests, tools and benchmarks ask of the CUDA backend and of the simulated GPU,
+ * and change in them. */
+#include "../../cuda/front.h"
+#include "../py.h"
+
+static PyObject *
+py_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict != NULL && i < cuda_api_count(); i++) {
+        PyObject *count = PyLong_FromLongLong(cuda_api_called(i));
+        if (count == NULL || PyDict_SetItemString(dict, cuda_api_name(i), count) < 0) {
+            Py_CLEAR(dict);
+        }
+        Py_XDECREF(count);
+    }
+    return dict;
+}
+
+static PyObject *
+py_api_fail(PY_PARAMS)
+{
+    PY_PARSE("api_fail", 3, 5, "symbol", "n", "status", "sticky", "late")
+    int64_t n = -1, status = 0;
+    bool sticky = false, late = false;
+    int symbol = -1;
+    if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
+        py_arg_bool(&a, 4, &late) < 0) {
+        return NULL;
+    }
+    if (a.v[0] != Py_None) {
+        const char *name = PyUnicode_AsUTF8(a.v[0]);
+        if (name == NULL) {
+            return NULL;
+        }
+        for (int i = 0; i < cuda_api_count(); i++) {
+            symbol = strcmp(name, cuda_api_name(i)) == 0 ? i : symbol;
+        }
+        if (symbol < 0) {
+            return PyErr_Format(PyExc_ValueError, "api_fail(): no symbol %s", name);
+        }
+    }
+    cuda_api_fail(symbol, n, (int)status, late ? CUDA_FAULT_LATE : sticky ? CUDA_FAULT_STICKY : CUDA_FAULT_ONCE);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_kernel_images(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    cuda_kernels k;
+    cuda_kernels_info(&k);
+    return Py_BuildValue("{s:s,s:i,s:i,s:n,s:L,s:L,s:s,s:z}", "archs", k.archs, "images", k.nimages, "kernels",
+                         k.nkernels, "bytes", (Py_ssize_t)k.nbytes, "compiled", (long long)k.compiled, "read",
+                         (long long)k.read, "kept_in", k.kept_in, "not_kept", k.not_kept);
+}
+
+static PyObject *
+py_kernel_settings(PY_PARAMS)
+{
+    PY_PARSE("kernel_settings", 0, 3, "index_limit", "skinny", "depthwise")
+    cuda_kernel_settings settings = {.index_limit = INT32_MAX, .skinny = true, .depthwise = true};
+    if (py_arg_int(&a, 0, &settings.index_limit) < 0 || py_arg_bool(&a, 1, &settings.skinny) < 0 ||
+        py_arg_bool(&a, 2, &settings.depthwise) < 0) {
+        return NULL;
+    }
+    cuda_settings = settings;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_lend_simulated(PY_PARAMS)
+{
+    PY_PARSE("lend_simulated", 1, 1, "lend")
+    bool lend = false;
+    if (py_arg_bool(&a, 0, &lend) < 0) {
+        return NULL;
+    }
+    cuda_lend_simulated(lend);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyLong_FromLongLong(sim_guard_violations());
+}
+
+static PyObject *
+py_ledger(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    int64_t n[6] = {0};
+    sim_ledger(&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "blocks", (long long)n[0], "bytes", (long long)n[1], "streams",
+                         (long long)n[2], "events", (long long)n[3], "modules", (long long)n[4], "descriptors",
+                         (long long)n[5]);
+}
+
+static PyObject *
+py_set_compute_capability(PY_PARAMS)
+{
+    PY_PARSE("set_compute_capability", 2, 2, "major", "minor")
+    int64_t major = 0, minor = 0;
+    if (py_arg_int(&a, 0, &major) < 0 || py_arg_int(&a, 1, &minor) < 0) {
+        return NULL;
+    }
+    if (major < 0 || major > 99 || minor < 0 || minor > 9) {
+        return PyErr_Format(PyExc_ValueError, "set_compute_capability(): no such capability");
+    }
+    sim_set_compute_capability((int)major, (int)minor);
+    Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- plans with no device */
+
+static int
+parse_sizes(const py_args *a, int i, int wanted, int64_t *sizes)
+{
+    int64_t dims[DT_MAX_NDIM];
+    int n = -1;
+    if (py_arg_dims(a, i, &n, dims) < 0) {
+        return -1;
+    }
+    if (n != wanted) {
+        return py_arg_wrong(a, i, wanted == 2 ? "a pair of ints" : "four ints");
+    }
+    memcpy(sizes, dims, (size_t)wanted * sizeof(int64_t));
+    return 0;
+}
+
+static PyObject *
+py_describe_conv2d(PY_PARAMS)
+{
+    PY_PARSE("describe_conv2d", 10, 11, "properties", "dtype", "input", "weight", "stride", "before", "after",
+             "dilation", "channels_last", "bias", "activation")
+    dt_dtype dtype = DT_FLOAT32;
+    int64_t x[4], weight[4];
+    bool channels_last = false, bias = false;
+    dt_conv2d_params params = {.groups = 1};
+    Py_ssize_t length = 0;
+    const char *json = PyUnicode_AsUTF8AndSize(a.v[0], &length);
+    if (json == NULL || py_arg_dtype(&a, 1, &dtype) < 0 || parse_sizes(&a, 2, 4, x) < 0 ||
+        parse_sizes(&a, 3, 4, weight) < 0 || parse_sizes(&a, 4, 2, params.stride) < 0 ||
+        parse_sizes(&a, 5, 2, params.pad_before) < 0 || parse_sizes(&a, 6, 2, params.pad_after) < 0 ||
+        parse_sizes(&a, 7, 2, params.dilation) < 0 || py_arg_bool(&a, 8, &channels_last) < 0 ||
+        py_arg_bool(&a, 9, &bias) < 0 || py_arg_activation(&a, 10, &params.activation) < 0) {
+        return NULL;
+    }
+    if (params.stride[0] < 1 || params.stride[1] < 1 || !dt_is_float(dtype)) {
+        return PyErr_Format(PyExc_ValueError, "%s(): no such convolution", a.op);
+    }
+    cuda_conv_description d = {0};
+    dt_error err;
+    dt_status status;
+    PY_CALL(true, status,
+            cuda_conv_describe(json, (size_t)length, dtype, x, weight, bias, &params, channels_last, &d, &err));
+    if (status != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    return Py_BuildValue("{s:L,s:L,s:I,s:I,s:i,s:O,s:O,s:O,s:N}", "engine", (long long)d.engine, "workspace",
+                         (long long)d.workspace, "notes", (unsigned)d.notes, "behaviors", (unsigned)d.behaviors,
+                         "candidate", d.candidate, "bias", d.bias ? Py_True : Py_False, "activation",
+                         d.activation ? Py_True : Py_False, "unloadable", d.unloadable ? Py_True : Py_False, "out",
+                         py_shape_tuple(4, d.out));
+}
+
+/* ---------------------------------------------------------------- limits */
+
+static PyObject *
+py_set_size_limit(PY_PARAMS)
+{
+    PY_PARSE("set_size_limit", 1, 1, "n")
+    int64_t n = 0;
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    cuda_set_size_limit(n);
+    sim_set_size_limit(n);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_set_plan_limit(PY_PARAMS)
+{
+    PY_PARSE("set_plan_limit", 1, 1, "n")
+    int64_t n = 0;
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    cuda_set_plan_limit(n > 0 ? (size_t)n : 0);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef py_cuda_test_hooks[] = {
+    PY_HIDDEN_GETTER(api_calls, "How often each outside function was called, a dict."),
+    PY_HIDDEN(
+        api_fail, "symbol, n, status, sticky=False, late=False",
+        "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
+        "answers success, and what waits for it next answers status. n < 0 disarms."),
+    PY_HIDDEN_GETTER(kernel_images,
+                     "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
+    PY_HIDDEN(
+        kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
+        "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
+        "depthwise convolutions."),
+    PY_HIDDEN(lend_simulated, "lend",
+              "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
+    PY_HIDDEN_GETTER(guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
+    PY_HIDDEN_GETTER(ledger, "What is alive on the simulated devices, a dict."),
+    PY_HIDDEN(set_compute_capability, "major, minor", "The compute capability of the simulated devices."),
+    PY_HIDDEN(
+        describe_conv2d,
+        "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None",
+        "The plan of a convolution on a device described in cuDNN's JSON, a dict. Raises CudaError where there is "
+        "none."),
+    PY_HIDDEN(set_plan_limit, "n", "Plans that a device keeps of products, and of convolutions; 0: 4096."),
+    PY_HIDDEN(set_size_limit, "n", "Elements that one call of a library may have to count; 0: 2**31 - 1."),
+    PY_END,
+};
