@@ -86,6 +86,26 @@ dt_array_extent(const dt_array *a, int64_t *first, int64_t *last)
     *last = a->offset + (high + 1) * itemsize;
 }
 
+bool
+dt_array_is_same_view(const dt_array *a, const dt_array *b)
+{
+    return a->storage == b->storage && a->offset == b->offset && a->dtype == b->dtype &&
+           dt_array_has_shape(a, b->ndim, b->shape) &&
+           memcmp(a->strides, b->strides, a->ndim * sizeof(a->strides[0])) == 0;
+}
+
+bool
+dt_array_overlaps(const dt_array *a, const dt_array *b)
+{
+    if (b->storage != a->storage || b->storage == NULL) {
+        return false;
+    }
+    int64_t a0, a1, b0, b1;
+    dt_array_extent(a, &a0, &a1);
+    dt_array_extent(b, &b0, &b1);
+    return a0 < b1 && b0 < a1;
+}
+
 void
 dt_array_clear(dt_array *a)
 {
@@ -170,10 +190,16 @@ dt_is_channels_last(const dt_array *a)
 void
 dt_set_channels_last(dt_array *a)
 {
-    a->strides[1] = 1;
-    a->strides[3] = a->shape[1];
-    a->strides[2] = a->shape[1] * a->shape[3];
-    a->strides[0] = a->shape[1] * a->shape[3] * a->shape[2];
+    int channels = a->ndim - 3;
+    int64_t stride = 1, *shape = a->shape + channels, *strides = a->strides + channels;
+    for (int i = 0; i < 3; i++) {
+        int d = (3 - i) % 3; /* channels, columns, rows */
+        strides[d] = stride;
+        stride *= shape[d];
+    }
+    if (channels > 0) {
+        a->strides[0] = stride;
+    }
 }
 
 /* Gives out like's shape and contiguous strides, and the number of bytes. False: like is not contiguous, or so large

@@ -4,6 +4,7 @@
  * and all operands as the user gave them. */
 #include "check.h"
 #include "index.h"
+#include "layout.h"
 #include "sentence.h"
 
 #include <stdio.h>
@@ -254,12 +255,6 @@ dt_check_writable(const char *op, const char *name, const dt_array *out, dt_erro
     return DT_OK;
 }
 
-static bool
-same_shape(const dt_array *a, int ndim, const int64_t *shape)
-{
-    return a->ndim == ndim && memcmp(a->shape, shape, (size_t)ndim * sizeof(*shape)) == 0;
-}
-
 dt_status
 dt_check_out(const char *op, const dt_operand *in, int n, dt_dtype dtype, int ndim, const int64_t *shape, dt_error *err)
 {
@@ -276,7 +271,7 @@ dt_check_out(const char *op, const dt_operand *in, int n, dt_dtype dtype, int nd
         dt_sentence_operands(err, DT_SHOW_DTYPE);
         return DT_EDTYPE;
     }
-    if (!same_shape(out, ndim, shape)) {
+    if (!dt_array_has_shape(out, ndim, shape)) {
         dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, in, n);
         dt_sentence_add(err, "Expected out tensor to have shape %s, but got %s instead",
                         dt_shape_text(ndim, shape, expected), dt_array_shape_text(out, got));
@@ -320,7 +315,7 @@ dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, 
         dt_sentence_operands(err, DT_SHOW_DTYPE);
         return DT_EDTYPE;
     }
-    if (!same_shape(target, ndim, shape)) {
+    if (!dt_array_has_shape(target, ndim, shape)) {
         char text[DT_SHAPE_TEXT], wanted[DT_SHAPE_TEXT];
         dt_sentence_begin(err, DT_ESHAPE, "shape-mismatch", op, in, n);
         dt_sentence_add(err, "output with shape %s doesn't match the broadcast shape %s",

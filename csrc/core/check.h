@@ -55,18 +55,22 @@ dt_status dt_check_mask(const char *op, const dt_operand *in, int n, int which, 
 /* a mask that does not have the shape of x from dimension dim on, which is `dimension` of the user's array */
 dt_status dt_fail_mask(const char *op, const dt_operand *in, int n, int which, const dt_array *x, int dim,
                        int dimension, dt_error *err);
-/* limits in order */
-dt_status dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits,
-                          dt_error *err) DT_MUST_CHECK;
-/* a number that shall become an integer of dtype: not NaN, and within 64 bits */
-dt_status dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
-/* a number that shall stand among elements of dtype */
-dt_status dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 /* the last operand, a value, does not go into what the indices choose */
 dt_status dt_fail_value(const char *op, const dt_operand *in, int n, int ndim, const int64_t *shape, dt_error *err);
 /* what a device found out; size < 0: of work that is not known any more */
 dt_status dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_device device, uint64_t place,
                              dt_error *err);
+
+/* check_number.c */
+/* limits in order */
+dt_status dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits,
+                          dt_error *err) DT_MUST_CHECK;
+/* a number that shall become an integer of dtype: not NaN, and within 64 bits */
+dt_status dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+/* Integers that do not fit are refused; floats become infinite, by the cast rule. */
+dt_status dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+/* the same, and no float among integers: a number that shall stand among elements of dtype */
+dt_status dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 
 /* shape: -1 for any size */
 dt_status dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape,
@@ -76,6 +80,12 @@ dt_status dt_check_rank_between(const char *op, const dt_operand *in, int n, int
 
 /* the first is (N, C, ...), the others are (C) */
 dt_status dt_check_channels(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
+
+/* broadcast.c: the shape that operands broadcast to together, looked at in order (NULL: as they stand) */
+dt_status dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape,
+                              dt_error *err) DT_MUST_CHECK;
+dt_status dt_broadcast_in_order(const char *op, const dt_operand *in, int n, const int *order, int *ndim,
+                                int64_t *shape, dt_error *err) DT_MUST_CHECK;
 
 /* results: out= and in place */
 dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;

@@ -88,39 +88,3 @@ dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_devi
     err->place = place;
     return DT_EINDEX;
 }
-
-dt_status
-dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits, dt_error *err)
-{
-    if (limits->f[0] <= limits->f[1]) {
-        return DT_OK;
-    }
-    const bool ordered = limits->f[0] > limits->f[1];
-    dt_sentence_begin(err, DT_EARGUMENT, "invalid-argument", op, in, n);
-    dt_sentence_add(err, "min_val %s, but got %g and %g (%s)",
-                    ordered ? "cannot be greater than max_val" : "and max_val cannot be NaN", limits->f[0],
-                    limits->f[1], op);
-    return DT_EARGUMENT;
-}
-
-dt_status
-dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
-{
-    if (value->kind != DT_CATEGORY_FLOAT || (value->f >= -0x1p63 && value->f < 0x1p63)) {
-        return DT_OK;
-    }
-    return dt_fail(err, DT_EVALUE, "value-overflow", op,
-                   "value cannot be converted to type %s without overflow: %g (%s)", dt_dtypes[dtype].name, value->f,
-                   op);
-}
-
-dt_status
-dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
-{
-    if (value->kind == DT_CATEGORY_FLOAT && !dt_is_float(dtype)) {
-        return dt_fail(err, DT_EVALUE, "value-overflow", op,
-                       "value cannot be converted to type %s without loss: %g (%s)", dt_dtypes[dtype].name, value->f,
-                       op);
-    }
-    return dt_check_value(op, value, dtype, err);
-}

@@ -25,30 +25,13 @@ number(const dt_bound *bound)
     return bound->array == NULL ? &bound->scalar : NULL;
 }
 
-static int64_t
-limit(dt_dtype dtype, int64_t bound)
-{
-    if (dt_dtypes[dtype].category != DT_CATEGORY_INT || dtype == DT_INT64) {
-        return bound;
-    }
-    int64_t half = INT64_C(1) << (8 * dt_itemsize(dtype) - 1);
-    int64_t low = dtype == DT_UINT8 ? 0 : -half, high = dtype == DT_UINT8 ? 2 * half - 1 : half - 1;
-    return bound < low ? low : bound > high ? high : bound;
-}
-
-dt_params
-dt_limits(dt_dtype dtype, const dt_params *limits)
-{
-    return (dt_params){{limits->f[0], limits->f[1]}, {limit(dtype, limits->i[0]), limit(dtype, limits->i[1])}};
-}
-
 /* The bound, a number within the range of x's dtype. */
 static dt_bound
 within(const dt_array *x, const dt_bound *bound)
 {
     dt_bound found = *bound;
     if (found.given && found.array == NULL && found.scalar.kind == DT_CATEGORY_INT) {
-        found.scalar = dt_scalar_int(limit((dt_dtype)x->dtype, found.scalar.i));
+        found.scalar = dt_scalar_int(dt_saturate((dt_dtype)x->dtype, found.scalar.i));
     }
     return found;
 }

@@ -14,7 +14,4 @@ typedef struct {
 dt_status dt_clamp(const dt_array *input, const dt_bound *low, const dt_bound *high, bool in_place, dt_array *out,
                    dt_error *err) DT_MUST_CHECK;
 
-/* limits within the range of an integer dtype, where they limit the same */
-dt_params dt_limits(dt_dtype dtype, const dt_params *limits);
-
 #endif

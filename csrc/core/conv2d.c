@@ -1,9 +1,7 @@
 /* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
 #include "check.h"
-#include "devtensor.h"
 #include "layout.h"
-
-#include <string.h>
+#include "result.h"
 
 #define OP "conv2d"
 
@@ -80,16 +78,6 @@ output_size(int64_t size, int64_t kernel, dt_padding_mode mode, int64_t padding,
 }
 
 static dt_status
-new_result(const dt_array *x, const dt_array *weight, const int64_t shape[4], dt_array *out, dt_error *err)
-{
-    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, 4, shape, out, err));
-    if (dt_is_channels_last(x) || dt_is_channels_last(weight)) {
-        dt_set_channels_last(out);
-    }
-    return DT_OK;
-}
-
-static dt_status
 check_channels(const dt_operand *in, const dt_array *x, const dt_array *weight, const dt_array *bias, int64_t groups,
                dt_error *err)
 {
@@ -144,33 +132,15 @@ dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, c
     int ndim = input->ndim;
     const int64_t *result_shape = shape + (4 - ndim);
     DT_TRY(dt_check_out(OP, in, 4, (dt_dtype)x.dtype, ndim, result_shape, err));
-    DT_TRY(dt_settle(input, DT_READ, err));
-    DT_TRY(dt_settle(weight, DT_READ, err));
-    DT_TRY(dt_settle(bias, DT_READ, err));
-    DT_TRY(dt_settle(out, DT_WRITE, err));
-    bool direct = out->storage != NULL && out->storage != input->storage && out->storage != weight->storage &&
-                  (bias == NULL || out->storage != bias->storage);
-    dt_array y;
-    if (direct) {
-        y = dt_as_batch(out);
-        return dt_array_numel(&y) > 0 ? y.storage->backend->conv2d(&x, weight, bias, &p, &y, err) : DT_OK;
-    }
-    DT_TRY(new_result(&x, weight, shape, &y, err));
-    dt_status rc = dt_array_numel(&y) > 0 ? y.storage->backend->conv2d(&x, weight, bias, &p, &y, err) : DT_OK;
-    if (ndim == 3) { /* drop the batch of one */
-        y.ndim = 3;
-        memmove(y.shape, y.shape + 1, 3 * sizeof(int64_t));
-        memmove(y.strides, y.strides + 1, 3 * sizeof(int64_t));
-    }
-    if (rc == DT_OK && out->storage != NULL) {
-        rc = dt_copy_into(OP, out, &y, false, false, err);
-        dt_array_clear(&y);
-        return rc;
-    }
-    if (rc != DT_OK) {
-        dt_array_clear(&y);
-        return rc;
-    }
-    *out = y;
-    return DT_OK;
+    const dt_form form = {OP,
+                          dt_array_device(&x),
+                          (dt_dtype)x.dtype,
+                          ndim,
+                          result_shape,
+                          .channels_last = dt_is_channels_last(&x) || dt_is_channels_last(weight),
+                          .fills = DT_BESIDE_OPERANDS};
+    dt_result r;
+    DT_TRY(dt_result_open(&r, &form, (const dt_array *[]){input, weight, bias}, 3, out, err));
+    dt_array y = dt_as_batch(r.target);
+    return dt_result_close(&r, dt_call_conv2d(&x, weight, bias, &p, &y, err), err);
 }

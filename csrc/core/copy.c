@@ -1,7 +1,7 @@
 /* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
 #include "check.h"
-#include "devtensor.h"
 #include "layout.h"
+#include "result.h"
 
 #include <string.h>
 
@@ -27,13 +27,8 @@ copy_slot(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
 dt_status
 dt_cast(const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err)
 {
-    DT_TRY(dt_settle(x, DT_READ, err));
     DT_TRY(dt_empty_beside(x, dtype, out, err));
-    dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->copy(x, out, false, err) : DT_OK;
-    if (rc != DT_OK) {
-        dt_array_clear(out);
-    }
-    return rc;
+    return dt_result_made(dt_call_new_copy(x, out, false, err), out);
 }
 
 dt_status
@@ -49,11 +44,7 @@ dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bo
     }
     bool arrives_later = non_blocking && device.type == DT_CPU;
     DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, out, err) : dt_empty_like(x, device, dtype, out, err));
-    dt_status rc = copy_slot(x, out, non_blocking, err);
-    if (rc != DT_OK) {
-        dt_array_clear(out);
-    }
-    return rc;
+    return dt_result_made(copy_slot(x, out, non_blocking, err), out);
 }
 
 dt_status
@@ -69,31 +60,8 @@ dt_contiguous(const dt_array *x, dt_array *out, dt_error *err)
         dt_array_copy_handle(x, out);
         return DT_OK;
     }
-    dt_array copy;
-    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, &copy, err));
-    dt_status rc = copy_slot(x, &copy, false, err);
-    if (rc != DT_OK) {
-        dt_array_clear(&copy);
-        return rc;
-    }
-    *out = copy;
-    return DT_OK;
-}
-
-/* Whether a and b touch a common byte without being the same view. */
-static bool
-partly_overlap(const dt_array *a, const dt_array *b)
-{
-    int64_t a0, a1, b0, b1;
-    if (a->storage != b->storage) {
-        return false;
-    }
-    dt_array_extent(a, &a0, &a1);
-    dt_array_extent(b, &b0, &b1);
-    size_t n = a->ndim * sizeof(int64_t);
-    bool same = a->offset == b->offset && a->dtype == b->dtype && a->ndim == b->ndim &&
-                memcmp(a->shape, b->shape, n) == 0 && memcmp(a->strides, b->strides, n) == 0;
-    return !same && a0 < b1 && b0 < a1;
+    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, out, err));
+    return dt_result_made(dt_call_new_copy(x, out, false, err), out);
 }
 
 dt_status
@@ -110,7 +78,7 @@ dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bo
     dt_array value, separate = DT_ARRAY_EMPTY;
     DT_TRY(dt_expand(op, src, ndim, shape, &value, err));
     dt_status rc = DT_OK;
-    if (partly_overlap(dst, &value)) {
+    if (dt_array_overlaps(dst, &value) && !dt_array_is_same_view(dst, &value)) {
         rc = dt_clone(&value, &separate, err);
     }
     if (rc == DT_OK) {
@@ -122,31 +90,11 @@ dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bo
 }
 
 dt_status
-dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
-{
-    if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT) {
-        return DT_OK;
-    }
-    unsigned char element[8];
-    dt_scalar_store(value, dtype, element);
-    if (dt_scalar_load(dtype, element).i == value->i) {
-        return DT_OK;
-    }
-    return dt_fail(err, DT_EVALUE, "value-overflow", op,
-                   "value cannot be converted to type %s without overflow: %lld (%s)", dt_dtypes[dtype].name,
-                   (long long)value->i, op);
-}
-
-dt_status
 dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 {
     DT_TRY(dt_check_writable(op, "input", x, err));
     DT_TRY(dt_check_value(op, value, (dt_dtype)x->dtype, err));
-    if (dt_array_numel(x) == 0) {
-        return DT_OK;
-    }
-    DT_TRY(dt_settle(x, DT_WRITE, err));
-    return x->storage->backend->fill(x, value, err);
+    return dt_call_fill(x, value, err);
 }
 
 dt_status
@@ -162,15 +110,8 @@ dt_pin(const dt_array *x, dt_array *out, dt_error *err)
         dt_array_copy_handle(x, out);
         return DT_OK;
     }
-    dt_array pinned;
-    DT_TRY(dt_empty_pinned(x, (dt_dtype)x->dtype, &pinned, err));
-    dt_status rc = copy_slot(x, &pinned, false, err);
-    if (rc != DT_OK) {
-        dt_array_clear(&pinned);
-        return rc;
-    }
-    *out = pinned;
-    return DT_OK;
+    DT_TRY(dt_empty_pinned(x, (dt_dtype)x->dtype, out, err));
+    return dt_result_made(dt_call_new_copy(x, out, false, err), out);
 }
 
 dt_status
@@ -292,25 +233,19 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
             return dt_fail_too_large("cat", model->ndim, model->shape, err);
         }
     }
-    dt_array result;
-    DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim, shape, &result, err));
+    DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim, shape, out, err));
     if (all_channels_last(arrays, n)) {
-        dt_set_channels_last(&result);
+        dt_set_channels_last(out);
     }
     dt_status rc = DT_OK;
     int64_t position = 0;
     for (int i = 0; i < n && rc == DT_OK; i++) {
         if (arrays[i]->ndim == model->ndim) {
-            rc = copy_part("cat", arrays[i], at, position, &result, err);
+            rc = copy_part("cat", arrays[i], at, position, out, err);
             position += arrays[i]->shape[at];
         }
     }
-    if (rc != DT_OK) {
-        dt_array_clear(&result);
-        return rc;
-    }
-    *out = result;
-    return DT_OK;
+    return dt_result_made(rc, out);
 }
 
 dt_status
@@ -335,21 +270,15 @@ dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_er
     for (int d = 0; d <= model->ndim; d++) {
         shape[d] = d < at ? model->shape[d] : d == at ? n : model->shape[d - 1];
     }
-    dt_array result;
-    DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim + 1, shape, &result, err));
+    DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim + 1, shape, out, err));
     dt_status rc = DT_OK;
     for (int i = 0; i < n && rc == DT_OK; i++) {
         dt_array part;
         rc = dt_unsqueeze("stack", arrays[i], at, &part, err);
         if (rc == DT_OK) {
-            rc = copy_part("stack", &part, at, i, &result, err);
+            rc = copy_part("stack", &part, at, i, out, err);
             dt_array_clear(&part);
         }
     }
-    if (rc != DT_OK) {
-        dt_array_clear(&result);
-        return rc;
-    }
-    *out = result;
-    return DT_OK;
+    return dt_result_made(rc, out);
 }

@@ -1,29 +1,16 @@
 /* create.c: arrays made on their device, without a host buffer. */
 #include "check.h"
-#include "devtensor.h"
+#include "result.h"
 
 #include <math.h>
-
-/* The array is given up when filling it fails. */
-static dt_status
-finish(dt_status rc, dt_array *made, dt_array *out)
-{
-    if (rc != DT_OK) {
-        dt_array_clear(made);
-        return rc;
-    }
-    *out = *made;
-    return DT_OK;
-}
 
 dt_status
 dt_full(const char *op, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, const dt_scalar *value,
         dt_array *out, dt_error *err)
 {
-    dt_array a;
     DT_TRY(dt_shape_check(op, ndim, shape, dtype, err));
-    DT_TRY(dt_empty(device, dtype, ndim, shape, &a, err));
-    return finish(dt_fill(op, &a, value, err), &a, out);
+    DT_TRY(dt_empty(device, dtype, ndim, shape, out, err));
+    return dt_result_made(dt_fill(op, out, value, err), out);
 }
 
 dt_status
@@ -61,10 +48,9 @@ dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_sca
         double count = ceil((end->f - start->f) / step->f);
         n = count >= 9.2e18 ? INT64_MAX : (int64_t)count;
     }
-    dt_array a;
     DT_TRY(dt_shape_check(op, 1, &n, dtype, err));
-    DT_TRY(dt_empty(device, dtype, 1, &n, &a, err));
-    return finish(n > 0 ? a.storage->backend->arange(&a, start, step, err) : DT_OK, &a, out);
+    DT_TRY(dt_empty(device, dtype, 1, &n, out, err));
+    return dt_result_made(dt_call_new_arange(out, start, step, err), out);
 }
 
 /* An end of a sequence of integers is an integer first. */
@@ -90,8 +76,8 @@ dt_linspace(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_s
         return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "number of steps must be non-negative, but got %lld",
                        (long long)steps);
     }
-    dt_array a;
     if (!dt_is_float(dtype)) {
+        dt_array a;
         dt_scalar first = *start, last = *end;
         DT_TRY(truncate_end(&first, dtype, err));
         DT_TRY(truncate_end(&last, dtype, err));
@@ -101,21 +87,21 @@ dt_linspace(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_s
         return cast;
     }
     DT_TRY(dt_shape_check(op, 1, &steps, dtype, err));
-    DT_TRY(dt_empty(device, dtype, 1, &steps, &a, err));
+    DT_TRY(dt_empty(device, dtype, 1, &steps, out, err));
     double step = steps > 1 ? (end->f - start->f) / (double)(steps - 1) : 0.0;
     int64_t half = (steps + 1) / 2;
-    dt_array first = a, last = a; /* borrowed */
+    dt_array first = *out, last = *out; /* borrowed */
     first.shape[0] = half;
     last.shape[0] = steps - half;
     last.offset += (steps - 1) * (int64_t)dt_itemsize(dtype);
     last.strides[0] = -1;
     const dt_scalar from = dt_scalar_float(start->f), to = dt_scalar_float(end->f), up = dt_scalar_float(step),
                     down = dt_scalar_float(-step);
-    dt_status rc = half > 0 ? a.storage->backend->arange(&first, &from, &up, err) : DT_OK;
-    if (rc == DT_OK && last.shape[0] > 0) {
-        rc = a.storage->backend->arange(&last, &to, &down, err);
+    dt_status rc = dt_call_arange(&first, &from, &up, err);
+    if (rc == DT_OK) {
+        rc = dt_call_arange(&last, &to, &down, err);
     }
-    return finish(rc, &a, out);
+    return dt_result_made(rc, out);
 }
 
 dt_status
@@ -123,14 +109,14 @@ dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array
 {
     const int64_t shape[2] = {rows, columns};
     const dt_scalar zero = dt_scalar_int(0), one = dt_scalar_int(1);
-    dt_array a, diagonal;
-    DT_TRY(dt_full("eye", device, dtype, 2, shape, &zero, &a, err));
-    dt_status rc = dt_diagonal("eye", &a, &diagonal, err);
+    dt_array diagonal;
+    DT_TRY(dt_full("eye", device, dtype, 2, shape, &zero, out, err));
+    dt_status rc = dt_diagonal("eye", out, &diagonal, err);
     if (rc == DT_OK) {
         rc = dt_fill("eye", &diagonal, &one, err);
         dt_array_clear(&diagonal);
     }
-    return finish(rc, &a, out);
+    return dt_result_made(rc, out);
 }
 
 dt_status
@@ -140,8 +126,6 @@ dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array
     if (x->ndim < 2) {
         return dt_check_rank(op, in, 1, 0, 2, err);
     }
-    dt_array a;
-    DT_TRY(dt_settle(x, DT_READ, err));
-    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, &a, err));
-    return finish(dt_array_numel(&a) > 0 ? a.storage->backend->tri(x, &a, diagonal, upper, err) : DT_OK, &a, out);
+    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, out, err));
+    return dt_result_made(dt_call_new_tri(x, out, diagonal, upper, err), out);
 }

@@ -118,6 +118,10 @@ dt_is_float(dt_dtype dtype)
 }
 
 dt_dtype dt_promote(dt_dtype a, dt_dtype b);
+/* what floats of dtype are computed in: float32 for the half types */
+dt_dtype dt_wide(dt_dtype dtype);
+/* i, or the nearest number that an integer dtype has */
+int64_t dt_saturate(dt_dtype dtype, int64_t i);
 /* -1 if there is no such name */
 int dt_dtype_find(const char *name);
 /* float32 or another float: what a Python float gives; process-wide */
@@ -227,7 +231,7 @@ dt_storage_retain(dt_storage *storage)
     return storage;
 }
 
-/* ---------------------------------------------------------------- arrays: array.c, view.c */
+/* ---------------------------------------------------------------- arrays: array.c, view.c, reshape.c */
 
 /* A typed, strided view. Never changes after it is made. Without a storage it is an immediate: one number of dtype,
  * shape () or expanded, whose bytes stand in the value itself; only inputs of elementwise slots may be immediates. */
@@ -282,7 +286,7 @@ dt_array_readonly(const dt_array *a)
 }
 
 /* Before the host touches the memory of x (which may be absent or an immediate): copies that the device still has to
- * make are waited for. Every call of a slot and every door to the bytes goes through here. */
+ * make are waited for. Every call of a slot (call.h) and every door to the bytes goes through here. */
 static inline dt_status
 dt_settle(const dt_array *x, dt_access access, dt_error *err)
 {
@@ -508,8 +512,6 @@ dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST
 /* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op names the caller. */
 dt_status dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking,
                        dt_error *err) DT_MUST_CHECK;
-/* Integers that do not fit are refused; floats become infinite, by the cast rule. */
-dt_status dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err) DT_MUST_CHECK;
 dt_status dt_pin(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* One element to a Python number; a transfer when on a device. */
@@ -555,9 +557,10 @@ dt_status dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_a
 /* weight: an array, or NULL and scalar */
 dt_status dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, const dt_scalar *scalar,
                   bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
-/* Shapes broadcast together; names are for the message. */
-dt_status dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape,
-                              dt_error *err) DT_MUST_CHECK;
+/* input * scale + shift, rounded after each of them, for a float input; scale and shift are cast to what it is computed
+ * in */
+dt_status dt_affine(const char *name, const dt_array *input, const dt_array *scale, const dt_array *shift,
+                    bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* reduce.c: ndims < 0: all dimensions. dtype < 0: the op's own. */
 dt_status dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim,

@@ -63,6 +63,23 @@ dt_promote(dt_dtype a, dt_dtype b)
     return high; /* dtypes.def is ordered so */
 }
 
+dt_dtype
+dt_wide(dt_dtype dtype)
+{
+    return dt_promote(dtype, DT_FLOAT32);
+}
+
+int64_t
+dt_saturate(dt_dtype dtype, int64_t i)
+{
+    if (dt_dtypes[dtype].category != DT_CATEGORY_INT || dtype == DT_INT64) {
+        return i;
+    }
+    int64_t half = INT64_C(1) << (8 * dt_itemsize(dtype) - 1);
+    int64_t low = dtype == DT_UINT8 ? 0 : -half, high = dtype == DT_UINT8 ? 2 * half - 1 : half - 1;
+    return i < low ? low : i > high ? high : i;
+}
+
 dt_scalar
 dt_scalar_int(int64_t i)
 {

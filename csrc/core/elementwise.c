@@ -1,7 +1,8 @@
 /* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
 #include "check.h"
-#include "clamp.h"
 #include "elementwise.h"
+#include "layout.h"
+#include "result.h"
 #include "sentence.h"
 
 #include <string.h>
@@ -32,16 +33,6 @@ static const uint8_t binary_kinds[DT_NBINARY] = {
 
 /* ---------------------------------------------------------------- operands made ready */
 
-static inline bool
-has_shape(const dt_array *x, int ndim, const int64_t *shape)
-{
-    bool same = x->ndim == ndim;
-    for (int d = 0; d < ndim && same; d++) {
-        same = x->shape[d] == shape[d];
-    }
-    return same;
-}
-
 /* An operand of the wanted dtype and shape: the caller's own where nothing has to change, else a view or cast in made.
  */
 typedef struct {
@@ -55,8 +46,8 @@ operand_open(operand *o, const char *op, const dt_array *x, dt_dtype dtype, int 
 {
     o->array = x;
     o->made.storage = NULL;
-    DT_TRY(dt_settle(x, DT_READ, err));
-    if (x->storage == NULL || (x->dtype == dtype && has_shape(x, ndim, shape))) { /* an immediate fits any shape */
+    if (x->storage == NULL ||
+        (x->dtype == dtype && dt_array_has_shape(x, ndim, shape))) { /* an immediate fits any shape */
         return DT_OK;
     }
     dt_array cast;
@@ -71,109 +62,6 @@ static void
 operand_close(operand *o)
 {
     dt_array_clear(&o->made);
-}
-
-static bool
-same_view(const dt_array *a, const dt_array *b)
-{
-    size_t n = a->ndim * sizeof(int64_t);
-    return a->offset == b->offset && a->dtype == b->dtype && a->ndim == b->ndim && memcmp(a->shape, b->shape, n) == 0 &&
-           memcmp(a->strides, b->strides, n) == 0;
-}
-
-/* Whether writing target while reading x could read what was already written. */
-static bool
-unsafe_alias(const dt_array *target, const dt_array *x)
-{
-    if (x->storage == NULL || x->storage != target->storage || same_view(target, x)) {
-        return false;
-    }
-    int64_t t0, t1, x0, x1;
-    dt_array_extent(target, &t0, &t1);
-    dt_array_extent(x, &x0, &x1);
-    return t0 < x1 && x0 < t1;
-}
-
-/* Where a result goes: a new array in out, the caller's out, or a temporary that is copied into out afterwards. */
-typedef struct {
-    dt_array *target;
-    dt_array temporary;
-    bool made; /* out is new: to be given up on failure */
-} destination;
-
-/* like: the operand whose layout a new result takes, if it has the shape. */
-static dt_status
-destination_open(destination *d, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape, const dt_array *like,
-                 const dt_array *const *inputs, int ninputs, dt_array *out, dt_error *err)
-{
-    d->made = out->storage == NULL;
-    d->target = out;
-    if (!d->made) {
-        bool alias = false;
-        for (int i = 0; i < ninputs; i++) {
-            alias = alias || unsafe_alias(out, inputs[i]);
-        }
-        if (!alias && out->dtype == dtype) {
-            return dt_settle(out, DT_WRITE, err);
-        }
-        d->target = &d->temporary;
-    }
-    return like->storage != NULL && has_shape(like, ndim, shape) ? dt_empty_like(like, device, dtype, d->target, err)
-                                                                 : dt_empty(device, dtype, ndim, shape, d->target, err);
-}
-
-/* Hands the result over, or undoes; rc is how the computation ended. */
-static dt_status
-destination_close(destination *d, const char *op, dt_status rc, dt_array *out, dt_error *err)
-{
-    if (d->target == &d->temporary) {
-        if (rc == DT_OK) {
-            rc = dt_copy_into(op, out, &d->temporary, false, false, err);
-        }
-        dt_array_clear(&d->temporary);
-    } else if (rc != DT_OK && d->made) {
-        dt_array_clear(out);
-    }
-    return rc;
-}
-
-/* ---------------------------------------------------------------- shapes */
-
-/* The operands are looked at in order (NULL: as they stand), which the message shows. */
-static dt_status
-broadcast(const char *op, const dt_operand *in, int n, const int *order, int *ndim, int64_t *shape, dt_error *err)
-{
-    int source[DT_MAX_NDIM] = {0}; /* which operand decided a dimension */
-    *ndim = 0;
-    for (int k = 0; k < n; k++) {
-        if (dt_operand_takes_part(&in[k]) && in[k].array->ndim > *ndim) {
-            *ndim = in[k].array->ndim;
-        }
-    }
-    for (int d = 0; d < *ndim; d++) {
-        shape[d] = 1;
-        for (int i = 0; i < n; i++) {
-            const int k = order != NULL ? order[i] : i;
-            const dt_array *a = in[k].array;
-            int own = dt_operand_takes_part(&in[k]) ? d - (*ndim - a->ndim) : -1;
-            if (own < 0 || a->shape[own] == 1) {
-                continue;
-            }
-            if (shape[d] == 1) {
-                shape[d] = a->shape[own];
-                source[d] = k;
-            } else if (shape[d] != a->shape[own]) {
-                return dt_fail_broadcast(op, in, n, source[d], k, d, err);
-            }
-        }
-    }
-    return DT_OK;
-}
-
-dt_status
-dt_broadcast_shapes(const char *op, const dt_operand *in, int n, int *ndim, int64_t *shape, dt_error *err)
-{
-    return broadcast(op, in, n, NULL, ndim, shape, err);
 }
 
 /* ---------------------------------------------------------------- dtypes */
@@ -244,23 +132,26 @@ check_target(const char *name, const dt_operand *in, int n, bool in_place, dt_dt
                     : dt_check_out(name, in, n, result, ndim, shape, err);
 }
 
-/* The everyday case: a float array, a new result, nothing to wait for. */
-static dt_status
-unary_plain(dt_unary_op op, const dt_params *params, const dt_array *x, dt_dtype result, dt_array *out, dt_error *err)
-{
-    DT_TRY(dt_empty_beside(x, result, out, err));
-    dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->unary(op, params, x, out, err) : DT_OK;
-    if (rc != DT_OK) {
-        dt_array_clear(out);
-    }
-    return rc;
-}
-
+/* The everyday case: a float array, a new result. */
 static bool
 is_plain_unary(dt_elementwise_kind kind, const dt_array *x, const dt_array *out)
 {
-    return out->storage == NULL && dt_is_float((dt_dtype)x->dtype) && kind != DT_KIND_BITS &&
-           !(x->storage->pending & DT_READ);
+    return out->storage == NULL && dt_is_float((dt_dtype)x->dtype) && kind != DT_KIND_BITS;
+}
+
+/* Fills out, or what becomes it, with what an op that has no loops for integers makes of them. */
+static dt_status
+unary_call(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *out, dt_error *err)
+{
+    const dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
+    if (kind == DT_KIND_ROUND && !dt_is_float((dt_dtype)x->dtype)) { /* already round */
+        return dt_call_copy(x, out, false, err);
+    }
+    if (kind == DT_KIND_FTEST && !dt_is_float((dt_dtype)x->dtype)) { /* finite, all of them */
+        const bool finite = op == DT_UNARY_isfinite;
+        return dt_call_fill(out, &(dt_scalar){DT_CATEGORY_BOOL, finite, finite}, err);
+    }
+    return dt_call_unary(op, params, x, out, err);
 }
 
 dt_status
@@ -270,28 +161,26 @@ dt_unary_checked(dt_unary_op op, const char *name, const dt_array *x, const dt_p
     dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
     dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
     if (is_plain_unary(kind, x, out)) {
-        return unary_plain(op, params, x, result, out, err);
+        DT_TRY(dt_empty_beside(x, result, out, err));
+        return dt_result_made(dt_call_new_unary(op, params, x, out, err), out);
     }
     operand a;
     DT_TRY(operand_open(&a, name, x, compute, x->ndim, x->shape, err));
-    destination d;
-    dt_status rc = destination_open(&d, dt_array_device(x), result, x->ndim, x->shape, a.array, &a.array, 1, out, err);
+    const dt_form form = {name, dt_array_device(x), result, x->ndim, x->shape, .like = a.array};
+    dt_result r;
+    dt_status rc = dt_result_open(&r, &form, &a.array, 1, out, err);
     if (rc == DT_OK) {
-        if (dt_array_numel(d.target) > 0) {
-            const dt_backend *backend = d.target->storage->backend;
-            if (kind == DT_KIND_ROUND && !dt_is_float(compute)) { /* already round */
-                rc = backend->copy(a.array, d.target, false, err);
-            } else if (kind == DT_KIND_FTEST && !dt_is_float(compute)) { /* finite, all of them */
-                const bool finite = op == DT_UNARY_isfinite;
-                rc = backend->fill(d.target, &(dt_scalar){DT_CATEGORY_BOOL, finite, finite}, err);
-            } else {
-                rc = backend->unary(op, params, a.array, d.target, err);
-            }
-        }
-        rc = destination_close(&d, name, rc, out, err);
+        rc = dt_result_close(&r, unary_call(op, params, a.array, r.target, err), err);
     }
     operand_close(&a);
     return rc;
+}
+
+static dt_params
+limits_of(dt_dtype dtype, const dt_params *limits)
+{
+    return (dt_params){{limits->f[0], limits->f[1]},
+                       {dt_saturate(dtype, limits->i[0]), dt_saturate(dtype, limits->i[1])}};
 }
 
 dt_status
@@ -311,7 +200,7 @@ dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *p
         op = DT_UNARY_logical_not;
     } else if (op == DT_UNARY_hardtanh) {
         DT_TRY(dt_check_limits(name, in, 2, params, err));
-        limits = dt_limits(compute, params);
+        limits = limits_of(compute, params);
         params = &limits;
     }
     return dt_unary_checked(op, name, x, params, compute, out, err);
@@ -383,14 +272,13 @@ binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, int n, co
     return DT_OK;
 }
 
-/* The everyday case: two arrays of one device, dtype and shape, a new result, nothing to promote or to wait for. */
+/* The everyday case: two arrays of one device, dtype and shape, a new result, nothing to promote. */
 static inline bool
 is_plain(dt_elementwise_kind kind, const dt_array *a, const dt_array *b, const dt_array *out)
 {
     return a != NULL && b != NULL && out->storage == NULL && a->dtype == b->dtype &&
-           dt_device_equal(dt_array_device(a), dt_array_device(b)) && has_shape(a, b->ndim, b->shape) &&
-           (dt_is_float((dt_dtype)a->dtype) ? kind != DT_KIND_BITS : kind == DT_KIND_COMPARE) &&
-           !((a->storage->pending | b->storage->pending) & DT_READ);
+           dt_device_equal(dt_array_device(a), dt_array_device(b)) && dt_array_has_shape(a, b->ndim, b->shape) &&
+           (dt_is_float((dt_dtype)a->dtype) ? kind != DT_KIND_BITS : kind == DT_KIND_COMPARE);
 }
 
 /* Whether a may overlap itself. */
@@ -411,11 +299,7 @@ binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const 
 {
     const bool expanded = DT_UNLIKELY(has_zero_stride(a)) && dt_array_overlaps_itself(a);
     DT_TRY(dt_empty_beside(expanded ? b : a, result, out, err));
-    dt_status rc = out->storage->nbytes > 0 ? out->storage->backend->binary(op, params, a, b, out, err) : DT_OK;
-    if (rc != DT_OK) {
-        dt_array_clear(out);
-    }
-    return rc;
+    return dt_result_made(dt_call_new_binary(op, params, a, b, out, err), out);
 }
 
 dt_status
@@ -438,13 +322,11 @@ dt_binary_checked(dt_binary_op op, const char *name, const dt_array *a, const dt
         return rc;
     }
     const dt_array *like = x.array->storage && !dt_array_overlaps_itself(x.array) ? x.array : y.array;
-    destination d;
-    rc = destination_open(&d, device, result, ndim, shape, like, (const dt_array *[]){x.array, y.array}, 2, out, err);
+    const dt_form form = {name, device, result, ndim, shape, .like = like};
+    dt_result r;
+    rc = dt_result_open(&r, &form, (const dt_array *[]){x.array, y.array}, 2, out, err);
     if (rc == DT_OK) {
-        if (dt_array_numel(d.target) > 0) {
-            rc = d.target->storage->backend->binary(op, params, x.array, y.array, d.target, err);
-        }
-        rc = destination_close(&d, name, rc, out, err);
+        rc = dt_result_close(&r, dt_call_binary(op, params, x.array, y.array, r.target, err), err);
     }
     operand_close(&x);
     operand_close(&y);
@@ -478,7 +360,7 @@ dt_status
 dt_check_ternary(const char *name, const dt_operand *in, const int *order, dt_dtype result, bool in_place, int *ndim,
                  int64_t *shape, dt_error *err)
 {
-    DT_TRY(broadcast(name, in, 4, order, ndim, shape, err));
+    DT_TRY(dt_broadcast_in_order(name, in, 4, order, ndim, shape, err));
     return check_target(name, in, 4, in_place, result, *ndim, shape, err);
 }
 
@@ -496,14 +378,12 @@ dt_ternary_checked(dt_ternary_op op, const char *name, dt_device device, const d
         inputs[opened] = ready[opened].array;
         opened++;
     }
-    destination d;
+    const dt_form form = {name, device, result, ndim, shape, .like = inputs[like]};
+    dt_result r;
     if (rc == DT_OK) {
-        rc = destination_open(&d, device, result, ndim, shape, inputs[like], inputs, 3, out, err);
+        rc = dt_result_open(&r, &form, inputs, 3, out, err);
         if (rc == DT_OK) {
-            if (dt_array_numel(d.target) > 0) {
-                rc = d.target->storage->backend->ternary(op, inputs[0], inputs[1], inputs[2], d.target, err);
-            }
-            rc = destination_close(&d, name, rc, out, err);
+            rc = dt_result_close(&r, dt_call_ternary(op, inputs[0], inputs[1], inputs[2], r.target, err), err);
         }
     }
     while (opened > 0) {

@@ -2,6 +2,7 @@
  * shape of the result; a mask becomes the places of its True elements first. */
 #include "index.h"
 #include "check.h"
+#include "result.h"
 
 #include <string.h>
 
@@ -103,7 +104,6 @@ prepare_array(selection *s, int k, const dt_array *x, const dt_selector *selecto
     if (!is_mask(selector)) {
         by->size[k] = x->shape[selector->dim];
         by->stride[k] = x->strides[selector->dim];
-        DT_TRY(dt_settle(array, DT_READ, err));
         if (written && array->storage == x->storage) {
             DT_TRY(dt_clone(array, &s->held[k], err));
             s->array[k] = &s->held[k];
@@ -219,20 +219,18 @@ selection_open(selection *s, const char *op, const dt_array *x, int n, const dt_
 
 /* ---------------------------------------------------------------- reading */
 
-/* out: new, contiguous, of the shape of x. */
+/* out: of the shape of view, which is x where by says. */
 static dt_status
-gather_new(const dt_array *x, const dt_index *by, dt_array *out, dt_error *err)
+gather_from(const dt_array *x, const dt_array *view, const dt_index *by, dt_array *out, dt_error *err)
 {
-    dt_array result;
-    DT_TRY(dt_settle(x, DT_READ, err));
-    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, &result, err));
-    dt_status rc = dt_array_numel(&result) > 0 ? result.storage->backend->gather(x, by, &result, err) : DT_OK;
-    if (rc != DT_OK) {
-        dt_array_clear(&result);
-        return rc;
+    const dt_array *reads[DT_MAX_NDIM + 1] = {x};
+    for (int k = 0; k < by->n; k++) {
+        reads[k + 1] = &by->array[k];
     }
-    *out = result;
-    return DT_OK;
+    const dt_form form = {by->op, dt_array_device(x), (dt_dtype)x->dtype, view->ndim, view->shape, .fills = DT_BLOCK};
+    dt_result r;
+    DT_TRY(dt_result_open(&r, &form, reads, by->n + 1, out, err));
+    return dt_result_close(&r, dt_call_gather(view, by, r.target, err), err);
 }
 
 static dt_status
@@ -242,7 +240,7 @@ select_new(const char *op, const dt_array *x, int n, const dt_selector *selector
     selection s;
     dt_status rc = selection_open(&s, op, x, n, selectors, wraps, false, err);
     if (rc == DT_OK) {
-        rc = gather_new(&s.x, &s.by, out, err);
+        rc = gather_from(x, &s.x, &s.by, out, err);
     }
     selection_close(&s);
     return rc;
@@ -307,7 +305,6 @@ dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *e
     dt_array flat;
     DT_TRY(dt_check_same_device(op, in, 2, err));
     DT_TRY(dt_check_indices(op, in, 2, 1, false, err));
-    DT_TRY(dt_settle(input, DT_READ, err));
     DT_TRY(dt_reshape(op, input, 1, &all, &flat, err));
     dt_status rc = select_new(op, &flat, 1, &selector, true, out, err);
     dt_array_clear(&flat);
@@ -323,7 +320,6 @@ gather_along(const char *op, const dt_array *x, int dim, int called, const dt_ar
 {
     dt_index by = {.op = op, .place = current_place, .n = 1, .wraps = wraps, .ndim = index->ndim};
     dt_array view = *x;
-    DT_TRY(dt_settle(index, DT_READ, err));
     by.array[0] = *index;
     by.size[0] = x->ndim == 0 ? 1 : x->shape[dim];
     by.stride[0] = x->ndim == 0 ? 1 : x->strides[dim];
@@ -332,7 +328,7 @@ gather_along(const char *op, const dt_array *x, int dim, int called, const dt_ar
     view.ndim = index->ndim;
     memcpy(view.shape, index->shape, sizeof(view.shape));
     view.strides[dim] = 0;
-    return gather_new(&view, &by, out, err);
+    return gather_from(x, &view, &by, out, err);
 }
 
 static dt_status
@@ -377,8 +373,6 @@ dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t 
     int64_t shape[DT_MAX_NDIM] = {0};
     DT_TRY(dt_check_same_device(op, in, 2, err));
     DT_TRY(dt_check_indices(op, in, 2, 1, false, err));
-    DT_TRY(dt_settle(input, DT_READ, err));
-    DT_TRY(dt_settle(indices, DT_READ, err));
     dt_status rc;
     if (dim == NULL) {
         rc = dt_reshape(op, input, 1, &all, &x, err);
@@ -420,9 +414,7 @@ fill_where(const dt_selector *selector, const dt_array *value, dt_array *x, dt_e
     }
     memcpy(mask.shape, x->shape, sizeof(mask.shape));
     memcpy(wide.shape, x->shape, sizeof(wide.shape));
-    DT_TRY(dt_settle(selector->array, DT_READ, err));
-    DT_TRY(dt_settle(x, DT_WRITE, err));
-    return dt_array_numel(x) > 0 ? x->storage->backend->ternary(DT_TERNARY_where, &mask, &wide, x, x, err) : DT_OK;
+    return dt_call_ternary(DT_TERNARY_where, &mask, &wide, x, x, err);
 }
 
 /* value, seen over the shape; false: it does not broadcast to it. */
@@ -467,10 +459,7 @@ write_selected(const char *op, const operands *o, const dt_array *x, int n, cons
     }
     if (rc == DT_OK) {
         s.by.any_order = s.by.any_order || is_same_along(&wide, s.by.first, s.by.ndim);
-        rc = dt_settle(x, DT_WRITE, err);
-    }
-    if (rc == DT_OK && dt_array_numel(&s.x) > 0) {
-        rc = x->storage->backend->scatter(&wide, &s.by, &s.x, err);
+        rc = dt_call_scatter(&wide, &s.by, &s.x, err);
     }
     selection_close(&s);
     return rc;
@@ -491,7 +480,6 @@ dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, co
     } else {
         const dt_operand both[] = {{"input", x, -1}, {"value", value, -1}};
         DT_TRY(dt_check_in_place(op, both, 2, (dt_dtype)value->dtype, x->ndim, x->shape, err));
-        DT_TRY(dt_settle(value, DT_READ, err));
         DT_TRY(dt_to(value, dt_array_device(x), (dt_dtype)x->dtype, false, value->storage == x->storage, &ready, err));
     }
     dt_array target = *x;

@@ -1,6 +1,7 @@
 /* matmul.c: products of matrices and vectors. Every public name comes down to one slot call on (batch.., m, k) and
  * (batch.., k, n); vectors become matrices by views. */
 #include "check.h"
+#include "result.h"
 #include "storage.h"
 
 #include <string.h>
@@ -67,22 +68,11 @@ static dt_status
 product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
         dt_error *err)
 {
-    DT_TRY(dt_settle(a, DT_READ, err));
-    DT_TRY(dt_settle(b, DT_READ, err));
-    DT_TRY(dt_settle(bias, DT_READ, err));
-    DT_TRY(dt_settle(out, DT_WRITE, err));
     if (out->ndim == 2) {
-        return out->storage->backend->matmul(a, b, bias, params, out, err);
+        return dt_call_matmul(a, b, bias, params, out, err);
     }
     const dt_array wide_a = over_batch(a, out), wide_b = over_batch(b, out);
-    return out->storage->backend->matmul(&wide_a, &wide_b, bias, params, out, err);
-}
-
-/* Whether writing to out would change an operand that is still read. */
-static bool
-aliases(const dt_array *out, const dt_array *x)
-{
-    return x != NULL && x->storage == out->storage;
+    return dt_call_matmul(&wide_a, &wide_b, bias, params, out, err);
 }
 
 /* Computes into out (checked) or a new array of this shape; a, b already matrices or batches. work_shape is the shape
@@ -91,33 +81,16 @@ static dt_status
 run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
     int work_ndim, const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
-    dt_array result;
-    bool direct = out->storage != NULL && dt_array_is_contiguous(out) && !aliases(out, a) && !aliases(out, b) &&
-                  !aliases(out, bias);
-    if (direct) {
-        result = *out;
-    } else {
-        DT_TRY(dt_empty(dt_array_device(a), (dt_dtype)a->dtype, ndim, shape, &result, err));
-    }
-    dt_array work = result;
+    const dt_form form = {op, dt_array_device(a), (dt_dtype)a->dtype, ndim, shape, .fills = DT_BLOCK};
+    dt_result r;
+    DT_TRY(dt_result_open(&r, &form, (const dt_array *[]){a, b, bias}, 3, out, err));
+    dt_array work = *r.target;
     work.ndim = (uint8_t)work_ndim;
     for (int d = 0; d < work_ndim; d++) {
         work.shape[d] = work_shape[d];
     }
     dt_array_set_contiguous(&work);
-    dt_status rc = dt_array_numel(&work) > 0 ? product(a, b, bias, params, &work, err) : DT_OK;
-    if (direct) {
-        return rc;
-    }
-    if (rc == DT_OK && out->storage == NULL) {
-        *out = result;
-        return DT_OK;
-    }
-    if (rc == DT_OK) {
-        rc = dt_copy_into(op, out, &result, false, false, err);
-    }
-    dt_array_clear(&result);
-    return rc;
+    return dt_result_close(&r, product(a, b, bias, params, &work, err), err);
 }
 
 /* out: a matrix over the memory of x, borrowed. */
@@ -147,25 +120,13 @@ as_matrix(const dt_array *v, bool row, dt_array *out)
     }
 }
 
-/* The everyday case: two matrices, or two vectors, of one device and dtype that fit, a new result, nothing to wait for.
- */
+/* The everyday case: two matrices, or two vectors, of one device and dtype that fit, a new result. */
 static inline bool
 is_plain(const dt_array *a, const dt_array *b, const dt_array *out)
 {
     return a->ndim == b->ndim && (a->ndim == 2 || a->ndim == 1) && a->shape[a->ndim - 1] == b->shape[0] &&
            out->storage == NULL && a->dtype == b->dtype && dt_is_float((dt_dtype)a->dtype) &&
-           dt_device_equal(dt_array_device(a), dt_array_device(b)) &&
-           !((a->storage->pending | b->storage->pending) & DT_READ);
-}
-
-/* rc: how the call ended that was to fill out, a new array, which is undone if that failed. */
-static dt_status
-finished(dt_status rc, dt_array *out)
-{
-    if (DT_UNLIKELY(rc != DT_OK)) {
-        dt_array_clear(out);
-    }
-    return rc;
+           dt_device_equal(dt_array_device(a), dt_array_device(b));
 }
 
 /* out: a new matrix beside x. */
@@ -187,8 +148,7 @@ matrices_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *er
         DT_TRY(dt_shape_check("matmul", 2, shape, (dt_dtype)a->dtype, err));
     }
     DT_TRY(new_matrix(a, shape[0], shape[1], out, err));
-    return out->storage->nbytes == 0 ? DT_OK
-                                     : finished(out->storage->backend->matmul(a, b, NULL, &plain, out, err), out);
+    return dt_result_made(dt_call_new_matmul(a, b, NULL, &plain, out, err), out);
 }
 
 static dt_status
@@ -200,7 +160,7 @@ vectors_plain(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err
     as_matrix(a, true, &row);
     as_matrix(b, false, &column);
     view_as_matrix(out, 1, 1, 1, 1, &sum);
-    return finished(out->storage->backend->matmul(&row, &column, NULL, &plain, &sum, err), out);
+    return dt_result_made(dt_call_new_matmul(&row, &column, NULL, &plain, &sum, err), out);
 }
 
 static DT_NOINLINE dt_status
@@ -343,6 +303,18 @@ dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *e
     return dt_binary(DT_BINARY_mul, "outer", &column, &row, NULL, NULL, false, out, err);
 }
 
+/* out = beta * addend + alpha * a @ b */
+static dt_status
+add_product(const char *op, const dt_array *addend, const dt_array *a, const dt_array *b, double beta, double alpha,
+            dt_array *out, dt_error *err)
+{
+    const dt_matmul_params params = {alpha, beta, DT_ACTIVATION_NONE};
+    if (beta != 0.0) { /* 0 must not let a NaN of the addend through */
+        DT_TRY(dt_copy_into(op, out, addend, false, false, err));
+    }
+    return product(a, b, NULL, &params, out, err);
+}
+
 dt_status
 dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha,
          dt_array *out, dt_error *err)
@@ -365,37 +337,21 @@ dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_a
     int64_t sizes[3] = {mat1->shape[0], mat1->shape[rank - 2], mat2->shape[rank - 1]};
     const int64_t *shape = batched ? sizes : sizes + 1;
     DT_TRY(dt_shape_check(op, rank, shape, (dt_dtype)input->dtype, err));
-    dt_array wide, work;
+    dt_array wide;
     if (dt_expand(op, input, rank, shape, &wide, err) != DT_OK) {
         return dt_fail_addend(op, in, 4, rank, shape, err);
     }
+    const dt_form form = {op, dt_array_device(mat1), (dt_dtype)mat1->dtype, rank, shape, .fills = DT_NOWHERE};
+    dt_result r;
     dt_status rc = dt_check_out(op, in, 4, (dt_dtype)input->dtype, rank, shape, err);
     if (rc == DT_OK) {
-        rc = dt_empty(dt_array_device(mat1), (dt_dtype)mat1->dtype, rank, shape, &work, err);
+        rc = dt_result_open(&r, &form, NULL, 0, out, err);
     }
-    if (rc != DT_OK) {
-        dt_array_clear(&wide);
-        return rc;
-    }
-    const dt_matmul_params params = {alpha, beta, DT_ACTIVATION_NONE};
-    if (beta != 0.0) { /* 0 must not let a NaN of input through */
-        rc = dt_copy_into(op, &work, &wide, false, false, err);
-    }
-    if (rc == DT_OK && dt_array_numel(&work) > 0) {
-        rc = product(mat1, mat2, NULL, &params, &work, err);
+    if (rc == DT_OK) {
+        rc = dt_result_close(&r, add_product(op, &wide, mat1, mat2, beta, alpha, r.target, err), err);
     }
     dt_array_clear(&wide);
-    if (rc == DT_OK && out->storage != NULL) {
-        rc = dt_copy_into(op, out, &work, false, false, err);
-        dt_array_clear(&work);
-        return rc;
-    }
-    if (rc != DT_OK) {
-        dt_array_clear(&work);
-        return rc;
-    }
-    *out = work;
-    return DT_OK;
+    return rc;
 }
 
 dt_status

@@ -2,6 +2,7 @@
  * device that is one transfer of 8 bytes. */
 #include "index.h"
 #include "check.h"
+#include "result.h"
 
 #include <string.h>
 
@@ -10,24 +11,19 @@ static dt_status
 count_true(const char *op, const dt_array *mask, dt_array *before, int64_t *count, dt_error *err)
 {
     int64_t chunks = (dt_array_numel(mask) - 1) / DT_TRUE_CHUNK + 1, entries = chunks + 1;
-    dt_array last, made;
+    dt_array last;
     dt_scalar total = {0};
-    DT_TRY(dt_empty(dt_array_device(mask), DT_INT64, 1, &entries, &made, err));
-    dt_status rc = made.storage->backend->count_true(mask, &made, err);
+    DT_TRY(dt_empty(dt_array_device(mask), DT_INT64, 1, &entries, before, err));
+    dt_status rc = dt_call_count_true(mask, before, err);
     if (rc == DT_OK) {
-        rc = dt_select(op, &made, 0, -1, &last, err);
+        rc = dt_select(op, before, 0, -1, &last, err);
     }
     if (rc == DT_OK) {
         rc = dt_item(op, &last, &total, err);
         dt_array_clear(&last);
     }
-    if (rc != DT_OK) {
-        dt_array_clear(&made);
-        return rc;
-    }
-    *before = made;
     *count = total.i;
-    return DT_OK;
+    return dt_result_made(rc, before);
 }
 
 /* Dimensions over which the weights go on evenly become one. */
@@ -55,10 +51,9 @@ merge_dims(dt_array *mask, int64_t weights[DT_MAX_NDIM])
 dt_status
 dt_true_places(const char *op, const dt_array *mask, int64_t weights[DT_MAX_NDIM], dt_array *out, dt_error *err)
 {
-    dt_array flat, before = DT_ARRAY_EMPTY, places = DT_ARRAY_EMPTY;
+    dt_array flat, before = DT_ARRAY_EMPTY;
     int64_t shape[2] = {0, mask->ndim};
     int ndim = weights != NULL ? 1 : 2;
-    DT_TRY(dt_settle(mask, DT_READ, err));
     DT_TRY(dt_contiguous(mask, &flat, err));
     dt_status rc = DT_OK;
     if (weights != NULL) {
@@ -68,26 +63,20 @@ dt_true_places(const char *op, const dt_array *mask, int64_t weights[DT_MAX_NDIM
         rc = count_true(op, &flat, &before, &shape[0], err);
     }
     if (rc == DT_OK) {
-        rc = dt_empty(dt_array_device(mask), DT_INT64, ndim, shape, &places, err);
+        rc = dt_empty(dt_array_device(mask), DT_INT64, ndim, shape, out, err);
     }
-    if (rc == DT_OK && dt_array_numel(&places) > 0) {
-        rc = places.storage->backend->find_true(&flat, &before, weights, &places, err);
+    if (rc == DT_OK) {
+        rc = dt_result_made(dt_call_new_find_true(&flat, &before, weights, out, err), out);
     }
     dt_array_clear(&flat);
     dt_array_clear(&before);
-    if (rc != DT_OK) {
-        dt_array_clear(&places);
-        return rc;
-    }
-    *out = places;
-    return DT_OK;
+    return rc;
 }
 
 dt_status
 dt_nonzero(const char *op, const dt_array *input, dt_array *out, dt_error *err)
 {
     dt_array mask;
-    DT_TRY(dt_settle(input, DT_READ, err));
     DT_TRY(dt_to(input, dt_array_device(input), DT_BOOL, false, false, &mask, err));
     dt_status rc = dt_true_places(op, &mask, NULL, out, err);
     dt_array_clear(&mask);

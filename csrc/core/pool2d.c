@@ -1,6 +1,7 @@
 /* pool2d.c: max and average pooling. */
 #include "check.h"
-#include "devtensor.h"
+#include "layout.h"
+#include "result.h"
 
 #include <string.h>
 
@@ -74,32 +75,23 @@ pool(const char *op, const dt_array *input, const dt_pool2d_params *params, int6
     shape[input->ndim - 2] = height;
     shape[input->ndim - 1] = width;
     DT_TRY(dt_shape_check(op, input->ndim, shape, DT_INT64, err));
-    DT_TRY(dt_settle(input, DT_READ, err));
-    dt_array y, positions = DT_ARRAY_EMPTY;
-    DT_TRY(dt_empty(dt_array_device(input), (dt_dtype)input->dtype, input->ndim, shape, &y, err));
-    const dt_array *x = input;
-    if (x->ndim == 4 && x->strides[1] == 1 && x->strides[3] == x->shape[1] && !dt_array_is_contiguous(x) &&
-        dt_array_is_dense(x)) {
-        y.strides[1] = 1;
-        y.strides[3] = shape[1];
-        y.strides[2] = shape[1] * shape[3];
-        y.strides[0] = shape[1] * shape[3] * shape[2];
+    const dt_form form = {op,
+                          dt_array_device(input),
+                          (dt_dtype)input->dtype,
+                          input->ndim,
+                          shape,
+                          .channels_last = dt_is_channels_last(input),
+                          .fills = DT_BESIDE_OPERANDS};
+    dt_result r;
+    DT_TRY(dt_result_open(&r, &form, &input, 1, out, err));
+    dt_array none = DT_ARRAY_EMPTY, *positions = indices ? indices : &none;
+    dt_status rc = indices ? dt_empty_beside(r.target, DT_INT64, positions, err) : DT_OK;
+    if (rc == DT_OK) {
+        dt_array x = dt_as_batch(input), y = dt_as_batch(r.target), i = dt_as_batch(positions);
+        rc = dt_call_pool2d(&x, params, &y, indices ? &i : NULL, err);
     }
-    dt_status rc = indices ? dt_empty_beside(&y, DT_INT64, &positions, err) : DT_OK;
-    if (rc == DT_OK && dt_array_numel(&y) > 0) {
-        dt_array bx = dt_as_batch(x), by = dt_as_batch(&y), bi = dt_as_batch(&positions);
-        rc = y.storage->backend->pool2d(&bx, params, &by, indices ? &bi : NULL, err);
-    }
-    if (rc != DT_OK) {
-        dt_array_clear(&y);
-        dt_array_clear(&positions);
-        return rc;
-    }
-    *out = y;
-    if (indices) {
-        *indices = positions;
-    }
-    return DT_OK;
+    rc = dt_result_made(rc, positions);
+    return dt_result_close(&r, rc, err);
 }
 
 dt_status

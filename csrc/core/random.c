@@ -1,6 +1,6 @@
 /* random.c: draws from a counter-based generator; how many blocks were drawn is all its state. */
 #include "check.h"
-#include "devtensor.h"
+#include "result.h"
 #include "philox.h"
 
 dt_generator dt_default_generator;
@@ -66,27 +66,18 @@ dt_status
 dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim, const int64_t *shape,
           dt_random_params params, dt_array *out, dt_error *err)
 {
-    dt_array a;
     DT_TRY(check_params(op, dtype, &params, err));
     DT_TRY(dt_shape_check(op, ndim, shape, dtype, err));
-    DT_TRY(dt_empty(device, params.kind == DT_RANDOM_PERMUTATION ? DT_INT64 : dtype, ndim, shape, &a, err));
-    int64_t n = dt_array_numel(&a);
+    const bool cast = params.kind == DT_RANDOM_PERMUTATION && dtype != DT_INT64;
+    dt_array numbers = DT_ARRAY_EMPTY, *drawn = cast ? &numbers : out;
+    DT_TRY(dt_empty(device, cast ? DT_INT64 : dtype, ndim, shape, drawn, err));
     params.seed = generator->seed;
-    params.offset = atomic_fetch_add(&generator->offset, blocks_of(params.kind, dtype, n));
-    dt_status rc = n > 0 ? a.storage->backend->random(&a, &params, err) : DT_OK;
-    if (rc == DT_OK && params.kind == DT_RANDOM_PERMUTATION && dtype != DT_INT64) {
-        dt_array cast;
-        rc = dt_to(&a, device, dtype, false, false, &cast, err);
-        dt_array_clear(&a);
-        if (rc != DT_OK) {
-            return rc;
-        }
-        a = cast;
+    params.offset = atomic_fetch_add(&generator->offset, blocks_of(params.kind, dtype, dt_array_numel(drawn)));
+    DT_TRY(dt_result_made(dt_call_new_random(drawn, &params, err), drawn));
+    if (!cast) {
+        return DT_OK;
     }
-    if (rc != DT_OK) {
-        dt_array_clear(&a);
-        return rc;
-    }
-    *out = a;
-    return DT_OK;
+    dt_status rc = dt_cast(&numbers, dtype, out, err);
+    dt_array_clear(&numbers);
+    return rc;
 }

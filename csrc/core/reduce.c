@@ -1,6 +1,6 @@
 /* reduce.c: reductions and softmax. The reduced dimensions go last; the backend sees rows. */
 #include "check.h"
-#include "devtensor.h"
+#include "result.h"
 
 #include <string.h>
 
@@ -97,7 +97,7 @@ fill_identity(dt_reduce_op op, dt_array *out, dt_error *err)
     dt_scalar value = op == DT_REDUCE_mean                          ? dt_scalar_float((double)NAN)
                       : op == DT_REDUCE_prod || op == DT_REDUCE_all ? dt_scalar_int(1)
                                                                     : dt_scalar_int(0);
-    return out->storage->backend->fill(out, &value, err);
+    return dt_call_fill(out, &value, err);
 }
 
 dt_status
@@ -126,30 +126,46 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
     if (kind == DT_REDUCE_KIND_SAME || kind == DT_REDUCE_KIND_ARG) {
         DT_TRY(check_not_empty(name, x, ndims < 0, n, reduced, err));
     }
-    DT_TRY(dt_settle(x, DT_READ, err));
-    dt_array cast = {.storage = NULL}, target;
+    dt_array cast = {.storage = NULL};
     if (x->dtype != input) {
-        DT_TRY(dt_to(x, dt_array_device(x), input, false, false, &cast, err));
+        DT_TRY(dt_cast(x, input, &cast, err));
         x = &cast;
     }
     const dt_array view = rows_of(x, n, reduced, keepdim, &ndim, shape);
-    dt_status rc = dt_empty(dt_array_device(x), result, ndim, shape, &target, err);
-    if (rc == DT_OK && dt_array_numel(&target) > 0) {
-        dt_array rows = target; /* the backend's out has the kept dimensions only */
+    const dt_form form = {name, dt_array_device(x), result, ndim, shape, .fills = DT_BLOCK};
+    dt_result r;
+    dt_status rc = dt_result_open(&r, &form, &x, 1, out, err);
+    if (rc == DT_OK) {
+        dt_array rows = *r.target; /* the backend's out has the kept dimensions only */
         rows.ndim = (uint8_t)(view.ndim - n);
         memcpy(rows.shape, view.shape, sizeof(rows.shape));
         dt_array_set_contiguous(&rows);
         rows.dtype = kind == DT_REDUCE_KIND_TEST ? DT_BOOL : rows.dtype; /* a uint8 of 0 or 1 is a bool */
-        rc = dt_array_numel(&view) == 0 ? fill_identity(op, &rows, err)
-                                        : target.storage->backend->reduce(op, NULL, &view, n, &rows, err);
-        if (rc != DT_OK) {
-            dt_array_clear(&target);
-        }
+        rc =
+            dt_array_numel(&view) == 0 ? fill_identity(op, &rows, err) : dt_call_reduce(op, NULL, &view, n, &rows, err);
+        rc = dt_result_close(&r, rc, err);
     }
     dt_array_clear(&cast);
-    DT_TRY(rc);
-    *out = target;
-    return DT_OK;
+    return rc;
+}
+
+/* x with dimension dim last, borrowed; of a number one row of one element. */
+static dt_array
+with_last(const dt_array *x, int dim)
+{
+    dt_array rows = *x;
+    if (x->ndim == 0) {
+        rows.ndim = 1;
+        rows.shape[0] = rows.strides[0] = 1;
+        return rows;
+    }
+    for (int d = dim; d + 1 < x->ndim; d++) {
+        rows.shape[d] = x->shape[d + 1];
+        rows.strides[d] = x->strides[d + 1];
+    }
+    rows.shape[x->ndim - 1] = x->shape[dim];
+    rows.strides[x->ndim - 1] = x->strides[dim];
+    return rows;
 }
 
 dt_status
@@ -162,32 +178,18 @@ dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype
         return dt_fail_kind(name, in, 1, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
     }
     DT_TRY(dt_check_dim(name, dim, x->ndim, &last, err));
-    dt_array cast, rows = DT_ARRAY_EMPTY, target = DT_ARRAY_EMPTY, place = DT_ARRAY_EMPTY;
-    DT_TRY(dt_settle(x, DT_READ, err));
+    dt_array cast;
     DT_TRY(dt_to(x, dt_array_device(x), compute, false, false, &cast, err));
-    const int64_t from = last, to = -1, one = 1;
-    dt_status rc = dt_empty_beside(&cast, compute, &target, err);
-    if (rc == DT_OK && x->ndim == 0) { /* one row of one element */
-        rc = dt_expand(name, &cast, 1, &one, &rows, err);
-        if (rc == DT_OK) {
-            rc = dt_expand(name, &target, 1, &one, &place, err);
-        }
-    } else if (rc == DT_OK) {
-        rc = dt_movedim(name, &cast, 1, &from, &to, &rows, err);
-        if (rc == DT_OK) {
-            rc = dt_movedim(name, &target, 1, &from, &to, &place, err);
-        }
-    }
-    if (rc == DT_OK && dt_array_numel(&target) > 0) {
-        rc = target.storage->backend->softmax(&rows, log, &place, err);
+    const dt_array *reads[] = {&cast};
+    const dt_form form = {name,          dt_array_device(x),         compute, x->ndim, x->shape,
+                          .like = &cast, .fills = DT_BESIDE_OPERANDS};
+    dt_result r;
+    dt_status rc = dt_result_open(&r, &form, reads, 1, out, err);
+    if (rc == DT_OK) {
+        const dt_array rows = with_last(&cast, last);
+        dt_array place = with_last(r.target, last);
+        rc = dt_result_close(&r, dt_call_softmax(&rows, log, &place, err), err);
     }
     dt_array_clear(&cast);
-    dt_array_clear(&rows);
-    dt_array_clear(&place);
-    if (rc != DT_OK) {
-        dt_array_clear(&target);
-        return rc;
-    }
-    *out = target;
-    return DT_OK;
+    return rc;
 }

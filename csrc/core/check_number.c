@@ -1,0 +1,55 @@
+/* check_number.c: the sentences of check.c that are about Python numbers among the elements of an array. */
+#include "check.h"
+#include "sentence.h"
+
+dt_status
+dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits, dt_error *err)
+{
+    if (limits->f[0] <= limits->f[1]) {
+        return DT_OK;
+    }
+    const bool ordered = limits->f[0] > limits->f[1];
+    dt_sentence_begin(err, DT_EARGUMENT, "invalid-argument", op, in, n);
+    dt_sentence_add(err, "min_val %s, but got %g and %g (%s)",
+                    ordered ? "cannot be greater than max_val" : "and max_val cannot be NaN", limits->f[0],
+                    limits->f[1], op);
+    return DT_EARGUMENT;
+}
+
+dt_status
+dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
+{
+    if (value->kind != DT_CATEGORY_FLOAT || (value->f >= -0x1p63 && value->f < 0x1p63)) {
+        return DT_OK;
+    }
+    return dt_fail(err, DT_EVALUE, "value-overflow", op,
+                   "value cannot be converted to type %s without overflow: %g (%s)", dt_dtypes[dtype].name, value->f,
+                   op);
+}
+
+dt_status
+dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
+{
+    if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT) {
+        return DT_OK;
+    }
+    unsigned char element[8];
+    dt_scalar_store(value, dtype, element);
+    if (dt_scalar_load(dtype, element).i == value->i) {
+        return DT_OK;
+    }
+    return dt_fail(err, DT_EVALUE, "value-overflow", op,
+                   "value cannot be converted to type %s without overflow: %lld (%s)", dt_dtypes[dtype].name,
+                   (long long)value->i, op);
+}
+
+dt_status
+dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
+{
+    if (value->kind == DT_CATEGORY_FLOAT && !dt_is_float(dtype)) {
+        return dt_fail(err, DT_EVALUE, "value-overflow", op,
+                       "value cannot be converted to type %s without loss: %g (%s)", dt_dtypes[dtype].name, value->f,
+                       op);
+    }
+    return dt_check_value(op, value, dtype, err);
+}
