@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from devtensor import _C
@@ -112,11 +112,11 @@ class RawKernel:
     __slots__ = ("__weakref__", "_kernel", "_name", "_options", "_params", "_source")
 
     def __init__(self, source: str, name: str, options: Sequence[str] = (), *, params: str | None = None) -> None:
-        for value, what in ((source, "source"), (name, "name")):
+        for value, what in ((source, "source"), (name, "name"), ("" if params is None else params, "params")):
             if not isinstance(value, str):
                 raise TypeError(f"RawKernel(): {what} must be str, not {type(value).__name__}")
-        if isinstance(options, str):
-            raise TypeError("RawKernel(): options must be a sequence of str, not one")
+        if isinstance(options, str) or not isinstance(options, Iterable):
+            raise TypeError(f"RawKernel(): options must be a sequence of str, not {type(options).__name__}")
         if "\0" in source:
             raise refuse("RawKernel(): the source has a zero byte")
         if not (name.isidentifier() and name.isascii() and len(name) < 64):
