@@ -116,7 +116,8 @@ class RawKernel:
             if not isinstance(value, str):
                 raise TypeError(f"RawKernel(): {what} must be str, not {type(value).__name__}")
         if isinstance(options, str) or not isinstance(options, Iterable):
-            raise TypeError(f"RawKernel(): options must be a sequence of str, not {type(options).__name__}")
+            given = "one" if isinstance(options, str) else type(options).__name__
+            raise TypeError(f"RawKernel(): options must be a sequence of str, not {given}")
         if "\0" in source:
             raise refuse("RawKernel(): the source has a zero byte")
         if not (name.isidentifier() and name.isascii() and len(name) < 64):
