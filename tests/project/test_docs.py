@@ -20,7 +20,7 @@ if not PAGES:
 # What a reader types in a shell is run by whoever installs it; here stands that it names what is there.
 COMMANDS = [
     "pip install . && python -m devtensor digits\n",
-    "pip install '.[test]' && python -m pytest\n",
+    "pip install '.[test]' && python -m pytest -n auto\n",
 ]
 OUTPUTS = {"situations.md", "raw-kernel.md"}  # test_situations compares the first, test_raw_kernel provokes the other
 
