@@ -201,7 +201,7 @@ typedef struct dt_storage {
     unsigned flags;
     atomic_uint pending;  /* 0 but for page-locked memory */
     atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
-    atomic_bool kept;     /* something made from the bytes may be kept: kept.h */
+    atomic_bool kept;     /* something made from the bytes may be kept: packed_cache.h */
     bool ours;            /* from dt_storage_new: all who write it say so (dt_written) until it is exported */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */

@@ -1,7 +1,11 @@
 /* index.c: gather, scatter, and the places of the True elements of a mask. */
 #include <string.h>
 
-#include "cuda.h"
+#include "index_errors.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "stream.h"
 
 /* ---------------------------------------------------------------- describing a selection to a kernel */
 

@@ -1,6 +1,10 @@
 /* lt_plan.c: cuBLASLt's descriptors and algorithms, cached by shape, layout and alignment. The library is column-major:
  * a row-major c = a @ b is to it the product of b and a, so that b comes first and the bias runs along its rows. */
 #include "lt_plan.h"
+#include "launch_log.h"
+#include "memory.h"
+#include "plans.h"
+#include "stream.h"
 
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 #define MAX_ALGORITHMS 8

@@ -3,6 +3,11 @@
 #include <string.h>
 
 #include "lt_plan.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "plans.h"
+#include "transfer.h"
 
 #define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
 #define WORTH_A_CALL                                                                                                   \

@@ -2,7 +2,10 @@
  * whole device works on it, and finished by a second launch. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "transfer.h"
 
 #define WANTED_BLOCKS 1056 /* that fill a large device; not this device's number, so that bits do not depend on it */
 #define MAX_SPLITS 1024

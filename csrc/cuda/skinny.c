@@ -2,7 +2,8 @@
  * has tiles of at least 32 rows there, most of them empty. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
 
 #define FULL_BLOCKS 528 /* four for each multiprocessor of a large device; fixed, so that bits do not depend on it */
 #define FEWEST_BLOCKS 128

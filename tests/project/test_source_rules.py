@@ -64,6 +64,14 @@ def included_files(path: Path) -> set[str]:
     return {name for name in found if name.split("/")[0] != room(path)}
 
 
+def test_every_header_has_a_guard_of_its_own() -> None:
+    """Of two with one guard the second to be included is nothing."""
+    guards = [re.findall(r"^#ifndef (\w+)$", path.read_text(), re.MULTILINE)[:1] for path in CSRC.rglob("*.h")]
+    assert all(guards)
+    names = [guard[0] for guard in guards]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_the_page_names_every_room() -> None:
     assert sorted(ALLOWED) == sorted(ROOMS)
     assert {room(path) for path in SOURCES} == set(ROOMS)
