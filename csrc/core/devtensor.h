@@ -6,7 +6,8 @@
  * Ownership. A dt_storage is counted: _new gives one reference, _retain another, _release takes one back. A dt_array is
  * a plain value that holds one reference to its storage; dt_array_clear gives it back. Functions with a dt_array *out
  * fill an empty one (all zero, DT_ARRAY_EMPTY) with a new reference; when out already has a storage (out=, in place)
- * they write into it. On failure out is as it was. Everything else is borrowed for the call.
+ * they write into it. On failure out holds the storage that it held; the shape of an empty one may have been written.
+ * Everything else is borrowed for the call.
  *
  * Failure. Functions that can fail return a dt_status and take the dt_error last; err is written only on failure.
  * DT_TRY where nothing is held, one `done:` label where something is. */
@@ -142,7 +143,7 @@ typedef struct {
 dt_scalar dt_scalar_int(int64_t i);
 dt_scalar dt_scalar_float(double f);
 dt_scalar dt_scalar_bool(bool b);
-/* Writes value as one element of dtype to out, by the cast rule (cast.h). */
+/* Writes value as one element of dtype to out, by the cast rule (scalar.h). */
 void dt_scalar_store(const dt_scalar *value, dt_dtype dtype, void *out);
 dt_scalar dt_scalar_load(dt_dtype dtype, const void *in);
 
@@ -201,7 +202,7 @@ typedef struct dt_storage {
     unsigned flags;
     atomic_uint pending;  /* 0 but for page-locked memory */
     atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
-    atomic_bool kept;     /* something made from the bytes may be kept: kept.h */
+    atomic_bool kept;     /* something made from the bytes may be kept: packed_cache.h */
     bool ours;            /* from dt_storage_new: all who write it say so (dt_written) until it is exported */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */

@@ -1,6 +1,6 @@
 /* kernel.h: what is known about the parameters of a user's kernel, and the check of what it is called with. */
-#ifndef DT_KERNEL_H
-#define DT_KERNEL_H
+#ifndef DT_CORE_KERNEL_H
+#define DT_CORE_KERNEL_H
 
 #include "devtensor.h"
 

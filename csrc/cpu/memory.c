@@ -1,7 +1,7 @@
 /* memory.c: the backend's table, its blocks of memory, and the one device there is. */
 #include <unistd.h>
 
-#include "../core/kept.h"
+#include "../core/packed_cache.h"
 #include "../core/sized.h"
 #include "cpu.h"
 

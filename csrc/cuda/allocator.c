@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "../core/environment.h"
-#include "cuda.h"
+#include "memory.h"
+#include "stream.h"
 
 #define GRANULE 512              /* every size is a multiple */
 #define FINE 3                   /* 1 << FINE classes for each power of two, the smallest of them GRANULE apart */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../core/environment.h"
-#include "cuda.h"
+#include "device.h"
 #include "load.h"
 
 #define DEFAULT_SIM_MEMORY ((size_t)4 << 30)

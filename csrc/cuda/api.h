@@ -370,4 +370,11 @@ extern const char *const cuda_api_names[DT_NAPI];
 /* Implemented by csrc/sim: fills the table with the stand-ins for `devices` devices of `memory` bytes each. */
 dt_status sim_open(int devices, size_t memory, cuda_api *table, dt_error *err);
 
+extern const uint8_t cuda_api_libraries[DT_NAPI]; /* dt_library of each symbol */
+
+/* Loads the driver, real or simulated, once. */
+dt_status cuda_api_open(dt_error *err) DT_MUST_CHECK;
+/* False in a child of the process that opened CUDA: nothing of it may be touched there. */
+bool cuda_api_alive(void);
+
 #endif

@@ -1,7 +1,7 @@
 /* cache.c: plans by key: a hash table whose entries stand in the order of their last use too. */
 #include <string.h>
 
-#include "cuda.h"
+#include "cache.h"
 
 #define DEFAULT_LIMIT 4096
 #define FIRST_BUCKETS 64

@@ -1,6 +1,7 @@
 /* compile.c: NVRTC, and what it made before. Of our own source one kernel at a time, so that the first use of an op
  * waits for what it needs and no more. */
 #include "compile.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <string.h>

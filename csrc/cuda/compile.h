@@ -3,7 +3,8 @@
 #define DT_CUDA_COMPILE_H
 
 #include "../core/sha256.h"
-#include "cuda.h"
+#include "api.h"
+#include "front.h"
 
 /* A module with our kernel of that name alone, for the device: compiled by NVRTC, or read from the disk where that was
  * done before. */

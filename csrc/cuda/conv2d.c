@@ -3,6 +3,11 @@
 #include <string.h>
 
 #include "conv_plan.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "plans.h"
+#include "transfer.h"
 
 void
 cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides)

@@ -1,6 +1,9 @@
 /* conv_memory.c: what convolutions want of a device's memory besides their operands: room for workspaces, and biases
  * that change nothing. */
 #include "conv_plan.h"
+#include "memory.h"
+#include "ops.h"
+#include "stream.h"
 
 static atomic_int_fast64_t workspace_limit = INT64_MAX;
 

@@ -1,6 +1,7 @@
 /* conv_plan.c: plans of convolutions. Where no engine does the whole graph, the next one does less of it; where the
  * memory is too small for tensor cores, the batch is done in parts. */
 #include "conv_plan.h"
+#include "plans.h"
 
 #define MAX_PARTS 16
 

@@ -2,7 +2,7 @@
 #ifndef DT_CUDA_CONV_PLAN_H
 #define DT_CUDA_CONV_PLAN_H
 
-#include "cuda.h"
+#include "device.h"
 
 /* Everything that a plan depends on, in 64-bit words; shapes are N C H W, strides in elements. activation is NONE or
  * RELU: the others are never part of a graph. */

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "conv_plan.h"
+#include "memory.h"
+#include "ops.h"
+#include "transfer.h"
 
 #define CHANNEL_BYTES 16 /* that engines with tensor cores read at once */
 

@@ -1,6 +1,10 @@
 /* conv_run.c: runs of planned convolutions. Where an engine refuses as late as at its run, or finds no memory for its
  * workspace, another one takes its place, and is remembered. */
 #include "conv_plan.h"
+#include "launch_log.h"
+#include "memory.h"
+#include "plans.h"
+#include "stream.h"
 
 /* ---------------------------------------------------------------- one run */
 

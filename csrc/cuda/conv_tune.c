@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "conv_plan.h"
+#include "plans.h"
+#include "stream.h"
 
 #define MAX_TRIED 8
 #define RUNS 3

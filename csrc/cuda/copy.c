@@ -1,7 +1,10 @@
 /* copy.c: which way a copy goes; copies and fills on one device. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
+#include "stream.h"
+#include "transfer.h"
 
 /* Whether both place every element alike in memory of their own. */
 static bool

@@ -2,7 +2,8 @@
  */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
 
 #define SHARES_PER_MULTIPROCESSOR 16
 

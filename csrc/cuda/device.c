@@ -1,6 +1,10 @@
 /* device.c: what is kept for each device, opened on its first use; the backend's table. */
 #include "../core/sha256.h"
-#include "cuda.h"
+#include "memory.h"
+#include "ops.h"
+#include "plans.h"
+#include "stream.h"
+#include "transfer.h"
 
 #define MAX_DEVICES 256
 #define RAW_MODULES 64

@@ -1,5 +1,6 @@
 /* elementwise.c: unary, binary and ternary ops. */
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
 
 #define MAX_ARRAYS 4
 

@@ -1,7 +1,7 @@
 /* epilogue.c: the bias and the activation of a product or a convolution, where no call of a library does them. */
 #include <string.h>
 
-#include "cuda.h"
+#include "ops.h"
 
 dt_status
 cuda_epilogue(const dt_array *bias, int dim, dt_activation activation, dt_array *out, dt_error *err)

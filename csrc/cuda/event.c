@@ -1,5 +1,5 @@
 /* event.c: the user's events. */
-#include "cuda.h"
+#include "index_errors.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the events' fields; taken before a device's */
 

@@ -1,5 +1,5 @@
 /* failure.c: what a call of a library answered becomes an error, and a device that is lost stays so. */
-#include "cuda.h"
+#include "stream.h"
 
 /* After these the driver answers nothing else until the process ends. */
 static bool

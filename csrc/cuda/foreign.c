@@ -1,7 +1,7 @@
 /* foreign.c: memory and streams shared with other libraries of the process. What they do there is not in our books
  * (order.c): streams meet when memory changes hands, and where shared memory comes back to us, behind all work that the
  * device has been sent by then. */
-#include "cuda.h"
+#include "stream.h"
 
 static dt_status
 follow_event(cuda_device *device, CUevent event, CUstream before, CUstream after, dt_error *err)

@@ -1,7 +1,11 @@
 /* index.c: gather, scatter, and the places of the True elements of a mask. */
 #include <string.h>
 
-#include "cuda.h"
+#include "index_errors.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "stream.h"
 
 /* ---------------------------------------------------------------- describing a selection to a kernel */
 
@@ -74,7 +78,7 @@ movable(const layout *l, const dt_array *a, const dt_array *b, const dt_index *i
 
 /* In units of some elements, of which rows have a whole number. */
 static void
-describe(layout *l, const dt_index *index, int64_t elements, k_selection *by)
+describe_selection(layout *l, const dt_index *index, int64_t elements, k_selection *by)
 {
     dt_walk walk = {.narrays = 3};
     for (int d = 0; d < l->ndim && elements > 1; d++) {
@@ -134,7 +138,7 @@ cuda_gather(const dt_array *x, const dt_index *index, dt_array *out, dt_error *e
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     layout_init(&l, out, x, index, 0, out->ndim);
     int64_t elements = movable(&l, out, x, index);
-    describe(&l, index, elements, &args.by);
+    describe_selection(&l, index, elements, &args.by);
     args.out = cuda_operand(out);
     args.x = whole_operand(x, index);
     DT_TRY(cuda_late_begin(d, index, &args.by, err));
@@ -163,7 +167,7 @@ keep_last(cuda_device *d, const dt_array *x, const dt_index *index, int64_t elem
     int64_t entries = 64;
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_places, DT_INT64, &function, err));
     layout_init(&l, x, x, index, index->first, index->first + index->ndim);
-    describe(&l, index, 1, &args.by);
+    describe_selection(&l, index, 1, &args.by);
     for (int k = 0; k < index->n; k++) {
         args.by.selector[k].stride /= elements;
     }
@@ -225,7 +229,7 @@ scatter_by(cuda_device *d, const dt_array *value, const dt_index *index, bool re
     k_gather_args args = {.put = true};
     layout_init(&l, x, value, index, 0, x->ndim);
     int64_t elements = movable(&l, x, value, index);
-    describe(&l, index, elements, &args.by);
+    describe_selection(&l, index, elements, &args.by);
     args.out = whole_operand(x, index);
     args.x = cuda_operand(value);
     if (!reported) {

@@ -1,7 +1,8 @@
 /* launch.c: sending kernels to the device, and describing arrays to them. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "stream.h"
 
 /* Blocks for each place on the device: enough that the last round is short against the rest. */
 #define ROUNDS 8

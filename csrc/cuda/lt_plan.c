@@ -1,6 +1,10 @@
 /* lt_plan.c: cuBLASLt's descriptors and algorithms, cached by shape, layout and alignment. The library is column-major:
  * a row-major c = a @ b is to it the product of b and a, so that b comes first and the bias runs along its rows. */
 #include "lt_plan.h"
+#include "launch_log.h"
+#include "memory.h"
+#include "plans.h"
+#include "stream.h"
 
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 #define MAX_ALGORITHMS 8
@@ -76,7 +80,7 @@ set_epilogue(cuda_device *d, lt_plan *p, bool bias, int64_t activation, dt_error
 }
 
 static dt_status
-describe(cuda_device *d, const lt_key *key, lt_plan *p, dt_error *err)
+describe_product(cuda_device *d, const lt_key *key, lt_plan *p, dt_error *err)
 {
     static const cudaDataType types[DT_NDTYPES] = {
         [DT_FLOAT16] = CUDA_R_16F, [DT_BFLOAT16] = CUDA_R_16BF, [DT_FLOAT32] = CUDA_R_32F, [DT_FLOAT64] = CUDA_R_64F};
@@ -175,7 +179,7 @@ find_algorithms(cuda_device *d, const lt_key *key, bool with_epilogue, lt_plan *
 static dt_status
 fill_plan(cuda_device *d, const lt_key *key, CUdeviceptr bias, lt_plan *p, dt_error *err)
 {
-    DT_TRY(describe(d, key, p, err));
+    DT_TRY(describe_product(d, key, p, err));
     DT_TRY(set_epilogue(d, p, key->has_bias, key->activation, err));
     if (key->has_bias) {
         DT_TRY(set_bias(d, p, bias, err));

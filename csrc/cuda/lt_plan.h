@@ -2,7 +2,8 @@
 #ifndef DT_CUDA_LT_PLAN_H
 #define DT_CUDA_LT_PLAN_H
 
-#include "cuda.h"
+#include "api.h"
+#include "front.h"
 
 /* Everything that a plan depends on, in 64-bit words. Row-major: a (m, k), b (k, n), c (m, n), where a transposed
  * matrix stands in memory as its transpose; ld elements from row to row, stride elements from one product of the batch

@@ -3,6 +3,11 @@
 #include <string.h>
 
 #include "lt_plan.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "plans.h"
+#include "transfer.h"
 
 #define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
 #define WORTH_A_CALL                                                                                                   \
@@ -225,7 +230,7 @@ fold_last(lt_key *key, dt_walk *walk)
 
 /* Fills the sizes and layouts of x's key. The last batch dimension is the library's; the others remain in the walk. */
 static void
-lay_out(product *x, const matrix *a, const matrix *b, const matrix *c, dt_walk *walk)
+lay_out_product(product *x, const matrix *a, const matrix *b, const matrix *c, dt_walk *walk)
 {
     const dt_array *arrays[] = {c->array, a->array, b->array};
     lt_key *key = &x->key;
@@ -285,7 +290,7 @@ join_batches(product *x, matrix *a, matrix *b, const matrix *c, dt_walk *walk, d
                 rc = copy_matrices(x->device, operands[i], all, err);
             }
         }
-        lay_out(x, a, b, c, walk);
+        lay_out_product(x, a, b, c, walk);
         if (rc != DT_OK) {
             return rc == DT_EOUTOFMEMORY ? DT_OK : rc;
         }
@@ -348,7 +353,7 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, m
     x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
     x.key.has_bias = bias != NULL;
     x.key.activation = is_apart ? DT_ACTIVATION_NONE : params->activation;
-    lay_out(&x, a, b, c, &walk);
+    lay_out_product(&x, a, b, c, &walk);
     DT_TRY(join_batches(&x, a, b, c, &walk, err));
     DT_TRY(run_batches(&x, a, b, c, &walk, err));
     return cuda_epilogue(x.apart ? bias : NULL, out.ndim - 1,

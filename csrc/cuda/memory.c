@@ -1,7 +1,10 @@
 /* memory.c: the blocks of arrays and of temporaries. */
 #include <string.h>
 
-#include "cuda.h"
+#include "memory.h"
+#include "ops.h"
+#include "stream.h"
+#include "transfer.h"
 
 /* With several streams a block is born with a note of the stream that it is for. */
 static dt_status

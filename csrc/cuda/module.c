@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "compile.h"
+#include "launch.h"
+#include "launch_log.h"
 #include "disk.h"
 #include "image.h"
 

@@ -6,7 +6,7 @@
  * after it.
  *
  * Before a second stream exists nothing is noted. A block without notes was used by the default stream at most. */
-#include "cuda.h"
+#include "stream.h"
 
 atomic_bool cuda_many_streams;
 

@@ -1,7 +1,10 @@
 /* peer.c: copies between devices. The narrower of the two dtypes goes over the bus, contiguous; a cast or a gather
  * happens on the side where it makes that so. The copy stands in the target's stream, which waits for the source's and
  * is waited for by it: the host waits for nothing. */
-#include "cuda.h"
+#include "launch.h"
+#include "memory.h"
+#include "stream.h"
+#include "transfer.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the events and masks of all devices */
 

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include "pinned.h"
+#include "memory.h"
+#include "ops.h"
 
 #define SMALLEST ((size_t)4096)
 #define CLASSES_PER_DOUBLING 4

@@ -1,8 +1,8 @@
-/* pinned.h: a block of page-locked memory, between pinned.c and uses.c. */
+/* pinned.h: a block of page-locked memory, between pinned.c and pinned_uses.c. */
 #ifndef DT_CUDA_PINNED_H
 #define DT_CUDA_PINNED_H
 
-#include "cuda.h"
+#include "memory.h"
 
 #define CUDA_NUSES 8
 

@@ -1,7 +1,8 @@
 /* pool2d.c: max and average pooling. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
 
 /* Whether 32 bits hold every offset in a, and the place after an entry of a window. */
 static bool

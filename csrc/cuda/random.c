@@ -1,7 +1,8 @@
 /* random.c: random numbers, arange, and the triangles of a matrix. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
 
 static int64_t
 width_of(const dt_array *out)

@@ -4,7 +4,9 @@
 
 #include "../core/check.h"
 #include "compile.h"
-#include "cuda.h"
+#include "launch_log.h"
+#include "plans.h"
+#include "stream.h"
 
 #define MAX_NAMES 1024 /* of kernels that are told apart where a device is lost */
 

@@ -2,7 +2,10 @@
  * whole device works on it, and finished by a second launch. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "memory.h"
+#include "ops.h"
+#include "transfer.h"
 
 #define WANTED_BLOCKS 1056 /* that fill a large device; not this device's number, so that bits do not depend on it */
 #define MAX_SPLITS 1024
@@ -31,7 +34,7 @@ is_across(const dt_walk *outer, const dt_walk *inner)
 
 /* width: elements of a pack */
 static k_rows
-lay_out(const dt_walk *outer, const dt_walk *inner, int width, const k_operand *x)
+lay_out_rows(const dt_walk *outer, const dt_walk *inner, int width, const k_operand *x)
 {
     k_rows rows = {.across = is_across(outer, inner)};
     int64_t packs = (inner->numel - 1) / width + 1;
@@ -95,7 +98,7 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
     cuda_index(&args.inner, &inner);
     args.x = cuda_operand(x);
     args.out = cuda_operand(out);
-    args.rows = lay_out(&outer, &inner, width, &args.x);
+    args.rows = lay_out_rows(&outer, &inner, width, &args.x);
     int64_t tiles = ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, step = (int64_t)width << args.rows.lanes;
     int64_t wanted = (WANTED_BLOCKS - 1) / tiles + 1, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
     int64_t splits = wanted < worth ? wanted : worth;

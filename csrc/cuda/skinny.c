@@ -2,7 +2,8 @@
  * has tiles of at least 32 rows there, most of them empty. */
 #include <string.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "ops.h"
 
 #define FULL_BLOCKS 528 /* four for each multiprocessor of a large device; fixed, so that bits do not depend on it */
 #define FEWEST_BLOCKS 128
@@ -98,7 +99,7 @@ aligned(uint64_t address, int64_t stride, const int64_t *batch_strides, int64_t 
 
 /* Sets how the threads share the work; false where b cannot be read by vectors or would not fill the device. */
 static bool
-lay_out(k_skinny_args *args, uint64_t a, uint64_t b, int64_t width, int64_t along_columns)
+lay_out_lanes(k_skinny_args *args, uint64_t a, uint64_t b, int64_t width, int64_t along_columns)
 {
     const k_index *batch = &args->batch;
     int64_t tiles;
@@ -151,7 +152,7 @@ cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, c
         right = cuda_address(a);
     }
     return args->m <= few && fold_batch(args, few) &&
-           lay_out(args, left, right, width, itemsize == 8 ? ALONG_COLUMNS / 2 : ALONG_COLUMNS);
+           lay_out_lanes(args, left, right, width, itemsize == 8 ? ALONG_COLUMNS / 2 : ALONG_COLUMNS);
 }
 
 dt_status

@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "../cpu/cpu.h"
-#include "cuda.h"
+#include "index_errors.h"
+#include "launch.h"
+#include "memory.h"
+#include "stream.h"
+#include "transfer.h"
 
 #define MOST_ARRIVING 4 /* slots that one transfer to the host has at once */
 

@@ -1,5 +1,7 @@
 /* stream.c: the streams of a device, and which one a thread sends its work to. */
-#include "cuda.h"
+#include "index_errors.h"
+#include "memory.h"
+#include "stream.h"
 
 #define PER_PRIORITY 32 /* more than that many of one priority are shared */
 #define MAX_PRIORITIES ((CUDA_MAX_QUEUES - 1) / PER_PRIORITY)

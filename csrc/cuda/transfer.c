@@ -2,7 +2,11 @@
  * happen before, widening ones after. Pageable memory is staged; page-locked memory goes directly, and the host need
  * not wait. */
 #include "../core/transfer.h"
-#include "cuda.h"
+#include "launch.h"
+#include "launch_log.h"
+#include "memory.h"
+#include "stream.h"
+#include "transfer.h"
 
 dt_dtype
 cuda_bus_dtype(const dt_array *src, const dt_array *dst)

@@ -53,7 +53,7 @@ apply(const py_args *a, dt_binary_op op, const dt_params *params, int out_index,
 }
 
 static PyObject *
-call(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
+call_binary(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
 {
     py_args a;
     if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
@@ -79,11 +79,11 @@ call(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
     static const py_spec spec_##name = {#name, 2, 2, -1, {"input", "other", "out"}};                                   \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
-        return call(&spec_##name, DT_BINARY_##name, false, self, args, nargs, kwnames);                                \
+        return call_binary(&spec_##name, DT_BINARY_##name, false, self, args, nargs, kwnames);                         \
     }                                                                                                                  \
     static PyObject *py_##name##_(PY_PARAMS)                                                                           \
     {                                                                                                                  \
-        return call(&spec_##name, DT_BINARY_##name, true, self, args, nargs, kwnames);                                 \
+        return call_binary(&spec_##name, DT_BINARY_##name, true, self, args, nargs, kwnames);                          \
     }
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(DEFINE_, SECOND(OWN_##name))(name)
 #include "../core/elementwise.def"

@@ -191,7 +191,7 @@ capsule_ends(PyObject *capsule)
 }
 
 static dlpack_tensor
-describe(dt_array *x)
+describe_tensor(dt_array *x)
 {
     dt_device device = dt_array_device(x);
     dt_dtype dtype = (dt_dtype)x->dtype;
@@ -222,10 +222,10 @@ make_capsule(dt_array *array, const request *r)
             .context = e,
             .deleter = delete_versioned,
             .flags = (readonly ? (uint64_t)DLPACK_READONLY : 0) | (r->copies ? (uint64_t)DLPACK_COPIED : 0),
-            .tensor = describe(&e->array),
+            .tensor = describe_tensor(&e->array),
         };
     } else {
-        e->managed.old = (dlpack_old){.tensor = describe(&e->array), .context = e, .deleter = delete_old};
+        e->managed.old = (dlpack_old){.tensor = describe_tensor(&e->array), .context = e, .deleter = delete_old};
     }
     PyObject *capsule = PyCapsule_New(&e->managed, r->versioned ? DLPACK_VERSIONED : DLPACK_OLD, capsule_ends);
     if (capsule == NULL) {

@@ -36,7 +36,7 @@ call_forward(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 static PyObject *
-call(PyObject *self, PyObject *args, PyObject *kwargs)
+layer_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *result = NULL, *hooks = PyObject_GetAttr(self, hooks_name);
     if (hooks == Py_None) {
@@ -52,7 +52,7 @@ call(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 static PyType_Slot slots[] = {
-    {Py_tp_call, call},
+    {Py_tp_call, layer_call},
     {Py_tp_doc, "What calls forward, or the hooks that a module has."},
     {0, NULL},
 };

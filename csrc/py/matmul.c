@@ -14,7 +14,7 @@ py_matmul_is_large(const dt_array *a, const dt_array *b)
 typedef dt_status (*product)(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err);
 
 static PyObject *
-call(const py_spec *spec, product multiply, PY_PARAMS)
+call_product(const py_spec *spec, product multiply, PY_PARAMS)
 {
     py_args a;
     if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
@@ -35,7 +35,7 @@ call(const py_spec *spec, product multiply, PY_PARAMS)
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
         static const py_spec spec = {#name, 2, 2, -1, {"input", second, "out"}};                                       \
-        return call(&spec, dt_##name, self, args, nargs, kwnames);                                                     \
+        return call_product(&spec, dt_##name, self, args, nargs, kwnames);                                             \
     }
 PRODUCT(matmul, "other")
 PRODUCT(mm, "mat2")

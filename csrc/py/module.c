@@ -138,6 +138,13 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->max_type);
     Py_VISIT(state->min_type);
     Py_VISIT(state->errors);
+    Py_VISIT(state->cpu);
+    for (int i = 0; i < DT_NDTYPES; i++) {
+        Py_VISIT(state->dtypes[i]);
+    }
+    for (int i = 0; i < PY_CACHED_DEVICES; i++) {
+        Py_VISIT(state->cuda[i]);
+    }
     return 0;
 }
 

@@ -16,7 +16,7 @@ reduce(const py_args *a, dt_reduce_op op, const dt_array *x, int ndims, const in
 
 /* input, dim=None, keepdim=False, dtype=None; dim=() is told from None by the core. */
 static PyObject *
-call(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
+call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
 {
     py_args a;
     if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
@@ -59,7 +59,7 @@ call(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
         static const py_spec spec = {#name, 1, 3, -1, REDUCTION_NAMES_##kind};                                         \
-        return call(&spec, DT_REDUCE_##name, self, args, nargs, kwnames);                                              \
+        return call_reduce(&spec, DT_REDUCE_##name, self, args, nargs, kwnames);                                       \
     }
 #include "../core/reductions.def"
 #undef DT_REDUCE

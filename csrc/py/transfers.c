@@ -34,7 +34,7 @@ drop_exception(void)
 
 /* name(nbytes, source, target, synchronous, pinned, action, array) of the module; with or without the GIL. */
 static bool
-call(const char *name, const dt_transfer *t)
+ask_watcher(const char *name, const dt_transfer *t)
 {
     char source[DT_DEVICE_TEXT], target[DT_DEVICE_TEXT];
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -59,13 +59,13 @@ call(const char *name, const dt_transfer *t)
 static bool
 allows(const dt_transfer *t)
 {
-    return call("_allows", t);
+    return ask_watcher("_allows", t);
 }
 
 static void
 done(const dt_transfer *t)
 {
-    (void)call("_done", t);
+    (void)ask_watcher("_done", t);
 }
 
 void

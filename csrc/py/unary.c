@@ -11,7 +11,7 @@ typedef struct {
 } unary_op;
 
 static PyObject *
-call(const unary_op *u, bool in_place, PY_PARAMS)
+call_unary(const unary_op *u, bool in_place, PY_PARAMS)
 {
     py_args a;
     if (py_parse(&u->spec, self, args, nargs, kwnames, &a) < 0) {
@@ -78,11 +78,11 @@ call(const unary_op *u, bool in_place, PY_PARAMS)
         {#name_, 1, 1 + COUNT params, -1, NAMES params}, DT_UNARY_##name_, #name_, COUNT params, DEFAULTS params};     \
     static PyObject *py_##name_(PY_PARAMS)                                                                             \
     {                                                                                                                  \
-        return call(&op_##name_, false, self, args, nargs, kwnames);                                                   \
+        return call_unary(&op_##name_, false, self, args, nargs, kwnames);                                             \
     }                                                                                                                  \
     static PyObject *py_##name_##_(PY_PARAMS)                                                                          \
     {                                                                                                                  \
-        return call(&op_##name_, true, self, args, nargs, kwnames);                                                    \
+        return call_unary(&op_##name_, true, self, args, nargs, kwnames);                                              \
     }
 #include "../core/elementwise.def"
 #undef DT_UNARY

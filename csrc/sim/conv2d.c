@@ -21,7 +21,7 @@ typedef struct {
 /* ---------------------------------------------------------------- what can be had */
 
 static int
-dtype_of(int type)
+cudnn_dtype(int type)
 {
     switch (type) {
     case CUDNN_DATA_HALF:
@@ -119,8 +119,8 @@ sim_check_graph(const sim_graph *graph)
         return status;
     }
     int type = first->x.dtype, compute = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-    bool same =
-        dtype_of(type) >= 0 && first->b.dtype == type && last->y.dtype == type && first->convolution.compute == compute;
+    bool same = cudnn_dtype(type) >= 0 && first->b.dtype == type && last->y.dtype == type &&
+                first->convolution.compute == compute;
     for (int64_t i = 1; i < graph->nops; i++) {
         const sim_operation *op = &graph->ops[i];
         same &= op->pointwise.compute == compute && (op->pointwise.mode != CUDNN_POINTWISE_ADD || op->b.dtype == type);
@@ -195,7 +195,7 @@ sim_engine_bound(int mode)
 static int64_t
 bytes_of(const sim_tensor *t)
 {
-    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3] * (int64_t)dt_itemsize((dt_dtype)dtype_of(t->dtype));
+    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3] * (int64_t)dt_itemsize((dt_dtype)cudnn_dtype(t->dtype));
 }
 
 /* As planned by the real library: with channels first tensor cores work on transposed copies of all three tensors. */
@@ -286,7 +286,7 @@ static dt_array
 array_of(const sim_tensor *tensor)
 {
     dt_array a = DT_ARRAY_EMPTY;
-    a.dtype = (uint8_t)dtype_of(tensor->dtype);
+    a.dtype = (uint8_t)cudnn_dtype(tensor->dtype);
     a.ndim = (uint8_t)tensor->ndim;
     memcpy(a.shape, tensor->dims, sizeof(a.shape));
     memcpy(a.strides, tensor->strides, sizeof(a.strides));

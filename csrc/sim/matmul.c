@@ -32,7 +32,7 @@ typedef struct {
 /* ---------------------------------------------------------------- what is asked for */
 
 static int
-dtype_of(cudaDataType type)
+cublas_dtype(cudaDataType type)
 {
     switch (type) {
     case CUDA_R_16F:
@@ -65,11 +65,11 @@ supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
                                                                        desc->compute == CUBLAS_COMPUTE_32F_PEDANTIC);
     computes |= type == CUDA_R_32F && desc->scale == CUDA_R_32F && desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-    return dtype_of(type) >= 0 && computes && (!biased || desc->bias_type < 0 || desc->bias_type == type);
+    return cublas_dtype(type) >= 0 && computes && (!biased || desc->bias_type < 0 || desc->bias_type == type);
 }
 
 static cublasStatus_t
-describe(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4], problem *p)
+read_problem(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4], problem *p)
 {
     const sim_lt_layout *a = layouts[0], *b = layouts[1], *d = layouts[3];
     memset(p, 0, sizeof(*p));
@@ -170,7 +170,7 @@ sim_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     *found = 0;
-    cublasStatus_t status = describe(desc, layouts, &p);
+    cublasStatus_t status = read_problem(desc, layouts, &p);
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
     }
@@ -200,7 +200,7 @@ matrix(const problem *p, int64_t rows, int64_t columns, int64_t row_stride, int6
 {
     dt_array a = DT_ARRAY_EMPTY;
     int i = 0;
-    a.dtype = (uint8_t)dtype_of(p->type);
+    a.dtype = (uint8_t)cublas_dtype(p->type);
     if (p->batch > 1) {
         a.shape[i] = p->batch;
         a.strides[i++] = batch_stride;
@@ -214,7 +214,7 @@ matrix(const problem *p, int64_t rows, int64_t columns, int64_t row_stride, int6
 }
 
 static void
-lay_out(const problem *p, product *call)
+lay_out_call(const problem *p, product *call)
 {
     call->a = p->transb == CUBLAS_OP_N ? matrix(p, p->n, p->k, p->ld[1], 1, p->stride[1])
                                        : matrix(p, p->n, p->k, 1, p->ld[1], p->stride[1]);
@@ -328,13 +328,13 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
         sim_stream_find(device, stream_handle, &stream) != CUDA_SUCCESS) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    cublasStatus_t status = describe(desc, layouts, &p);
+    cublasStatus_t status = read_problem(desc, layouts, &p);
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
     }
     product call;
     memset(&call, 0, sizeof(call));
-    lay_out(&p, &call);
+    lay_out_call(&p, &call);
     if (p.type == CUDA_R_64F) {
         memcpy(&call.params.alpha, alpha, sizeof(double));
         memcpy(&call.params.beta, beta, sizeof(double));

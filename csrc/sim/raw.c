@@ -205,7 +205,7 @@ add_system_call(sim_text *text, uint64_t number)
 }
 
 static CUresult
-describe(const sim_launch *l, const char *kernel, sim_text *text)
+describe_launch(const sim_launch *l, const char *kernel, sim_text *text)
 {
     add_place(text, l, kernel);
     switch ((sim_fault)l->fault) {
@@ -292,7 +292,7 @@ answer(sim_device *device, const sim_launch *l, const char *kernel, const sim_en
         return CUDA_SUCCESS;
     }
     if (whole && l->state == SIM_LAUNCH_FAULT) {
-        result = describe(l, kernel, &text);
+        result = describe_launch(l, kernel, &text);
     } else {
         bool stopped = ending->late || (WIFSIGNALED(ending->status) && WTERMSIG(ending->status) == SIGINT);
         result = stopped ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_ERROR_LAUNCH_FAILED;

@@ -8,7 +8,7 @@
  * Every section runs in a process of its own: a lost device stays lost, and a crash ends only one. */
 #include "conform.h"
 
-#include "../../csrc/cuda/cuda.h"
+#include "../../csrc/cuda/front.h"
 
 cuda_api api;
 CUcontext context;

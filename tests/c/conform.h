@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../csrc/cuda/api.h"
 #include "../../csrc/cuda/load.h"
 #include "../../csrc/kernels/kernel.h"
 

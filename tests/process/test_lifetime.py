@@ -148,3 +148,10 @@ def test_default_generator_and_devices_live_as_long_as_the_process(device: str) 
     del held
     gc.collect()
     assert str(dt.device(device)) == device
+
+
+def test_the_collector_sees_what_the_module_holds() -> None:
+    """What m_clear gives up m_traverse must visit."""
+    held = gc.get_referents(dt._C)
+    for thing in (dt.DeviceArray, dt.float32, dt.bool, dt.zeros(1).device):
+        assert any(other is thing for other in held), thing

@@ -64,6 +64,24 @@ def included_files(path: Path) -> set[str]:
     return {name for name in found if name.split("/")[0] != room(path)}
 
 
+def test_every_header_has_a_guard_of_its_own() -> None:
+    """Of two with one guard the second to be included is nothing."""
+    guards = [re.findall(r"^#ifndef (\w+)$", path.read_text(), re.MULTILINE)[:1] for path in CSRC.rglob("*.h")]
+    assert all(guards)
+    names = [guard[0] for guard in guards]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_the_page_names_every_lock_and_state_of_a_thread() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    listed = page[page.index("## What belongs to the process") : page.index("## `a.to(")]
+    state = re.compile(r"^static (?:pthread_\w+_t|_Thread_local)\b", re.MULTILINE)
+    found = [path.relative_to(CSRC).as_posix() for path in SOURCES if state.search(path.read_text())]
+    assert len(found) > 14
+    assert [name for name in found if f"`{name}`" not in listed] == []
+    assert [name for name in re.findall(r"`(\w+/[\w/]+\.c)`", listed) if not (CSRC / name).exists()] == []
+
+
 def test_the_page_names_every_room() -> None:
     assert sorted(ALLOWED) == sorted(ROOMS)
     assert {room(path) for path in SOURCES} == set(ROOMS)

@@ -1,9 +1,10 @@
-/* kept.h: bytes made from an array of the host (packed weights), which are kept as long as its own do not change.
+/* packed_cache.h: bytes made from an array of the host (packed weights), which are kept as long as its own do not
+ * change.
  *
  * What is asked for once is only noted. Asked for again with nothing written in between, it is made and kept. After
  * each write (dt_written) whatever was kept of the storage is forgotten; memory that others may write is never kept. */
-#ifndef DT_KEPT_H
-#define DT_KEPT_H
+#ifndef DT_PACKED_CACHE_H
+#define DT_PACKED_CACHE_H
 
 #include "devtensor.h"
 

@@ -1,8 +1,10 @@
-/* sent.c: the last kernels and library calls that were sent to each stream of a device. Work that goes wrong there is
- * noticed by a later call, and one of these it was. */
+/* launch_log.c: the last kernels and library calls that were sent to each stream of a device. Work that goes wrong
+ * there is noticed by a later call, and one of these it was. */
 #include <stdio.h>
 
-#include "cuda.h"
+#include "launch.h"
+#include "launch_log.h"
+#include "plans.h"
 
 static void (*told)(const cuda_sent *sent);
 

@@ -1,6 +1,6 @@
-/* kept.c: a table with few places for each key, as a cache of a processor has them. One lock guards it: who asks is
- * about to compute for much longer, and who writes asks only where something is kept. */
-#include "kept.h"
+/* packed_cache.c: a table with few places for each key, as a cache of a processor has them. One lock guards it: who
+ * asks is about to compute for much longer, and who writes asks only where something is kept. */
+#include "packed_cache.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,9 +1,13 @@
-/* uses.c: copies that may still run on page-locked memory, since the host did not wait for them. Each leaves a use: an
- * event behind it in its stream. The host waits for it before it touches the memory (dt_settle), other streams before
- * they do, and the block is given to nobody else until it is over. Functions without a word on it want the block's lock
- * held. */
+/* pinned_uses.c: copies that may still run on page-locked memory, since the host did not wait for them. Each leaves a
+ * use: an event behind it in its stream. The host waits for it before it touches the memory (dt_settle), other streams
+ * before they do, and the block is given to nobody else until it is over. Functions without a word on it want the
+ * block's lock held. */
 #include "../cpu/cpu.h"
 #include "pinned.h"
+#include "index_errors.h"
+#include "memory.h"
+#include "ops.h"
+#include "stream.h"
 
 /* What cannot be asked is taken to run. No lock: the block is nobody's. */
 bool

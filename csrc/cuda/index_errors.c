@@ -1,8 +1,9 @@
-/* late.c: indices out of range. A kernel that meets one cannot raise: it leaves the element alone (a read gives zeros),
- * and writes the index and the number of its launch to page-locked memory, which costs nothing while all is well. The
- * next wait looks there and fails. The device stays usable. */
+/* index_errors.c: indices out of range. A kernel that meets one cannot raise: it leaves the element alone (a read gives
+ * zeros), and writes the index and the number of its launch to page-locked memory, which costs nothing while all is
+ * well. The next wait looks there and fails. The device stays usable. */
 #include "../core/check.h"
-#include "cuda.h"
+#include "index_errors.h"
+#include "memory.h"
 
 /* What a launch was, for the sentence. */
 typedef struct {
