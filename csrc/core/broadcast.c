@@ -6,19 +6,22 @@ dt_status
 dt_broadcast_in_order(const char *op, const dt_operand *in, int n, const int *order, int *ndim, int64_t *shape,
                       dt_error *err)
 {
+    int present[DT_MAX_OPERANDS], npresent = 0;
     int source[DT_MAX_NDIM] = {0}; /* which operand decided a dimension */
     *ndim = 0;
-    for (int k = 0; k < n; k++) {
-        if (dt_operand_takes_part(&in[k]) && in[k].array->ndim > *ndim) {
-            *ndim = in[k].array->ndim;
+    for (int i = 0; i < n; i++) {
+        const int k = order != NULL ? order[i] : i;
+        if (dt_operand_takes_part(&in[k])) {
+            present[npresent++] = k;
+            *ndim = in[k].array->ndim > *ndim ? in[k].array->ndim : *ndim;
         }
     }
     for (int d = 0; d < *ndim; d++) {
         shape[d] = 1;
-        for (int i = 0; i < n; i++) {
-            const int k = order != NULL ? order[i] : i;
+        for (int i = 0; i < npresent; i++) {
+            const int k = present[i];
             const dt_array *a = in[k].array;
-            int own = dt_operand_takes_part(&in[k]) ? d - (*ndim - a->ndim) : -1;
+            const int own = d - (*ndim - a->ndim);
             if (own < 0 || a->shape[own] == 1) {
                 continue;
             }

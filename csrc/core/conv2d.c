@@ -1,6 +1,5 @@
 /* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
 #include "check.h"
-#include "layout.h"
 #include "result.h"
 
 #define OP "conv2d"

@@ -1,11 +1,8 @@
 /* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
 #include "check.h"
-#include "layout.h"
 #include "result.h"
 
 #include <string.h>
-
-static const dt_device host = {DT_CPU, 0};
 
 /* The side that is not the host's does the work: it knows both. */
 static dt_status
@@ -122,7 +119,7 @@ dt_item(const char *op, const dt_array *x, dt_scalar *out, dt_error *err)
                        (long long)dt_array_numel(x));
     }
     dt_array element;
-    DT_TRY(dt_to(x, host, (dt_dtype)x->dtype, false, false, &element, err));
+    DT_TRY(dt_to(x, DT_HOST, (dt_dtype)x->dtype, false, false, &element, err));
     dt_status rc = dt_settle(&element, DT_READ, err);
     if (rc == DT_OK) {
         *out = dt_scalar_load((dt_dtype)x->dtype, dt_array_data(&element));

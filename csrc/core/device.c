@@ -88,6 +88,12 @@ dt_current_device(void)
     return current_index;
 }
 
+dt_device
+dt_current_accelerator(void)
+{
+    return (dt_device){DT_CUDA, current_index};
+}
+
 dt_status
 dt_set_current_device(int index, dt_error *err)
 {

@@ -29,7 +29,7 @@
 
 /* ---------------------------------------------------------------- status and error: error.c, check.c */
 
-typedef enum { DT_CPU = 1, DT_CUDA = 2 } dt_device_type; /* DLPack's codes */
+typedef enum { DT_CPU = 1, DT_CUDA = 2, DT_NDEVICE_TYPES } dt_device_type; /* DLPack's codes */
 
 typedef struct {
     int32_t type;
@@ -163,16 +163,17 @@ dt_device_equal(dt_device a, dt_device b)
     return a.type == b.type && a.index == b.index;
 }
 
+/* Where this code runs, and whose memory it reads. */
+#define DT_HOST ((dt_device){DT_CPU, 0})
 /* The current CUDA device of this thread; setting it checks that the device exists. */
 int dt_current_device(void);
+/* The same: the device whose transfers page-locked memory of the host is for. */
+dt_device dt_current_accelerator(void);
 dt_status dt_set_current_device(int index, dt_error *err) DT_MUST_CHECK;
 /* Where creation functions put arrays when no device is given; process-wide, "cpu" at first. */
 dt_device dt_default_device(void);
 dt_status dt_set_default_device(dt_device device, dt_error *err) DT_MUST_CHECK;
 
-/* A backend is opened on first use of its device type; open returns the table or fails with the reason. */
-typedef dt_status (*dt_backend_open)(const struct dt_backend **backend, dt_error *err);
-void dt_register_backend(dt_device_type type, dt_backend_open open);
 /* The backend of an existing device; DT_ENODEVICE for one that is not there. */
 dt_status dt_backend_for(dt_device device, const struct dt_backend **backend, dt_error *err) DT_MUST_CHECK;
 dt_status dt_device_count(dt_device_type type, int *count, dt_error *err) DT_MUST_CHECK;

@@ -1,7 +1,6 @@
 /* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
 #include "check.h"
 #include "elementwise.h"
-#include "layout.h"
 #include "result.h"
 #include "sentence.h"
 
@@ -349,6 +348,11 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
     DT_TRY(dt_check_same_device(name, in, 3, err));
     DT_TRY(binary_dtype(&op, name, in, 3, scalar, &compute, err));
     dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
+    if (scalar != NULL) { /* a number takes the shape of the array */
+        const dt_array *x = a != NULL ? a : b;
+        DT_TRY(check_target(name, in, 3, in_place, result, x->ndim, x->shape, err));
+        return dt_binary_checked(op, name, a, b, scalar, params, compute, result, x->ndim, x->shape, out, err);
+    }
     DT_TRY(dt_broadcast_shapes(name, in, 3, &ndim, shape, err));
     DT_TRY(check_target(name, in, 3, in_place, result, ndim, shape, err));
     return dt_binary_checked(op, name, a, b, scalar, params, compute, result, ndim, shape, out, err);

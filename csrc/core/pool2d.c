@@ -1,6 +1,5 @@
 /* pool2d.c: max and average pooling. */
 #include "check.h"
-#include "layout.h"
 #include "result.h"
 
 #include <string.h>

@@ -1,18 +1,16 @@
 /* registry.c: which backend owns which device. Entries are written once and never taken back. */
-#include "devtensor.h"
+#include "registry.h"
 
 #include <stdlib.h>
 
-#define NTYPES (DT_CUDA + 1)
-
-static dt_backend_open openers[NTYPES];
-static const dt_backend *_Atomic opened[NTYPES];
-static atomic_int counts[NTYPES];
+static dt_backend_entry entries[DT_NDEVICE_TYPES];
+static const dt_backend *_Atomic opened[DT_NDEVICE_TYPES];
+static atomic_int counts[DT_NDEVICE_TYPES];
 
 void
-dt_register_backend(dt_device_type type, dt_backend_open open)
+dt_register_backend(dt_device_type type, const dt_backend_entry *entry)
 {
-    openers[type] = open;
+    entries[type] = *entry;
 }
 
 /* open is idempotent, so that two threads that meet here may both call it. */
@@ -20,10 +18,10 @@ static dt_status
 open_backend(int type, dt_error *err)
 {
     const dt_backend *backend = NULL;
-    if (openers[type] == NULL) {
+    if (entries[type].open == NULL) {
         return dt_fail(err, DT_ENODEVICE, "device-not-available", "device", "No backend is built in for this device.");
     }
-    DT_TRY(openers[type](&backend, err));
+    DT_TRY(entries[type].open(&backend, err));
     int count = 0;
     DT_TRY(backend->device_count(&count, err));
     counts[type] = count;
@@ -34,10 +32,13 @@ open_backend(int type, dt_error *err)
 static dt_status
 fail_index(dt_device device, int count, dt_error *err)
 {
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    const dt_backend_entry *entry = &entries[device.type];
+    const char *visible = entry->visible != NULL ? getenv(entry->visible) : NULL;
+    char text[DT_DEVICE_TEXT];
     return dt_fail(err, DT_ENODEVICE, "device-not-available", "device",
-                   "Device cuda:%d does not exist: %d CUDA device%s visible%s%s.", device.index, count,
-                   count == 1 ? " is" : "s are", visible ? " with CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "");
+                   "Device %s does not exist: %d %s device%s visible%s%s%s%s.", dt_device_text(device, text), count,
+                   entry->label, count == 1 ? " is" : "s are", visible ? " with " : "", visible ? entry->visible : "",
+                   visible ? "=" : "", visible ? visible : "");
 }
 
 dt_status

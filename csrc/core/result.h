@@ -10,6 +10,7 @@
 #define DT_RESULT_H
 
 #include "call.h"
+#include "layout.h"
 
 /* Which out= a slot may fill at once. Others get a copy of what it filled. */
 typedef enum {
@@ -39,12 +40,6 @@ typedef struct {
     dt_array temporary;
 } dt_result;
 
-/* reads: what the slot will read; entries may be NULL or immediates. out: empty, or checked. */
-dt_status dt_result_open(dt_result *r, const dt_form *form, const dt_array *const *reads, int nreads, dt_array *out,
-                         dt_error *err) DT_MUST_CHECK;
-/* rc: how the call ended. Hands the result over, or leaves an out that was empty empty. Returns how that ended. */
-dt_status dt_result_close(dt_result *r, dt_status rc, dt_error *err) DT_MUST_CHECK;
-
 /* rc: how the call ended that was to fill out, a new array. */
 static inline dt_status
 dt_result_made(dt_status rc, dt_array *out)
@@ -53,6 +48,42 @@ dt_result_made(dt_status rc, dt_array *out)
         dt_array_clear(out);
     }
     return rc;
+}
+
+static inline dt_status
+dt_result_new(const dt_form *form, dt_array *out, dt_error *err)
+{
+    const dt_array *like = form->like;
+    if (like != NULL && like->storage != NULL && dt_array_has_shape(like, form->ndim, form->shape)) {
+        return dt_empty_like(like, form->device, form->dtype, out, err);
+    }
+    DT_TRY(dt_empty(form->device, form->dtype, form->ndim, form->shape, out, err));
+    if (form->channels_last) {
+        dt_set_channels_last(out);
+    }
+    return DT_OK;
+}
+
+dt_status dt_result_open_given(dt_result *r, const dt_form *form, const dt_array *const *reads, int nreads,
+                               dt_error *err) DT_MUST_CHECK;
+dt_status dt_result_close_given(dt_result *r, dt_status rc, dt_error *err) DT_MUST_CHECK;
+
+/* reads: what the slot will read; entries may be NULL or immediates. out: empty, or checked. */
+static inline dt_status
+dt_result_open(dt_result *r, const dt_form *form, const dt_array *const *reads, int nreads, dt_array *out,
+               dt_error *err)
+{
+    r->op = form->op;
+    r->out = r->target = out;
+    r->is_new = out->storage == NULL;
+    return r->is_new ? dt_result_new(form, out, err) : dt_result_open_given(r, form, reads, nreads, err);
+}
+
+/* rc: how the call ended. Hands the result over, or leaves an out that was empty empty. Returns how that ended. */
+static inline dt_status
+dt_result_close(dt_result *r, dt_status rc, dt_error *err)
+{
+    return r->is_new ? dt_result_made(rc, r->out) : dt_result_close_given(r, rc, err);
 }
 
 #endif

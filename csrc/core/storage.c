@@ -53,17 +53,17 @@ dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, voi
     return DT_OK;
 }
 
-/* Page-locked memory of the host belongs to the cpu; the CUDA backend allocates and frees it. */
+/* Page-locked memory belongs to the host; the backend whose transfers it is for allocates and frees it. */
 dt_status
 dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
 {
-    const dt_backend *cpu, *cuda;
-    DT_TRY(dt_backend_for((dt_device){DT_CPU, 0}, &cpu, err));
-    DT_TRY(dt_backend_for((dt_device){DT_CUDA, dt_current_device()}, &cuda, err));
+    const dt_backend *host, *accelerator;
+    DT_TRY(dt_backend_for(DT_HOST, &host, err));
+    DT_TRY(dt_backend_for(dt_current_accelerator(), &accelerator, err));
     dt_storage *s = NULL;
-    DT_TRY(dt_storage_open(cpu, (dt_device){DT_CPU, 0}, nbytes, &s, err));
+    DT_TRY(dt_storage_open(host, DT_HOST, nbytes, &s, err));
     s->flags = DT_STORAGE_PINNED;
-    return storage_close(cuda->alloc_pinned(s, err), s, out);
+    return storage_close(accelerator->alloc_pinned(s, err), s, out);
 }
 
 /* ---------------------------------------------------------------- waiting */
@@ -81,10 +81,10 @@ dt_set_wait_hooks(void *(*enter)(void), void (*leave)(void *))
 dt_status
 dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
 {
-    const dt_backend *cuda;
-    DT_TRY(dt_backend_for((dt_device){DT_CUDA, 0}, &cuda, err));
+    const dt_backend *accelerator;
+    DT_TRY(dt_backend_for(dt_current_accelerator(), &accelerator, err));
     void *state = wait_enter != NULL ? wait_enter() : NULL;
-    dt_status rc = cuda->settle(storage, access, err);
+    dt_status rc = accelerator->settle(storage, access, err);
     if (wait_leave != NULL) {
         wait_leave(state);
     }

@@ -1,4 +1,5 @@
 /* devices.c: devices, their loader and the simulated ones: what python/devtensor/cuda and testing.py are made of. */
+#include "../../core/registry.h"
 #include "../../cpu/front.h"
 #include "../../cuda/front.h"
 #include "../frame.h"
@@ -52,8 +53,8 @@ py_backends_register(void)
     cuda_set_place(find_place);
     cuda_set_warn(warn_soon);
     py_sent_init();
-    dt_register_backend(DT_CPU, cpu_open);
-    dt_register_backend(DT_CUDA, cuda_open);
+    dt_register_backend(DT_CPU, &(dt_backend_entry){"cpu", NULL, cpu_open});
+    dt_register_backend(DT_CUDA, &(dt_backend_entry){"CUDA", "CUDA_VISIBLE_DEVICES", cuda_open});
 }
 
 /* device: an int, a text or a device object; the current device when not given. -1 with an exception. */
