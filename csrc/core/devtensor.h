@@ -201,8 +201,8 @@ typedef struct dt_storage {
     unsigned flags;
     atomic_uint pending;  /* 0 but for page-locked memory */
     atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
-    atomic_bool kept;     /* something made from the bytes may be kept: kept.h */
-    bool ours;            /* from dt_storage_new: all who write it say so (dt_written) until it is exported */
+    atomic_bool kept;     /* something made from the bytes may be kept: see forget */
+    atomic_bool ours;     /* from dt_storage_new, not lent: who writes says so (dt_written) until it is exported */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
@@ -297,7 +297,8 @@ dt_settle(const dt_array *x, dt_access access, dt_error *err)
     return DT_OK;
 }
 
-/* After the bytes of x have changed. The host's slots, and copies to the host, end with it. */
+/* After the bytes of x have changed, or on a device work that changes them has been sent. All slots, and copies to the
+ * host, end with it. */
 static inline void
 dt_written(const dt_array *x)
 {
@@ -305,6 +306,13 @@ dt_written(const dt_array *x)
         dt_storage_forget(x->storage);
     }
 }
+
+/* For the arguments of a slot: what it writes is a dt_array *. */
+#define DT_TELL_WRITTEN(x) dt_written(_Generic((x), dt_array * : (x), default : NULL))
+#define DT_ALL_WRITTEN(...) DT_ALL_WRITTEN_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define DT_ALL_WRITTEN_OF(a, b, c, d, e, f, g, h, ...)                                                                 \
+    (DT_TELL_WRITTEN(a), DT_TELL_WRITTEN(b), DT_TELL_WRITTEN(c), DT_TELL_WRITTEN(d), DT_TELL_WRITTEN(e),               \
+     DT_TELL_WRITTEN(f), DT_TELL_WRITTEN(g), DT_TELL_WRITTEN(h))
 
 bool dt_array_is_contiguous(const dt_array *a);
 /* Whether every element has an address of its own and together they fill one block (any order of dimensions). */

@@ -48,6 +48,7 @@ many_streams(void)
             add_indices(&uses_, INDICES names);                                                                        \
             cuda_note(&uses_);                                                                                         \
         }                                                                                                              \
+        DT_ALL_WRITTEN names;                                                                                          \
         return rc;                                                                                                     \
     }
 #include "../core/slots.def"

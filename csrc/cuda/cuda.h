@@ -36,10 +36,22 @@ void *cuda_cache_find(cuda_cache *cache, const void *key);
 /* Takes value over, also on failure; what had the key goes. */
 dt_status cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err) DT_MUST_CHECK;
 void cuda_cache_remove(cuda_cache *cache, const void *key);
+/* Removes all entries that are chosen. */
+void cuda_cache_remove_if(cuda_cache *cache, bool (*chosen)(const void *ctx, const void *key, const void *value),
+                          const void *ctx);
 /* Calls visit for each entry, the latest first; the cache stays as it is. */
 void cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx);
 
 /* ---------------------------------------------------------------- device.c */
+
+/* Copies of weights; weights.c. */
+typedef struct {
+    pthread_mutex_t lock;
+    cuda_cache cache;
+    size_t nbytes, limit; /* of what is kept */
+    uint64_t questions;
+    uint64_t swept; /* the question at which what is stale was looked for last */
+} cuda_weights;
 
 #define CUDA_NSMALL 32
 #define CUDA_SMALL_BYTES ((size_t)64 << 10)
@@ -160,6 +172,7 @@ struct cuda_device {
     cuda_cache convolutions, tuned;
     struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
     CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv_memory.c */
+    cuda_weights weights;
 };
 
 /* A device that is open already, to give something back to it; NULL when it cannot be used any more. */
@@ -247,7 +260,7 @@ void cuda_release_used(cuda_device *device, CUdeviceptr address, size_t nbytes, 
  * more. */
 dt_status cuda_allocate_uncounted(cuda_device *device, size_t nbytes, CUdeviceptr *address,
                                   dt_error *err) DT_MUST_CHECK;
-/* Gives the driver all that nobody uses; waits for the device. */
+/* Gives the driver all that nobody uses, copies of weights first; waits for the device. */
 dt_status cuda_give_back(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 void cuda_memory_open(cuda_device *device);
 /* From now on the blocks in the cache may be used from several streams; the lock is held. */
