@@ -140,7 +140,8 @@ typedef struct {
     int64_t a_strides[2], b_strides[2], bias_strides[2], out_strides[2];
     double alpha, beta;
     int32_t lanes, across, a_vector, activation;
-    int32_t together; /* products that a block of k_small_matmul takes at once */
+    int32_t together;                         /* products that a block of k_small_matmul takes at once */
+    k_divisor by_pair, by_result, by_k, by_n; /* for it: of both matrices' elements, the results, k and n */
 } k_skinny_args;
 
 /* Results that a thread of a random kernel computes and writes at once, where the result is flat and aligned. */

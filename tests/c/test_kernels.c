@@ -272,6 +272,10 @@ test_small_products(void)
         k_skinny_args a;
         fill_product(&a, m, n, k, x, y, out);
         a.batch = index_of(1, &batch, 3, strides);
+        a.by_pair = divisor((m + n) * k);
+        a.by_result = divisor(m * n);
+        a.by_k = divisor(k);
+        a.by_n = divisor(n);
         a.together = (int32_t)(K_SMALL_SHARED / ((m + n) * k * 4) < 16 ? K_SMALL_SHARED / ((m + n) * k * 4) : 16);
         run_all("k_small_matmul_float32", &a, out, (size_t)(batch * m * n) * 4, "small products");
         check(is_product(&a, batch, x, y, NULL, out), "values of small products");
