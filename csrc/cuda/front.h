@@ -247,6 +247,7 @@ void cuda_set_workspace_limit(int64_t nbytes);
 
 /* conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
 typedef struct {
+    bool product; /* of matrices: cuDNN plans nothing */
     int64_t engine, workspace, out[4];
     uint32_t notes, behaviors;
     int candidate;
