@@ -21,8 +21,8 @@ def cases(dt, dtype):
         return dt.rand(shape, device="cuda").to(dtype)
 
     width = HEADS * DEPTH
-    queries, keys, values = (of(2, TOKENS, HEADS, DEPTH).permute(0, 2, 1, 3) for _ in range(3))
-    shared = of(2, TOKENS, 1, DEPTH).permute(0, 2, 3, 1).expand(2, HEADS, DEPTH, TOKENS)
+    queries, keys, values = (of(8, TOKENS, HEADS, DEPTH).permute(0, 2, 1, 3) for _ in range(3))
+    shared = of(8, TOKENS, 1, DEPTH).permute(0, 2, 3, 1).expand(8, HEADS, DEPTH, TOKENS)
     x, w, b = of(2, TOKENS, width), of(width, width), of(width)
     image = of(2, 3, 224, 224)
     image_last, last = (of(*shape).permute(0, 3, 1, 2) for shape in ((2, 224, 224, 3), (2, 28, 28, 64)))
@@ -34,7 +34,7 @@ def cases(dt, dtype):
 
     return {
         "attention: queries times keys": (dt.matmul, (queries, keys.transpose(-2, -1)), {}),
-        "attention: weights times values": (dt.matmul, (of(2, HEADS, TOKENS, TOKENS), values), {}),
+        "attention: weights times values": (dt.matmul, (of(8, HEADS, TOKENS, TOKENS), values), {}),
         "attention: queries times keys that heads share": (dt.matmul, (queries, shared), {}),
         "linear": (dt.linear, (x, w), {}),
         "linear, bias": (dt.linear, (x, w, b), {}),

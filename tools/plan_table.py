@@ -228,8 +228,8 @@ def plan_case(dt, json_text, sizes, precision, channels_last):
         if isinstance(found, str):
             cells.append("none")
             continue
-        is_apart = (bias and not found["bias"]) or (activation and not found["activation"])
-        is_apart = is_apart and not found["product"]
+        has_all = found["bias"] >= bias and found["activation"] >= (activation is not None)
+        is_apart = not (found["product"] or has_all)
         cells.append(cell(found) + "+apart" * is_apart)
         counts["products" if found["product"] else "plans"] += not bad
         counts["apart"] += is_apart

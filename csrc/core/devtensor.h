@@ -307,13 +307,6 @@ dt_written(const dt_array *x)
     }
 }
 
-/* For the arguments of a slot: what it writes is a dt_array *. */
-#define DT_TELL_WRITTEN(x) dt_written(_Generic((x), dt_array * : (x), default : NULL))
-#define DT_ALL_WRITTEN(...) DT_ALL_WRITTEN_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-#define DT_ALL_WRITTEN_OF(a, b, c, d, e, f, g, h, ...)                                                                 \
-    (DT_TELL_WRITTEN(a), DT_TELL_WRITTEN(b), DT_TELL_WRITTEN(c), DT_TELL_WRITTEN(d), DT_TELL_WRITTEN(e),               \
-     DT_TELL_WRITTEN(f), DT_TELL_WRITTEN(g), DT_TELL_WRITTEN(h))
-
 bool dt_array_is_contiguous(const dt_array *a);
 /* Whether every element has an address of its own and together they fill one block (any order of dimensions). */
 bool dt_array_is_dense(const dt_array *a);

@@ -3,9 +3,9 @@
 
 #include "../core/kept.h"
 #include "../core/sized.h"
+#include "../core/written.h"
 #include "cpu.h"
 
-/* Every op says what it has written, so that no slot has to think of it. */
 #define DT_SLOT(ret, name, args)
 #define DT_OP(name, args, names)                                                                                       \
     static dt_status op_##name args                                                                                    \

@@ -1,5 +1,6 @@
 /* backend.c: the backend's table. Every op in it is put in order with what other streams do to its operands, so that no
  * slot has to think of it. While there is one stream this is two predictable branches. */
+#include "../core/written.h"
 #include "cuda.h"
 
 #define READ(x) _Generic((x), const dt_array * : (x), dt_array * : (x), default : NULL)
