@@ -8,6 +8,7 @@
 #include "../core/heap.h"
 #include "../kernels/args.h"
 #include "api.h"
+#include "cache.h"
 #include "front.h"
 
 /* ---------------------------------------------------------------- api.c */
@@ -18,29 +19,6 @@ extern const uint8_t cuda_api_libraries[DT_NAPI]; /* dt_library of each symbol *
 dt_status cuda_api_open(dt_error *err) DT_MUST_CHECK;
 /* False in a child of the process that opened CUDA: nothing of it may be touched there. */
 bool cuda_api_alive(void);
-
-/* ---------------------------------------------------------------- cache.c: a bounded cache of plans */
-
-typedef struct cuda_cache_entry cuda_cache_entry;
-
-/* At most limit entries (0: as many as a cache of plans has); the least recently used makes room. All keys have one
- * size. */
-typedef struct {
-    size_t key_size, limit;
-    void (*destroy)(void *value);
-    size_t count, nbuckets;
-    cuda_cache_entry **buckets, *newest, *oldest;
-} cuda_cache;
-
-void *cuda_cache_find(cuda_cache *cache, const void *key);
-/* Takes value over, also on failure; what had the key goes. */
-dt_status cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err) DT_MUST_CHECK;
-void cuda_cache_remove(cuda_cache *cache, const void *key);
-/* Removes all entries that are chosen. */
-void cuda_cache_remove_if(cuda_cache *cache, bool (*chosen)(const void *ctx, const void *key, const void *value),
-                          const void *ctx);
-/* Calls visit for each entry, the latest first; the cache stays as it is. */
-void cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx);
 
 /* ---------------------------------------------------------------- device.c */
 
@@ -320,6 +298,7 @@ dt_status cuda_pinned_defer(dt_array *from, const dt_array *to, dt_error *err) D
     X(depthwise)                                                                                                       \
     X(skinny)                                                                                                          \
     X(small_matmul)                                                                                                    \
+    X(dot)                                                                                                             \
     X(gather)                                                                                                          \
     X(gather_wide)                                                                                                     \
     X(places)                                                                                                          \
@@ -424,6 +403,10 @@ typedef struct {
 bool cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, cuda_skinny_plan *plan);
 dt_status cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
                       cuda_skinny_plan *plan, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* dot.c: vectors so long that their product is a reduction. */
+bool cuda_dot_applies(const dt_array *a, const dt_array *bias, const dt_matmul_params *params, const dt_array *out);
+dt_status cuda_dot(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- transfers: staging.c, transfer.c, peer.c */
 

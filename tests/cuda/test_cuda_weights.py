@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import failing_allocations as sweep
 import numpy as np
 import pytest
-import sweep
 import test_kept_weights as on_the_host
 from formats import FLOATS
 from support import CUDA_DEVICES, REAL, python_path
