@@ -57,9 +57,9 @@ def count(dt, function, operands, parameters):
     """Calls of cuBLASLt, of cuDNN, and kernels, of the third call."""
     for _ in range(2):
         function(*operands, **parameters)
-    before, launches = dt._C._cuda_api_calls(), dt._C.counters()["launches"]
+    before, launches = dt._C._test.api_calls(), dt._C.counters()["launches"]
     function(*operands, **parameters)
-    after, launches = dt._C._cuda_api_calls(), dt._C.counters()["launches"] - launches
+    after, launches = dt._C._test.api_calls(), dt._C.counters()["launches"] - launches
     libraries = [after[name] - before[name] for name in ("cublasLtMatmul", "cudnnBackendExecute")]
     return [*libraries, launches - sum(libraries)]
 

@@ -119,6 +119,8 @@ typedef struct {
 } cuda_memory_stats;
 
 void cuda_memory_read(cuda_device *device, cuda_memory_stats *out);
+/* weights.c: bytes of copies of weights, a part of what is allocated. */
+size_t cuda_weights_kept(cuda_device *device);
 void cuda_memory_reset_peak(cuda_device *device);
 dt_status cuda_memory_limit(cuda_device *device, double fraction, dt_error *err) DT_MUST_CHECK;
 

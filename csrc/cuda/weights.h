@@ -20,7 +20,5 @@ void cuda_weight_release(dt_array *copy);
 void cuda_weights_clear(cuda_device *device);
 /* The same for lack of memory: less is kept from now on. */
 void cuda_weights_yield(cuda_device *device);
-/* Bytes. */
-size_t cuda_weights_kept(cuda_device *device);
 
 #endif

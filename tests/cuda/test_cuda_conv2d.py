@@ -324,7 +324,7 @@ def test_a_product_is_described_as_one(dtype: str, bias: bool, device: str) -> N
     """What cuda_conv2d gives to cuBLASLt has no plan of cuDNN's: not in a description, and not when it runs."""
     x, weight = (2, 4, 6, 7), (5, 4, 1, 1)
     sizes, channels_last = (x, weight, (1, 1), (0, 0), (0, 0), (1, 1)), dtype == "float16"
-    found = dt._C._cuda_describe_conv2d("never read", getattr(dt, dtype), *sizes, channels_last, bias)
+    found = dt._C._test.describe_conv2d("never read", getattr(dt, dtype), *sizes, channels_last, bias)
     assert found["product"] and found["engine"] == found["workspace"] == 0 and found["out"] == (2, 5, 6, 7)
 
 

@@ -306,14 +306,14 @@ def test_without_memory_of_the_host_the_weight_is_copied_for_the_call(cuda: str)
     w, x = array(*SHAPE, device=cuda), image(cuda)
     want = conv(w.clone(), x)
     for n in range(12):
-        dt._C._fail_allocations(n)
+        dt._C._test.fail_allocations(n)
         try:
             dt.conv2d(x, w, padding=1)
             dt.conv2d(x, w, padding=1)
         except MemoryError:
             pass
         finally:
-            dt._C._fail_allocations(-1)
+            dt._C._test.fail_allocations(-1)
         assert conv(w, x) == want
         dt.cuda.empty_cache()
         assert kept(cuda) == 0

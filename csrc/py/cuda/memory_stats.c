@@ -1,5 +1,4 @@
 /* memory_stats.c: what is known about memory of devices and page-locked memory, and how much may be taken. */
-#include "../cuda/weights.h"
 #include "device.h"
 
 static PyObject *
