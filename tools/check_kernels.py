@@ -89,6 +89,7 @@ VECTORS = {
     "k_log_softmax_bfloat16": "rw",
     "k_uniform_float32": "w",
     "k_depthwise_float32": "rw",
+    "k_dot_float16": "r",
     "k_skinny_bfloat16": "r",
     "k_gather_wide_int64": "rw",
     "k_nonzero_bool": "r",

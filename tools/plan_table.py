@@ -6,7 +6,9 @@ The graphs and the choice of engines are those of the shipped extension (csrc/cu
 the description of a device in place of one. Each case must have a plan that keeps what its dtype promises: no engine
 that converts inputs to fewer bits, sums in fewer bits, transforms (FFT, Winograd) or varies from run to run; no tensor
 core for strict float32; and nothing that is compiled at run time. How many plans in half precision and TF32 do without
-tensor cores is counted. --write stores the table in docs/plans.csv and docs/plans.md; without it, the stored table is
+tensor cores is counted. Convolutions that are products of matrices are shown as such: they are cuBLASLt's, which plans
+nothing without a device. How many calls they, attention and other products take is counted on the simulated GPU
+(plan_calls.py). --write stores the table in docs/plans.csv and docs/plans.md; without it, the stored table is
 compared where it is of the same version of cuDNN. NVIDIA's wheels have to be importable (pip install .[cuda13]).
 """
 
@@ -14,9 +16,11 @@ import argparse
 import csv
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -188,6 +192,8 @@ def plan(dt, json_text, sizes, dtype, channels_last, bias, activation):
 
 def cell(found):
     """Engine, notes, KiB of workspace (see write_table)."""
+    if found["product"]:
+        return "product"
     notes = "".join(name for i, name in enumerate(NOTES) if found["notes"] >> i & 1)
     notes += "c" if found["behaviors"] & RUNTIME_COMPILED else ""
     notes += "*" if found["unloadable"] else ""
@@ -198,6 +204,8 @@ def complaint(found, precision, bias, activation):
     """What a plan does against the rules; an empty text: nothing."""
     if isinstance(found, str):
         return "no plan: " + found.splitlines()[0]
+    if found["product"]:
+        return ""
     if found["notes"] & ~ALLOWED:
         return f"notes {found['notes']:#x}"
     if precision == ("float32", "highest") and found["notes"] & TENSOR_CORE:
@@ -208,9 +216,9 @@ def complaint(found, precision, bias, activation):
 
 
 def plan_case(dt, json_text, sizes, precision, channels_last):
-    """The cells of the graphs, what is wrong, and how many do less than all or do without tensor cores."""
+    """The cells of the graphs, what is wrong, and how many are products, do less than all or lack tensor cores."""
     dt.set_float32_precision(precision[1] or "highest")
-    cells, wrong, apart, plain = [], [], 0, 0
+    cells, wrong, counts = [], [], Counter()
     could = precision[0] in ("float16", "bfloat16") or precision[1] == "tf32"
     for bias, activation in GRAPHS:
         found = plan(dt, json_text, sizes, precision[0], channels_last, bias, activation)
@@ -220,14 +228,14 @@ def plan_case(dt, json_text, sizes, precision, channels_last):
         if isinstance(found, str):
             cells.append("none")
             continue
-        text = cell(found)
-        if (bias and not found["bias"]) or (activation and not found["activation"]):
-            text += "+apart"
-            apart += 1
-        plain += could and not found["notes"] & TENSOR_CORE
-        cells.append(text)
+        has_all = found["bias"] >= bias and found["activation"] >= (activation is not None)
+        is_apart = not (found["product"] or has_all)
+        cells.append(cell(found) + "+apart" * is_apart)
+        counts["products" if found["product"] else "plans"] += not bad
+        counts["apart"] += is_apart
+        counts["plain"] += could and not found["product"] and not found["notes"] & TENSOR_CORE
     same = len(set(cells)) == 1
-    return cells[0] if same else " ".join(cells), wrong, apart, plain
+    return cells[0] if same else " ".join(cells), wrong, counts
 
 
 def plan_all(devices, every):
@@ -240,37 +248,46 @@ def plan_all(devices, every):
     sizes = dict(list(sizes.items())[::every])
     rows, wrong, summary = {}, [], {}
     for device in devices:
-        text, counts = properties(device), {"plans": 0, "apart": 0, "plain": 0}
+        text, total = properties(device), Counter()
         for name, case in sizes.items():
             for precision in PRECISIONS:
                 for layout in ("NCHW", "NHWC"):
                     key = (name, " ".join(precision).strip(), layout)
-                    got, bad, apart, plain = plan_case(dt, text, case, precision, layout == "NHWC")
+                    got, bad, counts = plan_case(dt, text, case, precision, layout == "NHWC")
                     rows.setdefault(key, {})[device] = got
                     wrong += [f"{device}: {' '.join(key)}: {b}" for b in bad]
-                    counts["plans"] += len(GRAPHS) - len(bad)
-                    counts["apart"] += apart
-                    counts["plain"] += plain
-        summary[device] = counts
+                    total.update(counts)
+        summary[device] = total
         print(
-            f"{device}: {counts['plans']} plans, {counts['apart']} with bias or ReLU apart, {counts['plain']} in half"
-            " precision or TF32 without tensor cores",
+            f"{device}: {total['plans']} plans, {total['apart']} with bias or ReLU apart, {total['plain']} in half"
+            f" precision or TF32 without tensor cores; {total['products']} products",
             flush=True,
         )
     dt.set_float32_precision("highest")
     return version, len(sizes), rows, wrong, summary
 
 
+def count_calls():
+    """The rows of plan_calls.py, as lines of a table."""
+    command = [sys.executable, str(ROOT / "tools" / "plan_calls.py")]
+    environment = os.environ | {"DEVTENSOR_CUDA": "sim:1"}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found = {}
+    for name, _, *numbers in json.loads(ran.stdout):
+        found.setdefault(name, []).append(" + ".join(map(str, numbers)))
+    return [f"| {name} | {' | '.join(cells)} |" for name, cells in found.items()]
+
+
 # ---------------------------------------------------------------- the stored table
 
 
-def write_table(version, ncases, rows, summary):
+def write_table(version, ncases, rows, summary, calls):
     with TABLE.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([f"cuDNN {version}", "precision", "layout", *summary])
         for key, found in rows.items():
             writer.writerow([*key, *(found[device] for device in summary)])
-    total = sum(counts["plans"] for counts in summary.values())
+    total, products = (sum(counts[name] for counts in summary.values()) for name in ("plans", "products"))
     lines = [
         "# Which engines cuDNN plans",
         "",
@@ -280,17 +297,35 @@ def write_table(version, ncases, rows, summary):
         " float16, bfloat16, float64,",
         f"both layouts, each alone, with bias, with bias and ReLU, with ReLU: {total} graphs, each with a plan that"
         " keeps the rules of",
-        "`csrc/cuda/conv_engine.c`. A described device stands for the real one: no plan of this table has run.",
+        f"`csrc/cuda/conv_engine.c`, and {products} products of matrices (`csrc/cuda/conv_product.c`), which are"
+        " cuBLASLt's. A described device",
+        "stands for the real one: no plan of this table has run. An operand is copied where its address is no multiple"
+        " of 16 bytes, so that there",
+        "is one plan for all alignments.",
         "",
-        "| GPU | plans | bias or ReLU as passes of their own | half precision or TF32 without tensor cores |",
-        "|---|---|---|---|",
-        *(f"| {device} | {c['plans']} | {c['apart']} | {c['plain']} |" for device, c in summary.items()),
+        "| GPU | plans | bias or ReLU as passes of their own | half or TF32 without tensor cores | products |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {device} | {c['plans']} | {c['apart']} | {c['plain']} | {c['products']} |"
+            for device, c in summary.items()
+        ),
         "",
         "`plans.csv` has a line for each convolution, precision and layout. A cell is engine, notes and KiB of",
         "workspace, such as `41t/6344`, once where the four graphs get the same plan, else four times. Notes are t:",
         "tensor cores; n: NaN kept; c: compiled at run time; *: cuDNN names an engine before this one that it compiles",
         "and loads while planning, which takes a driver, so that a GPU may run that one. `+apart`: the graph does less",
-        "than was asked for, and kernels do the rest.",
+        "than was asked for, and kernels do the rest. `product`: a product of matrices.",
+        "",
+        "## Calls of products",
+        "",
+        "cuBLASLt plans nothing without a device, but which calls are made is ours. Counted on the simulated GPU, at"
+        " the third call with the",
+        "same operands: calls of cuBLASLt + calls of cuDNN + kernels of our own (copies, bias, activation, or the"
+        " product itself).",
+        "",
+        "| op | float32 | float16 | float64 |",
+        "|---|---|---|---|",
+        *calls,
         "",
     ]
     SUMMARY.write_text("\n".join(lines))
@@ -326,14 +361,17 @@ def main():
     for line in wrong[:40]:
         print("  " + line)
     print(f"cuDNN {version}: {ncases} convolutions, {len(rows)} lines of the table, {len(wrong)} against the rules")
+    calls = count_calls()
     if options.write:
-        write_table(version, ncases, rows, summary)
+        write_table(version, ncases, rows, summary, calls)
     else:
         changed = compare_table(version, rows, devices)
         print("the stored table is of another version" if changed is None else f"{len(changed)} lines have changed")
-        for line in (changed or [])[:40]:
+        stored = SUMMARY.read_text().splitlines()
+        changed = (changed or []) + [f"calls: {line}" for line in calls if line not in stored]
+        for line in changed[:40]:
             print("  " + line)
-        wrong += changed or []
+        wrong += changed
     return 1 if wrong else 0
 
 

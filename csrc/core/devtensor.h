@@ -203,8 +203,8 @@ typedef struct dt_storage {
     unsigned flags;
     atomic_uint pending;  /* 0 but for page-locked memory */
     atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
-    atomic_bool kept;     /* something made from the bytes may be kept: packed_cache.h */
-    bool ours;            /* from dt_storage_new: all who write it say so (dt_written) until it is exported */
+    atomic_bool kept;     /* something made from the bytes may be kept: see forget */
+    atomic_bool ours;     /* from dt_storage_new, not lent: who writes says so (dt_written) until it is exported */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
@@ -299,7 +299,8 @@ dt_settle(const dt_array *x, dt_access access, dt_error *err)
     return DT_OK;
 }
 
-/* After the bytes of x have changed. The host's slots, and copies to the host, end with it. */
+/* After the bytes of x have changed, or on a device work that changes them has been sent. All slots, and copies to the
+ * host, end with it. */
 static inline void
 dt_written(const dt_array *x)
 {

@@ -65,7 +65,7 @@ find_limit(void)
 static bool
 is_ours(const dt_storage *s)
 {
-    return s->device.type == DT_CPU && s->ours && !atomic_load(&s->exported);
+    return s->device.type == DT_CPU && atomic_load(&s->ours) && !atomic_load(&s->exported);
 }
 
 static place *
@@ -200,7 +200,7 @@ drop_all(const dt_storage *storage)
 }
 
 void
-dt_storage_forget(dt_storage *storage)
+dt_kept_forget(dt_storage *storage)
 {
     lock_table();
     atomic_store(&storage->kept, false);

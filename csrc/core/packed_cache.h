@@ -25,6 +25,8 @@ void dt_kept_release(dt_kept *kept);
 
 /* At most nbytes are kept from now on; at first DEVTENSOR_PACKED_LIMIT, or 64 MiB. */
 void dt_kept_set_limit(size_t nbytes);
+/* Forgets what was made from storage. */
+void dt_kept_forget(dt_storage *storage);
 /* Forgets everything. */
 void dt_kept_clear(void);
 

@@ -94,6 +94,12 @@ dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
 /* ---------------------------------------------------------------- the end */
 
 void
+dt_storage_forget(dt_storage *storage)
+{
+    storage->backend->forget(storage);
+}
+
+void
 dt_storage_release(dt_storage *storage)
 {
     if (storage == NULL) {

@@ -32,7 +32,7 @@ dt_storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
     atomic_init(&s->pending, 0);
     atomic_init(&s->exported, false);
     atomic_init(&s->kept, false);
-    s->ours = false;
+    atomic_init(&s->ours, false);
     s->nbytes = nbytes;
     s->data = NULL;
     s->owner = NULL;
@@ -48,7 +48,7 @@ dt_storage_make(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
 {
     dt_storage *s = NULL;
     DT_TRY(dt_storage_open(backend, device, nbytes, &s, err));
-    s->ours = true;
+    atomic_init(&s->ours, true);
     if (DT_UNLIKELY(device.type != DT_CPU || nbytes > sizeof(((dt_small_storage *)0)->bytes))) {
         return dt_storage_fill(s, out, err);
     }

@@ -3,20 +3,15 @@
 
 #include "../core/packed_cache.h"
 #include "../core/sized.h"
+#include "../core/written.h"
 #include "cpu.h"
-
-/* Every op says what it has written, so that no slot has to think of it. */
-#define WRITTEN(x) dt_written(_Generic((x), dt_array * : (x), default : NULL))
-#define ALL_WRITTEN(...) ALL_WRITTEN_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-#define ALL_WRITTEN_OF(a, b, c, d, e, f, g, h, ...)                                                                    \
-    (WRITTEN(a), WRITTEN(b), WRITTEN(c), WRITTEN(d), WRITTEN(e), WRITTEN(f), WRITTEN(g), WRITTEN(h))
 
 #define DT_SLOT(ret, name, args)
 #define DT_OP(name, args, names)                                                                                       \
     static dt_status op_##name args                                                                                    \
     {                                                                                                                  \
         dt_status rc = cpu_##name names;                                                                               \
-        ALL_WRITTEN names;                                                                                             \
+        DT_ALL_WRITTEN names;                                                                                          \
         return rc;                                                                                                     \
     }
 #include "../core/slots.def"
@@ -49,6 +44,12 @@ cpu_alloc(dt_storage *storage, dt_error *err)
                     : storage->nbytes > 64            ? dt_sized_new(storage->nbytes)
                                                       : dt_malloc_aligned(storage->nbytes);
     return storage->data != NULL ? DT_OK : dt_fail_nomem(err, storage->nbytes);
+}
+
+void
+cpu_forget(dt_storage *storage)
+{
+    dt_kept_forget(storage);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "../core/environment.h"
 #include "memory.h"
 #include "stream.h"
+#include "weights.h"
 
 #define GRANULE 512              /* every size is a multiple */
 #define FINE 3                   /* 1 << FINE classes for each power of two, the smallest of them GRANULE apart */
@@ -138,6 +139,7 @@ free_all(cuda_device *d, cuda_block **all, dt_error *err)
 dt_status
 cuda_give_back(cuda_device *device, dt_error *err)
 {
+    cuda_weights_yield(device);
     pthread_mutex_lock(&device->lock);
     cuda_block *all = take_all(device);
     pthread_mutex_unlock(&device->lock);

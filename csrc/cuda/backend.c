@@ -1,5 +1,6 @@
 /* backend.c: the backend's table. Every op in it is put in order with what other streams do to its operands, so that no
  * slot has to think of it. While there is one stream this is two predictable branches. */
+#include "../core/written.h"
 #include "ops.h"
 #include "stream.h"
 
@@ -49,6 +50,7 @@ many_streams(void)
             add_indices(&uses_, INDICES names);                                                                        \
             cuda_note(&uses_);                                                                                         \
         }                                                                                                              \
+        DT_ALL_WRITTEN names;                                                                                          \
         return rc;                                                                                                     \
     }
 #include "../core/slots.def"

@@ -136,6 +136,18 @@ cuda_cache_remove(cuda_cache *cache, const void *key)
 }
 
 void
+cuda_cache_remove_if(cuda_cache *cache, bool (*chosen)(const void *ctx, const void *key, const void *value),
+                     const void *ctx)
+{
+    for (cuda_cache_entry *e = cache->newest, *older; e != NULL; e = older) {
+        older = e->older;
+        if (chosen(ctx, e->key, e->value)) {
+            remove_link(cache, find_link(cache, e->key, e->hash));
+        }
+    }
+}
+
+void
 cuda_cache_visit(const cuda_cache *cache, void (*visit)(void *ctx, const void *key, const void *value), void *ctx)
 {
     for (const cuda_cache_entry *e = cache->newest; e != NULL; e = e->older) {

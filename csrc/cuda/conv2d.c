@@ -8,6 +8,7 @@
 #include "ops.h"
 #include "plans.h"
 #include "transfer.h"
+#include "weights.h"
 
 void
 cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides)
@@ -60,6 +61,7 @@ cuda_conv_key(const dt_array *x, const dt_array *weight, bool has_bias, const dt
 typedef struct {
     dt_array array;
     cuda_temporary copy;
+    dt_array kept; /* a weight's copy in its place */
 } operand;
 
 static bool
@@ -93,6 +95,21 @@ operand_open(cuda_device *d, const dt_array *x, bool channels_last, operand *out
     }
     DT_TRY(operand_new(d, x, channels_last, out, err));
     return cuda_copy_within(d, x, &out->array, err);
+}
+
+static dt_status
+weight_open(cuda_device *d, const dt_array *weight, bool channels_last, operand *out, dt_error *err)
+{
+    int64_t strides[4];
+    if (!is_ready(weight, channels_last)) {
+        cuda_conv_strides(weight->shape, channels_last, strides);
+        DT_TRY(cuda_weight_get(d, weight, strides, &out->kept, err));
+        if (out->kept.storage != NULL) {
+            out->array = out->kept;
+            return DT_OK;
+        }
+    }
+    return operand_open(d, weight, channels_last, out, err);
 }
 
 static dt_status
@@ -269,13 +286,14 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
     }
     const convolution c = {d, &laid_weight.array, bias ? &laid_bias.array : NULL, params,
                            !cuda_conv_has_layout(out, false) && cuda_conv_has_layout(out, true)};
-    dt_status rc = operand_open(d, weight, c.channels_last, &laid_weight, err);
+    dt_status rc = weight_open(d, weight, c.channels_last, &laid_weight, err);
     if (rc == DT_OK && bias != NULL) {
         rc = bias_open(d, bias, &laid_bias, err);
     }
     if (rc == DT_OK) {
         rc = convolve_batch(&c, x, out, err);
     }
+    cuda_weight_release(&laid_weight.kept);
     cuda_temporary_clear(&laid_weight.copy);
     cuda_temporary_clear(&laid_bias.copy);
     return rc;

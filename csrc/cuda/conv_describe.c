@@ -1,5 +1,5 @@
 /* conv_describe.c: what cuDNN plans for a device that need not be there (cuDNN 9.8 and later): the graphs and the
- * choice of engines are those that run. */
+ * choice of engines are those that run. What is a product of matrices is not planned. */
 #include <string.h>
 
 #include "conv_plan.h"
@@ -39,6 +39,10 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     conv_key key;
+    out->product = cuda_conv_is_product(&arrays[0], &arrays[1], params, &arrays[2]);
+    if (out->product) {
+        return DT_OK;
+    }
     cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, &key);
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = make_properties(json, length, &planner.properties, err);

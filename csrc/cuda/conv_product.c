@@ -13,6 +13,7 @@
 #include "memory.h"
 #include "ops.h"
 #include "transfer.h"
+#include "weights.h"
 
 #define CHANNEL_BYTES 16 /* that engines with tensor cores read at once */
 
@@ -184,17 +185,44 @@ multiply(cuda_device *d, const dt_array *filters, const dt_array *windows, const
     return cuda_epilogue(NULL, 1, activation, out, err);
 }
 
+/* The weight as a contiguous array: one that is kept, or for this call. */
+typedef struct {
+    dt_array kept;
+    cuda_temporary copy;
+} contiguous_weight;
+
+static dt_status
+weight_open(cuda_device *d, contiguous_weight *w, const dt_array **weight, dt_error *err)
+{
+    int64_t strides[4];
+    cuda_conv_strides((*weight)->shape, false, strides);
+    DT_TRY(cuda_weight_get(d, *weight, strides, &w->kept, err));
+    if (w->kept.storage != NULL) {
+        *weight = &w->kept;
+        return DT_OK;
+    }
+    return cuda_contiguous(d, *weight, &w->copy, weight, err);
+}
+
+static void
+weight_close(contiguous_weight *w)
+{
+    cuda_weight_release(&w->kept);
+    cuda_temporary_clear(&w->copy);
+}
+
 dt_status
 cuda_conv_product(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_array *bias,
                   const dt_conv2d_params *params, dt_array *out, bool *done, dt_error *err)
 {
-    cuda_temporary weight_copy = CUDA_TEMPORARY_EMPTY, windows_copy = CUDA_TEMPORARY_EMPTY;
+    contiguous_weight laid_weight = {0};
+    cuda_temporary windows_copy = CUDA_TEMPORARY_EMPTY;
     dt_array filters, rows;
     dt_status rc = DT_OK;
     bool last = !rows_of_filters(weight, false, &filters);
     if (last && !rows_of_filters(weight, true, &filters)) {
         last = false;
-        rc = cuda_contiguous(d, weight, &weight_copy, &weight, err);
+        rc = weight_open(d, &laid_weight, &weight, err);
         (void)rows_of_filters(weight, false, &filters);
     }
     const dt_array windows = windows_of(x, weight, params, out, last);
@@ -209,7 +237,7 @@ cuda_conv_product(cuda_device *d, const dt_array *x, const dt_array *weight, con
     if (rc == DT_OK) {
         rc = multiply(d, &filters, &rows, bias, params->activation, out, err);
     }
-    cuda_temporary_clear(&weight_copy);
+    weight_close(&laid_weight);
     cuda_temporary_clear(&windows_copy);
     return *done ? rc : DT_OK;
 }

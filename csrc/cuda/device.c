@@ -5,6 +5,7 @@
 #include "plans.h"
 #include "stream.h"
 #include "transfer.h"
+#include "weights.h"
 
 #define MAX_DEVICES 256
 #define RAW_MODULES 64
@@ -87,6 +88,7 @@ open_device(int index, cuda_device **out, dt_error *err)
         dt_free(d);
         return rc;
     }
+    cuda_weights_open(&d->weights, d->total_memory);
     *out = d;
     return DT_OK;
 }
@@ -210,6 +212,7 @@ cuda_empty_cache(dt_error *err)
             continue;
         }
         DT_TRY(cuda_enter(i, &d, err));
+        cuda_weights_clear(d);
         DT_TRY(cuda_give_back(d, err));
         cuda_conv2d_reap(d);
         DT_TRY(cuda_pinned_trim(d, err));

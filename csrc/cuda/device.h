@@ -92,6 +92,15 @@ typedef struct {
     cuda_slot small[CUDA_NSMALL], large[CUDA_NLARGE];
 } cuda_ring;
 
+/* Copies of weights; weights.c. */
+typedef struct {
+    pthread_mutex_t lock;
+    cuda_cache cache;
+    size_t nbytes, limit; /* of what is kept */
+    uint64_t questions;
+    uint64_t swept; /* the question at which what is stale was looked for last */
+} cuda_weights;
+
 struct cuda_device {
     int index;
     CUdevice handle;
@@ -132,6 +141,7 @@ struct cuda_device {
     cuda_cache convolutions, tuned;
     struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
     CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv_memory.c */
+    cuda_weights weights;
 };
 
 /* ---------------------------------------------------------------- device.c */

@@ -52,6 +52,7 @@ cuda_lend(const dt_array *a, CUstream consumer, dt_error *err)
     DT_TRY(cuda_enter(a->storage->device.index, &d, err));
     DT_TRY(cuda_order(&operands, err));
     cuda_note(&operands);
+    atomic_store(&a->storage->ours, false);
     return consumer == NULL ? DT_OK : follow(d, cuda_stream(d), consumer, err);
 }
 

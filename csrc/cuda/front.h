@@ -119,6 +119,8 @@ typedef struct {
 } cuda_memory_stats;
 
 void cuda_memory_read(cuda_device *device, cuda_memory_stats *out);
+/* weights.c: bytes of copies of weights, a part of what is allocated. */
+size_t cuda_weights_kept(cuda_device *device);
 void cuda_memory_reset_peak(cuda_device *device);
 dt_status cuda_memory_limit(cuda_device *device, double fraction, dt_error *err) DT_MUST_CHECK;
 
@@ -247,6 +249,7 @@ void cuda_set_workspace_limit(int64_t nbytes);
 
 /* conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
 typedef struct {
+    bool product; /* of matrices: cuDNN plans nothing */
     int64_t engine, workspace, out[4];
     uint32_t notes, behaviors;
     int candidate;

@@ -24,6 +24,7 @@
     X(depthwise)                                                                                                       \
     X(skinny)                                                                                                          \
     X(small_matmul)                                                                                                    \
+    X(dot)                                                                                                             \
     X(gather)                                                                                                          \
     X(gather_wide)                                                                                                     \
     X(places)                                                                                                          \

@@ -370,6 +370,9 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
     if (a->shape[a->ndim - 1] == 0) {
         return scale_only(bias, params, out, err);
     }
+    if (cuda_dot_applies(a, bias, params, out)) {
+        return cuda_dot(a, b, out, err);
+    }
     cuda_skinny_plan plan;
     if (cuda_skinny_applies(a, b, out, &plan)) {
         return cuda_skinny(a, b, bias, params, &plan, out, err);

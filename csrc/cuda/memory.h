@@ -16,7 +16,7 @@ void cuda_release_used(cuda_device *device, CUdeviceptr address, size_t nbytes, 
  * more. */
 dt_status cuda_allocate_uncounted(cuda_device *device, size_t nbytes, CUdeviceptr *address,
                                   dt_error *err) DT_MUST_CHECK;
-/* Gives the driver all that nobody uses; waits for the device. */
+/* Gives the driver all that nobody uses, copies of weights first; waits for the device. */
 dt_status cuda_give_back(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 void cuda_memory_open(cuda_device *device);
 /* From now on the blocks in the cache may be used from several streams; the lock is held. */

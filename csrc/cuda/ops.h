@@ -31,6 +31,10 @@ bool cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *o
 dt_status cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
                       cuda_skinny_plan *plan, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
+/* dot.c: vectors so long that their product is a reduction. */
+bool cuda_dot_applies(const dt_array *a, const dt_array *bias, const dt_matmul_params *params, const dt_array *out);
+dt_status cuda_dot(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
 /* ---------------------------------------------------------------- epilogue.c */
 
 /* out = activation(out + bias) in place, by kernels; bias, or NULL, runs along dimension dim. */

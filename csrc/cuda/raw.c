@@ -489,6 +489,9 @@ send_in_order(cuda_device *d, const cuda_raw *raw, cuda_raw_module *m, const cud
     for (int next = 0; many && next_operands(raw, args, &next, &operands);) {
         cuda_note(&operands);
     }
+    for (int i = 0; i < raw->kernel.nparams; i++) {
+        dt_written(raw->params[i].constant ? NULL : args[i].array);
+    }
     return rc;
 }
 

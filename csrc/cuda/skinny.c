@@ -140,6 +140,10 @@ cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, c
         int64_t bytes = (args->m + args->n) * args->k * (itemsize == 8 ? 8 : 4);
         args->together = (int32_t)(K_SMALL_SHARED / bytes);
         args->together = args->together < 16 ? args->together : 16;
+        args->by_pair = cuda_divisor((args->m + args->n) * args->k);
+        args->by_result = cuda_divisor(args->m * args->n);
+        args->by_k = cuda_divisor(args->k);
+        args->by_n = cuda_divisor(args->n);
         plan->kernel = CUDA_KERNEL_small_matmul;
         return true;
     }

@@ -140,8 +140,17 @@ typedef struct {
     int64_t a_strides[2], b_strides[2], bias_strides[2], out_strides[2];
     double alpha, beta;
     int32_t lanes, across, a_vector, activation;
-    int32_t together; /* products that a block of k_small_matmul takes at once */
+    int32_t together;                         /* products that a block of k_small_matmul takes at once */
+    k_divisor by_pair, by_result, by_k, by_n; /* for it: of both matrices' elements, the results, k and n */
 } k_skinny_args;
+
+/* sums[part] = the sum of x * y over the part's chunk of k, for each of splits. Sums are accumulators: float32 or
+ * float64. */
+typedef struct {
+    k_operand x, y, sums;
+    int64_t k, chunk, splits, x_stride, y_stride;
+    int32_t vector; /* both are contiguous and aligned */
+} k_dot_args;
 
 /* Results that a thread of a random kernel computes and writes at once, where the result is flat and aligned. */
 #define K_RANDOM_WIDTH(itemsize) ((itemsize) == 8 ? 2 : 4)

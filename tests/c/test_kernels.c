@@ -12,6 +12,7 @@
 #define DT_ONLY_int64
 #include "../../csrc/kernels/copy.cu"
 #include "../../csrc/kernels/depthwise.cu"
+#include "../../csrc/kernels/dot.cu"
 #include "../../csrc/kernels/reduce.cu"
 #include "../../csrc/kernels/skinny.cu"
 #include "../../csrc/kernels/softmax.cu"
@@ -262,6 +263,32 @@ test_skinny(void)
 }
 
 static void
+test_dot(void)
+{
+    static const int64_t lengths[] = {1, 1023, 5000, 9001};
+    for (int form = 0; form < 4 * 3; form++) {
+        int64_t k = lengths[form % 4], chunk = 2048, stride = form / 4 == 2 ? 3 : 1;
+        float *x = numbers(k * stride, 1), *y = numbers(k, 1), sums[8];
+        k_dot_args a = {.x = operand(x), .y = operand(y), .sums = operand(sums), .k = k, .chunk = chunk};
+        a.splits = (k - 1) / chunk + 1;
+        a.x_stride = stride;
+        a.y_stride = 1;
+        a.vector = form / 4 == 1;
+        run_all("k_dot_float32", &a, sums, (size_t)a.splits * 4, "parts of a dot product");
+        double got = 0, want = 0;
+        for (int64_t i = 0; i < a.splits; i++) {
+            got += sums[i];
+        }
+        for (int64_t i = 0; i < k; i++) {
+            want += (double)x[i * stride] * y[i];
+        }
+        check(got == want, "value of a dot product");
+        free(x);
+        free(y);
+    }
+}
+
+static void
 test_small_products(void)
 {
     static const int64_t shapes[][3] = {{1, 1, 1}, {4, 5, 6}, {32, 32, 32}, {7, 1, 31}};
@@ -272,6 +299,10 @@ test_small_products(void)
         k_skinny_args a;
         fill_product(&a, m, n, k, x, y, out);
         a.batch = index_of(1, &batch, 3, strides);
+        a.by_pair = divisor((m + n) * k);
+        a.by_result = divisor(m * n);
+        a.by_k = divisor(k);
+        a.by_n = divisor(n);
         a.together = (int32_t)(K_SMALL_SHARED / ((m + n) * k * 4) < 16 ? K_SMALL_SHARED / ((m + n) * k * 4) : 16);
         run_all("k_small_matmul_float32", &a, out, (size_t)(batch * m * n) * 4, "small products");
         check(is_product(&a, batch, x, y, NULL, out), "values of small products");
@@ -353,6 +384,7 @@ main(void)
     test_transpose();
     test_skinny();
     test_small_products();
+    test_dot();
     test_depthwise();
     return emulation_close();
 }

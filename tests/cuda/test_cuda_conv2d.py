@@ -312,9 +312,20 @@ def test_a_plan_for_a_described_device(device: str) -> None:
     assert found["notes"] & 1 == 0
     half = dt._C._test.describe_conv2d('{"deviceVer": 900}', dt.float16, *sizes, True, False)
     assert half["notes"] & 1 == 1
+    assert not found["product"] and not half["product"]
     with pytest.raises(dt.CudaError, match="cudnnBackendFinalize"):
         dt._C._test.describe_conv2d("no JSON", dt.float32, *sizes, False, True)
     assert bits_of(dt.zeros(1, device=device)).tolist() == [0]
+
+
+@simulated
+@pytest.mark.parametrize(("dtype", "bias"), [("float32", True), ("float64", False), ("float16", True)])
+def test_a_product_is_described_as_one(dtype: str, bias: bool, device: str) -> None:
+    """What cuda_conv2d gives to cuBLASLt has no plan of cuDNN's: not in a description, and not when it runs."""
+    x, weight = (2, 4, 6, 7), (5, 4, 1, 1)
+    sizes, channels_last = (x, weight, (1, 1), (0, 0), (0, 0), (1, 1)), dtype == "float16"
+    found = dt._C._test.describe_conv2d("never read", getattr(dt, dtype), *sizes, channels_last, bias)
+    assert found["product"] and found["engine"] == found["workspace"] == 0 and found["out"] == (2, 5, 6, 7)
 
 
 @simulated

@@ -37,7 +37,8 @@ def whole(shape: tuple[int, ...], seed: int) -> Any:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_views_at_any_address(dtype: str, layout: str, activation: Any, cuda: str) -> None:
-    """Each operand alone, then all: the values are those of aligned ones, and each is copied once."""
+    """Each operand alone, then all: the values are those of aligned ones, and each but the weight is copied
+    at every call."""
     x, weight, bias = whole((2, 4, 6, 7), 1), whole((8, 4, 3, 3), 2), whole((8, 1, 1, 1), 3)
     want = formats.round_to(images.conv2d(x, weight, bias.reshape(-1), padding=1), dtype).astype(np.float64)
     want = np.maximum(want, 0) if activation else want
@@ -48,14 +49,15 @@ def test_views_at_any_address(dtype: str, layout: str, activation: Any, cuda: st
             a, w, b = (
                 shifted(v, dtype, cuda, layout, nbytes if i in moved else 0) for i, v in enumerate((x, weight, bias))
             )
-            dt.conv2d(a, w, b.reshape(8), padding=1, activation=activation)
+            for _ in range(2):
+                dt.conv2d(a, w, b.reshape(8), padding=1, activation=activation)
             used = dt.cuda.memory_allocated(cuda)
             with watch() as change:
                 got = dt.conv2d(a, w, b.reshape(8), padding=1, activation=activation)
             assert np.array_equal(wide_of(got).astype(np.float64), want), (nbytes, moved)
             assert change.calls["cudnnBackendExecute"] == 1
             assert "cudnnBackendGetAttribute" not in change.calls  # one plan for all addresses
-            assert change.launches == 1 + len(moved), (nbytes, moved)
+            assert change.launches == 1 + len(moved - {1}), (nbytes, moved)  # a weight's copy is kept
             del got
             assert dt.cuda.memory_allocated(cuda) == used, (nbytes, moved)
 

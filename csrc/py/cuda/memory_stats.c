@@ -32,6 +32,7 @@ py__cuda_memory_stats(PY_PARAMS)
         {"num_device_alloc", (long long)m.driver_allocations},
         {"num_device_free", (long long)m.driver_frees},
         {"num_cache_hits", (long long)m.hits},
+        {"kept_weights_bytes", (long long)cuda_weights_kept(device)},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < Py_ARRAY_LENGTH(stats); i++) {

@@ -160,11 +160,11 @@ py_describe_conv2d(PY_PARAMS)
     if (status != DT_OK) {
         return py_raise_args(&a, &err);
     }
-    return Py_BuildValue("{s:L,s:L,s:I,s:I,s:i,s:O,s:O,s:O,s:N}", "engine", (long long)d.engine, "workspace",
-                         (long long)d.workspace, "notes", (unsigned)d.notes, "behaviors", (unsigned)d.behaviors,
-                         "candidate", d.candidate, "bias", d.bias ? Py_True : Py_False, "activation",
-                         d.activation ? Py_True : Py_False, "unloadable", d.unloadable ? Py_True : Py_False, "out",
-                         py_shape_tuple(4, d.out));
+    return Py_BuildValue("{s:O,s:L,s:L,s:I,s:I,s:i,s:O,s:O,s:O,s:N}", "product", d.product ? Py_True : Py_False,
+                         "engine", (long long)d.engine, "workspace", (long long)d.workspace, "notes", (unsigned)d.notes,
+                         "behaviors", (unsigned)d.behaviors, "candidate", d.candidate, "bias",
+                         d.bias ? Py_True : Py_False, "activation", d.activation ? Py_True : Py_False, "unloadable",
+                         d.unloadable ? Py_True : Py_False, "out", py_shape_tuple(4, d.out));
 }
 
 /* ---------------------------------------------------------------- limits */

@@ -253,7 +253,8 @@ def memory_stats(device: Device | None = None) -> dict[str, int]:
     """What the allocator of a device holds and has done, by PyTorch's names; empty without CUDA.
 
     Bytes are given for requested (asked for by arrays), allocated and active (the same, rounded up), reserved (taken
-    from the driver) and inactive (reserved and not allocated) memory. Blocks are never split.
+    from the driver) and inactive (reserved and not allocated) memory. Blocks are never split. Of what is allocated,
+    kept_weights_bytes are copies of weights in the layout that a convolution wants: they go first when memory is short.
 
     >>> dt.cuda.memory_stats()["allocated_bytes.all.current"] == dt.cuda.memory_allocated()
     True
