@@ -1,5 +1,6 @@
 /* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
 #include "check.h"
+#include "ops.h"
 #include "result.h"
 
 #define OP "conv2d"

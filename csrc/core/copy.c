@@ -1,5 +1,6 @@
 /* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
 #include "check.h"
+#include "ops.h"
 #include "result.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* create.c: arrays made on their device, without a host buffer. */
 #include "check.h"
+#include "ops.h"
 #include "result.h"
 
 #include <math.h>

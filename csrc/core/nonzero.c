@@ -1,7 +1,8 @@
 /* nonzero.c: which elements of a mask are True. Their number decides a shape, so that the host must know it: of a
  * device that is one transfer of 8 bytes. */
-#include "index.h"
 #include "check.h"
+#include "index.h"
+#include "ops.h"
 #include "result.h"
 
 #include <string.h>

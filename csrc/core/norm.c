@@ -1,6 +1,7 @@
 /* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. */
 #include "check.h"
 #include "norm.h"
+#include "ops.h"
 
 #define OP "batch_norm"
 

@@ -1,5 +1,6 @@
 /* pool2d.c: max and average pooling. */
 #include "check.h"
+#include "ops.h"
 #include "result.h"
 
 #include <string.h>

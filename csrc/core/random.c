@@ -1,7 +1,8 @@
 /* random.c: draws from a counter-based generator; how many blocks were drawn is all its state. */
 #include "check.h"
-#include "result.h"
+#include "ops.h"
 #include "philox.h"
+#include "result.h"
 
 dt_generator dt_default_generator;
 

@@ -1,5 +1,6 @@
 /* reduce.c: reductions and softmax. The reduced dimensions go last; the backend sees rows. */
 #include "check.h"
+#include "ops.h"
 #include "result.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* reshape.c: the same elements in another shape: a view where strides can say it, else of a copy. */
 #include "check.h"
+#include "ops.h"
 #include "sentence.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* result.c: results that go to a caller's out=: it is filled, or a temporary that is copied into it. */
+#include "ops.h"
 #include "result.h"
 
 /* Whether writing target while reading x could read what was already written. */

@@ -1,6 +1,7 @@
 /* ternary.c: ops of three operands, element by element: where, masked_fill, lerp, and scale with shift. */
 #include "check.h"
 #include "elementwise.h"
+#include "ops.h"
 
 dt_status
 dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa, const dt_scalar *sb,

@@ -8,6 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "../core/ops.h"
 #include "../core/transfer.h"
 #include "examples.h"
 
@@ -190,7 +191,8 @@ int py_arg_scalar(const py_args *a, int i, dt_scalar *out);
 int py_arg_bool(const py_args *a, int i, bool *out);
 int py_arg_dtype(const py_args *a, int i, dt_dtype *out);
 int py_arg_device(const py_args *a, int i, dt_device *out);
-/* Whether it stands for one int, and is no sequence of them; -1 with an exception, as one of the user's classes is asked. */
+/* Whether it stands for one int, and is no sequence of them; -1 with an exception, as one of the user's classes is
+ * asked. */
 int py_is_int(PyObject *object);
 /* An int or a sequence of ints; at most DT_MAX_NDIM. None gives n = -1. */
 int py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM]);
