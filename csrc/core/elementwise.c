@@ -349,8 +349,8 @@ dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *
     DT_TRY(dt_check_same_device(name, in, 3, err));
     DT_TRY(binary_dtype(&op, name, in, 3, scalar, &compute, err));
     dt_dtype result = gives_bool(kind) ? DT_BOOL : compute;
-    if (scalar != NULL) { /* a number takes the shape of the array */
-        const dt_array *x = a != NULL ? a : b;
+    const dt_array *x = a == NULL ? b : b == NULL || dt_array_has_shape(a, b->ndim, b->shape) ? a : NULL;
+    if (x != NULL) { /* the shape of both: a number takes that of the array */
         DT_TRY(check_target(name, in, 3, in_place, result, x->ndim, x->shape, err));
         return dt_binary_checked(op, name, a, b, scalar, params, compute, result, x->ndim, x->shape, out, err);
     }

@@ -6,8 +6,11 @@
 static bool
 unsafe_alias(const dt_form *form, const dt_array *target, const dt_array *x)
 {
-    return x != NULL && dt_array_overlaps(target, x) &&
-           !(form->fills == DT_OVER_OPERANDS && dt_array_is_same_view(target, x));
+    if (x == NULL || x->storage != target->storage ||
+        (form->fills == DT_OVER_OPERANDS && dt_array_is_same_view(target, x))) {
+        return false;
+    }
+    return dt_array_overlaps(target, x);
 }
 
 static bool

@@ -127,6 +127,19 @@ def test_the_core_knows_no_backend() -> None:
             assert not re.search(r"\b(cpu|cuda|sim|py)_[a-z]\w*\(", without_comments(path.read_text())), path
 
 
+def test_the_core_names_devices_in_one_place() -> None:
+    for path in SOURCES:
+        if room(path) == "core" and path.name not in ("devtensor.h", "device.c"):
+            assert "DT_CUDA" not in without_comments(path.read_text()), path
+
+
+def test_ops_reach_their_slots_by_one_way() -> None:
+    """call.h; but a copy between devices (copy.c) is the work of either side, and memory (storage.c) is no op."""
+    for path in SOURCES:
+        if room(path) == "core" and path.name not in ("call.h", "copy.c", "storage.c", "registry.c"):
+            assert not re.search(r"backend->\w+\(", without_comments(path.read_text())), path
+
+
 def test_an_error_borrows_nothing() -> None:
     """It is read after the call that made it has ended, and its arrays with it: it holds numbers and constant text."""
     header = (CSRC / "core/devtensor.h").read_text()
