@@ -36,7 +36,7 @@ class Bug:
 BUGS = [
     # core
     Bug("an operand that overlaps the target from below", "ops views bad_input",
-        "return t0 < x1 && x0 < t1;", "return t0 < x0 && x0 < t1;"),
+        "return a0 < b1 && b0 < a1;", "return a0 < b0 && b0 < a1;"),
     Bug("a 0-dim operand of the same category decides the dtype", "ops numpy",
         "(a->ndim == 0 ? ca : cb) > (a->ndim == 0 ? cb : ca)", "(a->ndim == 0 ? ca : cb) >= (a->ndim == 0 ? cb : ca)"),
     Bug("beta=0 lets the NaN of input through", "ops edges", "if (beta != 0.0) { /* 0 must", "if (true) { /* 0 must"),
