@@ -202,9 +202,12 @@ make_room(cuda_device *d, dt_error *err)
 }
 
 static dt_status
-allocate_from_driver(cuda_device *d, size_t nbytes, size_t size, CUdeviceptr *address, dt_error *err)
+allocate_from_driver(cuda_device *d, size_t nbytes, size_t size, bool free_alone, CUdeviceptr *address, dt_error *err)
 {
     int status = take_from_driver(d, size, address);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY && free_alone) {
+        return DT_EOUTOFMEMORY;
+    }
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
         DT_TRY(make_room(d, err));
         status = take_from_driver(d, size, address);
@@ -314,8 +317,8 @@ cuda_memory_mark(cuda_device *device)
 
 /* ---------------------------------------------------------------- allocation and release */
 
-dt_status
-cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
+static dt_status
+allocate(cuda_device *device, size_t nbytes, bool free_alone, CUdeviceptr *address, dt_error *err)
 {
     size_t size = nbytes;
     cuda_block *spare = NULL;
@@ -334,7 +337,7 @@ cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error
             return dt_fail_nomem(err, sizeof(*spare));
         }
     }
-    dt_status rc = allocate_from_driver(device, nbytes, size, address, err);
+    dt_status rc = allocate_from_driver(device, nbytes, size, free_alone, address, err);
     if (rc != DT_OK) {
         if (spare != NULL) {
             dt_block_free(spare);
@@ -349,6 +352,18 @@ cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error
     count_use(&device->memory, nbytes, size);
     pthread_mutex_unlock(&device->lock);
     return DT_OK;
+}
+
+dt_status
+cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
+{
+    return allocate(device, nbytes, false, address, err);
+}
+
+dt_status
+cuda_try_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
+{
+    return allocate(device, nbytes, true, address, err);
 }
 
 /* Without the cache: after everyone who used the block. Where that cannot be said to the driver, the host waits. */

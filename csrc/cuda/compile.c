@@ -144,12 +144,16 @@ make_cubin(cuda_device *d, const cuda_program *program, product *p, char **log, 
 dt_status
 cuda_load_code(cuda_device *d, const void *code, CUmodule *module, int *status, dt_error *err)
 {
-    *status = cu.cuModuleLoadData(module, code);
-    if (*status == CUDA_ERROR_OUT_OF_MEMORY) {
-        DT_TRY(cuda_give_back(d, err));
-        *status = cu.cuModuleLoadData(module, code);
-    }
+    CUDA_TRY_WITH_ROOM(d, *status, *status == CUDA_ERROR_OUT_OF_MEMORY, cu.cuModuleLoadData(module, code));
     return DT_OK;
+}
+
+dt_status
+cuda_get_function(cuda_device *d, CUmodule module, const char *name, CUfunction *function, dt_error *err)
+{
+    int status; /* drivers load code here, where they are lazy */
+    CUDA_TRY_WITH_ROOM(d, status, status == CUDA_ERROR_OUT_OF_MEMORY, cu.cuModuleGetFunction(function, module, name));
+    return cuda_check(d, DT_API_cuModuleGetFunction, status, err);
 }
 
 /* *module stays NULL when nothing that this driver takes is on the disk. */

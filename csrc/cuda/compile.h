@@ -31,6 +31,9 @@ dt_status cuda_program_key(cuda_device *device, const cuda_program *program, uin
 dt_status cuda_program_build(cuda_device *device, const cuda_program *program, const uint8_t key[DT_SHA256_BYTES],
                              CUmodule *module, char **log, dt_error *err) DT_MUST_CHECK;
 
+/* A kernel of module; the driver's error, with no word of ours. */
+dt_status cuda_get_function(cuda_device *device, CUmodule module, const char *name, CUfunction *function,
+                            dt_error *err) DT_MUST_CHECK;
 /* Loads machine code; on a full device once more when all that nobody uses is given back. *status: the driver's. */
 dt_status cuda_load_code(cuda_device *device, const void *code, CUmodule *module, int *status,
                          dt_error *err) DT_MUST_CHECK;

@@ -13,6 +13,7 @@
  * run time, which takes a second, where that is asked for; a need of cuBLASLt and support of CUDA graphs change no
  * result. */
 #include "conv_plan.h"
+#include "memory.h"
 
 #define MAX_CONFIGS 64
 #define MAX_NOTES 32
@@ -93,13 +94,25 @@ is_unloadable(int status)
            (status >= CUDNN_STATUS_EXECUTION_FAILED && status < CUDNN_STATUS_EXECUTION_FAILED + 1000);
 }
 
-/* Whether the engine is passed over: it is not for this graph or device, or finds parameters wrong that another takes.
- */
+/* Whether the engine is passed over: it is not for this graph or device, finds no memory, or parameters wrong that
+ * another takes. */
 static bool
 is_passed_over(int status)
 {
     return is_unloadable(status) || cuda_conv_refused(status) ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
            (status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_NOT_SUPPORTED);
+}
+
+/* Where there is a device, code may be loaded. */
+static dt_status
+finalize_plan(cuda_device *d, cudnnBackendDescriptor_t plan, conv_plan *p, int *status, dt_error *err)
+{
+    CUDA_TRY_WITH_ROOM(d, *status, d != NULL && *status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                       cu.cudnnBackendFinalize(plan));
+    p->unloadable = p->unloadable || is_unloadable(*status);
+    p->squeezed = p->squeezed || *status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    return is_passed_over(*status) ? DT_OK : cuda_check(d, DT_API_cudnnBackendFinalize, *status, err);
 }
 
 /* Makes an execution plan of config; p->plan stays NULL when it is refused. */
@@ -113,9 +126,7 @@ plan_config(const conv_planner *planner, cudnnBackendDescriptor_t config, conv_p
     CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan));
     dt_status rc = fill_plan(planner, plan, config, err);
     if (rc == DT_OK) {
-        status = cu.cudnnBackendFinalize(plan);
-        p->unloadable = p->unloadable || is_unloadable(status);
-        rc = is_passed_over(status) ? DT_OK : cuda_check(d, DT_API_cudnnBackendFinalize, status, err);
+        rc = finalize_plan(d, plan, p, &status, err);
     }
     if (rc == DT_OK && d != NULL && is_unloadable(status)) {
         rc = cuda_check_lost(d, err);
@@ -223,6 +234,7 @@ try_list(const conv_planner *planner, const conv_key *key, const config_list *li
             DT_TRY(plan_config(planner, list->configs[i], &p, err));
             s->done = keep_better(wish, &p, best);
             best->unloadable = p.unloadable;
+            best->squeezed = p.squeezed;
             s->wide_first |= p.plan != NULL && !s->done && !p.fallback;
             s->wide_tensor_core |= p.plan != NULL && !s->done && (p.notes & NOTE(TENSOR_CORE)) != 0;
         }
@@ -246,7 +258,7 @@ cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_gr
         list_close(&list);
         DT_TRY(rc);
     }
-    p->crowded =
-        !s.done || (s.wide_first && p->fallback) || (s.wide_tensor_core && (p->notes & NOTE(TENSOR_CORE)) == 0);
+    p->crowded = p->squeezed || !s.done || (s.wide_first && p->fallback) ||
+                 (s.wide_tensor_core && (p->notes & NOTE(TENSOR_CORE)) == 0);
     return DT_OK;
 }

@@ -165,6 +165,10 @@ plan_some(const conv_planner *planner, const conv_key *key, conv_wish wish, conv
         wish.compiled = true;
         DT_TRY(plan_graph(planner, key, &wish, p, err));
     }
+    if (p->plan == NULL && p->squeezed) {
+        return cuda_check(planner->device, DT_API_cudnnBackendFinalize,
+                          CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, err);
+    }
     return p->plan != NULL ? DT_OK : cuda_conv_fail_none(planner, key, err);
 }
 

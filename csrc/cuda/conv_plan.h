@@ -45,6 +45,7 @@ typedef struct conv_plan {
     bool fallback;   /* named by the fallback list */
     bool crowded;    /* a better engine wants more room: one with tensor cores, or of the first list */
     bool unloadable; /* an engine before it could not be loaded */
+    bool squeezed;   /* an engine before it found no memory for its code */
     bool marked;     /* last_run stands in a stream */
     CUevent last_run;
     uint64_t queues[CUDA_MAX_QUEUES / 64]; /* bit i: it was sent to stream i, and last_run is not behind that yet */

@@ -227,16 +227,16 @@ cuda_conv_product(cuda_device *d, const dt_array *x, const dt_array *weight, con
     }
     const dt_array windows = windows_of(x, weight, params, out, last);
     if (rc == DT_OK && !rows_of_windows(&windows, &rows)) {
-        rc = cuda_temporary_init(&windows_copy, d, &windows, (dt_dtype)x->dtype, err);
+        rc = cuda_temporary_try(&windows_copy, d, &windows, (dt_dtype)x->dtype, err);
         if (rc == DT_OK) {
             rc = cuda_copy_within(d, &windows, &windows_copy.array, err);
             (void)rows_of_windows(&windows_copy.array, &rows);
         }
     }
-    *done = rc != DT_EOUTOFMEMORY; /* cuDNN may need less */
     if (rc == DT_OK) {
         rc = multiply(d, &filters, &rows, bias, params->activation, out, err);
     }
+    *done = rc != DT_EOUTOFMEMORY; /* cuDNN may need less, and writes all of out */
     weight_close(&laid_weight);
     cuda_temporary_clear(&windows_copy);
     return *done ? rc : DT_OK;

@@ -69,11 +69,8 @@ open_library(cuda_device *d, dt_error *err)
         return DT_OK;
     }
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
-    int status = cu.cudnnCreate(&d->dnn);
-    if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
-        DT_TRY(cuda_give_back(d, err));
-        status = cu.cudnnCreate(&d->dnn);
-    }
+    int status; /* where memory lacks versions say NOT_INITIALIZED, INTERNAL_ERROR or what it is */
+    CUDA_TRY_WITH_ROOM(d, status, status != 0, cu.cudnnCreate(&d->dnn));
     return cuda_check(d, DT_API_cudnnCreate, status, err);
 }
 
@@ -92,7 +89,9 @@ static dt_status
 try_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, outcome *how, dt_error *err)
 {
     int status = 0;
-    dt_status rc = cuda_conv_run_plan(d, p, pointers, &status, err);
+    dt_status rc;
+    CUDA_TRY_WITH_ROOM(d, rc, rc == DT_OK && status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                       cuda_conv_run_plan(d, p, pointers, &status, err));
     if (rc == DT_OK && !cuda_conv_refused(status)) {
         rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
     }
@@ -178,6 +177,7 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
         } else {
             cuda_conv2d_retire(*plan);
         }
+        next->crowded |= how == SHORT;
         *plan = next;
         *cached = false;
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "launch.h"
+#include "memory.h"
 #include "stream.h"
 
 /* Blocks for each place on the device: enough that the last round is short against the rest. */
@@ -16,9 +17,11 @@ launch(cuda_device *device, CUfunction function, int64_t nblocks, int threads, c
     int64_t room = (int64_t)device->multiprocessors * (device->threads_per_multiprocessor / threads) * ROUNDS;
     unsigned grid = (unsigned)(nblocks < 1 ? 1 : nblocks < room || room < 1 ? nblocks : room);
     DT_COUNT(launches, 1);
-    CUDA_TRY(device, cuLaunchKernel,
-             (function, grid, 1, 1, (unsigned)threads, 1, 1, 0, cuda_stream(device), parameters, NULL));
-    return DT_OK;
+    int status;
+    CUDA_TRY_WITH_ROOM(
+        device, status, status == CUDA_ERROR_OUT_OF_MEMORY,
+        cu.cuLaunchKernel(function, grid, 1, 1, (unsigned)threads, 1, 1, 0, cuda_stream(device), parameters, NULL));
+    return cuda_check(device, DT_API_cuLaunchKernel, status, err);
 }
 
 dt_status

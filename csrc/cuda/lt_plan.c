@@ -217,11 +217,8 @@ open_library(cuda_device *d, dt_error *err)
         return DT_OK;
     }
     DT_TRY(cuda_api_need(DT_LIBRARY_CUBLASLT, err));
-    int status = cu.cublasLtCreate(&d->lt);
-    if (status == CUBLAS_STATUS_ALLOC_FAILED) {
-        DT_TRY(cuda_give_back(d, err));
-        status = cu.cublasLtCreate(&d->lt);
-    }
+    int status; /* where memory lacks some say NOT_INITIALIZED */
+    CUDA_TRY_WITH_ROOM(d, status, status != 0, cu.cublasLtCreate(&d->lt));
     return cuda_check(d, DT_API_cublasLtCreate, status, err);
 }
 

@@ -67,13 +67,13 @@ source_of(const matrix *x, bool all)
     return from;
 }
 
-/* Puts a copy in x's place, whose matrices stand one behind the other. */
+/* Puts a copy of from, its source, in x's place, whose matrices stand one behind the other. */
 static dt_status
-copy_matrices(cuda_device *device, matrix *x, bool all, dt_error *err)
+copy_matrices(cuda_device *device, matrix *x, const dt_array *source, bool needed, dt_error *err)
 {
-    dt_array from = source_of(x, all);
+    const dt_array from = *source;
     cuda_temporary *copy = &x->copies[x->ncopies];
-    DT_TRY(cuda_temporary_init(copy, device, &from, (dt_dtype)from.dtype, err));
+    DT_TRY((needed ? cuda_temporary_init : cuda_temporary_try)(copy, device, &from, (dt_dtype)from.dtype, err));
     x->ncopies++;
     DT_TRY(cuda_copy_within(device, &from, &copy->array, err));
     dt_array expanded = copy->array;
@@ -96,7 +96,8 @@ matrix_open(cuda_device *device, const dt_array *x, matrix *out, dt_error *err)
         return DT_OK;
     }
     out->transposed = false;
-    return copy_matrices(device, out, false, err);
+    const dt_array from = source_of(out, false);
+    return copy_matrices(device, out, &from, true, err);
 }
 
 static void
@@ -277,18 +278,34 @@ pays_to_copy(const lt_key *key, const dt_walk *walk)
     return calls > copies + 1 && work < (double)WORTH_A_CALL;
 }
 
+/* Elements of x that differ in memory. */
+static int64_t
+count_stored(const dt_array *x)
+{
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        n *= x->strides[d] == 0 ? 1 : x->shape[d];
+    }
+    return n;
+}
+
 /* Brings the matrices of a and b to one stride, where that pays and there is memory: without, there are more calls. */
 static dt_status
 join_batches(product *x, matrix *a, matrix *b, const matrix *c, dt_walk *walk, dt_error *err)
 {
     matrix *operands[] = {a, b};
+    const int64_t most = 2 * (count_stored(a->array) + count_stored(b->array) + dt_array_numel(c->array));
     for (int all = 0; all < 2 && pays_to_copy(&x->key, walk); all++) {
         dt_status rc = DT_OK;
         for (int i = 0; i < 2 && rc == DT_OK; i++) {
             dt_array from = source_of(operands[i], all);
-            if (!has_one_stride(walk, 1 + i) && !dt_array_is_contiguous(&from)) {
-                rc = copy_matrices(x->device, operands[i], all, err);
+            if (has_one_stride(walk, 1 + i) || dt_array_is_contiguous(&from)) {
+                continue;
             }
+            if (dt_array_numel(&from) > most) { /* an expanded operand would be written out many times */
+                return DT_OK;
+            }
+            rc = copy_matrices(x->device, operands[i], &from, false, err);
         }
         lay_out_product(x, a, b, c, walk);
         if (rc != DT_OK) {

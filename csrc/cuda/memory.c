@@ -57,8 +57,11 @@ cuda_free(dt_storage *storage)
 
 /* ---------------------------------------------------------------- temporaries */
 
-dt_status
-cuda_temporary_init(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype, dt_error *err)
+typedef dt_status allocate_fn(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err);
+
+static dt_status
+init_temporary(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype, allocate_fn *allocate,
+               dt_error *err)
 {
     CUdeviceptr address;
     *t = CUDA_TEMPORARY_EMPTY;
@@ -67,13 +70,25 @@ cuda_temporary_init(cuda_temporary *t, cuda_device *device, const dt_array *like
     memcpy(t->array.shape, like->shape, sizeof(like->shape));
     dt_array_set_contiguous(&t->array);
     size_t nbytes = dt_array_nbytes(&t->array);
-    DT_TRY(cuda_allocate(device, nbytes, &address, err));
+    DT_TRY(allocate(device, nbytes, &address, err));
     atomic_init(&t->storage.refs, 1);
     t->storage.device = (dt_device){DT_CUDA, device->index};
     t->storage.nbytes = nbytes;
     t->storage.data = (void *)(uintptr_t)address;
     t->array.storage = &t->storage;
     return DT_OK;
+}
+
+dt_status
+cuda_temporary_init(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype, dt_error *err)
+{
+    return init_temporary(t, device, like, dtype, cuda_allocate, err);
+}
+
+dt_status
+cuda_temporary_try(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype, dt_error *err)
+{
+    return init_temporary(t, device, like, dtype, cuda_try_allocate, err);
 }
 
 void

@@ -10,6 +10,8 @@
 /* Memory for this thread's stream, and back: at once, the next who gets it waits. */
 dt_status cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err) DT_MUST_CHECK;
 void cuda_release(cuda_device *device, CUdeviceptr address, size_t nbytes);
+/* The same where another way is open without it: of what is free alone, and err is not written for lack of it. */
+dt_status cuda_try_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err) DT_MUST_CHECK;
 /* The same for a block that others than this thread's stream may have used; usage NULL: the default stream. */
 void cuda_release_used(cuda_device *device, CUdeviceptr address, size_t nbytes, const cuda_usage *usage);
 /* The driver's answer to a request of its own, outside what arrays hold, tried again without the cache when it has no
@@ -18,6 +20,16 @@ dt_status cuda_allocate_uncounted(cuda_device *device, size_t nbytes, CUdevicept
                                   dt_error *err) DT_MUST_CHECK;
 /* Gives the driver all that nobody uses, copies of weights first; waits for the device. */
 dt_status cuda_give_back(cuda_device *device, dt_error *err) DT_MUST_CHECK;
+/* status = call, of a driver or library that takes memory of its own; where that is_full, once more without what is
+ * cached. Returns what cuda_give_back returns. */
+#define CUDA_TRY_WITH_ROOM(device, status, is_full, call)                                                              \
+    do {                                                                                                               \
+        (status) = (call);                                                                                             \
+        if (DT_UNLIKELY(is_full)) {                                                                                    \
+            DT_TRY(cuda_give_back((device), err));                                                                     \
+            (status) = (call);                                                                                         \
+        }                                                                                                              \
+    } while (0)
 void cuda_memory_open(cuda_device *device);
 /* From now on the blocks in the cache may be used from several streams; the lock is held. */
 void cuda_memory_mark(cuda_device *device);
@@ -34,6 +46,9 @@ typedef struct {
 
 dt_status cuda_temporary_init(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype,
                               dt_error *err) DT_MUST_CHECK;
+/* By cuda_try_allocate. */
+dt_status cuda_temporary_try(cuda_temporary *t, cuda_device *device, const dt_array *like, dt_dtype dtype,
+                             dt_error *err) DT_MUST_CHECK;
 void cuda_temporary_clear(cuda_temporary *t);
 /* contiguous becomes x itself or a temporary copy. */
 dt_status cuda_contiguous(cuda_device *device, const dt_array *x, cuda_temporary *t, const dt_array **contiguous,

@@ -141,7 +141,7 @@ make_tables(cuda_device *d, dt_error *err)
 static dt_status
 get_function(cuda_device *d, CUmodule module, const char *name, CUfunction *function, dt_error *err)
 {
-    dt_status rc = CUDA_CALL(d, cuModuleGetFunction, (function, module, name));
+    dt_status rc = cuda_get_function(d, module, name, function, err);
     if (rc != DT_OK) {
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof(err->message) - used, " (kernel %s)", name);

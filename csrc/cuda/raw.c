@@ -5,6 +5,7 @@
 #include "../core/check.h"
 #include "compile.h"
 #include "launch_log.h"
+#include "memory.h"
 #include "plans.h"
 #include "stream.h"
 
@@ -263,7 +264,7 @@ module_new(cuda_device *d, CUmodule module, const char *name, cuda_raw_module **
         m->device = d;
         m->module = module;
         atomic_init(&m->refs, 1);
-        rc = CUDA_CALL(d, cuModuleGetFunction, (&m->function, module, name));
+        rc = cuda_get_function(d, module, name, &m->function, err);
     }
     if (rc == DT_OK) {
         rc = read_attributes(d, m, err);
@@ -454,10 +455,11 @@ send(cuda_device *d, const cuda_raw *raw, cuda_raw_module *m, const cuda_raw_lau
     DT_TRY(announce_shared(d, m, l->shared_bytes, err));
     cuda_note_sent(d, CUDA_SENT_RAW | raw->number);
     DT_COUNT(launches, 1);
-    CUDA_TRY(d, cuLaunchKernel,
-             (m->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
-              (unsigned)l->shared_bytes, cuda_stream(d), NULL, extra));
-    return DT_OK;
+    int status; /* local memory of its threads may be taken here */
+    CUDA_TRY_WITH_ROOM(d, status, status == CUDA_ERROR_OUT_OF_MEMORY,
+                       cu.cuLaunchKernel(m->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+                                         l->block[2], (unsigned)l->shared_bytes, cuda_stream(d), NULL, extra));
+    return cuda_check(d, DT_API_cuLaunchKernel, status, err);
 }
 
 /* The arrays from *next on, as many as an op has; false at the end. */

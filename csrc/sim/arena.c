@@ -15,8 +15,9 @@
 #define GUARD_BYTE 0xc5
 #define FRESH_BYTE 0xff
 #define PUNCH ((size_t)1 << 20)  /* spans from this size give their pages back */
-#define CHUNK ((size_t)32 << 20) /* what a pool takes at a time, and gives back as a whole */
-#define PAGE ((size_t)2 << 20)   /* of a device */
+#define CHUNK ((size_t)32 << 20) /* what a pool takes at a time, and gives back as a whole; */
+#define PAGE ((size_t)2 << 20)   /* of a device, which a pool takes when it is nearly full; */
+#define SHARE 2                  /* both are less where they were more than this share of the memory */
 
 static sim_block *touched;
 static int64_t violations;
@@ -105,17 +106,24 @@ charge_of(size_t nbytes)
     return whole(nbytes, GRANULE);
 }
 
+static size_t
+unit_of(const sim_device *device, size_t usual)
+{
+    size_t share = charge_of(device->memory / SHARE);
+    return share < usual && share > 0 ? share : usual;
+}
+
 void
 sim_pool_trim(sim_device *device, size_t keep)
 {
-    size_t least = keep > device->pool_used ? keep : device->pool_used;
-    if (device->pool_reserved > least && device->pool_reserved > whole(least, CHUNK)) {
-        device->pool_reserved = whole(least, CHUNK);
+    size_t least = keep > device->pool_used ? keep : device->pool_used, unit = unit_of(device, CHUNK);
+    if (device->pool_reserved > least && device->pool_reserved > whole(least, unit)) {
+        device->pool_reserved = whole(least, unit);
         device->nfreed = 0;
     }
 }
 
-/* The pool takes whole chunks; on a device that is nearly full, pages. */
+/* The pool takes whole chunks; on a device that is nearly full, pages, or just what it needs. */
 static CUresult
 charge_pool(sim_device *device, size_t n)
 {
@@ -124,8 +132,8 @@ charge_pool(sim_device *device, size_t n)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (wanted > device->pool_reserved) {
-        size_t unit = whole(wanted, CHUNK) <= room ? CHUNK : PAGE;
-        device->pool_reserved = whole(wanted, unit) < room ? whole(wanted, unit) : room;
+        size_t chunks = whole(wanted, unit_of(device, CHUNK)), pages = whole(wanted, unit_of(device, PAGE));
+        device->pool_reserved = chunks <= room ? chunks : pages <= room ? pages : wanted;
     }
     device->pool_used = wanted;
     if (device->pool_used > device->pool_used_high) {

@@ -27,6 +27,14 @@ static_shared_bytes(const sim_module *module)
     return module->program != NULL ? (int)module->program->shared_bytes : 0;
 }
 
+/* Little where there is little. */
+static size_t
+module_bytes(const sim_device *device)
+{
+    size_t share = device->memory / SIM_MODULE_SHARE;
+    return share < SIM_MODULE_BYTES ? share : SIM_MODULE_BYTES;
+}
+
 CUresult
 sim_cuModuleLoadData(CUmodule *handle, const void *image)
 {
@@ -46,13 +54,13 @@ sim_cuModuleLoadData(CUmodule *handle, const void *image)
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    status = sim_charge(device, SIM_MODULE_BYTES);
+    status = sim_charge(device, module_bytes(device));
     if (status != CUDA_SUCCESS) {
         return status;
     }
     sim_module *module = dt_malloc(sizeof(*module));
     if (module == NULL) {
-        sim_discharge(device, SIM_MODULE_BYTES);
+        sim_discharge(device, module_bytes(device));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *module = (sim_module){.device = device, .dynamic_shared_bytes = SIM_SHARED_BYTES};
@@ -74,7 +82,7 @@ void
 sim_module_free(sim_module *module)
 {
     sim_program_release(module->program);
-    sim_discharge(module->device, SIM_MODULE_BYTES);
+    sim_discharge(module->device, module_bytes(module->device));
     dt_free(module);
 }
 

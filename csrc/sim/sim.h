@@ -21,6 +21,7 @@
 #define SIM_CONTEXT_BYTES ((size_t)256 << 20)
 #define SIM_CONTEXT_SHARE 16
 #define SIM_MODULE_BYTES ((size_t)64 << 10)
+#define SIM_MODULE_SHARE 1024
 #define SIM_FREED 64
 
 /* The driver clears some answers before it looks at anything else. */
