@@ -36,7 +36,7 @@ import devtensor as dt  # noqa: E402
 def pytest_configure(config: pytest.Config) -> None:
     given = config.invocation_params.args
     named = config.option.keyword or any(arg.partition("::")[0].endswith(".py") for arg in config.args)
-    if named and not hasattr(config, "workerinput") and not any(arg.startswith("-m") for arg in given):
+    if named and not any(arg.startswith("-m") for arg in given):
         config.option.markexpr = ""
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
+import re
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import quick_rows
-from support import ROOT
+from support import ROOT, python_path
 
 
 @pytest.mark.parametrize("name", quick_rows.SLOW)
@@ -45,3 +49,20 @@ def test_a_test_without_parameters_stays_and_a_slow_one_has_its_share() -> None:
     slow = [row(name, "cpu", str(i)) for i in range(share + 5)]
     kept = quick_rows.rows_to_keep([plain, *slow])
     assert plain in kept and len(kept) == share + 1
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["one process", "two processes"])
+def test_a_file_that_is_named_runs_whole(options: list[str]) -> None:
+    if options:
+        pytest.importorskip("xdist")
+    file = ROOT / "tests" / "ops" / "test_to.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
+
+    def passed(*more: str) -> int:
+        env = os.environ | {"PYTHONPATH": python_path()}
+        env = {name: value for name, value in env.items() if not name.startswith("PYTEST_")}
+        done = subprocess.run([*command, *options, *more], cwd=ROOT, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        return int(re.findall(r"(\d+) passed", done.stdout)[-1])
+
+    assert passed() == passed("-m", "") > passed("-m", "not whole")
