@@ -47,6 +47,8 @@ typedef struct conv_plan {
     bool unloadable; /* an engine before it could not be loaded */
     bool squeezed;   /* an engine before it found no memory for its code */
     bool marked;     /* last_run stands in a stream */
+    int outgrown;    /* how often plans of its key made room for a better one: each time later */
+    int64_t runs;    /* while it was outgrown */
     CUevent last_run;
     uint64_t queues[CUDA_MAX_QUEUES / 64]; /* bit i: it was sent to stream i, and last_run is not behind that yet */
 } conv_plan;

@@ -178,17 +178,22 @@ run_or_replace(const conv_planner *planner, const conv_key *key, const conv_poin
             cuda_conv2d_retire(*plan);
         }
         next->crowded |= how == SHORT;
+        next->outgrown = failed.outgrown;
         *plan = next;
         *cached = false;
     }
     return DT_OK;
 }
 
-/* Whether p did without something for want of memory, of which there is much more now. */
+/* Whether p did without something for want of memory, of which there is much more now. Where memory comes and goes, a
+ * better plan is looked for at once, then after 64 runs, 128, 256. */
 static bool
-is_outgrown(cuda_device *d, const conv_key *key, const conv_plan *p)
+is_outgrown(cuda_device *d, const conv_key *key, conv_plan *p)
 {
-    return p->crowded && !p->tuned && cuda_conv_room(d, key) / 2 > p->room;
+    if (!p->crowded || p->tuned || cuda_conv_room(d, key) / 2 <= p->room) {
+        return false;
+    }
+    return p->outgrown == 0 || ++p->runs > INT64_C(32) << (p->outgrown < 32 ? p->outgrown : 32);
 }
 
 static dt_status
@@ -203,9 +208,12 @@ run_locked(cuda_device *d, const conv_key *key, conv_pointers pointers, int *fus
     if (!key->has_bias && (cuda_conv_wanted(key) & CONV_BIAS) != 0) {
         DT_TRY(cuda_conv_no_bias(d, key, &pointers.bias, err));
     }
-    bool cached = p != NULL && (p->tuned || p->images > 0 || !cuda_tuning()) && !is_outgrown(d, key, p);
+    const bool outgrown = p != NULL && is_outgrown(d, key, p);
+    bool cached = p != NULL && (p->tuned || p->images > 0 || !cuda_tuning()) && !outgrown;
     if (!cached) {
+        const int before = p != NULL ? p->outgrown : 0;
         DT_TRY(make_plan(&planner, key, &pointers, &p, err));
+        p->outgrown = before + outgrown;
     }
     dt_status rc = run_or_replace(&planner, key, &pointers, &p, &cached, err);
     if (rc != DT_OK) {
