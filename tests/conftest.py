@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
     named = config.option.keyword or any(arg.partition("::")[0].endswith(".py") for arg in config.args)
     if named and not any(arg.startswith("-m") for arg in given):
         config.option.markexpr = ""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file runs in one process, in its order: what it compiled or started once serves all its tests."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.hookimpl(tryfirst=True)
