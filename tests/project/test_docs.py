@@ -12,7 +12,7 @@ import doc_blocks
 import pytest
 from support import HELPERS, ROOT, python_path
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 if not PAGES:
     pytest.skip("these tests read the documentation", allow_module_level=True)
