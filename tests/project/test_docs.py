@@ -25,7 +25,7 @@ COMMANDS = [
 OUTPUTS = {"situations.md", "raw-kernel.md"}  # test_situations compares the first, test_raw_kernel provokes the other
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_blocks(page: Path, tmp_path: Path) -> None:
     """In a process of their own, on two simulated GPUs."""
     command = [sys.executable, str(HELPERS / "doc_blocks.py"), str(page)]
@@ -48,8 +48,11 @@ def test_other_blocks() -> None:
 
 
 def test_there_are_blocks() -> None:
-    counts = {page.name: sum(b.kind == "python" for b in doc_blocks.blocks(page.read_text())) for page in PAGES}
-    assert counts["README.md"] >= 4 and counts["errors.md"] >= 17 and counts["threads.md"] >= 2
+    counts = {
+        str(page.relative_to(ROOT)): sum(b.kind == "python" for b in doc_blocks.blocks(page.read_text()))
+        for page in PAGES
+    }
+    assert counts["README.md"] >= 4 and counts["docs/errors.md"] >= 17 and counts["docs/threads.md"] >= 2
 
 
 PROGRAM = "```python\nimport devtensor as dt\n{}\n```\n"
