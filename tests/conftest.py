@@ -121,7 +121,7 @@ def expected_devices() -> None:
 
 @pytest.fixture(autouse=True)
 def guards_untouched() -> Iterator[None]:
-    """No op writes next to a buffer of a simulated device, and none changes the current device."""
+    """No op writes next to a buffer of a simulated device, and no test leaves another device or switch to the next."""
     current = dt.cuda.current_device()
     yield
     if not REAL:
@@ -129,6 +129,7 @@ def guards_untouched() -> Iterator[None]:
             dt.cuda.synchronize(name)
         assert dt._C._test.guard_violations() == 0
     assert dt.cuda.current_device() == current
+    assert not dt._C._cuda_tuning()
 
 
 @pytest.fixture(autouse=True)

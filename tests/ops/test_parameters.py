@@ -196,6 +196,19 @@ def cases() -> list[Any]:
     ]
 
 
+@pytest.fixture(autouse=True)
+def process_as_it_was() -> Iterator[None]:
+    """A right call may set something for the process."""
+    threads, host = dt.get_num_threads(), dt.cpu.memory_stats()
+    yield
+    dt.set_num_threads(threads)
+    dt.cpu.set_cache_limit(host["limit_bytes"])
+    dt.cpu.set_packed_limit(host["packed_limit_bytes"])
+    dt.cuda.set_workspace_limit(None)
+    dt.cuda.set_per_process_memory_fraction(1.0)
+    dt.cuda.tune(False)
+
+
 @pytest.mark.parametrize(("form", "parameter"), cases())
 def test_a_wrong_value_is_told_of_op_and_parameter(form: Form, parameter: Parameter) -> None:
     call(form, {})
