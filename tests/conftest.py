@@ -43,9 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file runs in one process, in its order: what it compiled or started once serves all its tests."""
+    """A file runs in one process, files in their order: what one compiled or started once serves all its tests."""
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False
     return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
