@@ -23,7 +23,7 @@ def run(device: str, mode: str, *wanted: str) -> tuple[list[dict[str, Any]], str
         env=os.environ | {"DEVTENSOR_CUDA": "auto" if REAL else "sim:1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,  # with the sanitizers and beside others
         check=False,
     )
     answers = [json.loads(line) for line in child.stdout.splitlines()]
