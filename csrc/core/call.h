@@ -4,7 +4,7 @@
 #ifndef DT_CALL_H
 #define DT_CALL_H
 
-#include "devtensor.h"
+#include "operands.h"
 
 static inline dt_status
 dt_settle_indices(const dt_index *index, dt_error *err)
@@ -15,37 +15,37 @@ dt_settle_indices(const dt_index *index, dt_error *err)
     return DT_OK;
 }
 
-#define DT_CALL_READ(x) _Generic((x), const dt_array * : (x), default : (const dt_array *)NULL)
-#define DT_CALL_WRITTEN(x) _Generic((x), dt_array * : (x), default : (dt_array *)NULL)
-#define DT_CALL_IS_WRITTEN(x) _Generic((x), dt_array * : true, default : false)
-#define DT_CALL_INDEX(x) _Generic((x), const dt_index * : (x), default : (const dt_index *)NULL)
-
 #define DT_CALL_SETTLE(x, write)                                                                                       \
-    DT_TRY(dt_settle(DT_CALL_READ(x), DT_READ, err));                                                                  \
-    DT_TRY(dt_settle((write) ? DT_CALL_WRITTEN(x) : NULL, DT_WRITE, err));                                             \
-    DT_TRY(dt_settle_indices(DT_CALL_INDEX(x), err))
-#define DT_CALL_SETTLE_ALL(write, ...) DT_CALL_SETTLE_EACH(write, __VA_ARGS__, 0, 0, 0, 0, 0)
-#define DT_CALL_SETTLE_EACH(write, a, b, c, d, e, f, ...)                                                              \
+    DT_TRY(dt_settle(DT_ARG_READ(x), DT_READ, err));                                                                   \
+    DT_TRY(dt_settle((write) ? DT_ARG_WRITTEN(x) : NULL, DT_WRITE, err));                                              \
+    DT_TRY(dt_settle_indices(DT_ARG_INDEX(x), err))
+#define DT_CALL_SETTLE_ALL(write, ...) DT_CALL_SETTLE_EACH(write, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define DT_CALL_SETTLE_EACH(write, a, b, c, d, e, f, g, h, ...)                                                        \
     DT_CALL_SETTLE(a, write);                                                                                          \
     DT_CALL_SETTLE(b, write);                                                                                          \
     DT_CALL_SETTLE(c, write);                                                                                          \
     DT_CALL_SETTLE(d, write);                                                                                          \
     DT_CALL_SETTLE(e, write);                                                                                          \
-    DT_CALL_SETTLE(f, write)
+    DT_CALL_SETTLE(f, write);                                                                                          \
+    DT_CALL_SETTLE(g, write);                                                                                          \
+    DT_CALL_SETTLE(h, write)
 #define DT_CALL_NAMES(...) __VA_ARGS__
 
 /* The first operand that is written: its backend does the work. */
-#define DT_CALL_TARGET(...) DT_CALL_TARGET_OF(__VA_ARGS__, 0, 0, 0, 0, 0)
-#define DT_CALL_TARGET_OF(a, b, c, d, e, f, ...)                                                                       \
-    (DT_CALL_IS_WRITTEN(a)   ? DT_CALL_WRITTEN(a)                                                                      \
-     : DT_CALL_IS_WRITTEN(b) ? DT_CALL_WRITTEN(b)                                                                      \
-     : DT_CALL_IS_WRITTEN(c) ? DT_CALL_WRITTEN(c)                                                                      \
-     : DT_CALL_IS_WRITTEN(d) ? DT_CALL_WRITTEN(d)                                                                      \
-     : DT_CALL_IS_WRITTEN(e) ? DT_CALL_WRITTEN(e)                                                                      \
-                             : DT_CALL_WRITTEN(f))
+#define DT_CALL_TARGET(...) DT_CALL_TARGET_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define DT_CALL_TARGET_OF(a, b, c, d, e, f, g, h, ...)                                                                 \
+    (DT_ARG_IS_WRITTEN(a)   ? DT_ARG_WRITTEN(a)                                                                        \
+     : DT_ARG_IS_WRITTEN(b) ? DT_ARG_WRITTEN(b)                                                                        \
+     : DT_ARG_IS_WRITTEN(c) ? DT_ARG_WRITTEN(c)                                                                        \
+     : DT_ARG_IS_WRITTEN(d) ? DT_ARG_WRITTEN(d)                                                                        \
+     : DT_ARG_IS_WRITTEN(e) ? DT_ARG_WRITTEN(e)                                                                        \
+     : DT_ARG_IS_WRITTEN(f) ? DT_ARG_WRITTEN(f)                                                                        \
+     : DT_ARG_IS_WRITTEN(g) ? DT_ARG_WRITTEN(g)                                                                        \
+                            : DT_ARG_WRITTEN(h))
 
 #define DT_SLOT(ret, name, args)
 #define DT_OP(name, args, names)                                                                                       \
+    _Static_assert(DT_COUNT_ARGS names <= DT_MAX_ARGS, #name " has more arguments than are looked at");                \
     static inline dt_status dt_call_##name args                                                                        \
     {                                                                                                                  \
         const dt_array *target_ = DT_CALL_TARGET names;                                                                \

@@ -1,9 +1,9 @@
 /* memory.c: the backend's table, its blocks of memory, and the one device there is. */
 #include <unistd.h>
 
+#include "../core/operands.h"
 #include "../core/packed_cache.h"
 #include "../core/sized.h"
-#include "../core/written.h"
 #include "cpu.h"
 
 #define DT_SLOT(ret, name, args)

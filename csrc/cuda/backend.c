@@ -1,30 +1,27 @@
 /* backend.c: the backend's table. Every op in it is put in order with what other streams do to its operands, so that no
  * slot has to think of it. While there is one stream this is two predictable branches. */
-#include "../core/written.h"
+#include "../core/operands.h"
 #include "ops.h"
 #include "stream.h"
-
-#define READ(x) _Generic((x), const dt_array * : (x), dt_array * : (x), default : NULL)
-#define WRITTEN(x) _Generic((x), dt_array * : true, default : false)
-
-#define INDEX(x) _Generic((x), const dt_index * : (x), default : NULL)
 
 #define OPERANDS(...) OPERANDS_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
 #define OPERANDS_OF(a, b, c, d, e, f, g, h, ...)                                                                       \
     {                                                                                                                  \
-        {READ(a), READ(b), READ(c), READ(d), READ(e), READ(f), READ(g), READ(h)},                                      \
-            {WRITTEN(a), WRITTEN(b), WRITTEN(c), WRITTEN(d), WRITTEN(e), WRITTEN(f), WRITTEN(g), WRITTEN(h)},          \
+        {DT_ARG_ARRAY(a), DT_ARG_ARRAY(b), DT_ARG_ARRAY(c), DT_ARG_ARRAY(d),                                           \
+         DT_ARG_ARRAY(e), DT_ARG_ARRAY(f), DT_ARG_ARRAY(g), DT_ARG_ARRAY(h)},                                          \
+            {DT_ARG_IS_WRITTEN(a), DT_ARG_IS_WRITTEN(b), DT_ARG_IS_WRITTEN(c), DT_ARG_IS_WRITTEN(d),                   \
+             DT_ARG_IS_WRITTEN(e), DT_ARG_IS_WRITTEN(f), DT_ARG_IS_WRITTEN(g), DT_ARG_IS_WRITTEN(h)},                  \
     }
 
 /* An op that has indices has them second. */
 #define INDICES(...) INDICES_OF(__VA_ARGS__, 0)
-#define INDICES_OF(a, b, ...) INDEX(b)
+#define INDICES_OF(a, b, ...) DT_ARG_INDEX(b)
 
 static void
 add_indices(cuda_operands *operands, const dt_index *index)
 {
     for (int k = 0; index != NULL && k < index->n; k++) {
-        operands->array[8 + k] = &index->array[k];
+        operands->array[DT_MAX_ARGS + k] = &index->array[k];
     }
 }
 

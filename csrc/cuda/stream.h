@@ -2,6 +2,7 @@
 #ifndef DT_CUDA_STREAM_H
 #define DT_CUDA_STREAM_H
 
+#include "../core/operands.h"
 #include "device.h"
 
 /* ---------------------------------------------------------------- stream.c */
@@ -44,7 +45,7 @@ dt_status cuda_checkpoint(cuda_queue *queue, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- order.c: without the lock */
 
-#define CUDA_MAX_OPERANDS (8 + DT_MAX_NDIM) /* and the arrays of indices */
+#define CUDA_MAX_OPERANDS (DT_MAX_ARGS + DT_MAX_NDIM) /* and the arrays of indices */
 
 /* What an op is called with; NULL where it is no array. */
 typedef struct {
