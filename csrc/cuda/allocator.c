@@ -50,12 +50,12 @@ raise_to(size_t *peak, size_t now)
 static void
 count_use(cuda_memory *m, size_t nbytes, size_t size)
 {
-    m->requested += nbytes;
-    m->allocated += size;
-    m->in_use++;
-    m->allocations++;
-    raise_to(&m->requested_peak, m->requested);
-    raise_to(&m->allocated_peak, m->allocated);
+    m->stats.requested += nbytes;
+    m->stats.allocated += size;
+    m->stats.in_use++;
+    m->stats.allocations++;
+    raise_to(&m->stats.requested_peak, m->stats.requested);
+    raise_to(&m->stats.allocated_peak, m->stats.allocated);
 }
 
 /* ---------------------------------------------------------------- out of memory */
@@ -66,11 +66,11 @@ fail_out_of_memory(cuda_device *d, size_t nbytes, dt_error *err)
     size_t free_bytes = 0, total = 0;
     char limit[96] = "";
     const double gib = 1.0 / (1 << 30);
-    cuda_memory m;
+    cuda_memory_stats m;
     (void)cu.cuMemGetInfo_v2(&free_bytes, &total);
     pthread_mutex_lock(&d->lock);
-    d->memory.failures++;
-    m = d->memory;
+    d->memory.stats.failures++;
+    m = d->memory.stats;
     pthread_mutex_unlock(&d->lock);
     if (m.limit != SIZE_MAX) {
         snprintf(limit, sizeof(limit), " set_per_process_memory_fraction() allows %.2f GiB.", (double)m.limit * gib);
@@ -126,8 +126,8 @@ free_all(cuda_device *d, cuda_block **all, dt_error *err)
         CUDA_TRY(d, cuMemFreeAsync, (block->address, d->stream));
         *all = block->next;
         pthread_mutex_lock(&d->lock);
-        d->memory.reserved -= block->size;
-        d->memory.driver_frees++;
+        d->memory.stats.reserved -= block->size;
+        d->memory.stats.driver_frees++;
         pthread_mutex_unlock(&d->lock);
         dt_block_free(block);
     }
@@ -166,8 +166,8 @@ reserve(cuda_device *d, size_t size)
 {
     cuda_memory *m = &d->memory;
     pthread_mutex_lock(&d->lock);
-    bool fits = m->reserved <= m->limit && size <= m->limit - m->reserved;
-    m->reserved += fits ? size : 0;
+    bool fits = m->stats.reserved <= m->stats.limit && size <= m->stats.limit - m->stats.reserved;
+    m->stats.reserved += fits ? size : 0;
     pthread_mutex_unlock(&d->lock);
     return fits;
 }
@@ -182,10 +182,10 @@ take_from_driver(cuda_device *d, size_t size, CUdeviceptr *address)
     int status = cu.cuMemAllocAsync(address, size, cuda_stream(d));
     pthread_mutex_lock(&d->lock);
     if (status != 0) {
-        d->memory.reserved -= size;
+        d->memory.stats.reserved -= size;
     } else {
-        d->memory.driver_allocations++;
-        raise_to(&d->memory.reserved_peak, d->memory.reserved);
+        d->memory.stats.driver_allocations++;
+        raise_to(&d->memory.stats.reserved_peak, d->memory.stats.reserved);
     }
     pthread_mutex_unlock(&d->lock);
     return status;
@@ -196,7 +196,7 @@ static dt_status
 make_room(cuda_device *d, dt_error *err)
 {
     pthread_mutex_lock(&d->lock);
-    d->memory.retries++;
+    d->memory.stats.retries++;
     pthread_mutex_unlock(&d->lock);
     return cuda_give_back(d, err);
 }
@@ -283,7 +283,7 @@ take_from_cache(cuda_device *d, size_t nbytes, unsigned class, size_t size, CUde
         *address = block->address;
         block->next = d->memory.spare;
         d->memory.spare = block;
-        d->memory.hits++;
+        d->memory.stats.hits++;
         count_use(&d->memory, nbytes, size);
     }
     pthread_mutex_unlock(&d->lock);
@@ -383,7 +383,7 @@ free_in_order(cuda_device *d, CUdeviceptr address, const cuda_usage *usage)
     }
     if (free_to_driver(d, address, cuda_stream(d)) == 0) {
         pthread_mutex_lock(&d->lock);
-        d->memory.driver_frees++;
+        d->memory.stats.driver_frees++;
         pthread_mutex_unlock(&d->lock);
     }
 }
@@ -398,11 +398,11 @@ release(cuda_device *d, CUdeviceptr address, size_t nbytes, const cuda_usage *us
         (void)class_of(nbytes, &size);
         put_into_cache(d, address, nbytes, usage);
     } else {
-        m->reserved -= size;
+        m->stats.reserved -= size;
     }
-    m->requested -= nbytes;
-    m->allocated -= size;
-    m->in_use--;
+    m->stats.requested -= nbytes;
+    m->stats.allocated -= size;
+    m->stats.in_use--;
 }
 
 /* What a block without notes was used by: what the default stream, or this thread's, was sent so far. */
@@ -449,30 +449,14 @@ void
 cuda_memory_open(cuda_device *device)
 {
     device->memory.cached = dt_environment_word(DT_ENV_CUDA_CACHE, 1) != 0;
-    device->memory.limit = SIZE_MAX;
+    device->memory.stats.limit = SIZE_MAX;
 }
 
 void
 cuda_memory_read(cuda_device *device, cuda_memory_stats *out)
 {
-    const cuda_memory *m = &device->memory;
     pthread_mutex_lock(&device->lock);
-    *out = (cuda_memory_stats){
-        .limit = m->limit,
-        .requested = m->requested,
-        .allocated = m->allocated,
-        .reserved = m->reserved,
-        .requested_peak = m->requested_peak,
-        .allocated_peak = m->allocated_peak,
-        .reserved_peak = m->reserved_peak,
-        .in_use = m->in_use,
-        .allocations = m->allocations,
-        .hits = m->hits,
-        .driver_allocations = m->driver_allocations,
-        .driver_frees = m->driver_frees,
-        .retries = m->retries,
-        .failures = m->failures,
-    };
+    *out = device->memory.stats;
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -481,9 +465,9 @@ cuda_memory_reset_peak(cuda_device *device)
 {
     cuda_memory *m = &device->memory;
     pthread_mutex_lock(&device->lock);
-    m->requested_peak = m->requested;
-    m->allocated_peak = m->allocated;
-    m->reserved_peak = m->reserved;
+    m->stats.requested_peak = m->stats.requested;
+    m->stats.allocated_peak = m->stats.allocated;
+    m->stats.reserved_peak = m->stats.reserved;
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -495,7 +479,7 @@ cuda_memory_limit(cuda_device *device, double fraction, dt_error *err)
                        "set_per_process_memory_fraction(): the fraction must be from 0 to 1, got %g", fraction);
     }
     pthread_mutex_lock(&device->lock);
-    device->memory.limit = fraction == 1 ? SIZE_MAX : (size_t)((double)device->total_memory * fraction);
+    device->memory.stats.limit = fraction == 1 ? SIZE_MAX : (size_t)((double)device->total_memory * fraction);
     pthread_mutex_unlock(&device->lock);
     return DT_OK;
 }

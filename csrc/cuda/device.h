@@ -78,10 +78,7 @@ typedef struct {
     bool cached;                           /* false: every block comes from the driver and goes back there */
     cuda_block *spare;                     /* as many as there are blocks in use: a release needs no memory */
     cuda_block *blocks[CUDA_SIZE_CLASSES]; /* released last first */
-    size_t limit;                          /* of reserved */
-    size_t requested, allocated, reserved; /* by arrays; the same, rounded; from the driver */
-    size_t requested_peak, allocated_peak, reserved_peak;
-    int64_t in_use, allocations, hits, driver_allocations, driver_frees, retries, failures;
+    cuda_memory_stats stats;
 } cuda_memory;
 
 /* staging.c */
