@@ -233,6 +233,13 @@ dt_storage_retain(dt_storage *storage)
     return storage;
 }
 
+/* Whether all writes to its memory are known here, so that something made from it may be kept. */
+static inline bool
+dt_storage_is_ours(const dt_storage *storage)
+{
+    return atomic_load(&storage->ours) && !atomic_load(&storage->exported);
+}
+
 /* ---------------------------------------------------------------- arrays: array.c, view.c, reshape.c */
 
 /* A typed, strided view. Never changes after it is made. Without a storage it is an immediate: one number of dtype,

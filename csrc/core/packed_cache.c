@@ -61,13 +61,6 @@ find_limit(void)
     return most;
 }
 
-/* Whether all writes to the storage's memory are known here. */
-static bool
-is_ours(const dt_storage *s)
-{
-    return s->device.type == DT_CPU && atomic_load(&s->ours) && !atomic_load(&s->exported);
-}
-
 static place *
 set_of(const dt_storage *storage, const dt_kept_key *key)
 {
@@ -137,7 +130,7 @@ dt_kept_get(dt_storage *from, const dt_kept_key *key, size_t nbytes, void (*make
             const void *ctx)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (nbytes > find_limit() || !is_ours(from)) {
+    if (nbytes > find_limit() || from->device.type != DT_CPU || !dt_storage_is_ours(from)) {
         return NULL;
     }
     pthread_once(&once, watch_forks);

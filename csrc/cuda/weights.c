@@ -45,13 +45,6 @@ cuda_weights_open(cuda_weights *table, size_t memory)
     table->limit = memory / SHARE;
 }
 
-/* Whether all writes to the storage's memory are known here. */
-static bool
-is_ours(const dt_storage *s)
-{
-    return atomic_load(&s->ours) && !atomic_load(&s->exported);
-}
-
 static weight_key
 key_of(const dt_array *x, const int64_t *strides)
 {
@@ -174,7 +167,7 @@ cuda_weight_get(cuda_device *d, const dt_array *x, const int64_t *strides, dt_ar
     copy->storage = NULL;
     copy->offset = 0;
     memcpy(copy->strides, strides, sizeof(copy->strides[0]) * x->ndim);
-    if (!is_ours(x->storage)) {
+    if (!dt_storage_is_ours(x->storage)) {
         return DT_OK;
     }
     const weight_key key = key_of(x, strides);
