@@ -99,8 +99,7 @@ is_unloadable(int status)
 static bool
 is_passed_over(int status)
 {
-    return is_unloadable(status) || cuda_conv_refused(status) ||
-           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+    return is_unloadable(status) || cuda_conv_refused(status) || cuda_conv_found_no_memory(status) ||
            (status >= CUDNN_STATUS_BAD_PARAM && status < CUDNN_STATUS_NOT_SUPPORTED);
 }
 
@@ -108,10 +107,9 @@ is_passed_over(int status)
 static dt_status
 finalize_plan(cuda_device *d, cudnnBackendDescriptor_t plan, conv_plan *p, int *status, dt_error *err)
 {
-    CUDA_TRY_WITH_ROOM(d, *status, d != NULL && *status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
-                       cu.cudnnBackendFinalize(plan));
+    CUDA_TRY_WITH_ROOM(d, *status, d != NULL && cuda_conv_found_no_memory(*status), cu.cudnnBackendFinalize(plan));
     p->unloadable = p->unloadable || is_unloadable(*status);
-    p->squeezed = p->squeezed || *status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    p->squeezed = p->squeezed || cuda_conv_found_no_memory(*status);
     return is_passed_over(*status) ? DT_OK : cuda_check(d, DT_API_cudnnBackendFinalize, *status, err);
 }
 

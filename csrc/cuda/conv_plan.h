@@ -64,6 +64,13 @@ cuda_conv_is_even(const conv_key *key)
     return key->before[0] == key->after[0] && key->before[1] == key->after[1];
 }
 
+/* Whether cuDNN found no memory of the device. */
+static inline bool
+cuda_conv_found_no_memory(int status)
+{
+    return status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
 /* Whether another engine may do with less: not where memory of the host was lacking. */
 static inline bool
 cuda_conv_device_is_full(dt_status rc, const dt_error *err)

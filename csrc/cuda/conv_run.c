@@ -90,7 +90,7 @@ try_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, outcome *h
 {
     int status = 0;
     dt_status rc;
-    CUDA_TRY_WITH_ROOM(d, rc, rc == DT_OK && status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+    CUDA_TRY_WITH_ROOM(d, rc, rc == DT_OK && cuda_conv_found_no_memory(status),
                        cuda_conv_run_plan(d, p, pointers, &status, err));
     if (rc == DT_OK && !cuda_conv_refused(status)) {
         rc = cuda_check(d, DT_API_cudnnBackendExecute, status, err);
