@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from support import REAL, python_path
+from support import REAL
+from test_cuda_memory import child
 
 pytestmark = pytest.mark.skipif(REAL, reason="simulates a lack of memory")
 
@@ -36,11 +33,8 @@ def given_back():
 """
 
 
-def child(code: str, **environment: str) -> Any:
-    env = os.environ | {"PYTHONPATH": python_path(), "DEVTENSOR_CUDA": "sim:1"} | environment
-    done = subprocess.run([sys.executable, "-c", BEGIN + code], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def run(code: str) -> Any:
+    return child(BEGIN + code, DEVTENSOR_CUDA="sim:1")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +62,7 @@ dt._C._test.api_fail("{symbol}", 0, {status})
 y = {OPS[op]}
 print(json.dumps([y.sum().item() > 0, given_back() > 0]))
 """
-    assert child(code) == [True, True]
+    assert run(code) == [True, True]
 
 
 def test_a_plan_that_finds_no_memory_for_its_code() -> None:
@@ -99,7 +93,7 @@ for n in range(count):
     dt._C._test.api_fail(None, -1, 0)
 print(json.dumps([found[::2], found[1::2]]))
 """
-    once, for_good = child(code)
+    once, for_good = run(code)
     assert [True, True] in once and all(found == "out of memory" or found[0] for found in once)
     assert set(for_good) == {True}
 
@@ -130,7 +124,7 @@ print(json.dumps(bool((got.cpu() - host).abs().max().item() < 1e-4)))
 
 @pytest.mark.parametrize("stride", ["(1, 2)", "(2, 2)", "(2, 1)"])
 def test_a_convolution_that_could_be_a_product_needs_no_room_for_copies(stride: str) -> None:
-    assert child(SMALL.format(op=f"dt.conv2d(x, w, stride={stride})")) is True
+    assert run(SMALL.format(op=f"dt.conv2d(x, w, stride={stride})")) is True
 
 
 def test_a_copy_that_may_be_done_without_takes_no_memory_from_others() -> None:
@@ -152,12 +146,15 @@ waits = dt._C._test.api_calls()["cuCtxSynchronize"] - waits
 same = ("num_alloc_retries", "num_ooms", "num_device_free")
 print(json.dumps([out.tolist() == want, waits, all(before[name] == after[name] for name in same)]))
 """
-    assert child(code) == [True, 0, True]
+    assert run(code) == [True, 0, True]
 
 
 @pytest.mark.parametrize("memory", [1_000_000, 36 * MIB])
 def test_a_small_simulated_device_runs_many_kernels(memory: int) -> None:
     code = """
+import json
+import devtensor as dt
+
 y = dt.ones(4, device="cuda") + 1
 for name in ("exp log sqrt sin cos tan tanh abs neg floor ceil round sign relu sigmoid erf square rsqrt reciprocal "
              "trunc log1p expm1 log2 log10 exp2 silu").split():
@@ -165,10 +162,7 @@ for name in ("exp log sqrt sin cos tan tanh abs neg floor ceil round sign relu s
         getattr(dt, name)(y)
 print(json.dumps(y.tolist()))
 """
-    begin = code.replace("y = dt", "import json\nimport devtensor as dt\ny = dt", 1)
-    env = os.environ | {"PYTHONPATH": python_path(), "DEVTENSOR_CUDA": "sim:1", "DEVTENSOR_SIM_MEMORY": str(memory)}
-    done = subprocess.run([sys.executable, "-c", begin], env=env, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "[2.0, 2.0, 2.0, 2.0]\n"), done.stderr
+    assert child(code, DEVTENSOR_CUDA="sim:1", DEVTENSOR_SIM_MEMORY=str(memory)) == [2.0] * 4
 
 
 def test_memory_that_comes_and_goes_is_not_planned_for_each_time() -> None:
@@ -188,5 +182,5 @@ for i in range(200):
     made.append(dt._C._test.api_calls()["cudnnBackendFinalize"] - before > 3)
 print(json.dumps([right, sum(made)]))
 """
-    right, made = child(code)
+    right, made = run(code)
     assert right and 2 <= made <= 10
