@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import elementwise_ops
 import numpy as np
 from case_values import fill
+from elementwise_ops import NUMBERS
 from formats import DTYPES, FLOATS, INTS
 
 Shape = tuple[int, ...]
-NUMBERS = INTS + FLOATS
-BITS = ("bool", *INTS)
 STRIDED = ("contiguous", "transposed", "sliced")
 BROADCAST = (*STRIDED, "expanded")
 IMAGES = (*STRIDED, "channels_last")
@@ -86,48 +86,19 @@ def array(*shape: int, kind: str = "signed", dtype: str = "") -> Operand:
 
 def unary_rows() -> list[Case]:
     rows = []
-    floats = [
-        "exp",
-        "expm1",
-        "sigmoid",
-        "tanh",
-        "erf",
-        "sin",
-        "cos",
-        "tan",
-        "silu",
-        "elu",
-        "leaky_relu",
-        "softplus",
-        "gelu",
-    ]
-    positive = ["log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"]
-    exact = {"sqrt", "reciprocal"}
-    for op in [*floats, *positive, "log1p"]:
-        slack = {"gelu": 8.0, "elu": 1.0}.get(op, 0.0)
-        ulps = 0 if op in exact else 4
-        kind = "positive" if op in positive else "unit" if op == "log1p" else "signed"
+    for op, tried in elementwise_ops.UNARY.items():
+        x, dtypes, ulps, slack = array(3, 17, kind=tried.values), tried.dtypes, tried.ulps, tried.slack
+        special = FLOATS if tried.kind == "FLOAT" else dtypes
         rows += [
-            Case(op, (array(3, 17, kind=kind),), {}, DTYPES, BROADCAST, ulps, slack),
-            Case(op, (array(16, kind="special"),), {}, FLOATS, ("contiguous",), ulps, slack),
-            Case(op, (array(),), {}, ("float32",), ("contiguous",), ulps, slack),
-            Case(op, (array(0, 3),), {}, ("float32", "int64"), ("contiguous",)),
+            Case(op, (x,), {}, dtypes, BROADCAST, ulps, slack),
+            Case(op, (array(16, kind="special"),), {}, special, ("contiguous",), ulps, slack),
         ]
-    for op in ["neg", "abs", "sign", "square", "relu", "relu6", "hardtanh", "floor", "ceil", "round", "trunc"]:
-        rows += [
-            Case(op, (array(3, 17),), {}, NUMBERS, BROADCAST),
-            Case(op, (array(16, kind="special"),), {}, NUMBERS),
-            Case(op, (array(),), {}, NUMBERS),
-            Case(op, (array(2, 0),), {}, NUMBERS),
-        ]
-    for op in ["isnan", "isinf", "isfinite", "logical_not"]:
-        rows += [
-            Case(op, (array(16, kind="special"),), {}, DTYPES),
-            Case(op, (array(3, 17),), {}, DTYPES, BROADCAST),
-        ]
+        if tried.kind == "FLOAT":
+            rows.append(Case(op, (array(),), {}, ("float32",), ("contiguous",), ulps, slack))
+            rows.append(Case(op, (array(0, 3),), {}, ("float32", "int64")))
+        elif tried.kind in ("ARITH", "ROUND"):
+            rows += [Case(op, (array(),), {}, dtypes), Case(op, (array(2, 0),), {}, dtypes)]
     rows += [
-        Case("bitwise_not", (array(16, kind="special"),), {}, BITS),
-        Case("bitwise_not", (array(3, 17),), {}, BITS, BROADCAST),
         Case("exp", (array(70_001),), {}, ("float32",), STRIDED, 4),
         Case("neg", (array(5, 3, 4, 2, 3),), {}, ("float32", "int8"), STRIDED),
         Case("relu", (array(2, 3, 5, 7),), {}, FLOATS, IMAGES),
@@ -144,19 +115,13 @@ def unary_rows() -> list[Case]:
     return rows
 
 
-ARITHMETIC = ["add", "sub", "mul", "floor_divide", "remainder"]
-COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"]
+COMPARISONS = [op for op, tried in elementwise_ops.BINARY.items() if tried.kind == "COMPARE"]
 
 
 def binary_rows() -> list[Case]:
     rows = []
-    for op, dtypes in [
-        *((op, NUMBERS) for op in [*ARITHMETIC, "maximum", "minimum"]),
-        ("div", DTYPES),
-        *((op, DTYPES) for op in COMPARISONS),
-        *((op, BITS) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")),
-    ]:
-        ulps = 1 if op in ("floor_divide", "remainder") else 0
+    for op, tried in elementwise_ops.BINARY.items():
+        dtypes, ulps = tried.dtypes, tried.ulps
         rows += [
             Case(op, (array(3, 17), array(3, 17)), {}, dtypes, BROADCAST, ulps),
             Case(op, (array(16, 1, kind="special"), array(1, 16, kind="special")), {}, dtypes,
@@ -165,8 +130,8 @@ def binary_rows() -> list[Case]:
             Case(op, (array(2, 3), array()), {}, dtypes, ("contiguous",), ulps),
             Case(op, (array(0, 3), array(1, 3)), {}, dtypes),
         ]  # fmt: skip
-        if op not in ("maximum", "minimum"):
-            rows += scalar_rows(op, dtypes, ulps)
+        if tried.numbers:
+            rows += scalar_rows(op, tried)
     whole = array(3, 17, kind="unit", dtype="int64")
     rows += [
         Case("pow", (array(3, 17, kind="positive"), array(3, 17)), {}, FLOATS, BROADCAST, 4),
@@ -200,16 +165,18 @@ def binary_rows() -> list[Case]:
     return rows
 
 
-def scalar_rows(op: str, dtypes: tuple[str, ...], ulps: float) -> list[Case]:
+def scalar_rows(op: str, tried: elementwise_ops.Tried) -> list[Case]:
     """A Python number on either side; it never changes the dtype within its category."""
-    x = array(3, 17)
-    rows = [Case(op, (x, 3), {}, dtypes[1:] if op in COMPARISONS else dtypes, ulps=ulps)]
-    if op in ("div", *ARITHMETIC):
-        rows = [Case(op, (x, 3), {}, NUMBERS, ulps=ulps), Case(op, (3, x), {}, NUMBERS, ulps=ulps)]
-        rows.append(Case(op, (x, 2.5), {}, NUMBERS, STRIDED, ulps))
-        rows.append(Case(op, (-1.5, x), {}, FLOATS, ulps=ulps))
-        rows.append(Case(op, (x, True), {}, NUMBERS, ulps=ulps))
-    return rows
+    x, ulps = array(3, 17), tried.ulps
+    if tried.kind not in ("ARITH", "FLOAT"):
+        return [Case(op, (x, 3), {}, tried.dtypes[1:] if tried.kind == "COMPARE" else tried.dtypes, ulps=ulps)]
+    return [
+        Case(op, (x, 3), {}, NUMBERS, ulps=ulps),
+        Case(op, (3, x), {}, NUMBERS, ulps=ulps),
+        Case(op, (x, 2.5), {}, NUMBERS, STRIDED, ulps),
+        Case(op, (-1.5, x), {}, FLOATS, ulps=ulps),
+        Case(op, (x, True), {}, NUMBERS, ulps=ulps),
+    ]
 
 
 def reduction_rows() -> list[Case]:
@@ -495,7 +462,7 @@ CASES = [
 
 MATMULS = ("matmul", "mm", "bmm", "mv", "dot", "outer", "linear", "addmm", "baddbmm")
 POOLS = ("max_pool2d", "avg_pool2d", "adaptive_avg_pool2d")
-TEST_RESULTS = ("isnan", "isinf", "isfinite", "logical_not", *COMPARISONS)
+TEST_RESULTS = tuple(op for op, tried in elementwise_ops.UNARY.items() if "TEST" in tried.kind) + (*COMPARISONS,)
 UNARY = tuple(dict.fromkeys(c.op for c in unary_rows()))
 BINARY = tuple(dict.fromkeys(c.op for c in binary_rows() if c.op not in ("where", "lerp")))
 REDUCTIONS = tuple(dict.fromkeys(c.op for c in reduction_rows()))
