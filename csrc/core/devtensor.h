@@ -436,6 +436,7 @@ typedef enum {
 extern const char *const dt_unary_names[DT_NUNARY];
 extern const char *const dt_binary_names[DT_NBINARY];
 extern const char *const dt_reduce_names[DT_NREDUCE];
+extern const uint8_t dt_reduce_kinds[DT_NREDUCE]; /* dt_reduce_kind */
 
 /* Up to two parameters p0, p1 of an elementwise op, each as a float and as an integer (saturated). */
 typedef struct {

@@ -11,7 +11,7 @@ const char *const dt_reduce_names[DT_NREDUCE] = {
 #undef DT_REDUCE
 };
 
-static const uint8_t reduce_kinds[DT_NREDUCE] = {
+const uint8_t dt_reduce_kinds[DT_NREDUCE] = {
 #define DT_REDUCE(name, kind, ...) DT_REDUCE_KIND_##kind,
 #include "reductions.def"
 #undef DT_REDUCE
@@ -95,9 +95,13 @@ check_not_empty(const char *name, const dt_array *x, bool all, int n, const int 
 static dt_status
 fill_identity(dt_reduce_op op, dt_array *out, dt_error *err)
 {
-    dt_scalar value = op == DT_REDUCE_mean                          ? dt_scalar_float((double)NAN)
-                      : op == DT_REDUCE_prod || op == DT_REDUCE_all ? dt_scalar_int(1)
-                                                                    : dt_scalar_int(0);
+    static const uint8_t identities[DT_NREDUCE] = {
+#define DT_REDUCE(name, kind, identity, ...) identity,
+#include "reductions.def"
+#undef DT_REDUCE
+    };
+    dt_scalar value =
+        dt_reduce_kinds[op] == DT_REDUCE_KIND_FLOAT ? dt_scalar_float((double)NAN) : dt_scalar_int(identities[op]);
     return dt_call_fill(out, &value, err);
 }
 
@@ -105,7 +109,7 @@ dt_status
 dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype,
           dt_array *out, dt_error *err)
 {
-    dt_reduce_kind kind = (dt_reduce_kind)reduce_kinds[op];
+    dt_reduce_kind kind = (dt_reduce_kind)dt_reduce_kinds[op];
     dt_dtype input, result;
     if (ndims == 0 && kind != DT_REDUCE_KIND_TEST) {
         ndims = -1; /* an empty list means all, but for any and all nothing: as in PyTorch */

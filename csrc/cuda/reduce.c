@@ -118,7 +118,7 @@ cuda_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nre
     (void)params;
     cuda_device *d;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    bool sums = op == DT_REDUCE_sum || op == DT_REDUCE_prod || op == DT_REDUCE_mean;
+    bool sums = dt_reduce_kinds[op] == DT_REDUCE_KIND_SUM || dt_reduce_kinds[op] == DT_REDUCE_KIND_FLOAT;
     dt_dtype own = dt_is_float((dt_dtype)x->dtype) ? (dt_dtype)x->dtype : DT_INT64;
     if (!sums || out->dtype == own) {
         return reduce_into(d, op, x, nreduce, false, out, err);

@@ -197,13 +197,11 @@ combine_chunks(const reduce_job *job, int64_t block)
 static dt_dtype
 taken_dtype(dt_reduce_op op, dt_dtype dtype)
 {
-    if (op == DT_REDUCE_any || op == DT_REDUCE_all) {
+    if (dt_reduce_kinds[op] == DT_REDUCE_KIND_TEST) {
         return DT_BOOL;
     }
-    if (op == DT_REDUCE_prod && !dt_is_float(dtype)) {
-        return DT_INT64;
-    }
-    return op == DT_REDUCE_sum && dt_itemsize(dtype) < 4 && !dt_is_float(dtype) ? DT_INT32 : cpu_computed(dtype);
+    const bool narrow = dt_itemsize(dtype) < 4 && !dt_is_float(dtype);
+    return narrow && dt_reduce_kinds[op] == DT_REDUCE_KIND_SUM ? DT_INT32 : cpu_computed(dtype);
 }
 
 dt_status
