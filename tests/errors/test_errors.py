@@ -17,7 +17,7 @@ import cases
 import numpy as np
 import pytest
 from cases import CASES, Case, Operand
-from formats import FLOATS
+from formats import FLOATS, INTS
 from support import DEVICES, Built, call, name_of
 
 import devtensor as dt
@@ -409,7 +409,7 @@ def check_attributes(error: Any) -> None:
     for operand in error.operands:
         assert operand.name in str(error)
         assert isinstance(operand.shape, tuple)
-        assert name_of(operand.dtype) in ("bool", *FLOATS, *cases.BITS)
+        assert name_of(operand.dtype) in ("bool", *INTS, *FLOATS)
         assert str(operand.device) in DEVICES
     if error.culprit is not None:
         assert any(error.culprit is operand for operand in error.operands)
