@@ -15,7 +15,7 @@ import quick_rows
 from support import ROOT, python_path
 
 
-@pytest.mark.parametrize("name", quick_rows.SLOW)
+@pytest.mark.parametrize("name", [*quick_rows.SLOW, *quick_rows.ONCE_AN_OP])
 def test_a_slow_test_is_one_that_is_there(name: str) -> None:
     file, _, test = name.partition("::")
     assert f"\ndef {test}(" in next((ROOT / "tests").rglob(file)).read_text()
@@ -55,7 +55,7 @@ def test_a_test_without_parameters_stays_and_a_slow_one_has_its_share() -> None:
 def test_a_file_that_is_named_runs_whole(options: list[str]) -> None:
     if options:
         pytest.importorskip("xdist")
-    file = ROOT / "tests" / "ops" / "test_to.py"
+    file = ROOT / "tests" / "ops" / "test_repr.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
 
     def passed(*more: str) -> int:
