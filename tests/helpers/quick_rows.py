@@ -118,11 +118,11 @@ SLOW = {
 }
 
 # Slow, with a row for each case of the table: one for each op is enough.
-ONCE_AN_OP = {
+ONCE_AN_OP = (
     "test_pending.py::test_every_op_waits",
     "test_zero_sizes.py::test_function",
     "test_zero_sizes.py::test_out",
-}
+)
 
 
 def rows_to_keep(items: Iterable[pytest.Item]) -> set[pytest.Item]:
