@@ -276,10 +276,14 @@ def test_conv2d_parameters(name: str, value: int, device: str) -> None:
         assert not isinstance(caught.value, dt.CudaError)
 
 
-@pytest.mark.parametrize("values", list(itertools.product([1, 2, *BIG], repeat=3)), ids=repr)
-def test_conv2d_combinations(values: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("stride", [1, 2, *BIG])
+def test_conv2d_combinations(stride: int) -> None:
     """Any combination gives a result of the right size or an error, the same on every device."""
-    stride, padding, dilation = values
+    for padding, dilation in itertools.product([1, 2, *BIG], repeat=2):
+        check_conv2d(stride, padding, dilation)
+
+
+def check_conv2d(stride: int, padding: int, dilation: int) -> None:
     seen = set()
     for device in DEVICES:
         x, weight = dt.ones((1, 1, 3, 3), device=device), dt.ones((1, 1, 3, 3), device=device)
@@ -292,7 +296,7 @@ def test_conv2d_combinations(values: tuple[int, int, int]) -> None:
             seen.add(MemoryError)
         except RuntimeError as error:
             seen.add((type(error), str(error)))
-    assert len(seen) == 1
+    assert len(seen) == 1, (stride, padding, dilation)
 
 
 @pytest.mark.parametrize(

@@ -186,14 +186,12 @@ def complaint(form: Form, name: str, value: Any) -> str:
     return "accepted"
 
 
-def cases() -> list[Any]:
-    return [
-        pytest.param(form, p, id=f"{form}-{p.name}")
-        for form in FORMS
-        if form.name not in NOT_CALLED
-        for p in form.parameters
-        if f"{form.name}.{p.name}" not in EXCEPTIONS and not re.search(FREE, p.types)
-    ]
+def looked_at(form: Form) -> list[Parameter]:
+    """The parameters that refuse something."""
+    if form.name in NOT_CALLED:
+        return []
+    known = (p for p in form.parameters if f"{form.name}.{p.name}" not in EXCEPTIONS)
+    return [p for p in known if not re.search(FREE, p.types)]
 
 
 @pytest.fixture(autouse=True)
@@ -209,11 +207,11 @@ def process_as_it_was() -> Iterator[None]:
     dt.cuda.tune(False)
 
 
-@pytest.mark.parametrize(("form", "parameter"), cases())
-def test_a_wrong_value_is_told_of_op_and_parameter(form: Form, parameter: Parameter) -> None:
+@pytest.mark.parametrize("form", [form for form in FORMS if looked_at(form)], ids=str)
+def test_a_wrong_value_is_told_of_op_and_parameter(form: Form) -> None:
     call(form, {})
-    for value in wrong(parameter.types):
-        assert complaint(form, parameter.name, value) == "", f"{parameter.name}={value!r}"
+    tried = {f"{p.name}={value!r}": complaint(form, p.name, value) for p in looked_at(form) for value in wrong(p.types)}
+    assert {given: said for given, said in tried.items() if said} == {}
 
 
 # ---------------------------------------------------------------- the test itself
@@ -237,15 +235,15 @@ def test_exceptions_are_of_parameters_that_are_there() -> None:
 )
 def test_an_op_that_does_not_look_is_found(planted: Callable[..., Any]) -> None:
     n = Parameter("n", "int", True, False)
-    form = Form("shuffle", "function", planted, (Parameter("input", "DeviceArray", True, False), n))
+    form = Form("shuffle", "function", planted, (Parameter("input", "Any", True, False), n))
     with pytest.raises(AssertionError):
-        test_a_wrong_value_is_told_of_op_and_parameter(form, n)
+        test_a_wrong_value_is_told_of_op_and_parameter(form)
 
 
 def test_an_op_that_looks_is_right() -> None:
     n = Parameter("n", "int", True, False)
     form = Form("shuffle", "function", lambda n: dt._C._need_int("shuffle", "n", n), (n,))
-    test_a_wrong_value_is_told_of_op_and_parameter(form, n)
+    test_a_wrong_value_is_told_of_op_and_parameter(form)
 
 
 def test_what_fits_is_taken() -> None:
