@@ -6,7 +6,7 @@
 static PyObject *
 py_numel(PY_PARAMS)
 {
-    PY_PARSE("numel", 1, 1, "input")
+    PY_PARSE(numel)
     const dt_array *x = py_arg_array(&a, 0);
     return x == NULL ? NULL : PyLong_FromLongLong(dt_array_numel(x));
 }
@@ -64,14 +64,14 @@ tuple_or_entry(const py_args *a, const int64_t *numbers)
 static PyObject *
 py_size(PY_PARAMS)
 {
-    PY_PARSE("size", 1, 2, "input", "dim")
+    PY_PARSE(size)
     return tuple_or_entry(&a, py_array_of(self)->shape);
 }
 
 static PyObject *
 py_stride(PY_PARAMS)
 {
-    PY_PARSE("stride", 1, 2, "input", "dim")
+    PY_PARSE(stride)
     return tuple_or_entry(&a, py_array_of(self)->strides);
 }
 
@@ -176,14 +176,14 @@ py_array_handle(PyObject *self, const char *action)
 static PyObject *
 py_detach(PY_PARAMS)
 {
-    PY_PARSE("detach", 1, 1, "input")
+    PY_PARSE(detach)
     return py_arg_array(&a, 0) == NULL ? NULL : py_array_handle(a.v[0], "detach");
 }
 
 static PyObject *
 py__loaded(PY_PARAMS)
 {
-    PY_PARSE("_loaded", 1, 1, "input")
+    PY_PARSE(_loaded)
     const dt_array *x = py_arg_array(&a, 0);
     PyObject *result = x == NULL ? NULL : py_array_new(a.type, "load");
     if (result != NULL) {
@@ -195,7 +195,7 @@ py__loaded(PY_PARAMS)
 static PyObject *
 py_clone(PY_PARAMS)
 {
-    PY_PARSE("clone", 1, 1, "input")
+    PY_PARSE(clone)
     const dt_array *x = py_arg_array(&a, 0);
     PyObject *result = x == NULL ? NULL : py_array_new(a.type, "clone");
     if (result == NULL) {
@@ -212,7 +212,7 @@ py_clone(PY_PARAMS)
 static PyObject *
 py_requires_grad_(PY_PARAMS)
 {
-    PY_PARSE("requires_grad_", 1, 2, "input", "requires_grad")
+    PY_PARSE(requires_grad_)
     if (a.v[1] == NULL) {
         a.v[1] = Py_True;
     }
@@ -235,36 +235,35 @@ py_backward(PY_PARAMS)
 #define NUMEL_DOC "The number of elements, an int.\n\nAny shape, dtype and device."
 
 PyMethodDef py_attributes_functions[] = {
-    PY_OP(numel, "input", NUMEL_DOC),
-    PY_OP(clone, "input", CLONE_DOC),
-    PY_OP(detach, "input", DETACH_DOC),
-    PY_HIDDEN(_loaded, "input", "The same array, made by load."),
+    PY_OP(numel, NUMEL_DOC),
+    PY_OP(clone, CLONE_DOC),
+    PY_OP(detach, DETACH_DOC),
+    PY_HIDDEN(_loaded, "The same array, made by load."),
     PY_END,
 };
 
 PyMethodDef py_attributes_methods[] = {
-    PY_OP(numel, "$self", NUMEL_DOC),
-    PY_OP(clone, "$self", CLONE_DOC),
-    PY_OP(detach, "$self", DETACH_DOC),
-    PY_METHOD(dim, "The number of dimensions, an int."),
-    PY_OP(size, "$self, dim=None",
-          "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
-    PY_OP(stride, "$self, dim=None",
-          "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
-    PY_METHOD(element_size, "Bytes of one element, an int."),
-    PY_METHOD(data_ptr,
+    PY_METHOD(numel, NUMEL_DOC),
+    PY_METHOD(clone, CLONE_DOC),
+    PY_METHOD(detach, DETACH_DOC),
+    PY_NOARGS(dim, "The number of dimensions, an int."),
+    PY_METHOD(size, "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
+    PY_METHOD(stride,
+              "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
+    PY_NOARGS(element_size, "Bytes of one element, an int."),
+    PY_NOARGS(data_ptr,
               "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
-    PY_METHOD(is_contiguous, "Whether the elements lie in row-major order without gaps."),
-    PY_METHOD(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
-    PY_METHOD(item,
+    PY_NOARGS(is_contiguous, "Whether the elements lie in row-major order without gaps."),
+    PY_NOARGS(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
+    PY_NOARGS(item,
               "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for "
               "another number of elements."),
-    PY_METHOD(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are "
+    PY_NOARGS(tolist, "The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are "
                       "copied to the host."),
     {"_repr_html_", py__repr_html_, METH_NOARGS, "_repr_html_($self)\n--\n\nThe values for a notebook."},
     {"__format__", py___format__, METH_O, NULL},
-    PY_OP(requires_grad_, "$self, requires_grad=True",
-          "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
-    PY_OP(backward, "$self, *args, **kwargs", "Raises NotImplementedError: devtensor computes no gradients yet."),
+    PY_METHOD(requires_grad_,
+              "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
+    PY_METHOD(backward, "Raises NotImplementedError: devtensor computes no gradients yet."),
     PY_END,
 };

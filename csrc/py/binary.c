@@ -135,7 +135,7 @@ call_add(const py_args *a, bool subtract, bool in_place)
 #define ADD_FORM(name, op, subtract, in_place)                                                                         \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
-        PY_PARSE(#op, 2, 2, "input", "other", "alpha", "out")                                                          \
+        PY_PARSE(op)                                                                                                   \
         return call_add(&a, subtract, in_place);                                                                       \
     }
 ADD_FORM(add, add, false, false)
@@ -174,28 +174,28 @@ call_div(const py_args *a, bool in_place)
 static PyObject *
 py_div(PY_PARAMS)
 {
-    PY_PARSE("div", 2, 2, "input", "other", "rounding_mode", "out")
+    PY_PARSE(div)
     return call_div(&a, false);
 }
 
 static PyObject *
 py_div_(PY_PARAMS)
 {
-    PY_PARSE("div", 2, 2, "input", "other", "rounding_mode", "out")
+    PY_PARSE(div)
     return call_div(&a, true);
 }
 
 static PyObject *
 py_pow(PY_PARAMS)
 {
-    PY_PARSE("pow", 2, 2, "input", "exponent", "out")
+    PY_PARSE(pow)
     return apply(&a, DT_BINARY_pow, NULL, 2, false);
 }
 
 static PyObject *
 py_pow_(PY_PARAMS)
 {
-    PY_PARSE("pow", 2, 2, "input", "exponent", "out")
+    PY_PARSE(pow)
     return apply(&a, DT_BINARY_pow, NULL, 2, true);
 }
 
@@ -225,10 +225,10 @@ static PyObject *
 py_where(PY_PARAMS)
 {
     if (py_is_array(self)) { /* x.where(condition, other) */
-        PY_PARSE("where", 3, 3, "input", "condition", "other", "out")
+        PY_PARSE(self_where)
         return call_where(&a, 1, 0);
     }
-    PY_PARSE("where", 1, 3, "condition", "input", "other", "out")
+    PY_PARSE(where)
     if (a.v[1] == NULL && a.v[2] == NULL && a.v[3] == NULL) {
         return py_nonzero_of(&a, a.v[0], true);
     }
@@ -259,14 +259,14 @@ call_lerp(const py_args *a, bool in_place)
 static PyObject *
 py_lerp(PY_PARAMS)
 {
-    PY_PARSE("lerp", 3, 3, "input", "end", "weight", "out")
+    PY_PARSE(lerp)
     return call_lerp(&a, false);
 }
 
 static PyObject *
 py_lerp_(PY_PARAMS)
 {
-    PY_PARSE("lerp", 3, 3, "input", "end", "weight", "out")
+    PY_PARSE(lerp)
     return call_lerp(&a, true);
 }
 
@@ -275,7 +275,7 @@ py_lerp_(PY_PARAMS)
 static PyObject *
 py__affine_(PY_PARAMS)
 {
-    PY_PARSE("_affine_", 3, 3, "input", "scale", "shift")
+    PY_PARSE(_affine_)
     const dt_array *input = py_arg_array(&a, 0), *scale = py_arg_array(&a, 1), *shift = py_arg_array(&a, 2);
     if (input == NULL || scale == NULL || shift == NULL) {
         return NULL;
@@ -290,7 +290,7 @@ py__affine_(PY_PARAMS)
 static PyObject *
 py__batch_norm(PY_PARAMS)
 {
-    PY_PARSE("batch_norm", 6, 6, "input", "running_mean", "running_var", "weight", "bias", "eps")
+    PY_PARSE(_batch_norm)
     const dt_array *mean, *var, *weight, *bias, *input = py_arg_array(&a, 0);
     double eps;
     if (input == NULL || py_arg_optional_array(&a, 3, &weight) < 0 || py_arg_optional_array(&a, 4, &bias) < 0 ||
@@ -340,15 +340,14 @@ PyMethodDef py_binary_functions[] = {
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(FUNCTION_, SECOND(OWN_##name))(name, kind, doc)
 #include "../core/elementwise.def"
 #undef DT_BINARY
-    PY_OP(add, "input, other, *, alpha=1, out=None", ADD_DOC),
-    PY_OP(sub, "input, other, *, alpha=1, out=None", SUB_DOC),
-    PY_OP(div, "input, other, *, rounding_mode=None, out=None", DIV_DOC),
-    PY_OP(pow, "input, exponent, *, out=None", POW_DOC),
-    PY_OP(where, "condition, input=None, other=None, *, out=None",
-          WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
-    PY_OP(lerp, "input, end, weight, *, out=None", LERP_DOC),
-    PY_HIDDEN(_affine_, "input, scale, shift", "input = input * scale + shift, rounded twice."),
-    PY_HIDDEN(_batch_norm, "input, running_mean, running_var, weight, bias, eps", "batch_norm in evaluation mode."),
+    PY_OP(add, ADD_DOC),
+    PY_OP(sub, SUB_DOC),
+    PY_OP(div, DIV_DOC),
+    PY_OP(pow, POW_DOC),
+    PY_OP(where, WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
+    PY_OP(lerp, LERP_DOC),
+    PY_HIDDEN(_affine_, "input = input * scale + shift, rounded twice."),
+    PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),
     PY_END,
 };
 
@@ -365,16 +364,16 @@ PyMethodDef py_binary_methods[] = {
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(METHOD_, SECOND(OWN_##name))(name, kind, doc)
 #include "../core/elementwise.def"
 #undef DT_BINARY
-    PY_OP(add, "$self, other, *, alpha=1", ADD_DOC),
-    PY_OP(add_, "$self, other, *, alpha=1", ADD_DOC IN_PLACE),
-    PY_OP(sub, "$self, other, *, alpha=1", SUB_DOC),
-    PY_OP(sub_, "$self, other, *, alpha=1", SUB_DOC IN_PLACE),
-    PY_OP(div, "$self, other, *, rounding_mode=None", DIV_DOC),
-    PY_OP(div_, "$self, other, *, rounding_mode=None", DIV_DOC IN_PLACE),
-    PY_OP(pow, "$self, exponent", POW_DOC),
-    PY_OP(pow_, "$self, exponent", POW_DOC IN_PLACE),
-    PY_OP(where, "$self, condition, other", WHERE_DOC),
-    PY_OP(lerp, "$self, end, weight", LERP_DOC),
-    PY_OP(lerp_, "$self, end, weight", LERP_DOC IN_PLACE),
+    PY_METHOD(add, ADD_DOC),
+    PY_METHOD(add_, ADD_DOC IN_PLACE),
+    PY_METHOD(sub, SUB_DOC),
+    PY_METHOD(sub_, SUB_DOC IN_PLACE),
+    PY_METHOD(div, DIV_DOC),
+    PY_METHOD(div_, DIV_DOC IN_PLACE),
+    PY_METHOD(pow, POW_DOC),
+    PY_METHOD(pow_, POW_DOC IN_PLACE),
+    PY_METHOD(where, WHERE_DOC),
+    PY_METHOD(lerp, LERP_DOC),
+    PY_METHOD(lerp_, LERP_DOC IN_PLACE),
     PY_END,
 };

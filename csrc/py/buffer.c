@@ -166,7 +166,7 @@ count_elements(const Py_buffer *buffer, int64_t count, int64_t offset, int64_t i
 PyObject *
 py_frombuffer(PY_PARAMS)
 {
-    PY_PARSE("frombuffer", 2, 1, "buffer", "dtype", "count", "offset", "requires_grad")
+    PY_PARSE(frombuffer)
     dt_dtype dtype = DT_FLOAT32;
     int64_t count = -1, offset = 0;
     if (py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_int(&a, 2, &count) < 0 || py_arg_int(&a, 3, &offset) < 0 ||

@@ -65,7 +65,7 @@ parse_which(const py_args *a, const operands *o, int64_t *which)
 static PyObject *
 py__check(PY_PARAMS)
 {
-    PY_PARSE("_check", 3, 5, "op", "names", "arrays", "apart", "channels")
+    PY_PARSE(_check)
     operands o;
     int64_t apart = -1;
     bool channels = false;
@@ -90,7 +90,7 @@ py__check(PY_PARAMS)
 static PyObject *
 py__check_shape(PY_PARAMS)
 {
-    PY_PARSE("_check_shape", 5, 5, "op", "names", "arrays", "which", "shape")
+    PY_PARSE(_check_shape)
     operands o;
     int n;
     int64_t which, shape[DT_MAX_NDIM];
@@ -104,7 +104,7 @@ py__check_shape(PY_PARAMS)
 static PyObject *
 py__check_broadcast(PY_PARAMS)
 {
-    PY_PARSE("_check_broadcast", 3, 3, "op", "names", "arrays")
+    PY_PARSE(_check_broadcast)
     operands o;
     int ndim;
     int64_t shape[DT_MAX_NDIM];
@@ -118,7 +118,7 @@ py__check_broadcast(PY_PARAMS)
 static PyObject *
 py__check_rank(PY_PARAMS)
 {
-    PY_PARSE("_check_rank", 6, 6, "op", "names", "arrays", "which", "low", "high")
+    PY_PARSE(_check_rank)
     operands o;
     int64_t which, low, high;
     if (parse(&a, &o) < 0 || parse_which(&a, &o, &which) < 0 || py_arg_int(&a, 4, &low) < 0 ||
@@ -132,7 +132,7 @@ py__check_rank(PY_PARAMS)
 static PyObject *
 py__fail_dtype(PY_PARAMS)
 {
-    PY_PARSE("_fail_dtype", 5, 5, "op", "names", "arrays", "which", "kinds")
+    PY_PARSE(_fail_dtype)
     operands o;
     int64_t which;
     const char *kinds = PyUnicode_Check(a.v[4]) ? PyUnicode_AsUTF8(a.v[4]) : "";
@@ -147,7 +147,7 @@ py__fail_dtype(PY_PARAMS)
 static PyObject *
 py__check_conv1d(PY_PARAMS)
 {
-    PY_PARSE("_check_conv1d", 6, 6, "op", "names", "arrays", "groups", "padded", "reach")
+    PY_PARSE(_check_conv1d)
     operands o;
     int64_t groups, padded[2] = {1, 0}, reach[2] = {1, 0}, expected;
     if (parse(&a, &o) < 0 || py_arg_int(&a, 3, &groups) < 0 || py_arg_int(&a, 4, &padded[1]) < 0 ||
@@ -180,7 +180,7 @@ py__check_conv1d(PY_PARAMS)
 static PyObject *
 py__add_method(PY_PARAMS)
 {
-    PY_PARSE("_add_method", 2, 2, "name", "function")
+    PY_PARSE(_add_method)
     PyTypeObject *type = a.state->array_type;
     if (!PyUnicode_CheckExact(a.v[0])) {
         return py_arg_wrong(&a, 0, "str"), NULL;
@@ -195,7 +195,7 @@ py__add_method(PY_PARAMS)
 static PyObject *
 py__explained(PY_PARAMS)
 {
-    PY_PARSE("_explained", 5, 6, "op", "names", "arrays", "code", "error", "culprit")
+    PY_PARSE(_explained)
     operands o;
     int64_t culprit = -1;
     const char *code = PyUnicode_Check(a.v[3]) ? PyUnicode_AsUTF8(a.v[3]) : NULL, *names[DT_MAX_OPERANDS];
@@ -214,18 +214,16 @@ py__explained(PY_PARAMS)
 
 PyMethodDef py_checks_functions[] = {
     PY_HIDDEN(
-        _check, "op, names, arrays, apart=-1, channels=False",
+        _check,
         "One device; one dtype, but for the operand apart; a float; with channels (N, C, ...), then (C): else raises "
         "what a compiled op raises."),
-    PY_HIDDEN(_check_broadcast, "op, names, arrays", "Raises ShapeMismatchError for shapes that do not broadcast."),
-    PY_HIDDEN(_check_shape, "op, names, arrays, which, shape", "Raises ShapeMismatchError; -1 stands for any size."),
-    PY_HIDDEN(_check_rank, "op, names, arrays, which, low, high", "Raises ShapeMismatchError for another rank."),
-    PY_HIDDEN(_check_conv1d, "op, names, arrays, groups, padded, reach", "Raises what conv1d raises about shapes."),
-    PY_HIDDEN(_fail_dtype, "op, names, arrays, which, kinds",
-              "Raises DTypeMismatchError: that one of the arrays must have one of kinds."),
-    PY_HIDDEN(_explained, "op, names, arrays, code, error, culprit=-1",
-              "error, with the notes of a mismatch of the arrays."),
-    PY_HIDDEN(_add_method, "name, function", "Makes function a method of DeviceArray."),
+    PY_HIDDEN(_check_broadcast, "Raises ShapeMismatchError for shapes that do not broadcast."),
+    PY_HIDDEN(_check_shape, "Raises ShapeMismatchError; -1 stands for any size."),
+    PY_HIDDEN(_check_rank, "Raises ShapeMismatchError for another rank."),
+    PY_HIDDEN(_check_conv1d, "Raises what conv1d raises about shapes."),
+    PY_HIDDEN(_fail_dtype, "Raises DTypeMismatchError: that one of the arrays must have one of kinds."),
+    PY_HIDDEN(_explained, "error, with the notes of a mismatch of the arrays."),
+    PY_HIDDEN(_add_method, "Makes function a method of DeviceArray."),
     PY_END,
 };
 

@@ -200,7 +200,7 @@ parse_close(const py_args *a, tolerance *how, const dt_array **input, const dt_a
 static PyObject *
 py_isclose(PY_PARAMS)
 {
-    PY_PARSE("isclose", 2, 5, "input", "other", "rtol", "atol", "equal_nan")
+    PY_PARSE(isclose)
     tolerance how;
     const dt_array *input, *other;
     if (parse_close(&a, &how, &input, &other) < 0) {
@@ -219,7 +219,7 @@ py_isclose(PY_PARAMS)
 static PyObject *
 py_allclose(PY_PARAMS)
 {
-    PY_PARSE("allclose", 2, 5, "input", "other", "rtol", "atol", "equal_nan")
+    PY_PARSE(allclose)
     tolerance how;
     const dt_array *input, *other;
     if (parse_close(&a, &how, &input, &other) < 0) {
@@ -251,35 +251,31 @@ call_equal(const py_args *a, bool same_dtype)
 static PyObject *
 py_equal(PY_PARAMS)
 {
-    PY_PARSE("equal", 2, 2, "input", "other")
+    PY_PARSE(equal)
     return call_equal(&a, true);
 }
 
 static PyObject *
 py_array_equal(PY_PARAMS)
 {
-    PY_PARSE("array_equal", 2, 2, "input", "other")
+    PY_PARSE(array_equal)
     return call_equal(&a, false);
 }
 
 #define RAISES "Raises DeviceMismatchError for arrays on different devices, DTypeMismatchError for different dtypes"
-#define OPS(X, first)                                                                                                  \
-    X(isclose, first ", other, rtol=1e-05, atol=1e-08, equal_nan=False",                                               \
-      "Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast "                  \
-      "together.\n\n" RAISES ",\n"                                                                                     \
-      "ShapeMismatchError for shapes that do not broadcast."),                                                         \
-        X(allclose, first ", other, rtol=1e-05, atol=1e-08, equal_nan=False",                                          \
-          "Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the "              \
-          "host.\n\n" RAISES ",\n"                                                                                     \
-          "ShapeMismatchError for shapes that do not broadcast."),                                                     \
-        X(equal, first ", other",                                                                                      \
-          "Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.\n\n" RAISES "."),
+#define OPS(X)                                                                                                         \
+    X(isclose, "Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast "         \
+               "together.\n\n" RAISES ",\n"                                                                            \
+               "ShapeMismatchError for shapes that do not broadcast."),                                                \
+        X(allclose, "Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the "    \
+                    "host.\n\n" RAISES ",\n"                                                                           \
+                    "ShapeMismatchError for shapes that do not broadcast."),                                           \
+        X(equal, "Whether shape and all elements are equal: a Python bool. NaN is not equal to NaN.\n\n" RAISES "."),
 
 PyMethodDef py_compare_functions[] = {
-    OPS(PY_OP, "input") PY_OP(array_equal, "input, other",
-                              "Whether shape and all elements are equal, whatever the dtypes: a Python bool.\n\n"
-                              "Raises DeviceMismatchError for arrays on different devices."),
+    OPS(PY_OP) PY_OP(array_equal, "Whether shape and all elements are equal, whatever the dtypes: a Python bool.\n\n"
+                                  "Raises DeviceMismatchError for arrays on different devices."),
     PY_END,
 };
 
-PyMethodDef py_compare_methods[] = {OPS(PY_OP, "$self") PY_END};
+PyMethodDef py_compare_methods[] = {OPS(PY_METHOD) PY_END};

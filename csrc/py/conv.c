@@ -40,7 +40,7 @@ parse_padding(const py_args *a, int i, dt_padding_mode *mode, int64_t padding[2]
 static PyObject *
 py_conv2d(PY_PARAMS)
 {
-    PY_PARSE("conv2d", 2, 7, "input", "weight", "bias", "stride", "padding", "dilation", "groups", "activation", "out")
+    PY_PARSE(conv2d)
     dt_activation activation;
     int64_t stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1}, groups = 1;
     dt_padding_mode mode;
@@ -84,7 +84,7 @@ parse_window(py_args *a, dt_pool2d_params *params)
 static PyObject *
 py_max_pool2d(PY_PARAMS)
 {
-    PY_PARSE("max_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+    PY_PARSE(max_pool2d)
     dt_pool2d_params params = {.mode = DT_POOL_MAX, .dilation = {1, 1}};
     bool ceil_mode = false, return_indices = false;
     const dt_array *x = py_arg_array(&a, 0);
@@ -117,8 +117,7 @@ py_max_pool2d(PY_PARAMS)
 static PyObject *
 py_avg_pool2d(PY_PARAMS)
 {
-    PY_PARSE("avg_pool2d", 2, 7, "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad",
-             "divisor_override")
+    PY_PARSE(avg_pool2d)
     dt_pool2d_params params = {.mode = DT_POOL_AVG, .count_include_pad = true, .dilation = {1, 1}};
     bool ceil_mode = false;
     py_none_is_default(&a, 6);
@@ -184,7 +183,7 @@ parse_output_size(const py_args *a, int64_t size[2])
 static PyObject *
 py_adaptive_avg_pool2d(PY_PARAMS)
 {
-    PY_PARSE("adaptive_avg_pool2d", 2, 2, "input", "output_size")
+    PY_PARSE(adaptive_avg_pool2d)
     int64_t size[2];
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || parse_output_size(&a, size) < 0) {
@@ -206,7 +205,7 @@ py_adaptive_avg_pool2d(PY_PARAMS)
     "input, RuntimeError for numbers out of range."
 
 PyMethodDef py_conv_functions[] = {
-    PY_OP(conv2d, "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation=None, out=None",
+    PY_OP(conv2d,
           "2-D convolution (cross-correlation) of images.\n\n"
           "input (N, C, H, W) or (C, H, W), weight (K, C / groups, R, S), bias (K,); the result is (N, K, P, Q) or (K, "
           "P, Q).\n"
@@ -216,13 +215,11 @@ PyMethodDef py_conv_functions[] = {
           "pass; on CUDA\n"
           "the two gelus, and what cuDNN cannot do in one graph, are passes of their own.\n"
           "Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit."),
-    PY_OP(max_pool2d, "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False",
+    PY_OP(max_pool2d,
           "Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, "
           "in H * W).\n\n" RAISES),
-    PY_OP(avg_pool2d,
-          "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None",
-          "Mean of each window of (N, C, H, W) or (C, H, W).\n\n" RAISES),
-    PY_OP(adaptive_avg_pool2d, "input, output_size",
+    PY_OP(avg_pool2d, "Mean of each window of (N, C, H, W) or (C, H, W).\n\n" RAISES),
+    PY_OP(adaptive_avg_pool2d,
           "Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, "
           "W).\n\n" RAISES),
     PY_END,

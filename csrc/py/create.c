@@ -47,14 +47,14 @@ call_sized(const py_args *a, const dt_scalar *value)
 static PyObject *
 py_empty(PY_PARAMS)
 {
-    PY_PARSE_REST("empty", 1, 1, 0, "size", "dtype", "device", "requires_grad")
+    PY_PARSE(empty)
     return call_sized(&a, NULL);
 }
 
 static PyObject *
 py_zeros(PY_PARAMS)
 {
-    PY_PARSE_REST("zeros", 1, 1, 0, "size", "dtype", "device", "requires_grad")
+    PY_PARSE(zeros)
     const dt_scalar zero = dt_scalar_int(0);
     return call_sized(&a, &zero);
 }
@@ -62,7 +62,7 @@ py_zeros(PY_PARAMS)
 static PyObject *
 py_ones(PY_PARAMS)
 {
-    PY_PARSE_REST("ones", 1, 1, 0, "size", "dtype", "device", "requires_grad")
+    PY_PARSE(ones)
     const dt_scalar one = dt_scalar_int(1);
     return call_sized(&a, &one);
 }
@@ -76,7 +76,7 @@ dtype_of_kind(const dt_scalar *value)
 static PyObject *
 py_full(PY_PARAMS)
 {
-    PY_PARSE("full", 2, 2, "size", "fill_value", "dtype", "device", "requires_grad")
+    PY_PARSE(full)
     int n;
     int64_t shape[DT_MAX_NDIM];
     dt_scalar value = {0};
@@ -120,14 +120,14 @@ call_like(const py_args *a, int options, const dt_scalar *value)
 static PyObject *
 py_empty_like(PY_PARAMS)
 {
-    PY_PARSE("empty_like", 1, 1, "input", "dtype", "device", "requires_grad")
+    PY_PARSE(empty_like)
     return call_like(&a, 1, NULL);
 }
 
 static PyObject *
 py_zeros_like(PY_PARAMS)
 {
-    PY_PARSE("zeros_like", 1, 1, "input", "dtype", "device", "requires_grad")
+    PY_PARSE(zeros_like)
     const dt_scalar zero = dt_scalar_int(0);
     return call_like(&a, 1, &zero);
 }
@@ -135,7 +135,7 @@ py_zeros_like(PY_PARAMS)
 static PyObject *
 py_ones_like(PY_PARAMS)
 {
-    PY_PARSE("ones_like", 1, 1, "input", "dtype", "device", "requires_grad")
+    PY_PARSE(ones_like)
     const dt_scalar one = dt_scalar_int(1);
     return call_like(&a, 1, &one);
 }
@@ -143,7 +143,7 @@ py_ones_like(PY_PARAMS)
 static PyObject *
 py_full_like(PY_PARAMS)
 {
-    PY_PARSE("full_like", 2, 2, "input", "fill_value", "dtype", "device", "requires_grad")
+    PY_PARSE(full_like)
     dt_scalar value = {0};
     if (!py_given(a.v[1])) {
         py_arg_wrong(&a, 1, "a number");
@@ -170,14 +170,14 @@ call_new(const py_args *a, const dt_scalar *value)
 static PyObject *
 py_new_empty(PY_PARAMS)
 {
-    PY_PARSE_REST("new_empty", 2, 2, 1, "input", "size", "dtype", "device", "requires_grad")
+    PY_PARSE(new_empty)
     return call_new(&a, NULL);
 }
 
 static PyObject *
 py_new_zeros(PY_PARAMS)
 {
-    PY_PARSE_REST("new_zeros", 2, 2, 1, "input", "size", "dtype", "device", "requires_grad")
+    PY_PARSE(new_zeros)
     const dt_scalar zero = dt_scalar_int(0);
     return call_new(&a, &zero);
 }
@@ -185,7 +185,7 @@ py_new_zeros(PY_PARAMS)
 static PyObject *
 py_new_ones(PY_PARAMS)
 {
-    PY_PARSE_REST("new_ones", 2, 2, 1, "input", "size", "dtype", "device", "requires_grad")
+    PY_PARSE(new_ones)
     const dt_scalar one = dt_scalar_int(1);
     return call_new(&a, &one);
 }
@@ -193,7 +193,7 @@ py_new_ones(PY_PARAMS)
 static PyObject *
 py_new_full(PY_PARAMS)
 {
-    PY_PARSE("new_full", 3, 3, "input", "size", "fill_value", "dtype", "device", "requires_grad")
+    PY_PARSE(new_full)
     int n;
     int64_t shape[DT_MAX_NDIM];
     dt_scalar value = {0};
@@ -216,7 +216,7 @@ py_new_full(PY_PARAMS)
 static PyObject *
 py_arange(PY_PARAMS)
 {
-    PY_PARSE("arange", 0, 3, "start", "end", "step", "dtype", "device", "requires_grad")
+    PY_PARSE(arange)
     dt_scalar start = dt_scalar_int(0), end = {0}, step = dt_scalar_int(1);
     if (!py_given(a.v[1])) { /* arange(end) */
         a.v[1] = a.v[0];
@@ -246,7 +246,7 @@ py_arange(PY_PARAMS)
 static PyObject *
 py_linspace(PY_PARAMS)
 {
-    PY_PARSE("linspace", 3, 3, "start", "end", "steps", "dtype", "device", "requires_grad")
+    PY_PARSE(linspace)
     dt_scalar start = {0}, end = {0};
     int64_t steps = 0;
     dt_dtype dtype = dt_default_dtype();
@@ -268,7 +268,7 @@ py_linspace(PY_PARAMS)
 static PyObject *
 py_eye(PY_PARAMS)
 {
-    PY_PARSE("eye", 1, 2, "n", "m", "dtype", "device", "requires_grad")
+    PY_PARSE(eye)
     int64_t n = 0;
     dt_dtype dtype = dt_default_dtype();
     dt_device device = dt_default_device();
@@ -308,20 +308,19 @@ call_tri(const py_args *a, bool upper)
 static PyObject *
 py_tril(PY_PARAMS)
 {
-    PY_PARSE("tril", 1, 2, "input", "diagonal")
+    PY_PARSE(tril)
     return call_tri(&a, false);
 }
 
 static PyObject *
 py_triu(PY_PARAMS)
 {
-    PY_PARSE("triu", 1, 2, "input", "diagonal")
+    PY_PARSE(triu)
     return call_tri(&a, true);
 }
 
 /* ---------------------------------------------------------------- tables */
 
-#define OPTIONS ", dtype=None, device=None, requires_grad=False"
 #define WHERE                                                                                                          \
     "dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array " \
     "is\n"                                                                                                             \
@@ -333,39 +332,35 @@ py_triu(PY_PARAMS)
 #define NEW                                                                                                            \
     "of the given size, and of the dtype and device of self unless others are given.\n\nRaises MemoryError or "        \
     "OutOfMemoryError."
-#define TRIANGLES(first)                                                                                               \
-    PY_OP(tril, first ", diagonal=0",                                                                                  \
-          "The lower triangle of a matrix (..., m, n), zeros above the diagonal.\n\n"                                  \
-          "Any dtype. Raises ShapeMismatchError for less than two dimensions."),                                       \
-        PY_OP(triu, first ", diagonal=0",                                                                              \
-              "The upper triangle of a matrix (..., m, n), zeros below the diagonal.\n\n"                              \
-              "Any dtype. Raises ShapeMismatchError for less than two dimensions.")
+#define TRIANGLES(X)                                                                                                   \
+    X(tril, "The lower triangle of a matrix (..., m, n), zeros above the diagonal.\n\n"                                \
+            "Any dtype. Raises ShapeMismatchError for less than two dimensions."),                                     \
+        X(triu, "The upper triangle of a matrix (..., m, n), zeros below the diagonal.\n\n"                            \
+                "Any dtype. Raises ShapeMismatchError for less than two dimensions.")
 
 PyMethodDef py_create_functions[] = {
-    PY_OP(empty, "*size" OPTIONS, "An array whose elements are undefined.\n\n" WHERE),
-    PY_OP(zeros, "*size" OPTIONS, "An array of zeros.\n\n" WHERE),
-    PY_OP(ones, "*size" OPTIONS, "An array of ones.\n\n" WHERE),
-    PY_OP(full, "size, fill_value, *" OPTIONS,
-          "An array of one number; its kind decides the dtype: bool, int64 or the default.\n\n" WHERE),
-    PY_OP(empty_like, "input, *" OPTIONS, "An array whose elements are undefined, " LIKE),
-    PY_OP(zeros_like, "input, *" OPTIONS, "Zeros " LIKE),
-    PY_OP(ones_like, "input, *" OPTIONS, "Ones " LIKE),
-    PY_OP(full_like, "input, fill_value, *" OPTIONS, "One number " LIKE),
-    PY_OP(arange, "start=0, end=None, step=1, *" OPTIONS,
+    PY_OP(empty, "An array whose elements are undefined.\n\n" WHERE),
+    PY_OP(zeros, "An array of zeros.\n\n" WHERE),
+    PY_OP(ones, "An array of ones.\n\n" WHERE),
+    PY_OP(full, "An array of one number; its kind decides the dtype: bool, int64 or the default.\n\n" WHERE),
+    PY_OP(empty_like, "An array whose elements are undefined, " LIKE),
+    PY_OP(zeros_like, "Zeros " LIKE),
+    PY_OP(ones_like, "Ones " LIKE),
+    PY_OP(full_like, "One number " LIKE),
+    PY_OP(arange,
           "Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default "
           "dtype.\n\n" WHERE),
-    PY_OP(linspace, "start, end, steps, *" OPTIONS,
-          "steps numbers from start to end, both included, evenly spaced.\n\n" WHERE),
-    PY_OP(eye, "n, m=None, *" OPTIONS, "An (n, m) matrix with ones on the diagonal and zeros elsewhere.\n\n" WHERE),
-    TRIANGLES("input"),
+    PY_OP(linspace, "steps numbers from start to end, both included, evenly spaced.\n\n" WHERE),
+    PY_OP(eye, "An (n, m) matrix with ones on the diagonal and zeros elsewhere.\n\n" WHERE),
+    TRIANGLES(PY_OP),
     PY_END,
 };
 
 PyMethodDef py_create_methods[] = {
-    PY_OP(new_empty, "$self, *size" OPTIONS, "An array whose elements are undefined, " NEW),
-    PY_OP(new_zeros, "$self, *size" OPTIONS, "Zeros " NEW),
-    PY_OP(new_ones, "$self, *size" OPTIONS, "Ones " NEW),
-    PY_OP(new_full, "$self, size, fill_value, *" OPTIONS, "One number " NEW),
-    TRIANGLES("$self"),
+    PY_METHOD(new_empty, "An array whose elements are undefined, " NEW),
+    PY_METHOD(new_zeros, "Zeros " NEW),
+    PY_METHOD(new_ones, "Ones " NEW),
+    PY_METHOD(new_full, "One number " NEW),
+    TRIANGLES(PY_METHOD),
     PY_END,
 };

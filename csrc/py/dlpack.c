@@ -239,7 +239,7 @@ make_capsule(dt_array *array, const request *r)
 static PyObject *
 py___dlpack__(PY_PARAMS)
 {
-    PY_PARSE("__dlpack__", 1, 1, "input", "stream", "max_version", "dl_device", "copy")
+    PY_PARSE(__dlpack__)
     const dt_array *x = py_array_of(self);
     request r = {0};
     dt_array given = DT_ARRAY_EMPTY;
@@ -275,10 +275,11 @@ py___dlpack_device__(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 PyMethodDef py_dlpack_methods[] = {
-    PY_HIDDEN(__dlpack__, "$self, *, stream=None, max_version=None, dl_device=None, copy=None",
-              "A capsule by which another library shares the memory; what from_dlpack of any library calls.\n\n"
-              "Raises BufferError where it cannot be shared: on a simulated GPU, read-only without DLPack 1.0, another "
-              "device\nwith copy=False. stream is the consumer's, which waits for the array: see DLPack."),
+    PY_HIDDEN_METHOD(
+        __dlpack__,
+        "A capsule by which another library shares the memory; what from_dlpack of any library calls.\n\n"
+        "Raises BufferError where it cannot be shared: on a simulated GPU, read-only without DLPack 1.0, another "
+        "device\nwith copy=False. stream is the consumer's, which waits for the array: see DLPack."),
     {"__dlpack_device__", py___dlpack_device__, METH_NOARGS,
      "__dlpack_device__($self)\n--\n\nThe device by DLPack's numbers, (type, index): 1 cpu, 2 CUDA, 12 simulated "
      "CUDA."},

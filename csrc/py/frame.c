@@ -180,7 +180,7 @@ variable(PyFrameObject *object, PyObject *name)
 static PyObject *
 py__frame_variable(PY_PARAMS)
 {
-    PY_PARSE("_frame_variable", 3, 3, "frame", "name", "default")
+    PY_PARSE(_frame_variable)
     if (!PyFrame_Check(a.v[0]) || !PyUnicode_Check(a.v[1])) {
         return PyErr_Format(PyExc_TypeError, "_frame_variable(): a frame and a name are needed");
     }
@@ -191,7 +191,7 @@ py__frame_variable(PY_PARAMS)
 static PyObject *
 py__set_own_directory(PY_PARAMS)
 {
-    PY_PARSE("_set_own_directory", 1, 1, "directory")
+    PY_PARSE(_set_own_directory)
     Py_ssize_t length;
     const char *text = PyUnicode_Check(a.v[0]) ? PyUnicode_AsUTF8AndSize(a.v[0], &length) : NULL;
     if (text == NULL) {
@@ -207,9 +207,8 @@ py__set_own_directory(PY_PARAMS)
 }
 
 PyMethodDef py_frame_functions[] = {
-    PY_HIDDEN(_frame_variable, "frame, name, default",
-              "A variable of a function's frame, or default; the frame stays as it is."),
-    PY_HIDDEN(_set_own_directory, "directory",
+    PY_HIDDEN(_frame_variable, "A variable of a function's frame, or default; the frame stays as it is."),
+    PY_HIDDEN(_set_own_directory,
               "Says where devtensor's own files are: arrays are never made there, but by the caller."),
     PY_END,
 };

@@ -340,7 +340,7 @@ py_import_dlpack(const py_args *a, PyObject *object, const dt_device *device, in
 static PyObject *
 py_from_dlpack(PY_PARAMS)
 {
-    PY_PARSE(OP, 1, 1, "x", "device", "copy")
+    PY_PARSE(from_dlpack)
     dt_device device;
     bool copy = false;
     if (py_arg_device(&a, 1, &device) < 0 || (py_given(a.v[2]) && py_arg_bool(&a, 2, &copy) < 0)) {
@@ -351,7 +351,7 @@ py_from_dlpack(PY_PARAMS)
 
 PyMethodDef py_dlpack_functions[] = {
     PY_OP(
-        from_dlpack, "x, *, device=None, copy=None",
+        from_dlpack,
         "A DeviceArray that shares the memory of another library's array, which stays alive; read-only if that is.\n\n"
         "x: an array with __dlpack__ (NumPy's, PyTorch's, CuPy's, ...) or a DLPack capsule. On the device of x, or "
         "on device,\nby a copy where that is another. copy=True always copies, copy=False never. Raises BufferError "

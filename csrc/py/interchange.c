@@ -311,35 +311,35 @@ call_array(const py_args *a, bool copy)
 static PyObject *
 py_array_(PY_PARAMS)
 {
-    PY_PARSE("array", 1, 2, "data", "dtype", "device", "requires_grad")
+    PY_PARSE(array)
     return call_array(&a, true);
 }
 
 static PyObject *
 py_tensor(PY_PARAMS)
 {
-    PY_PARSE("tensor", 1, 2, "data", "dtype", "device", "requires_grad")
+    PY_PARSE(tensor)
     return call_array(&a, true);
 }
 
 static PyObject *
 py_as_tensor(PY_PARAMS)
 {
-    PY_PARSE("as_tensor", 1, 3, "data", "dtype", "device", "requires_grad")
+    PY_PARSE(as_tensor)
     return call_array(&a, false);
 }
 
 static PyObject *
 py_asarray(PY_PARAMS)
 {
-    PY_PARSE("asarray", 1, 3, "data", "dtype", "device", "requires_grad")
+    PY_PARSE(asarray)
     return call_array(&a, false);
 }
 
 static PyObject *
 py_from_numpy(PY_PARAMS)
 {
-    PY_PARSE("from_numpy", 1, 1, "ndarray")
+    PY_PARSE(from_numpy)
     return py_wrap_ndarray(a.state, "from_numpy", a.v[0]);
 }
 
@@ -376,7 +376,7 @@ to_numpy(PyObject *self, const char *op)
 static PyObject *
 py_numpy(PY_PARAMS)
 {
-    PY_PARSE("numpy", 1, 1, "input", "force")
+    PY_PARSE(numpy)
     bool force = false;
     if (py_arg_bool(&a, 1, &force) < 0) {
         return NULL;
@@ -394,7 +394,7 @@ py_numpy(PY_PARAMS)
 static PyObject *
 py___array__(PY_PARAMS)
 {
-    PY_PARSE("__array__", 1, 2, "input", "dtype", "copy")
+    PY_PARSE(__array__)
     PyObject *array = to_numpy(self, "__array__"), *result = NULL;
     PyArray_Descr *descr = NULL;
     if (array == NULL || (py_given(a.v[1]) && !PyArray_DescrConverter(a.v[1], &descr))) {
@@ -419,7 +419,6 @@ py___array__(PY_PARAMS)
     return result;
 }
 
-#define OPTIONS "dtype=None, *, device=None, requires_grad=False"
 #define ARRAY_DOC                                                                                                      \
     "An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.\n\n"      \
     "Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises "     \
@@ -432,16 +431,16 @@ py___array__(PY_PARAMS)
 
 PyMethodDef py_interchange_functions[] = {
     {"array", PY_CAST(py_array_), METH_FASTCALL | METH_KEYWORDS,
-     "array(data, " OPTIONS ")\n--\n\n" ARRAY_DOC EXAMPLE_array},
-    PY_OP(tensor, "data, " OPTIONS, ARRAY_DOC),
-    PY_OP(asarray, "data, dtype=None, device=None, *, requires_grad=False", ASARRAY_DOC),
-    PY_OP(as_tensor, "data, dtype=None, device=None, *, requires_grad=False", ASARRAY_DOC),
-    PY_OP(frombuffer, "buffer, *, dtype, count=-1, offset=0, requires_grad=False",
+     "array(" PY_TEXT_array ")\n--\n\n" ARRAY_DOC EXAMPLE_array},
+    PY_OP(tensor, ARRAY_DOC),
+    PY_OP(asarray, ASARRAY_DOC),
+    PY_OP(as_tensor, ASARRAY_DOC),
+    PY_OP(frombuffer,
           "A 1-dimensional DeviceArray on the cpu that shares the memory of a buffer, and keeps it alive; read-only if "
           "that is.\n\n"
           "count elements from byte offset, all by default. Raises ValueError where the bytes do not fit, TypeError "
           "for no buffer."),
-    PY_OP(from_numpy, "ndarray",
+    PY_OP(from_numpy,
           "A DeviceArray on the cpu that shares the memory of a NumPy array, and keeps it alive; read-only if that "
           "is.\n\n"
           "Any shape, the ten dtypes. Raises TypeError for other objects and dtypes, ValueError for negative strides, "
@@ -451,9 +450,8 @@ PyMethodDef py_interchange_functions[] = {
 };
 
 PyMethodDef py_interchange_methods[] = {
-    PY_OP(numpy, "$self, *, force=False",
-          "A NumPy array that shares the memory; with force, of a device array a copy.\n\n"
-          "Raises HostAccessError on a device, TypeError for bfloat16 without ml_dtypes."),
-    PY_HIDDEN(__array__, "$self, dtype=None, *, copy=None", "What NumPy calls. Raises HostAccessError on a device."),
+    PY_METHOD(numpy, "A NumPy array that shares the memory; with force, of a device array a copy.\n\n"
+                     "Raises HostAccessError on a device, TypeError for bfloat16 without ml_dtypes."),
+    PY_HIDDEN_METHOD(__array__, "What NumPy calls. Raises HostAccessError on a device."),
     PY_END,
 };

@@ -62,14 +62,14 @@ join(py_args *a, joiner call)
 static PyObject *
 py_cat(PY_PARAMS)
 {
-    PY_PARSE("cat", 1, 2, "tensors", "dim")
+    PY_PARSE(cat)
     return join(&a, dt_cat);
 }
 
 static PyObject *
 py_stack(PY_PARAMS)
 {
-    PY_PARSE("stack", 1, 2, "tensors", "dim")
+    PY_PARSE(stack)
     return join(&a, dt_stack);
 }
 
@@ -180,7 +180,7 @@ section_pieces(const py_args *a, const dt_array *x, int64_t dim, int64_t size)
 static PyObject *
 py_split(PY_PARAMS)
 {
-    PY_PARSE("split", 2, 3, "tensor", "split_size_or_sections", "dim")
+    PY_PARSE(split)
     int64_t dim = 0, size = 0, step = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 2, &dim) < 0 || size_of(&a, x, &dim, &size) < 0) {
@@ -202,7 +202,7 @@ py_split(PY_PARAMS)
 static PyObject *
 py_chunk(PY_PARAMS)
 {
-    PY_PARSE("chunk", 2, 3, "input", "chunks", "dim")
+    PY_PARSE(chunk)
     int64_t dim = 0, size = 0, chunks = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &chunks) < 0 || py_arg_int(&a, 2, &dim) < 0 || size_of(&a, x, &dim, &size) < 0) {
@@ -222,7 +222,7 @@ py_chunk(PY_PARAMS)
 static PyObject *
 py_unbind(PY_PARAMS)
 {
-    PY_PARSE("unbind", 1, 2, "input", "dim")
+    PY_PARSE(unbind)
     int64_t dim = 0, size = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &dim) < 0 || size_of(&a, x, &dim, &size) < 0) {
@@ -245,26 +245,21 @@ py_unbind(PY_PARAMS)
 }
 
 #define VIEWS "The results are views that share the memory of the input. Any dtype. "
-#define APART(first, tensor)                                                                                           \
-    PY_OP(split, tensor ", split_size_or_sections, dim=0",                                                             \
-          "A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.\n\n" VIEWS      \
-          "Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up."),                \
-        PY_OP(chunk, first ", chunks, dim=0",                                                                          \
-              "A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.\n\n" VIEWS           \
-              "Raises RuntimeError for chunks below 1, IndexError for a dim out of range."),                           \
-        PY_OP(unbind, first ", dim=0",                                                                                 \
-              "A tuple of all entries of dim, each with one dimension less.\n\n" VIEWS                                 \
-              "Raises IndexError for a dim out of range."),                                                            \
+#define APART(X)                                                                                                       \
+    X(split, "A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.\n\n" VIEWS   \
+             "Raises RuntimeError for a size below 1, ShapeMismatchError where the sizes do not add up."),             \
+        X(chunk, "A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.\n\n" VIEWS        \
+                 "Raises RuntimeError for chunks below 1, IndexError for a dim out of range."),                        \
+        X(unbind, "A tuple of all entries of dim, each with one dimension less.\n\n" VIEWS                             \
+                  "Raises IndexError for a dim out of range."),                                                        \
         PY_END
 
 PyMethodDef py_join_functions[] = {
-    PY_OP(cat, "tensors, dim=0",
-          "Joins arrays along a dimension they have; the other sizes agree.\n\n"
-          "dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list."),
-    PY_OP(stack, "tensors, dim=0",
-          "Joins arrays of one shape along a new dimension.\n\n"
-          "dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list."),
-    APART("input", "tensor"),
+    PY_OP(cat, "Joins arrays along a dimension they have; the other sizes agree.\n\n"
+               "dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list."),
+    PY_OP(stack, "Joins arrays of one shape along a new dimension.\n\n"
+                 "dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list."),
+    APART(PY_OP),
 };
 
-PyMethodDef py_join_methods[] = {APART("$self", "$self")};
+PyMethodDef py_join_methods[] = {APART(PY_METHOD)};

@@ -31,18 +31,18 @@ call_product(const py_spec *spec, product multiply, PY_PARAMS)
     return py_done(&a, result, status, &err);
 }
 
-#define PRODUCT(name, second)                                                                                          \
+#define PRODUCT(name)                                                                                                  \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
-        static const py_spec spec = {#name, 2, 2, -1, {"input", second, "out"}};                                       \
+        static const py_spec spec = PY_SPEC_##name;                                                                    \
         return call_product(&spec, dt_##name, self, args, nargs, kwnames);                                             \
     }
-PRODUCT(matmul, "other")
-PRODUCT(mm, "mat2")
-PRODUCT(bmm, "mat2")
-PRODUCT(mv, "vec")
-PRODUCT(dot, "tensor")
-PRODUCT(outer, "vec2")
+PRODUCT(matmul)
+PRODUCT(mm)
+PRODUCT(bmm)
+PRODUCT(mv)
+PRODUCT(dot)
+PRODUCT(outer)
 
 /* input, mat1 (or batch1), mat2 (or batch2), beta, alpha, out */
 static PyObject *
@@ -72,14 +72,14 @@ call_addmm(const py_args *a)
 static PyObject *
 py_addmm(PY_PARAMS)
 {
-    PY_PARSE("addmm", 3, 3, "input", "mat1", "mat2", "beta", "alpha", "out")
+    PY_PARSE(addmm)
     return call_addmm(&a);
 }
 
 static PyObject *
 py_baddbmm(PY_PARAMS)
 {
-    PY_PARSE("baddbmm", 3, 3, "input", "batch1", "batch2", "beta", "alpha", "out")
+    PY_PARSE(baddbmm)
     return call_addmm(&a);
 }
 
@@ -107,7 +107,7 @@ py_arg_activation(const py_args *a, int i, dt_activation *out)
 static PyObject *
 py_linear(PY_PARAMS)
 {
-    PY_PARSE("linear", 2, 3, "input", "weight", "bias", "activation", "out")
+    PY_PARSE(linear)
     dt_activation activation;
     const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
     if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_activation(&a, 3, &activation) < 0) {
@@ -129,25 +129,22 @@ py_linear(PY_PARAMS)
     "\n\nFloats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,\n" \
     "DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit."
 
-#define OPS(first, out)                                                                                                \
-    PY_OP(matmul, first ", other" out,                                                                                 \
-          "Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast." RAISES),    \
-        PY_OP(mm, first ", mat2" out, "Matrix product (m, k) @ (k, n), no broadcasting." RAISES),                      \
-        PY_OP(bmm, first ", mat2" out, "Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting." RAISES),     \
-        PY_OP(mv, first ", vec" out, "Matrix (m, k) times vector (k,)." RAISES),                                       \
-        PY_OP(dot, first ", tensor" out, "Inner product of two vectors (k,): 0-dimensional." RAISES),                  \
-        PY_OP(outer, first ", vec2" out, "Outer product of vectors (m,) and (n,): (m, n)." RAISES)
-#define ADD_OPS(first, star, out)                                                                                      \
-    PY_OP(addmm, first ", mat1, mat2" star "beta=1, alpha=1" out,                                                      \
+#define OPS(X)                                                                                                         \
+    X(matmul,                                                                                                          \
+      "Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast." RAISES),        \
+        X(mm, "Matrix product (m, k) @ (k, n), no broadcasting." RAISES),                                              \
+        X(bmm, "Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting." RAISES),                             \
+        X(mv, "Matrix (m, k) times vector (k,)." RAISES),                                                              \
+        X(dot, "Inner product of two vectors (k,): 0-dimensional." RAISES),                                            \
+        X(outer, "Outer product of vectors (m,) and (n,): (m, n)." RAISES),                                            \
+        X(addmm,                                                                                                       \
           "beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n)." RAISES),       \
-        PY_OP(                                                                                                         \
-            baddbmm, first ", batch1, batch2" star "beta=1, alpha=1" out,                                              \
-            "beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts." RAISES)
+        X(baddbmm,                                                                                                     \
+          "beta * input + alpha * (batch1 @ batch2); batch1 (b, m, k), batch2 (b, k, n), input broadcasts." RAISES)
 
 PyMethodDef py_matmul_functions[] = {
-    OPS("input", ", *, out=None"),
-    ADD_OPS("input", ", *, ", ", out=None"),
-    PY_OP(linear, "input, weight, bias=None, *, activation=None, out=None",
+    OPS(PY_OP),
+    PY_OP(linear,
           "input @ weight.T + bias; input (..., k), weight (n, k), bias (n,): (..., n).\n\n"
           "activation \"relu\", \"gelu\" or \"gelu_tanh\" is applied to the sums before they are rounded, in the same "
           "pass; on CUDA\n"
@@ -156,4 +153,4 @@ PyMethodDef py_matmul_functions[] = {
     PY_END,
 };
 
-PyMethodDef py_matmul_methods[] = {OPS("$self", ""), ADD_OPS("$self", ", *, ", ""), PY_END};
+PyMethodDef py_matmul_methods[] = {OPS(PY_METHOD), PY_END};

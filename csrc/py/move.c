@@ -183,7 +183,7 @@ py_to(PY_PARAMS)
             return py_convert(self, "to", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
         }
     }
-    PY_PARSE_REST("to", 1, 2, 1, "input", "", "device", "dtype", "non_blocking", "copy")
+    PY_PARSE(to)
     const dt_array *x = py_array_of(self);
     target t = {dt_array_device(x), (dt_dtype)x->dtype, false, false};
     bool non_blocking = false, copy = false;
@@ -198,7 +198,7 @@ py_to(PY_PARAMS)
 static PyObject *
 py_cuda(PY_PARAMS)
 {
-    PY_PARSE("cuda", 1, 3, "input", "device", "non_blocking")
+    PY_PARSE(cuda)
     dt_device device = {DT_CUDA, dt_current_device()};
     bool non_blocking = false;
     if (py_arg_device(&a, 1, &device) < 0 || py_arg_bool(&a, 2, &non_blocking) < 0) {
@@ -254,14 +254,14 @@ call_cast(const py_args *a)
 static PyObject *
 py_astype(PY_PARAMS)
 {
-    PY_PARSE("astype", 2, 2, "input", "dtype", "copy")
+    PY_PARSE(astype)
     return call_cast(&a);
 }
 
 static PyObject *
 py_type(PY_PARAMS)
 {
-    PY_PARSE("type", 2, 2, "input", "dtype")
+    PY_PARSE(type)
     return call_cast(&a);
 }
 
@@ -304,7 +304,7 @@ py_contiguous(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_copy_(PY_PARAMS)
 {
-    PY_PARSE("copy_", 2, 3, "input", "src", "non_blocking")
+    PY_PARSE(copy_)
     bool non_blocking = false;
     dt_array *x = py_array_of(self);
     const dt_array *src = py_arg_array(&a, 1);
@@ -326,7 +326,7 @@ py_copy_(PY_PARAMS)
 static PyObject *
 py_fill_(PY_PARAMS)
 {
-    PY_PARSE("fill_", 2, 2, "input", "value")
+    PY_PARSE(fill_)
     dt_array *x = py_array_of(self);
     dt_scalar value = {0};
     dt_error err;
@@ -361,35 +361,32 @@ PyMethodDef py_move_functions[] = {PY_END};
 
 PyMethodDef py_move_methods[] = {
     {"to", PY_CAST(py_to), METH_FASTCALL | METH_KEYWORDS,
-     "to($self, *args, device=None, dtype=None, non_blocking=False, copy=False)\n--\n\n"
+     "to(" PY_SELF_to ")\n--\n\n"
      "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
      " The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to "
      "the range.\n"
      "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
      "result waits.\n"
      "From other memory it cannot, and a UserWarning says so once a line.\n" NO_DEVICE EXAMPLE_to},
-    PY_OP(cuda, "$self, device=None, non_blocking=False",
-          "Moves to a CUDA device, the current one by default.\n\n" SAME " " NO_DEVICE),
-    PY_METHOD(cpu, "Moves to the memory of the host.\n\n" SAME),
+    PY_METHOD(cuda, "Moves to a CUDA device, the current one by default.\n\n" SAME " " NO_DEVICE),
+    PY_NOARGS(cpu, "Moves to the memory of the host.\n\n" SAME),
 #define CAST(name, dtype, text)                                                                                        \
     {#name, cast_##dtype, METH_NOARGS,                                                                                 \
      #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME EXAMPLE_##name},
     CASTS(CAST)
 #undef CAST
-        PY_OP(astype, "$self, dtype, *, copy=False",
-              "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
-    PY_OP(type, "$self, dtype",
-          "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
-    PY_METHOD(pin_memory,
+        PY_METHOD(astype, "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
+    PY_METHOD(type, "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
+    PY_NOARGS(pin_memory,
               "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
               " Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
-    PY_METHOD(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
-    PY_OP(copy_, "$self, src, non_blocking=False",
-          "Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.\n\n"
-          "Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only."),
-    PY_OP(fill_, "$self, value",
-          "Sets every element to a number, or to a 0-dimensional array on the same device.\n\n"
-          "Returns self. Raises RuntimeError where self is read-only or value does not fit."),
-    PY_METHOD(zero_, "Sets every element to 0.\n\nReturns self. Raises RuntimeError where self is read-only."),
+    PY_NOARGS(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
+    PY_METHOD(
+        copy_,
+        "Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.\n\n"
+        "Returns self. Raises ShapeMismatchError where it does not broadcast, RuntimeError where self is read-only."),
+    PY_METHOD(fill_, "Sets every element to a number, or to a 0-dimensional array on the same device.\n\n"
+                     "Returns self. Raises RuntimeError where self is read-only or value does not fit."),
+    PY_NOARGS(zero_, "Sets every element to 0.\n\nReturns self. Raises RuntimeError where self is read-only."),
     PY_END,
 };

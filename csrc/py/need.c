@@ -19,7 +19,7 @@ parse(py_args *a, py_spec *named)
 
 #define PARSE(function)                                                                                                \
     py_spec named;                                                                                                     \
-    PY_PARSE(function, 3, 3, "op", "parameter", "value")                                                               \
+    PY_PARSE(function)                                                                                                 \
     if (parse(&a, &named) < 0) {                                                                                       \
         return NULL;                                                                                                   \
     }
@@ -27,7 +27,7 @@ parse(py_args *a, py_spec *named)
 static PyObject *
 py__need_int(PY_PARAMS)
 {
-    PARSE("_need_int")
+    PARSE(_need_int)
     int64_t value = 0;
     return py_arg_int(&a, 2, &value) < 0 ? NULL : PyLong_FromLongLong(value);
 }
@@ -56,7 +56,7 @@ ints_of(const py_args *a)
 static PyObject *
 py__need_ints(PY_PARAMS)
 {
-    PARSE("_need_ints")
+    PARSE(_need_ints)
     return ints_of(&a);
 }
 
@@ -64,7 +64,7 @@ py__need_ints(PY_PARAMS)
 static PyObject *
 py__need_size(PY_PARAMS)
 {
-    PARSE("_need_size")
+    PARSE(_need_size)
     const int single = py_is_int(a.v[2]);
     PyObject *items = single < 0 ? NULL : ints_of(&a);
     if (items == NULL || !single || PyTuple_GET_SIZE(items) != 1) { /* which a class of the user's may change */
@@ -79,7 +79,7 @@ py__need_size(PY_PARAMS)
 static PyObject *
 py__need_number(PY_PARAMS)
 {
-    PARSE("_need_number")
+    PARSE(_need_number)
     dt_scalar value = {0};
     if (PyLong_Check(a.v[2]) || PyFloat_CheckExact(a.v[2])) {
         return Py_NewRef(a.v[2]);
@@ -90,7 +90,7 @@ py__need_number(PY_PARAMS)
 static PyObject *
 py__need_bool(PY_PARAMS)
 {
-    PARSE("_need_bool")
+    PARSE(_need_bool)
     bool value = false;
     return py_arg_bool(&a, 2, &value) < 0 ? NULL : PyBool_FromLong(value);
 }
@@ -98,14 +98,14 @@ py__need_bool(PY_PARAMS)
 static PyObject *
 py__need_str(PY_PARAMS)
 {
-    PARSE("_need_str")
+    PARSE(_need_str)
     return PyUnicode_Check(a.v[2]) ? Py_NewRef(a.v[2]) : (py_arg_wrong(&a, 2, "str"), NULL);
 }
 
 static PyObject *
 py__need_generator(PY_PARAMS)
 {
-    PARSE("_need_generator")
+    PARSE(_need_generator)
     return a.v[2] == Py_None || Py_TYPE(a.v[2]) == a.state->generator_type ? Py_NewRef(a.v[2])
                                                                            : (py_arg_wrong(&a, 2, "Generator"), NULL);
 }
@@ -113,7 +113,7 @@ py__need_generator(PY_PARAMS)
 static PyObject *
 py__need_dtype(PY_PARAMS)
 {
-    PARSE("_need_dtype")
+    PARSE(_need_dtype)
     dt_dtype value;
     if (a.v[2] == Py_None) {
         return py_arg_wrong(&a, 2, "a dtype"), NULL;
@@ -124,7 +124,7 @@ py__need_dtype(PY_PARAMS)
 static PyObject *
 py__need_device(PY_PARAMS)
 {
-    PARSE("_need_device")
+    PARSE(_need_device)
     dt_device value;
     if (a.v[2] == Py_None) {
         return py_arg_wrong(&a, 2, "a device"), NULL;
@@ -132,18 +132,16 @@ py__need_device(PY_PARAMS)
     return py_arg_device(&a, 2, &value) < 0 ? NULL : py_device_object(a.state, value);
 }
 
-#define NEED(name, doc) PY_HIDDEN(name, "op, parameter, value", doc)
-
 PyMethodDef py_need_functions[] = {
-    NEED(_need_int, "value as an int."),
-    NEED(_need_ints, "value, an int or a sequence of them, as a tuple."),
-    NEED(_need_size, "value as an int, or a sequence of ints as a tuple."),
-    NEED(_need_number, "value as an int or a float."),
-    NEED(_need_bool, "value as a bool."),
-    NEED(_need_str, "value, a str."),
-    NEED(_need_generator, "value, a Generator or None."),
-    NEED(_need_dtype, "The dtype that value names."),
-    NEED(_need_device, "The device that value names."),
+    PY_HIDDEN(_need_int, "value as an int."),
+    PY_HIDDEN(_need_ints, "value, an int or a sequence of them, as a tuple."),
+    PY_HIDDEN(_need_size, "value as an int, or a sequence of ints as a tuple."),
+    PY_HIDDEN(_need_number, "value as an int or a float."),
+    PY_HIDDEN(_need_bool, "value as a bool."),
+    PY_HIDDEN(_need_str, "value, a str."),
+    PY_HIDDEN(_need_generator, "value, a Generator or None."),
+    PY_HIDDEN(_need_dtype, "The dtype that value names."),
+    PY_HIDDEN(_need_device, "The device that value names."),
     PY_END,
 };
 

@@ -276,7 +276,7 @@ rebuild(const py_args *a, const pickled *p, PyObject *memory)
 static PyObject *
 py__rebuild(PY_PARAMS)
 {
-    PY_PARSE("_rebuild", 4, 6, "shape", "dtype", "data", "device", "strides", "share")
+    PY_PARSE(_rebuild)
     pickled p;
     if (read_layout(&a, &p) < 0) {
         return NULL;
@@ -295,8 +295,7 @@ py__rebuild(PY_PARAMS)
 }
 
 PyMethodDef py_pickle_functions[] = {
-    PY_HIDDEN(_rebuild, "shape, dtype, data, device, strides=None, share=False",
-              "What a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."),
+    PY_HIDDEN(_rebuild, "What a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."),
     PY_END,
 };
 

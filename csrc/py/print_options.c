@@ -86,7 +86,7 @@ arg_profile(const py_args *a, int i, py_print_options *out)
 static PyObject *
 py_set_printoptions(PY_PARAMS)
 {
-    PY_PARSE("set_printoptions", 0, 6, "precision", "threshold", "edgeitems", "linewidth", "profile", "sci_mode")
+    PY_PARSE(set_printoptions)
     py_print_options chosen = current;
     bool scientific = false;
     if (arg_profile(&a, 4, &chosen) < 0 || arg_number(&a, 0, MAX_PRECISION, &chosen.precision) < 0 ||
@@ -115,7 +115,7 @@ py_get_printoptions(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 PyMethodDef py_print_options_functions[] = {
     PY_OP(
-        set_printoptions, "precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None",
+        set_printoptions,
         "How arrays are written, for the whole process; None leaves an option as it is, but sci_mode.\n\n"
         "precision: digits after the point (4). threshold: arrays of more elements are shown by their edges (1000).\n"
         "edgeitems: how many entries of each dimension an edge has (3). linewidth: characters in a line (80).\n"

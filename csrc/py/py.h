@@ -11,6 +11,7 @@
 #include "../core/ops.h"
 #include "../core/transfer.h"
 #include "examples.h"
+#include "signatures.h"
 
 #define PY_CACHED_DEVICES 16
 #define PY_MAX_ARGS 12
@@ -134,23 +135,26 @@ int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssiz
 
 #define PY_PARAMS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
 
-#define PY_PARSE_REST(op_, required_, positional_, varargs_, ...)                                                      \
-    static const py_spec spec_ = {op_, required_, positional_, varargs_, {__VA_ARGS__}};                               \
+/* The names, counts and defaults of f's parameters stand in signatures.pyi. */
+#define PY_PARSE(f)                                                                                                    \
+    static const py_spec spec_ = PY_SPEC_##f;                                                                          \
     py_args a;                                                                                                         \
     if (py_parse(&spec_, self, args, nargs, kwnames, &a) < 0) {                                                        \
         return NULL;                                                                                                   \
     }
-#define PY_PARSE(op_, required_, positional_, ...) PY_PARSE_REST(op_, required_, positional_, -1, __VA_ARGS__)
 
 #define PY_CAST(function) ((PyCFunction)(void (*)(void))(function))
-#define PY_OP(name, signature, doc) PY_HIDDEN(name, signature, doc EXAMPLE_##name)
-/* One that users do not see. */
-#define PY_HIDDEN(name, signature, doc)                                                                                \
+/* An entry of a table: a function of the module; a method of DeviceArray; one of those that users do not see. */
+#define PY_OP(name, doc) PY_HIDDEN(name, doc EXAMPLE_##name)
+#define PY_METHOD(name, doc) PY_HIDDEN_METHOD(name, doc EXAMPLE_##name)
+#define PY_HIDDEN(name, doc) PY_ENTRY(name, PY_TEXT_##name, doc)
+#define PY_HIDDEN_METHOD(name, doc) PY_ENTRY(name, PY_SELF_##name, doc)
+#define PY_ENTRY(name, signature, doc)                                                                                 \
     {                                                                                                                  \
 #name, PY_CAST(py_##name), METH_FASTCALL | METH_KEYWORDS, #name "(" signature ")\n--\n\n" doc                  \
     }
 /* A method without arguments. */
-#define PY_METHOD(name, doc)                                                                                           \
+#define PY_NOARGS(name, doc)                                                                                           \
     {                                                                                                                  \
 #name, py_##name, METH_NOARGS, #name "($self)\n--\n\n" doc EXAMPLE_##name                                      \
     }

@@ -107,7 +107,7 @@ generator_device(PyObject *self, void *Py_UNUSED(closure))
 
 static PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
-     "manual_seed($self, seed)\n--\n\nStarts the numbers that belong to seed; returns self."},
+     "manual_seed(" PY_SELF_Generator_manual_seed ")\n--\n\nStarts the numbers that belong to seed; returns self."},
     {"seed", generator_seed, METH_NOARGS,
      "seed($self)\n--\n\nStarts at a seed from the operating system, and returns it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed in use."},
@@ -153,7 +153,7 @@ py_to_generator(py_state *state, const char *op, PyObject *object)
 static PyObject *
 py_manual_seed(PY_PARAMS)
 {
-    PY_PARSE("manual_seed", 1, 1, "seed")
+    PY_PARSE(manual_seed)
     uint64_t seed;
     if (parse_seed(a.v[0], &seed) < 0) {
         return NULL;
@@ -241,35 +241,35 @@ static const dt_random_params standard_normal = {.kind = DT_RANDOM_NORMAL, .a = 
 static PyObject *
 py_rand(PY_PARAMS)
 {
-    PY_PARSE_REST("rand", 1, 1, 0, "size", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(rand)
     return call_sized(&a, &uniform);
 }
 
 static PyObject *
 py_randn(PY_PARAMS)
 {
-    PY_PARSE_REST("randn", 1, 1, 0, "size", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(randn)
     return call_sized(&a, &standard_normal);
 }
 
 static PyObject *
 py_rand_like(PY_PARAMS)
 {
-    PY_PARSE("rand_like", 1, 1, "input", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(rand_like)
     return call_like(&a, &uniform);
 }
 
 static PyObject *
 py_randn_like(PY_PARAMS)
 {
-    PY_PARSE("randn_like", 1, 1, "input", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(randn_like)
     return call_like(&a, &standard_normal);
 }
 
 static PyObject *
 py_randint(PY_PARAMS)
 {
-    PY_PARSE("randint", 1, 3, "low", "high", "size", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(randint)
     int n;
     int64_t shape[DT_MAX_NDIM];
     dt_random_params params = {.kind = DT_RANDOM_INTEGERS};
@@ -295,7 +295,7 @@ py_randint(PY_PARAMS)
 static PyObject *
 py_randperm(PY_PARAMS)
 {
-    PY_PARSE("randperm", 1, 1, "n", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(randperm)
     int64_t n = 0;
     dt_random_params params = {.kind = DT_RANDOM_PERMUTATION};
     if (py_arg_int(&a, 0, &n) < 0) {
@@ -307,7 +307,7 @@ py_randperm(PY_PARAMS)
 static PyObject *
 py_normal(PY_PARAMS)
 {
-    PY_PARSE("normal", 3, 3, "mean", "std", "size", "generator", "dtype", "device", "requires_grad")
+    PY_PARSE(normal)
     int n;
     int64_t shape[DT_MAX_NDIM];
     dt_random_params params = standard_normal;
@@ -321,25 +321,24 @@ py_normal(PY_PARAMS)
     return draw(&a, 3, n, shape, dt_default_dtype(), dt_default_device(), &params);
 }
 
-#define OPTIONS ", generator=None, dtype=None, device=None, requires_grad=False"
 #define SAME                                                                                                           \
     "\n\nThe same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot "     \
     "hold them,\n"                                                                                                     \
     "ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError."
 
 PyMethodDef py_random_functions[] = {
-    PY_OP(rand, "*size" OPTIONS, "Numbers evenly distributed over [0, 1); floats." SAME),
-    PY_OP(randn, "*size" OPTIONS, "Numbers of the standard normal distribution; floats." SAME),
-    PY_OP(rand_like, "input, *" OPTIONS, "Like rand, of the shape, dtype and device of input." SAME),
-    PY_OP(randn_like, "input, *" OPTIONS, "Like randn, of the shape, dtype and device of input." SAME),
-    PY_OP(randint, "low=0, high=None, size=None, *" OPTIONS,
+    PY_OP(rand, "Numbers evenly distributed over [0, 1); floats." SAME),
+    PY_OP(randn, "Numbers of the standard normal distribution; floats." SAME),
+    PY_OP(rand_like, "Like rand, of the shape, dtype and device of input." SAME),
+    PY_OP(randn_like, "Like randn, of the shape, dtype and device of input." SAME),
+    PY_OP(randint,
           "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME),
-    PY_OP(randperm, "n, *" OPTIONS, "The integers from 0 to n - 1 in random order, int64 by default." SAME),
-    PY_OP(normal, "mean, std, size, *" OPTIONS, "Numbers of a normal distribution; floats." SAME),
-    PY_OP(manual_seed, "seed",
+    PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default." SAME),
+    PY_OP(normal, "Numbers of a normal distribution; floats." SAME),
+    PY_OP(manual_seed,
           "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),
-    PY_OP(seed, "", "Starts the default generator at a seed from the operating system, and returns it."),
-    PY_OP(initial_seed, "", "The seed of the default generator."),
+    PY_OP(seed, "Starts the default generator at a seed from the operating system, and returns it."),
+    PY_OP(initial_seed, "The seed of the default generator."),
     PY_END,
 };
 

@@ -123,14 +123,14 @@ call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
 static PyObject *
 py_max(PY_PARAMS)
 {
-    PY_PARSE("max", 1, 3, "input", "dim", "keepdim", "other")
+    PY_PARSE(max)
     return call_extremum(&a, &(extremum){DT_REDUCE_amax, DT_REDUCE_argmax, DT_BINARY_maximum}, a.state->max_type);
 }
 
 static PyObject *
 py_min(PY_PARAMS)
 {
-    PY_PARSE("min", 1, 3, "input", "dim", "keepdim", "other")
+    PY_PARSE(min)
     return call_extremum(&a, &(extremum){DT_REDUCE_amin, DT_REDUCE_argmin, DT_BINARY_minimum}, a.state->min_type);
 }
 
@@ -166,14 +166,14 @@ call_softmax(const py_args *a, bool log)
 static PyObject *
 py_softmax(PY_PARAMS)
 {
-    PY_PARSE("softmax", 2, 2, "input", "dim", "dtype")
+    PY_PARSE(softmax)
     return call_softmax(&a, false);
 }
 
 static PyObject *
 py_log_softmax(PY_PARAMS)
 {
-    PY_PARSE("log_softmax", 2, 2, "input", "dim", "dtype")
+    PY_PARSE(log_softmax)
     return call_softmax(&a, true);
 }
 
@@ -205,24 +205,22 @@ py_log_softmax(PY_PARAMS)
             "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,\n"   \
             "DTypeMismatchError for ints and bool."
 
-#define OPS(first)                                                                                                     \
-    PY_OP(max, first ", dim=None, keepdim=False, *, other=None", EXTREMUM_DOC("largest", "maximum")),                  \
-        PY_OP(min, first ", dim=None, keepdim=False, *, other=None", EXTREMUM_DOC("smallest", "minimum")),             \
-        PY_OP(softmax, first ", dim, *, dtype=None", SOFTMAX_DOC("exp(x) / sum(exp(x))")),                             \
-        PY_OP(log_softmax, first ", dim, *, dtype=None", SOFTMAX_DOC("x - log(sum(exp(x)))")), PY_END
+#define OPS(X)                                                                                                         \
+    X(max, EXTREMUM_DOC("largest", "maximum")), X(min, EXTREMUM_DOC("smallest", "minimum")),                           \
+        X(softmax, SOFTMAX_DOC("exp(x) / sum(exp(x))")), X(log_softmax, SOFTMAX_DOC("x - log(sum(exp(x)))")), PY_END
 
 PyMethodDef py_reduce_functions[] = {
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
-    PY_OP(name, "input" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
+    PY_ENTRY(name, "input" SIGNATURE_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
 #include "../core/reductions.def"
 #undef DT_REDUCE
-    OPS("input"),
+    OPS(PY_OP),
 };
 
 PyMethodDef py_reduce_methods[] = {
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
-    PY_OP(name, "$self" SIGNATURE_##kind, doc "\n\n" KIND_##kind),
+    PY_ENTRY(name, "$self" SIGNATURE_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
 #include "../core/reductions.def"
 #undef DT_REDUCE
-    OPS("$self"),
+    OPS(PY_METHOD),
 };

@@ -34,14 +34,14 @@ select_along(const py_args *a, dt_status (*select)(const dt_array *, int64_t, co
 static PyObject *
 py_index_select(PY_PARAMS)
 {
-    PY_PARSE("index_select", 3, 3, "input", "dim", "index")
+    PY_PARSE(index_select)
     return select_along(&a, dt_index_select, false);
 }
 
 static PyObject *
 py_gather(PY_PARAMS)
 {
-    PY_PARSE("gather", 3, 3, "input", "dim", "index")
+    PY_PARSE(gather)
     return select_along(&a, dt_gather, true);
 }
 
@@ -76,21 +76,21 @@ pick_class(const py_args *a)
 static PyObject *
 py__pick_nll_loss(PY_PARAMS)
 {
-    PY_PARSE("nll_loss", 5, 5, "input", "target", "logs", "dim", "index")
+    PY_PARSE(_pick_nll_loss)
     return pick_class(&a);
 }
 
 static PyObject *
 py__pick_cross_entropy(PY_PARAMS)
 {
-    PY_PARSE("cross_entropy", 5, 5, "input", "target", "logs", "dim", "index")
+    PY_PARSE(_pick_cross_entropy)
     return pick_class(&a);
 }
 
 static PyObject *
 py_take(PY_PARAMS)
 {
-    PY_PARSE("take", 2, 2, "input", "index")
+    PY_PARSE(take)
     const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 1);
     PyObject *result = index == NULL ? NULL : py_array_new(a.type, a.op);
     if (result == NULL) {
@@ -105,7 +105,7 @@ py_take(PY_PARAMS)
 static PyObject *
 py_take_along_dim(PY_PARAMS)
 {
-    PY_PARSE("take_along_dim", 2, 3, "input", "indices", "dim")
+    PY_PARSE(take_along_dim)
     int64_t dim = 0;
     py_none_is_default(&a, 2);
     const dt_array *x = py_arg_array(&a, 0), *indices = x == NULL ? NULL : py_arg_array(&a, 1);
@@ -124,8 +124,7 @@ py_take_along_dim(PY_PARAMS)
 static PyObject *
 py_embedding(PY_PARAMS)
 {
-    PY_PARSE("embedding", 2, 7, "input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
-             "sparse")
+    PY_PARSE(embedding)
     if (py_given(a.v[3])) {
         return PyErr_Format(PyExc_NotImplementedError,
                             "embedding(): max_norm, which changes the weight, is not implemented");
@@ -196,7 +195,7 @@ py_nonzero_of(const py_args *a, PyObject *x, bool as_tuple)
 static PyObject *
 py_nonzero(PY_PARAMS)
 {
-    PY_PARSE("nonzero", 1, 1, "input", "as_tuple")
+    PY_PARSE(nonzero)
     bool as_tuple = false;
     return py_arg_bool(&a, 1, &as_tuple) < 0 ? NULL : py_nonzero_of(&a, a.v[0], as_tuple);
 }
@@ -204,7 +203,7 @@ py_nonzero(PY_PARAMS)
 static PyObject *
 py_masked_select(PY_PARAMS)
 {
-    PY_PARSE("masked_select", 2, 2, "input", "mask")
+    PY_PARSE(masked_select)
     const dt_array *x = py_arg_array(&a, 0), *mask = x == NULL ? NULL : py_arg_array(&a, 1);
     PyObject *result = mask == NULL ? NULL : py_array_new(a.type, a.op);
     if (result == NULL) {
@@ -239,14 +238,14 @@ fill(const py_args *a, bool in_place)
 static PyObject *
 py_masked_fill(PY_PARAMS)
 {
-    PY_PARSE("masked_fill", 3, 3, "input", "mask", "value")
+    PY_PARSE(masked_fill)
     return fill(&a, false);
 }
 
 static PyObject *
 py_masked_fill_(PY_PARAMS)
 {
-    PY_PARSE("masked_fill_", 3, 3, "input", "mask", "value")
+    PY_PARSE(masked_fill_)
     return fill(&a, true);
 }
 
@@ -261,46 +260,39 @@ py_masked_fill_(PY_PARAMS)
     "value where mask is True, else input; the dtype of input. mask broadcasts with input.\n\n"                        \
     "value is a number or a 0-dimensional array on the same device. " MASK "."
 
-#define OPS(first)                                                                                                     \
-    PY_OP(index_select, first ", dim, index",                                                                          \
-          "The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.\n\n"               \
-          "Any dtype. Negative indices are refused. " RANGE ", ShapeMismatchError where index is not a vector."),      \
-        PY_OP(gather, first ", dim, index",                                                                            \
-              "result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.\n\n"        \
-              "index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.\n" \
-              "Negative indices are refused. " RANGE ", ShapeMismatchError."),                                         \
-        PY_OP(take, first ", index",                                                                                   \
-              "The elements at the places of index in input as one row, negative ones from its end; the shape of "     \
-              "index.\n\nAny dtype. " RANGE "."),                                                                      \
-        PY_OP(take_along_dim, first ", indices, dim=None",                                                             \
-              "Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the "  \
-              "flat array without dim.\n\nAny dtype. " RANGE ", ShapeMismatchError."),                                 \
-        PY_OP(nonzero, first ", *, as_tuple=False",                                                                    \
-              "The coordinates of the elements that are not zero, in order: int64 (count, ndim), or with as_tuple a "  \
-              "tuple of ndim\nvectors.\n\nAny dtype. " WAITS),                                                         \
-        PY_OP(                                                                                                         \
-            masked_select, first ", mask",                                                                             \
-            "The elements of input where mask is True, in order: a vector. Both broadcast.\n\nAny dtype. " WAITS MASK  \
-            "."),                                                                                                      \
-        PY_OP(masked_fill, first ", mask, value", FILL_DOC)
+#define OPS(X)                                                                                                         \
+    X(index_select,                                                                                                    \
+      "The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.\n\n"                   \
+      "Any dtype. Negative indices are refused. " RANGE ", ShapeMismatchError where index is not a vector."),          \
+        X(gather,                                                                                                      \
+          "result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.\n\n"            \
+          "index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.\n"     \
+          "Negative indices are refused. " RANGE ", ShapeMismatchError."),                                             \
+        X(take, "The elements at the places of index in input as one row, negative ones from its end; the shape of "   \
+                "index.\n\nAny dtype. " RANGE "."),                                                                    \
+        X(take_along_dim,                                                                                              \
+          "Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the "      \
+          "flat array without dim.\n\nAny dtype. " RANGE ", ShapeMismatchError."),                                     \
+        X(nonzero,                                                                                                     \
+          "The coordinates of the elements that are not zero, in order: int64 (count, ndim), or with as_tuple a "      \
+          "tuple of ndim\nvectors.\n\nAny dtype. " WAITS),                                                             \
+        X(masked_select,                                                                                               \
+          "The elements of input where mask is True, in order: a vector. Both broadcast.\n\nAny dtype. " WAITS MASK    \
+          "."),                                                                                                        \
+        X(masked_fill, FILL_DOC)
 
 PyMethodDef py_select_functions[] = {
-    OPS("input"),
-    PY_OP(embedding,
-          "input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False",
-          "The rows of weight (n, d) at the indices in input, of any shape: (*, d).\n\n"
-          "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
-          ", ShapeMismatchError\nwhere weight is not a matrix, NotImplementedError for max_norm."),
-    PY_HIDDEN(_pick_nll_loss, "input, target, logs, dim, index",
-              "gather(logs, dim, index), whose errors are nll_loss's."),
-    PY_HIDDEN(_pick_cross_entropy, "input, target, logs, dim, index",
-              "gather(logs, dim, index), whose errors are cross_entropy's."),
+    OPS(PY_OP),
+    PY_OP(embedding, "The rows of weight (n, d) at the indices in input, of any shape: (*, d).\n\n"
+                     "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
+                     ", ShapeMismatchError\nwhere weight is not a matrix, NotImplementedError for max_norm."),
+    PY_HIDDEN(_pick_nll_loss, "gather(logs, dim, index), whose errors are nll_loss's."),
+    PY_HIDDEN(_pick_cross_entropy, "gather(logs, dim, index), whose errors are cross_entropy's."),
     PY_END,
 };
 
 PyMethodDef py_select_methods[] = {
-    OPS("$self"),
-    PY_OP(masked_fill_, "$self, mask, value",
-          FILL_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
+    OPS(PY_METHOD),
+    PY_METHOD(masked_fill_, FILL_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
     PY_END,
 };

@@ -7,7 +7,7 @@
 static PyObject *
 py_set_default_dtype(PY_PARAMS)
 {
-    PY_PARSE("set_default_dtype", 1, 1, "d")
+    PY_PARSE(set_default_dtype)
     dt_dtype dtype = DT_NDTYPES;
     if (py_arg_dtype(&a, 0, &dtype) < 0) {
         return NULL;
@@ -31,7 +31,7 @@ py_get_default_dtype(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_set_default_device(PY_PARAMS)
 {
-    PY_PARSE("set_default_device", 1, 1, "device")
+    PY_PARSE(set_default_device)
     dt_device device = {DT_CPU, 0};
     dt_error err;
     if (!py_given(a.v[0])) {
@@ -55,7 +55,7 @@ py_get_default_device(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_set_num_threads(PY_PARAMS)
 {
-    PY_PARSE("set_num_threads", 1, 1, "n")
+    PY_PARSE(set_num_threads)
     int64_t n = 0;
     if (py_arg_int(&a, 0, &n) < 0) {
         return NULL;
@@ -78,7 +78,7 @@ py_get_num_threads(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_set_float32_precision(PY_PARAMS)
 {
-    PY_PARSE("set_float32_precision", 1, 1, "precision")
+    PY_PARSE(set_float32_precision)
     bool text = PyUnicode_Check(a.v[0]);
     bool tf32 = text && PyUnicode_CompareWithASCIIString(a.v[0], "tf32") == 0;
     if (tf32 || (text && PyUnicode_CompareWithASCIIString(a.v[0], "highest") == 0)) {
@@ -174,7 +174,7 @@ py__cpu_cache(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py__cpu_trim_cache(PY_PARAMS)
 {
-    PY_PARSE("empty_cache", 0, 1, "keep")
+    PY_PARSE(_cpu_trim_cache)
     int64_t keep = 0;
     if (py_arg_int(&a, 0, &keep) < 0) {
         return NULL;
@@ -202,30 +202,30 @@ call_limit(const py_args *a, void (*set)(size_t))
 static PyObject *
 py__cpu_limit_cache(PY_PARAMS)
 {
-    PY_PARSE("set_cache_limit", 1, 1, "nbytes")
+    PY_PARSE(_cpu_limit_cache)
     return call_limit(&a, dt_large_set_limit);
 }
 
 static PyObject *
 py__cpu_limit_packed(PY_PARAMS)
 {
-    PY_PARSE("set_packed_limit", 1, 1, "nbytes")
+    PY_PARSE(_cpu_limit_packed)
     return call_limit(&a, dt_kept_set_limit);
 }
 
 PyMethodDef py_settings_functions[] = {
-    PY_OP(set_default_dtype, "d",
+    PY_OP(set_default_dtype,
           "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for "
           "others."),
     PY_GETTER(get_default_dtype, "The default float dtype."),
     PY_OP(
-        set_default_device, "device",
+        set_default_device,
         "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
     PY_GETTER(get_default_device, "The device of arrays made without device=."),
-    PY_OP(set_num_threads, "n", "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
+    PY_OP(set_num_threads, "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
     PY_GETTER(get_num_threads, "How many threads the cpu's ops use."),
     PY_OP(
-        set_float32_precision, "precision",
+        set_float32_precision,
         "\"highest\", the default: products and convolutions of float32 are computed strictly in float32.\n\n\"tf32\" "
         "lets CUDA devices round their inputs to TF32 (10 bits of mantissa); the cpu never does. For the whole "
         "process.\nRaises ValueError for other words."),
@@ -235,9 +235,9 @@ PyMethodDef py_settings_functions[] = {
     PY_HIDDEN_GETTER(_cpu_cache,
                      "Large host blocks kept for reuse: bytes kept and the most to keep, requests and how many of them "
                      "were served from what was kept; bytes of packed weights and the most of them."),
-    PY_HIDDEN(_cpu_trim_cache, "keep=0", "Gives kept host blocks back to the system."),
-    PY_HIDDEN(_cpu_limit_cache, "nbytes", "Sets how many bytes of host blocks are kept for reuse; 0: none."),
-    PY_HIDDEN(_cpu_limit_packed, "nbytes", "Sets how many bytes of packed weights are kept; 0: none."),
+    PY_HIDDEN(_cpu_trim_cache, "Gives kept host blocks back to the system."),
+    PY_HIDDEN(_cpu_limit_cache, "Sets how many bytes of host blocks are kept for reuse; 0: none."),
+    PY_HIDDEN(_cpu_limit_packed, "Sets how many bytes of packed weights are kept; 0: none."),
     {"_shown", py__shown, METH_O,
      "_shown(object)\n--\n\nHow a message names it: a string or a number as Python writes it, anything else by its "
      "type."},

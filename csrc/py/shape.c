@@ -17,7 +17,7 @@
 static PyObject *
 py_reshape(PY_PARAMS)
 {
-    PY_PARSE_REST("reshape", 2, 2, 1, "input", "shape")
+    PY_PARSE(reshape)
     int n;
     int64_t shape[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
@@ -38,7 +38,7 @@ py_reshape(PY_PARAMS)
 static PyObject *
 py_view(PY_PARAMS)
 {
-    PY_PARSE_REST("view", 2, 2, 1, "input", "size")
+    PY_PARSE(view)
     int n;
     int64_t shape[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
@@ -51,7 +51,7 @@ py_view(PY_PARAMS)
 static PyObject *
 py_flatten(PY_PARAMS)
 {
-    PY_PARSE("flatten", 1, 3, "input", "start_dim", "end_dim")
+    PY_PARSE(flatten)
     int64_t start = 0, end = -1;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &start) < 0 || py_arg_int(&a, 2, &end) < 0) {
@@ -63,7 +63,7 @@ py_flatten(PY_PARAMS)
 static PyObject *
 py_unflatten(PY_PARAMS)
 {
-    PY_PARSE("unflatten", 3, 3, "input", "dim", "sizes")
+    PY_PARSE(unflatten)
     int n;
     int64_t dim = 0, sizes[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
@@ -80,7 +80,7 @@ py_unflatten(PY_PARAMS)
 static PyObject *
 py_transpose(PY_PARAMS)
 {
-    PY_PARSE("transpose", 3, 3, "input", "dim0", "dim1")
+    PY_PARSE(transpose)
     int64_t dim0 = 0, dim1 = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &dim0) < 0 || py_arg_int(&a, 2, &dim1) < 0) {
@@ -92,7 +92,7 @@ py_transpose(PY_PARAMS)
 static PyObject *
 py_t(PY_PARAMS)
 {
-    PY_PARSE("t", 1, 1, "input")
+    PY_PARSE(t)
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL) {
         return NULL;
@@ -108,7 +108,7 @@ py_t(PY_PARAMS)
 static PyObject *
 py_permute(PY_PARAMS)
 {
-    PY_PARSE_REST("permute", 2, 2, 1, "input", "dims")
+    PY_PARSE(permute)
     int n;
     int64_t dims[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
@@ -121,7 +121,7 @@ py_permute(PY_PARAMS)
 static PyObject *
 py_movedim(PY_PARAMS)
 {
-    PY_PARSE("movedim", 3, 3, "input", "source", "destination")
+    PY_PARSE(movedim)
     int n, m;
     int64_t source[DT_MAX_NDIM], destination[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
@@ -144,7 +144,7 @@ py_movedim(PY_PARAMS)
 static PyObject *
 py_squeeze(PY_PARAMS)
 {
-    PY_PARSE("squeeze", 1, 2, "input", "dim")
+    PY_PARSE(squeeze)
     int n;
     int64_t dims[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
@@ -160,7 +160,7 @@ py_squeeze(PY_PARAMS)
 static PyObject *
 py_unsqueeze(PY_PARAMS)
 {
-    PY_PARSE("unsqueeze", 2, 2, "input", "dim")
+    PY_PARSE(unsqueeze)
     int64_t dim = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &dim) < 0) {
@@ -185,21 +185,21 @@ call_expand(const py_args *given)
 static PyObject *
 py_expand(PY_PARAMS)
 {
-    PY_PARSE_REST("expand", 2, 2, 1, "input", "size")
+    PY_PARSE(expand)
     return call_expand(&a);
 }
 
 static PyObject *
 py_broadcast_to(PY_PARAMS)
 {
-    PY_PARSE_REST("broadcast_to", 2, 2, 1, "input", "size")
+    PY_PARSE(broadcast_to)
     return call_expand(&a);
 }
 
 static PyObject *
 py_expand_as(PY_PARAMS)
 {
-    PY_PARSE("expand_as", 2, 2, "input", "other")
+    PY_PARSE(expand_as)
     const dt_array *x = py_arg_array(&a, 0), *other = x == NULL ? NULL : py_arg_array(&a, 1);
     if (other == NULL) {
         return NULL;
@@ -210,7 +210,7 @@ py_expand_as(PY_PARAMS)
 static PyObject *
 py_view_as(PY_PARAMS)
 {
-    PY_PARSE("view_as", 2, 2, "input", "other")
+    PY_PARSE(view_as)
     const dt_array *x = py_arg_array(&a, 0), *other = x == NULL ? NULL : py_arg_array(&a, 1);
     if (other == NULL) {
         return NULL;
@@ -221,7 +221,7 @@ py_view_as(PY_PARAMS)
 static PyObject *
 py_narrow(PY_PARAMS)
 {
-    PY_PARSE("narrow", 4, 4, "input", "dim", "start", "length")
+    PY_PARSE(narrow)
     int64_t dim = 0, start = 0, length = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &dim) < 0 || py_arg_int(&a, 2, &start) < 0 || py_arg_int(&a, 3, &length) < 0) {
@@ -233,7 +233,7 @@ py_narrow(PY_PARAMS)
 static PyObject *
 py_select(PY_PARAMS)
 {
-    PY_PARSE("select", 3, 3, "input", "dim", "index")
+    PY_PARSE(select)
     int64_t dim = 0, index = 0;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_int(&a, 1, &dim) < 0 || py_arg_int(&a, 2, &index) < 0) {
@@ -243,57 +243,41 @@ py_select(PY_PARAMS)
 }
 
 #define VIEW "The result is a view: it shares the memory of input, keeps its dtype and device. "
-#define OPS(first)                                                                                                     \
-    PY_OP(                                                                                                             \
-        reshape, first ", *shape",                                                                                     \
-        "The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.\n\n"  \
-        "Any dtype. Raises ShapeMismatchError where the number of elements differs."),                                 \
-        PY_OP(view, first ", *size",                                                                                   \
-              "The same elements in another shape; one size may be -1.\n\n" VIEW                                       \
-              "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),            \
-        PY_OP(flatten, first ", start_dim=0, end_dim=-1",                                                              \
-              "Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.\n\n"        \
-              "Any dtype. Raises IndexError for dims out of range."),                                                  \
-        PY_OP(unflatten, first ", dim, sizes",                                                                         \
-              "Dimension dim becomes several; one size may be -1.\n\n" VIEW                                            \
-              "Raises ShapeMismatchError where the sizes do not multiply to that of dim."),                            \
-        PY_OP(transpose, first ", dim0, dim1",                                                                         \
-              "Exchanges two dimensions.\n\n" VIEW "Raises IndexError for dims out of range."),                        \
-        PY_OP(t, first,                                                                                                \
-              "The transpose of a matrix; vectors and 0-dimensional arrays stay.\n\n" VIEW                             \
-              "Raises ShapeMismatchError for more than two dimensions."),                                              \
-        PY_OP(permute, first ", *dims",                                                                                \
-              "The dimensions in another order.\n\n" VIEW                                                              \
-              "Raises RuntimeError unless dims names each dimension once."),                                           \
-        PY_OP(movedim, first ", source, destination",                                                                  \
-              "Moves dimensions; the others keep their order.\n\n" VIEW                                                \
-              "Raises RuntimeError where the two lists differ in length or repeat a dimension."),                      \
-        PY_OP(squeeze, first ", dim=None",                                                                             \
-              "Drops dimensions of size 1: all of them, or those among dim.\n\n" VIEW                                  \
-              "Raises IndexError for dims out of range."),                                                             \
-        PY_OP(unsqueeze, first ", dim",                                                                                \
-              "A new dimension of size 1 at dim.\n\n" VIEW "Raises IndexError for a dim out of range."),               \
-        PY_OP(expand, first ", *size",                                                                                 \
-              "Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.\n\n" VIEW                             \
-              "Raises ShapeMismatchError where a size other than 1 would change."),                                    \
-        PY_OP(broadcast_to, first ", size",                                                                            \
-              "Repeats dimensions of size 1, as broadcasting does.\n\n" VIEW                                           \
-              "Raises ShapeMismatchError where a size other than 1 would change."),                                    \
-        PY_OP(narrow, first ", dim, start, length",                                                                    \
-              "length entries of dim, from start.\n\n" VIEW                                                            \
-              "Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range."),            \
-        PY_OP(select, first ", dim, index",                                                                            \
-              "Entry index of dim; the result has one dimension less.\n\n" VIEW                                        \
-              "Raises IndexError for an index or a dim out of range.")
+#define OPS(X)                                                                                                         \
+    X(reshape,                                                                                                         \
+      "The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.\n\n"    \
+      "Any dtype. Raises ShapeMismatchError where the number of elements differs."),                                   \
+        X(view, "The same elements in another shape; one size may be -1.\n\n" VIEW                                     \
+                "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),          \
+        X(flatten, "Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.\n\n"   \
+                   "Any dtype. Raises IndexError for dims out of range."),                                             \
+        X(unflatten, "Dimension dim becomes several; one size may be -1.\n\n" VIEW                                     \
+                     "Raises ShapeMismatchError where the sizes do not multiply to that of dim."),                     \
+        X(transpose, "Exchanges two dimensions.\n\n" VIEW "Raises IndexError for dims out of range."),                 \
+        X(t, "The transpose of a matrix; vectors and 0-dimensional arrays stay.\n\n" VIEW                              \
+             "Raises ShapeMismatchError for more than two dimensions."),                                               \
+        X(permute,                                                                                                     \
+          "The dimensions in another order.\n\n" VIEW "Raises RuntimeError unless dims names each dimension once."),   \
+        X(movedim, "Moves dimensions; the others keep their order.\n\n" VIEW                                           \
+                   "Raises RuntimeError where the two lists differ in length or repeat a dimension."),                 \
+        X(squeeze, "Drops dimensions of size 1: all of them, or those among dim.\n\n" VIEW                             \
+                   "Raises IndexError for dims out of range."),                                                        \
+        X(unsqueeze, "A new dimension of size 1 at dim.\n\n" VIEW "Raises IndexError for a dim out of range."),        \
+        X(expand, "Repeats dimensions of size 1; -1 keeps a size. Nothing is copied.\n\n" VIEW                         \
+                  "Raises ShapeMismatchError where a size other than 1 would change."),                                \
+        X(broadcast_to, "Repeats dimensions of size 1, as broadcasting does.\n\n" VIEW                                 \
+                        "Raises ShapeMismatchError where a size other than 1 would change."),                          \
+        X(narrow, "length entries of dim, from start.\n\n" VIEW                                                        \
+                  "Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range."),        \
+        X(select, "Entry index of dim; the result has one dimension less.\n\n" VIEW                                    \
+                  "Raises IndexError for an index or a dim out of range.")
 
-PyMethodDef py_shape_functions[] = {OPS("input"), PY_END};
+PyMethodDef py_shape_functions[] = {OPS(PY_OP), PY_END};
 PyMethodDef py_shape_methods[] = {
-    OPS("$self"),
-    PY_OP(expand_as, "$self, other",
-          "As expand, to the shape of other, of which device and dtype do not count.\n\n" VIEW
-          "Raises ShapeMismatchError where a size other than 1 would change."),
-    PY_OP(view_as, "$self, other",
-          "As view, in the shape of other, of which device and dtype do not count.\n\n" VIEW
-          "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),
+    OPS(PY_METHOD),
+    PY_METHOD(expand_as, "As expand, to the shape of other, of which device and dtype do not count.\n\n" VIEW
+                         "Raises ShapeMismatchError where a size other than 1 would change."),
+    PY_METHOD(view_as, "As view, in the shape of other, of which device and dtype do not count.\n\n" VIEW
+                       "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),
     PY_END,
 };

@@ -8,7 +8,7 @@
 static PyObject *
 py_fail_allocations(PY_PARAMS)
 {
-    PY_PARSE("fail_allocations", 1, 2, "n", "sticky")
+    PY_PARSE(fail_allocations)
     int64_t n = -1;
     bool sticky = false;
     if (py_arg_int(&a, 0, &n) < 0 || py_arg_bool(&a, 1, &sticky) < 0) {
@@ -36,7 +36,7 @@ py_live_blocks(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_check_cost(PY_PARAMS)
 {
-    PY_PARSE("check_cost", 1, 1, "n")
+    PY_PARSE(check_cost)
     int64_t n = 0, failed = 0;
     if (py_arg_int(&a, 0, &n) < 0) {
         return NULL;
@@ -64,7 +64,7 @@ py_check_cost(PY_PARAMS)
 static PyObject *
 py_origin_cost(PY_PARAMS)
 {
-    PY_PARSE("origin_cost", 1, 2, "n", "operand")
+    PY_PARSE(origin_cost)
     int64_t n = 0;
     const dt_array *x = NULL;
     if (py_arg_int(&a, 0, &n) < 0 || py_arg_optional_array(&a, 1, &x) < 0) {
@@ -92,12 +92,11 @@ py_origin_cost(PY_PARAMS)
 }
 
 PyMethodDef py_test_hooks[] = {
-    PY_HIDDEN(fail_allocations, "n, sticky=False",
+    PY_HIDDEN(fail_allocations,
               "The n-th host allocation from now fails, and all later ones when sticky; n < 0 disarms."),
     PY_HIDDEN_GETTER(allocation_count, "Host allocations asked for so far."),
     PY_HIDDEN_GETTER(live_blocks, "Host blocks alive."),
-    PY_HIDDEN(check_cost, "n", "Seconds for n checks of device and dtype of three operands."),
-    PY_HIDDEN(origin_cost, "n, operand=None",
-              "Seconds for n records of where an array was made, and from what operand."),
+    PY_HIDDEN(check_cost, "Seconds for n checks of device and dtype of three operands."),
+    PY_HIDDEN(origin_cost, "Seconds for n records of where an array was made, and from what operand."),
     PY_END,
 };

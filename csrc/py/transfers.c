@@ -87,7 +87,7 @@ py_warn_synchronous(const char *action, const char *reason)
 static PyObject *
 py__watch_transfers(PY_PARAMS)
 {
-    PY_PARSE("_watch_transfers", 1, 1, "by")
+    PY_PARSE(_watch_transfers)
     int64_t by = 0;
     if (py_arg_int(&a, 0, &by) < 0) {
         return NULL;
@@ -96,7 +96,7 @@ py__watch_transfers(PY_PARAMS)
 }
 
 PyMethodDef py_transfers_functions[] = {
-    PY_HIDDEN(_watch_transfers, "by", "Changes how many want to know of transfers; gives their number."),
+    PY_HIDDEN(_watch_transfers, "Changes how many want to know of transfers; gives their number."),
     PY_END,
 };
 

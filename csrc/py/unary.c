@@ -92,7 +92,7 @@ call_unary(const unary_op *u, bool in_place, PY_PARAMS)
 static PyObject *
 py_gelu(PY_PARAMS)
 {
-    PY_PARSE("gelu", 1, 1, "input", "approximate", "out")
+    PY_PARSE(gelu)
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL) {
         return NULL;
@@ -142,7 +142,7 @@ parse_bound(const py_args *a, int i, dt_bound *out)
 static PyObject *
 call_clamp(bool in_place, PY_PARAMS)
 {
-    PY_PARSE("clamp", 1, 3, "input", "min", "max", "out")
+    PY_PARSE(clamp)
     dt_bound low, high;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || parse_bound(&a, 1, &low) < 0 || parse_bound(&a, 2, &high) < 0) {
@@ -213,8 +213,8 @@ PyMethodDef py_unary_functions[] = {
      DOC(doc, #name "(input" SIGNATURE params ", *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES EXAMPLE_##name)},
 #include "../core/elementwise.def"
 #undef DT_UNARY
-    PY_OP(gelu, "input, *, approximate='none', out=None", GELU_DOC),
-    PY_OP(clamp, "input, min=None, max=None, *, out=None", CLAMP_DOC),
+    PY_OP(gelu, GELU_DOC),
+    PY_OP(clamp, CLAMP_DOC),
     PY_END,
 };
 
@@ -225,9 +225,8 @@ PyMethodDef py_unary_methods[] = {
         {#name "_", PY_CAST(py_##name##_), FLAGS, DOC(doc, IN_PLACE_##kind(name, SIGNATURE params, doc))},
 #include "../core/elementwise.def"
 #undef DT_UNARY
-    PY_OP(gelu, "$self, *, approximate='none'", GELU_DOC),
-    PY_OP(clamp, "$self, min=None, max=None", CLAMP_DOC),
-    PY_OP(clamp_, "$self, min=None, max=None",
-          CLAMP_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
+    PY_METHOD(gelu, GELU_DOC),
+    PY_METHOD(clamp, CLAMP_DOC),
+    PY_METHOD(clamp_, CLAMP_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
     PY_END,
 };

@@ -284,7 +284,7 @@ py_import_cuda_interface(const py_args *a, PyObject *object, PyObject *dict)
 static PyObject *
 py_from_cuda_array_interface(PY_PARAMS)
 {
-    PY_PARSE(OP, 1, 1, "object")
+    PY_PARSE(from_cuda_array_interface)
     if (py_is_array(a.v[0])) {
         return py_array_handle(a.v[0], OP);
     }
@@ -295,7 +295,7 @@ py_from_cuda_array_interface(PY_PARAMS)
 }
 
 PyMethodDef py_cuda_interface_functions[] = {
-    PY_OP(from_cuda_array_interface, "object",
+    PY_OP(from_cuda_array_interface,
           "A DeviceArray that shares the memory of an object with " ATTRIBUTE ", and keeps it alive; read-only if that "
           "is.\n\n"
           "Versions 1 to 3. Later work waits for the stream that it names. Raises ValueError for a mask, negative "

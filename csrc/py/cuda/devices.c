@@ -90,7 +90,7 @@ backend_of(const py_args *a, int index)
 static PyObject *
 py__cuda_device_count(PY_PARAMS)
 {
-    PY_PARSE("device_count", 0, 0, NULL)
+    PY_PARSE(_cuda_device_count)
     int count = 0;
     dt_error err;
     dt_status status;
@@ -109,7 +109,7 @@ py__cuda_current_device(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py__cuda_index(PY_PARAMS)
 {
-    PY_PARSE("device", 1, 1, "device")
+    PY_PARSE(_cuda_index)
     int index = device_index(&a, 0);
     return index < 0 ? NULL : PyLong_FromLong(index);
 }
@@ -117,7 +117,7 @@ py__cuda_index(PY_PARAMS)
 static PyObject *
 py__cuda_set_device(PY_PARAMS)
 {
-    PY_PARSE("set_device", 1, 1, "device")
+    PY_PARSE(_cuda_set_device)
     int index = device_index(&a, 0);
     if (index < 0) {
         return NULL;
@@ -134,7 +134,7 @@ py__cuda_set_device(PY_PARAMS)
 static PyObject *
 py__cuda_info(PY_PARAMS)
 {
-    PY_PARSE("device_info", 0, 1, "device")
+    PY_PARSE(_cuda_info)
     int index = device_index(&a, 0);
     const dt_backend *backend = index < 0 ? NULL : backend_of(&a, index);
     if (backend == NULL) {
@@ -158,7 +158,7 @@ py__cuda_info(PY_PARAMS)
 static PyObject *
 py__cuda_synchronize(PY_PARAMS)
 {
-    PY_PARSE("synchronize", 0, 1, "device")
+    PY_PARSE(_cuda_synchronize)
     int index = device_index(&a, 0);
     const dt_backend *backend = index < 0 ? NULL : backend_of(&a, index);
     if (backend == NULL) {
@@ -176,7 +176,7 @@ py__cuda_synchronize(PY_PARAMS)
 static PyObject *
 py__cuda_empty_cache(PY_PARAMS)
 {
-    PY_PARSE("empty_cache", 0, 0, NULL)
+    PY_PARSE(_cuda_empty_cache)
     const dt_backend *backend = backend_of(&a, dt_current_device());
     if (backend == NULL) {
         return NULL;
@@ -237,7 +237,7 @@ py__cuda_set_search_path(PyObject *self, PyObject *text)
 static PyObject *
 py__simulate_cuda(PY_PARAMS)
 {
-    PY_PARSE("simulate_cuda", 1, 2, "devices", "memory")
+    PY_PARSE(_simulate_cuda)
     int64_t devices = 0, memory = 0;
     if (py_arg_int(&a, 0, &devices) < 0 || py_arg_int(&a, 1, &memory) < 0) {
         return NULL;
@@ -278,7 +278,7 @@ py__cuda_probe(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py__cuda_hazard(PY_PARAMS)
 {
-    PY_PARSE("_cuda_hazard", 1, 1, "major")
+    PY_PARSE(_cuda_hazard)
     int64_t major = 0;
     return py_arg_int(&a, 0, &major) < 0 ? NULL
                                          : PyBool_FromLong(major >= 0 && major < 100 && cuda_cublas_hazard((int)major));
@@ -294,16 +294,13 @@ py__cuda_versions(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 PyMethodDef py_cuda_functions[] = {
-    PY_HIDDEN(_cuda_device_count, "",
-              "Number of CUDA devices. Raises DeviceNotAvailableError where CUDA cannot be used."),
+    PY_HIDDEN(_cuda_device_count, "Number of CUDA devices. Raises DeviceNotAvailableError where CUDA cannot be used."),
     PY_HIDDEN_GETTER(_cuda_current_device, "The current CUDA device of this thread, an index."),
-    PY_HIDDEN(_cuda_index, "device", "The index of a CUDA device. Raises ValueError for the cpu."),
-    PY_HIDDEN(_cuda_set_device, "device",
-              "Chooses the current CUDA device of this thread. Raises DeviceNotAvailableError."),
-    PY_HIDDEN(_cuda_info, "device=None", "What is known about a device, a dict. Raises DeviceNotAvailableError."),
-    PY_HIDDEN(_cuda_synchronize, "device=None",
-              "Waits for all work on a device. Raises CudaError for what went wrong in it."),
-    PY_HIDDEN(_cuda_empty_cache, "", "Gives unused memory, of devices and page-locked, back to the driver."),
+    PY_HIDDEN(_cuda_index, "The index of a CUDA device. Raises ValueError for the cpu."),
+    PY_HIDDEN(_cuda_set_device, "Chooses the current CUDA device of this thread. Raises DeviceNotAvailableError."),
+    PY_HIDDEN(_cuda_info, "What is known about a device, a dict. Raises DeviceNotAvailableError."),
+    PY_HIDDEN(_cuda_synchronize, "Waits for all work on a device. Raises CudaError for what went wrong in it."),
+    PY_HIDDEN(_cuda_empty_cache, "Gives unused memory, of devices and page-locked, back to the driver."),
     PY_HIDDEN_GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
     PY_HIDDEN_GETTER(_sim_confines,
                      "Whether this system can refuse system calls to kernels of users on simulated devices."),
@@ -311,11 +308,10 @@ PyMethodDef py_cuda_functions[] = {
     {"_cuda_set_search_path", py__cuda_set_search_path, METH_O,
      "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python "
      "packages keep their libraries."},
-    PY_HIDDEN(_simulate_cuda, "devices, memory=0",
-              "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
+    PY_HIDDEN(_simulate_cuda, "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
     PY_HIDDEN_GETTER(_cuda_probe,
                      "What is wrong with the driver, cuBLASLt, cuDNN and NVRTC, None for nothing, a list."),
-    PY_HIDDEN(_cuda_hazard, "major", "Whether the cuBLAS in use may corrupt data on devices of this capability."),
+    PY_HIDDEN(_cuda_hazard, "Whether the cuBLAS in use may corrupt data on devices of this capability."),
     PY_HIDDEN_GETTER(_cuda_versions,
                      "The version of each library by its own count, 0 for one that is not loaded, a dict."),
     PY_END,

@@ -68,7 +68,7 @@ read_param(PyObject *entry, dt_param *out)
 static PyObject *
 py__kernel_new(PY_PARAMS)
 {
-    PY_PARSE("_kernel_new", 7, 7, "name", "source", "params", "options", "header_names", "headers", "kept")
+    PY_PARSE(_kernel_new)
     const char *names[MAX_TEXTS], *headers[MAX_TEXTS], *options[MAX_TEXTS];
     const char *name = PyUnicode_AsUTF8(a.v[0]), *source = name != NULL ? PyUnicode_AsUTF8(a.v[1]) : NULL;
     dt_param params[DT_KERNEL_PARAMS];
@@ -106,7 +106,7 @@ py__kernel_new(PY_PARAMS)
 static PyObject *
 py__kernel_compile(PY_PARAMS)
 {
-    PY_PARSE("_kernel_compile", 2, 2, "kernel", "index")
+    PY_PARSE(_kernel_compile)
     cuda_raw *raw = arg_kernel(&a);
     int64_t index = 0;
     if (raw == NULL || py_arg_int(&a, 1, &index) < 0) {
@@ -131,7 +131,7 @@ py__kernel_compile(PY_PARAMS)
 static PyObject *
 py__kernel_attributes(PY_PARAMS)
 {
-    PY_PARSE("_kernel_attributes", 2, 2, "kernel", "index")
+    PY_PARSE(_kernel_attributes)
     cuda_raw *raw = arg_kernel(&a);
     int64_t index = 0;
     cuda_raw_attributes at;
@@ -232,7 +232,7 @@ read_argument(PyObject *object, dt_kernel_arg *out)
 static PyObject *
 py__kernel_launch(PY_PARAMS)
 {
-    PY_PARSE("_kernel_launch", 4, 6, "kernel", "grid", "block", "args", "shared_mem", "stream")
+    PY_PARSE(_kernel_launch)
     cuda_raw *raw = arg_kernel(&a);
     cuda_raw_launch launch = {.shared_bytes = 0};
     dt_kernel_arg given[DT_KERNEL_PARAMS];
@@ -269,11 +269,10 @@ py__kernel_launch(PY_PARAMS)
 }
 
 PyMethodDef py_kernel_functions[] = {
-    PY_HIDDEN(_kernel_new, "name, source, params, options, header_names, headers, kept", "A kernel from CUDA C++."),
-    PY_HIDDEN(_kernel_compile, "kernel, index", "Makes a kernel ready on a device; what the compiler says against it."),
-    PY_HIDDEN(_kernel_attributes, "kernel, index", "What is known about a kernel that is ready on a device, a dict."),
-    PY_HIDDEN(_kernel_launch, "kernel, grid, block, args, shared_mem=0, stream=None",
-              "Launches a kernel; the device on which it is not ready, if it is not."),
+    PY_HIDDEN(_kernel_new, "A kernel from CUDA C++."),
+    PY_HIDDEN(_kernel_compile, "Makes a kernel ready on a device; what the compiler says against it."),
+    PY_HIDDEN(_kernel_attributes, "What is known about a kernel that is ready on a device, a dict."),
+    PY_HIDDEN(_kernel_launch, "Launches a kernel; the device on which it is not ready, if it is not."),
     PY_END,
 };
 

@@ -112,7 +112,7 @@ entry(const cuda_suspect *suspect)
 static PyObject *
 py__cuda_last_sent(PY_PARAMS)
 {
-    PY_PARSE("_cuda_last_sent", 1, 1, "index")
+    PY_PARSE(_cuda_last_sent)
     int64_t index = 0;
     cuda_suspect suspects[MOST];
     if (py_arg_int(&a, 0, &index) < 0) {
@@ -133,7 +133,7 @@ py__cuda_last_sent(PY_PARAMS)
 
 PyMethodDef py_sent_functions[] = {
     PY_HIDDEN(
-        _cuda_last_sent, "index",
+        _cuda_last_sent,
         "[(stream or '', what, file or None, line)] of what may have gone wrong on a device that is lost, by stream, "
         "the latest first."),
     PY_END,

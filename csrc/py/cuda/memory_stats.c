@@ -4,7 +4,7 @@
 static PyObject *
 py__cuda_memory_stats(PY_PARAMS)
 {
-    PY_PARSE("memory_stats", 0, 1, "device")
+    PY_PARSE(_cuda_memory_stats)
     cuda_device *device;
     cuda_memory_stats m;
     if (py_open_device(self, a.op, a.v[0], &device) != DT_OK) {
@@ -48,7 +48,7 @@ py__cuda_memory_stats(PY_PARAMS)
 static PyObject *
 py__cuda_reset_peak(PY_PARAMS)
 {
-    PY_PARSE("reset_peak_memory_stats", 0, 1, "device")
+    PY_PARSE(_cuda_reset_peak)
     cuda_device *device;
     if (py_open_device(self, a.op, a.v[0], &device) != DT_OK) {
         return NULL;
@@ -60,7 +60,7 @@ py__cuda_reset_peak(PY_PARAMS)
 static PyObject *
 py__cuda_set_memory_fraction(PY_PARAMS)
 {
-    PY_PARSE("set_per_process_memory_fraction", 1, 2, "fraction", "device")
+    PY_PARSE(_cuda_set_memory_fraction)
     cuda_device *device;
     double fraction = 0;
     if (py_arg_float(&a, 0, &fraction) < 0 || py_open_device(self, a.op, a.v[1], &device) != DT_OK) {
@@ -116,9 +116,9 @@ py__cuda_host_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 PyMethodDef py_memory_stats_functions[] = {
-    PY_HIDDEN(_cuda_memory_stats, "device=None", "Bytes, and what the allocator has done, a dict."),
-    PY_HIDDEN(_cuda_reset_peak, "device=None", "Starts the counts of the most memory held anew."),
-    PY_HIDDEN(_cuda_set_memory_fraction, "fraction, device=None", "The part of a device's memory that may be taken."),
+    PY_HIDDEN(_cuda_memory_stats, "Bytes, and what the allocator has done, a dict."),
+    PY_HIDDEN(_cuda_reset_peak, "Starts the counts of the most memory held anew."),
+    PY_HIDDEN(_cuda_set_memory_fraction, "The part of a device's memory that may be taken."),
     PY_HIDDEN_GETTER(_cuda_host_memory, "What is known about page-locked memory, a dict of dicts."),
     PY_END,
 };

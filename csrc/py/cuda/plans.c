@@ -35,7 +35,7 @@ py__cuda_library_versions(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py__cuda_workspace_limit(PY_PARAMS)
 {
-    PY_PARSE("set_workspace_limit", 0, 1, "nbytes")
+    PY_PARSE(_cuda_workspace_limit)
     int64_t before = cuda_workspace_limit(), nbytes = before;
     if (py_arg_int(&a, 0, &nbytes) < 0) {
         return NULL;
@@ -53,7 +53,7 @@ py__cuda_workspace_limit(PY_PARAMS)
 static PyObject *
 py__cuda_tuning(PY_PARAMS)
 {
-    PY_PARSE("tune", 0, 1, "enabled")
+    PY_PARSE(_cuda_tuning)
     bool before = cuda_tuning(), enabled = before;
     if (py_arg_bool(&a, 0, &enabled) < 0) {
         return NULL;
@@ -80,7 +80,7 @@ row_tuple(const int64_t *row, size_t width)
 static PyObject *
 py__cuda_tuned_export(PY_PARAMS)
 {
-    PY_PARSE("tune", 1, 1, "device")
+    PY_PARSE(_cuda_tuned_export)
     int64_t device = 0, *rows = NULL;
     size_t nrows = 0;
     if (py_arg_int(&a, 0, &device) < 0) {
@@ -117,7 +117,7 @@ py__cuda_tuned_key(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py__cuda_tuned_import(PY_PARAMS)
 {
-    PY_PARSE("tune", 2, 2, "device", "row")
+    PY_PARSE(_cuda_tuned_import)
     int64_t device = 0, words[128];
     if (py_arg_int(&a, 0, &device) < 0) {
         return NULL;
@@ -149,12 +149,12 @@ py__cuda_tuned_import(PY_PARAMS)
 PyMethodDef py_plans_functions[] = {
     {"_cuda_library_versions", py__cuda_library_versions, METH_NOARGS,
      "_cuda_library_versions()\n--\n\nVersion numbers of cuBLASLt and cuDNN; None where they cannot be loaded."},
-    PY_HIDDEN(_cuda_workspace_limit, "nbytes=None", "Sets the limit of scratch memory if given; returns that before."),
-    PY_HIDDEN(_cuda_tuning, "enabled=None", "Switches tuning if given; returns whether it was on."),
-    PY_HIDDEN(_cuda_tuned_export, "device", "What tuning has found on a device, as rows of ints."),
+    PY_HIDDEN(_cuda_workspace_limit, "Sets the limit of scratch memory if given; returns that before."),
+    PY_HIDDEN(_cuda_tuning, "Switches tuning if given; returns whether it was on."),
+    PY_HIDDEN(_cuda_tuned_export, "What tuning has found on a device, as rows of ints."),
     {"_cuda_tuned_key", py__cuda_tuned_key, METH_NOARGS,
      "_cuda_tuned_key()\n--\n\nHow many of a row's ints are its key; the next is -1 where nothing holds any more."},
-    PY_HIDDEN(_cuda_tuned_import, "device, row", "Takes such a row; False where it has not the form of one."),
+    PY_HIDDEN(_cuda_tuned_import, "Takes such a row; False where it has not the form of one."),
     PY_END,
 };
 

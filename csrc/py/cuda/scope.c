@@ -161,14 +161,13 @@ scope_dealloc(PyObject *object)
 
 #define METHOD(name, function, signature, doc)                                                                         \
     {                                                                                                                  \
-        name, PY_CAST(function), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,                                          \
-            name "($self, " signature ")\n--\n\n" doc                                                                  \
+        name, PY_CAST(function), METH_METHOD | METH_FASTCALL | METH_KEYWORDS, name "(" signature ")\n--\n\n" doc       \
     }
 
 static PyMethodDef scope_methods[] = {
-    METHOD("_aim", scope_aim, "index, stream, /", "What holds within the block; index -1 changes nothing."),
-    METHOD("__enter__", scope_enter, "/", "The block begins."),
-    METHOD("__exit__", scope_exit, "kind, error, trace, /", "The block ends; all is as it was before."),
+    METHOD("_aim", scope_aim, PY_SELF__Scope__aim, "What holds within the block; index -1 changes nothing."),
+    METHOD("__enter__", scope_enter, "$self, /", "The block begins."),
+    METHOD("__exit__", scope_exit, "$self, kind, error, trace, /", "The block ends; all is as it was before."),
     PY_END,
 };
 

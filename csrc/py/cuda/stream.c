@@ -170,7 +170,7 @@ stream_compare(PyObject *self, PyObject *other, int op)
 static PyObject *
 stream_wait_event(PY_PARAMS)
 {
-    PY_PARSE("wait_event", 1, 1, "event")
+    PY_PARSE(Stream_wait_event)
     cuda_event *event = arg_event(&a, 0);
     if (event == NULL) {
         return NULL;
@@ -181,7 +181,7 @@ stream_wait_event(PY_PARAMS)
 static PyObject *
 stream_wait_stream(PY_PARAMS)
 {
-    PY_PARSE("wait_stream", 1, 1, "stream")
+    PY_PARSE(Stream_wait_stream)
     if (a.v[0] == Py_None) {
         py_arg_wrong(&a, 0, "a Stream");
         return NULL;
@@ -196,7 +196,7 @@ stream_wait_stream(PY_PARAMS)
 static PyObject *
 stream_record_event(PY_PARAMS)
 {
-    PY_PARSE("record_event", 0, 1, "event")
+    PY_PARSE(Stream_record_event)
     PyObject *object = py_given(a.v[0]) ? Py_NewRef(a.v[0]) : a.state->event_type->tp_alloc(a.state->event_type, 0);
     if (object == NULL) {
         return NULL;
@@ -246,9 +246,10 @@ stream_get_priority(PyObject *self, void *Py_UNUSED(closure))
     return PyLong_FromLong(cuda_queue_read(queue_of(self)).priority);
 }
 
-#define METHOD(type, name, signature, doc)                                                                             \
+#define METHOD(type, prefix, name, doc)                                                                                \
     {                                                                                                                  \
-#name, PY_CAST(type##_##name), METH_FASTCALL | METH_KEYWORDS, #name "($self, " signature ")\n--\n\n" doc       \
+#name, PY_CAST(prefix##_##name), METH_FASTCALL | METH_KEYWORDS,                                                \
+            #name "(" PY_SELF_##type##_##name ")\n--\n\n" doc                                                          \
     }
 #define PLAIN(type, name, doc)                                                                                         \
     {                                                                                                                  \
@@ -256,15 +257,15 @@ stream_get_priority(PyObject *self, void *Py_UNUSED(closure))
     }
 
 static PyMethodDef stream_methods[] = {
-    METHOD(stream, wait_event, "event",
+    METHOD(Stream, stream, wait_event,
            "What is sent to this stream from now on waits for an Event; for nothing if that was not recorded.\n\n"
            "Raises CudaError."),
     METHOD(
-        stream, wait_stream, "stream",
+        Stream, stream, wait_stream,
         "What is sent to this stream from now on waits for all that another stream, of any device, has been sent.\n\n"
         "Ops on arrays do so by themselves where they must. Raises CudaError."),
     METHOD(
-        stream, record_event, "event=None",
+        Stream, stream, record_event,
         "Records an Event, or a new one, behind what this stream has been sent; returns it.\n\nRaises RuntimeError for "
         "an event of another device."),
     PLAIN(stream, query,
@@ -344,7 +345,7 @@ event_repr(PyObject *self)
 static PyObject *
 event_record(PY_PARAMS)
 {
-    PY_PARSE("record", 0, 1, "stream")
+    PY_PARSE(Event_record)
     cuda_queue *queue = arg_queue(&a, self, 0);
     if (queue == NULL) {
         return NULL;
@@ -355,7 +356,7 @@ event_record(PY_PARAMS)
 static PyObject *
 event_wait(PY_PARAMS)
 {
-    PY_PARSE("wait", 0, 1, "stream")
+    PY_PARSE(Event_wait)
     cuda_queue *queue = arg_queue(&a, self, 0);
     if (queue == NULL) {
         return NULL;
@@ -379,7 +380,7 @@ event_synchronize(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 event_elapsed_time(PY_PARAMS)
 {
-    PY_PARSE("elapsed_time", 1, 1, "end_event")
+    PY_PARSE(Event_elapsed_time)
     cuda_event *end = arg_event(&a, 0);
     float milliseconds = 0;
     if (end == NULL) {
@@ -407,13 +408,13 @@ event_get_cuda_event(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyMethodDef event_methods[] = {
-    METHOD(event, record, "stream=None",
+    METHOD(Event, event, record,
            "Puts the event behind what a Stream, the current one by default, has been sent so far.\n\nRaises "
            "RuntimeError for a stream of another device than before."),
     METHOD(
-        event, wait, "stream=None",
+        Event, event, wait,
         "What is sent to a Stream, the current one by default, from now on waits for the event.\n\nRaises CudaError."),
-    METHOD(event, elapsed_time, "end_event",
+    METHOD(Event, event, elapsed_time,
            "Milliseconds from this event to another, a float.\n\nRaises RuntimeError unless both were made with "
            "enable_timing=True, recorded on one device, and are done."),
     PLAIN(event, query, "bool: whether what stood before the event is done; True if it was never recorded."),
@@ -452,7 +453,7 @@ PyType_Spec py_event_spec = {
 static PyObject *
 py__cuda_current_stream(PY_PARAMS)
 {
-    PY_PARSE("current_stream", 0, 1, "device")
+    PY_PARSE(_cuda_current_stream)
     cuda_device *device;
     return py_open_device(self, a.op, a.v[0], &device) == DT_OK
                ? stream_new_object(a.state->stream_type, cuda_current(device))
@@ -462,7 +463,7 @@ py__cuda_current_stream(PY_PARAMS)
 static PyObject *
 py__cuda_default_stream(PY_PARAMS)
 {
-    PY_PARSE("default_stream", 0, 1, "device")
+    PY_PARSE(_cuda_default_stream)
     cuda_device *device;
     return py_open_device(self, a.op, a.v[0], &device) == DT_OK
                ? stream_new_object(a.state->stream_type, cuda_default_queue(device))
@@ -472,7 +473,7 @@ py__cuda_default_stream(PY_PARAMS)
 static PyObject *
 py__cuda_set_stream(PY_PARAMS)
 {
-    PY_PARSE("set_stream", 1, 1, "stream")
+    PY_PARSE(_cuda_set_stream)
     if (Py_TYPE(a.v[0]) != a.state->stream_type) {
         py_arg_wrong(&a, 0, "a Stream");
         return NULL;
@@ -481,9 +482,9 @@ py__cuda_set_stream(PY_PARAMS)
 }
 
 PyMethodDef py_stream_functions[] = {
-    PY_HIDDEN(_cuda_current_stream, "device=None", "The stream that this thread sends its work for a device to."),
-    PY_HIDDEN(_cuda_default_stream, "device=None", "The stream of a device that is there from the start."),
-    PY_HIDDEN(_cuda_set_stream, "stream", "Where this thread sends its work for the stream's device from now on."),
+    PY_HIDDEN(_cuda_current_stream, "The stream that this thread sends its work for a device to."),
+    PY_HIDDEN(_cuda_default_stream, "The stream of a device that is there from the start."),
+    PY_HIDDEN(_cuda_set_stream, "Where this thread sends its work for the stream's device from now on."),
     PY_END,
 };
 

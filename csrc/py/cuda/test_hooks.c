@@ -21,7 +21,7 @@ py_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_api_fail(PY_PARAMS)
 {
-    PY_PARSE("api_fail", 3, 5, "symbol", "n", "status", "sticky", "late")
+    PY_PARSE(api_fail)
     int64_t n = -1, status = 0;
     bool sticky = false, late = false;
     int symbol = -1;
@@ -59,7 +59,7 @@ py_kernel_images(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_kernel_settings(PY_PARAMS)
 {
-    PY_PARSE("kernel_settings", 0, 3, "index_limit", "skinny", "depthwise")
+    PY_PARSE(kernel_settings)
     cuda_kernel_settings settings = {.index_limit = INT32_MAX, .skinny = true, .depthwise = true};
     if (py_arg_int(&a, 0, &settings.index_limit) < 0 || py_arg_bool(&a, 1, &settings.skinny) < 0 ||
         py_arg_bool(&a, 2, &settings.depthwise) < 0) {
@@ -72,7 +72,7 @@ py_kernel_settings(PY_PARAMS)
 static PyObject *
 py_lend_simulated(PY_PARAMS)
 {
-    PY_PARSE("lend_simulated", 1, 1, "lend")
+    PY_PARSE(lend_simulated)
     bool lend = false;
     if (py_arg_bool(&a, 0, &lend) < 0) {
         return NULL;
@@ -102,7 +102,7 @@ py_ledger(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 py_set_compute_capability(PY_PARAMS)
 {
-    PY_PARSE("set_compute_capability", 2, 2, "major", "minor")
+    PY_PARSE(set_compute_capability)
     int64_t major = 0, minor = 0;
     if (py_arg_int(&a, 0, &major) < 0 || py_arg_int(&a, 1, &minor) < 0) {
         return NULL;
@@ -134,8 +134,7 @@ parse_sizes(const py_args *a, int i, int wanted, int64_t *sizes)
 static PyObject *
 py_describe_conv2d(PY_PARAMS)
 {
-    PY_PARSE("describe_conv2d", 10, 11, "properties", "dtype", "input", "weight", "stride", "before", "after",
-             "dilation", "channels_last", "bias", "activation")
+    PY_PARSE(describe_conv2d)
     dt_dtype dtype = DT_FLOAT32;
     int64_t x[4], weight[4];
     bool channels_last = false, bias = false;
@@ -172,7 +171,7 @@ py_describe_conv2d(PY_PARAMS)
 static PyObject *
 py_set_size_limit(PY_PARAMS)
 {
-    PY_PARSE("set_size_limit", 1, 1, "n")
+    PY_PARSE(set_size_limit)
     int64_t n = 0;
     if (py_arg_int(&a, 0, &n) < 0) {
         return NULL;
@@ -185,7 +184,7 @@ py_set_size_limit(PY_PARAMS)
 static PyObject *
 py_set_plan_limit(PY_PARAMS)
 {
-    PY_PARSE("set_plan_limit", 1, 1, "n")
+    PY_PARSE(set_plan_limit)
     int64_t n = 0;
     if (py_arg_int(&a, 0, &n) < 0) {
         return NULL;
@@ -197,26 +196,25 @@ py_set_plan_limit(PY_PARAMS)
 PyMethodDef py_cuda_test_hooks[] = {
     PY_HIDDEN_GETTER(api_calls, "How often each outside function was called, a dict."),
     PY_HIDDEN(
-        api_fail, "symbol, n, status, sticky=False, late=False",
+        api_fail,
         "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
         "answers success, and what waits for it next answers status. n < 0 disarms."),
     PY_HIDDEN_GETTER(kernel_images,
                      "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
     PY_HIDDEN(
-        kernel_settings, "index_limit=2147483647, skinny=True, depthwise=True",
+        kernel_settings,
         "Which kernels CUDA takes: 64-bit indices above index_limit; ours or the library's for skinny products and "
         "depthwise convolutions."),
-    PY_HIDDEN(lend_simulated, "lend",
+    PY_HIDDEN(lend_simulated,
               "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
     PY_HIDDEN_GETTER(guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     PY_HIDDEN_GETTER(ledger, "What is alive on the simulated devices, a dict."),
-    PY_HIDDEN(set_compute_capability, "major, minor", "The compute capability of the simulated devices."),
+    PY_HIDDEN(set_compute_capability, "The compute capability of the simulated devices."),
     PY_HIDDEN(
         describe_conv2d,
-        "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None",
         "The plan of a convolution on a device described in cuDNN's JSON, a dict. Raises CudaError where there is "
         "none."),
-    PY_HIDDEN(set_plan_limit, "n", "Plans that a device keeps of products, and of convolutions; 0: 4096."),
-    PY_HIDDEN(set_size_limit, "n", "Elements that one call of a library may have to count; 0: 2**31 - 1."),
+    PY_HIDDEN(set_plan_limit, "Plans that a device keeps of products, and of convolutions; 0: 4096."),
+    PY_HIDDEN(set_size_limit, "Elements that one call of a library may have to count; 0: 2**31 - 1."),
     PY_END,
 };
