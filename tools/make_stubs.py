@@ -7,79 +7,55 @@ python tools/make_stubs.py           writes both
 python tools/make_stubs.py --check   fails when they are not what would be written
 """
 
+import ast
 import importlib
 import inspect
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from stub_types import (
-    DUNDERS,
-    GETSETS,
-    HEADER,
-    INHERITED,
-    NEW,
-    OTHER_DUNDERS,
-    PARAMETERS,
-    RESULTS,
-    TAKES_NUMBER,
-    WRITTEN,
-    WRITTEN_FUNCTIONS,
-)
+import signatures
+from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "__init__.py"
 TARGET = PACKAGE.with_name("_C.pyi")
 
 BASETYPE = 1 << 10  # Py_TPFLAGS_BASETYPE
 
+ENTRIES = signatures.read(signatures.SOURCE.read_text())
+
 problems: list[str] = []
 
 
-def base(name: str) -> str:
-    return name if name.startswith("__") else name.rstrip("_")
+def declared(owner: str, name: str) -> tuple[signatures.Signature, ...] | None:
+    """What signatures.pyi says of a function (no owner) or of a method, and of the overloads where it has some."""
+    for entry in ENTRIES:
+        if entry.owner == owner and entry.name == name:
+            return entry.overloads or (entry.signature,)
+        if owner == "DeviceArray" and not entry.owner and name in entry.method_names():
+            return tuple(signature.of_method() for signature in entry.overloads or (entry.signature,))
+    return None
 
 
-def annotation(function: str, parameter: inspect.Parameter) -> str:
-    name = parameter.name
-    if name == "other" and base(function) in TAKES_NUMBER:
-        return "_Operand"
-    for key in (f"{function}.{name}", f"{base(function)}.{name}", name):
-        if key in PARAMETERS:
-            found = PARAMETERS[key]
-            break
-    else:
-        problems.append(f"no type for parameter {name} of {function}")
-        return "Any"
-    if name == "dim" and parameter.default is None and found == "_Int":
-        found = "_Ints | None"
-    if parameter.default is None and "None" not in found:
-        found += " | None"
-    return found
+def of_family(owner: object) -> signatures.Signature:
+    """The signature of an op of core/elementwise.def or core/reductions.def, which says its names and defaults."""
+    parameters = []
+    for p in inspect.signature(owner).parameters.values():  # type: ignore[arg-type]
+        default = None if p.default is p.empty else repr(p.default)
+        parameters.append(signatures.Parameter(p.name, p.kind, FAMILY.get(p.name, "_Number"), default))
+    return signatures.Signature(tuple(parameters), "DeviceArray")
 
 
-def signature(function: str, owner: object, method: bool) -> str:
-    try:
-        parsed = inspect.signature(owner)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        problems.append(f"{function} has no text signature")
-        return "(*args: Any, **kwargs: Any)"
-    parts, keyword_only = [], False
-    parameters = list(parsed.parameters.values())
-    for i, p in enumerate(parameters):
-        if p.kind is p.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            if not any(q.kind is q.VAR_POSITIONAL for q in parameters):
-                parts.append("*")
-        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        text = star + p.name
-        if not (method and i == 0):
-            text += f": {annotation(function, p)}"
-            if p.default is not p.empty:
-                text += f" = {literal(p.default)}"
-        parts.append(text)
-        if p.kind is p.POSITIONAL_ONLY and (i + 1 == len(parameters) or parameters[i + 1].kind is not p.kind):
-            parts.append("/")
-    return f"({', '.join(parts)})"
+def spelled(signature: signatures.Signature, overloaded: bool) -> str:
+    def spell(p: signatures.Parameter) -> str:
+        text = p.name if p.type is None else f"{p.name}: {p.type}"
+        return text if p.default is None else f"{text} = {literal(ast.literal_eval(p.default))}"
+
+    parameters = list(signature.parameters)
+    if parameters and parameters[0].name == "self" and not overloaded:
+        parameters[0] = replace(parameters[0], kind=signatures.POSITIONAL_ONLY)
+    return f"({signatures.arranged(parameters, spell)}) -> {signature.result}"
 
 
 def literal(value: object) -> str:
@@ -113,23 +89,17 @@ def with_docstring(definition: str, owner: object, indent: str) -> list[str]:
     return [definition.removesuffix(" ..."), *doc] if doc else [definition]
 
 
-def define(name: str, owner: object, indent: str, method: bool) -> list[str]:
-    if not method and name in WRITTEN_FUNCTIONS:
-        texts = WRITTEN_FUNCTIONS[name]
-    elif name in WRITTEN:
-        first = "self" if method else "input: DeviceArray"
-        texts = [text.format(x=first) for text in WRITTEN[name]]
-    else:
-        if name.startswith("_") and name not in RESULTS:
-            problems.append(f"no type for the result of {name}")
-        texts = [f"{signature(name, owner, method)} -> {RESULTS.get(name, 'DeviceArray')}"]
-        if " dim:" in texts[0] and not inspect.isfunction(owner):  # NumPy's spelling
-            texts.append(texts[0].replace(" dim:", " axis:").replace(" keepdim:", " keepdims:"))
+def define(owner: str, name: str, value: object, indent: str) -> list[str]:
+    """A function (no owner) or a method."""
+    found = declared(owner, name) or (of_family(value),)
+    texts = [spelled(signature, len(found) > 1) for signature in found]
+    if len(found) == 1 and " dim:" in texts[0] and not inspect.isfunction(value):  # NumPy's spelling
+        texts.append(texts[0].replace(" dim:", " axis:").replace(" keepdim:", " keepdims:"))
     lines = []
     for i, text in enumerate(texts):
         if len(texts) > 1:
             lines.append(f"{indent}@overload")
-        documented = owner if i == 0 and not name.startswith("_") else None
+        documented = value if i == 0 and not name.startswith("_") else None
         lines += with_docstring(f"{indent}def {name}{qualify(text)}: ...", documented, indent)
     return lines
 
@@ -159,7 +129,7 @@ def class_stub(name: str, cls: type) -> list[str]:
             definition = f"    def {key}(self) -> {qualify(text or 'Any')}: ..."
             lines += ["    @property", *with_docstring(definition, value, "    ")]
         elif callable(value):
-            lines += define(key, value, "    ", True)
+            lines += define(name, key, value, "    ")
         else:
             problems.append(f"{name}.{key} is neither a method nor an attribute: {value!r}")
     if name == "Generator":
@@ -188,7 +158,7 @@ def generate() -> str:
             else:
                 lines += class_stub(name, value)
         elif callable(value):
-            functions += define(name, value, "", False)
+            functions += define("", name, value, "")
         else:
             kind = "ModuleType" if inspect.ismodule(value) else type(value).__name__
             constants.append(f"{name}: {kind}")

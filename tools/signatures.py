@@ -33,7 +33,7 @@ class Signature:
     def of_method(self) -> "Signature":
         """That of the method that a function is: the first array is self, and there is no out."""
         others = [p for p in self.parameters[1:] if p.name != "out"]
-        return replace(self, parameters=(Parameter("self", POSITIONAL_ONLY, None, None), *others))
+        return replace(self, parameters=(Parameter("self", POSITIONAL, None, None), *others))
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,7 @@ def text_signature(signature: Signature) -> str:
         name = "$self" if p.name == "self" else p.name
         return name if p.default is None else f"{name}={p.default}"
 
-    # a slash behind $self alone is not written
-    given = [replace(p, kind=POSITIONAL) if p.name == "self" else p for p in signature.parameters]
-    return arranged(given, spell).replace('"', "'")
+    return arranged(signature.parameters, spell).replace('"', "'")
 
 
 def spec(entry: Entry) -> str:

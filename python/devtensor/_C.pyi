@@ -43,7 +43,7 @@ class DeviceArray:
     def __abs__(self, /) -> DeviceArray: ...
     def __add__(self, value: _Operand, /) -> DeviceArray: ...
     def __and__(self, value: _Operand, /) -> DeviceArray: ...
-    def __array__(self, dtype: npt.DTypeLike | None = None, *, copy: builtins.bool | None = None) -> npt.NDArray[Any]: ...
+    def __array__(self, /, dtype: npt.DTypeLike | None = None, *, copy: builtins.bool | None = None) -> npt.NDArray[Any]: ...
     __array_ufunc__: None
     def __bool__(self, /) -> builtins.bool: ...
     def __buffer__(self, flags: builtins.int, /) -> memoryview: ...
@@ -356,7 +356,8 @@ class DeviceArray:
         >>> dt.tensor([1, 0]).bool()
         DeviceArray([ True, False], device='cpu', dtype=bool)
         """
-    def broadcast_to(self, /, size: _Ints) -> DeviceArray:
+    @overload
+    def broadcast_to(self, size: _Ints) -> DeviceArray:
         """Repeats dimensions of size 1, as broadcasting does.
 
         The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where a size other than 1 would change.
@@ -365,6 +366,8 @@ class DeviceArray:
         DeviceArray([[1, 2],
                      [1, 2]], device='cpu', dtype=int64)
         """
+    @overload
+    def broadcast_to(self, *size: _Int) -> DeviceArray: ...
     def byte(self, /) -> DeviceArray:
         """Casts to uint8 on the same device.
 
@@ -2572,6 +2575,7 @@ def bmm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None
     >>> dt.bmm(dt.ones(5, 2, 3), dt.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
+@overload
 def broadcast_to(input: DeviceArray, size: _Ints) -> DeviceArray:
     """Repeats dimensions of size 1, as broadcasting does.
 
@@ -2581,6 +2585,8 @@ def broadcast_to(input: DeviceArray, size: _Ints) -> DeviceArray:
     DeviceArray([[1, 2],
                  [1, 2]], device='cpu', dtype=int64)
     """
+@overload
+def broadcast_to(input: DeviceArray, *size: _Int) -> DeviceArray: ...
 @overload
 def cat(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
     """Joins arrays along a dimension they have; the other sizes agree.
@@ -3444,7 +3450,7 @@ def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: 
     >>> dt.rand_like(dt.zeros(2, 3)).shape
     (2, 3)
     """
-def randint(low: _Int = 0, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
