@@ -197,14 +197,10 @@ py_clone(PY_PARAMS)
 {
     PY_PARSE(clone)
     const dt_array *x = py_arg_array(&a, 0);
-    PyObject *result = x == NULL ? NULL : py_array_new(a.type, "clone");
-    if (result == NULL) {
+    if (x == NULL) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_clone(x, py_array_of(result), &err));
-    return py_finish(result, status, &err, a.v, 1);
+    PY_RETURN_OF(a.v[0], py_array_new(a.type, "clone"), py_is_large(x), dt_clone(x, out, &err));
 }
 
 /* ---------------------------------------------------------------- for code written for PyTorch */

@@ -39,17 +39,10 @@ apply(const py_args *a, dt_binary_op op, const dt_params *params, int out_index,
         py_arg_wrong(a, 0, "DeviceArray");
         return NULL;
     }
-    PyObject *result = in_place ? Py_NewRef(a->v[0]) : py_result(a, out_index);
-    if (result == NULL) {
-        return NULL;
-    }
     const dt_scalar *scalar = x.array == NULL ? &x.scalar : y.array == NULL ? &y.scalar : NULL;
     bool release = (x.array != NULL && py_is_large(x.array)) || (y.array != NULL && py_is_large(y.array));
-    dt_error err;
-    dt_status status;
-    PY_CALL(release, status,
-            dt_binary(op, a->op, x.array, y.array, scalar, params, in_place, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, in_place ? Py_NewRef(a->v[0]) : py_result(a, out_index), release,
+              dt_binary(op, a->op, x.array, y.array, scalar, params, in_place, out, &err));
 }
 
 static PyObject *
@@ -209,16 +202,9 @@ call_where(const py_args *a, int condition_index, int input_index)
     if (condition == NULL || parse_operand(a, input_index, &x) < 0 || parse_operand(a, 2, &y) < 0) {
         return NULL;
     }
-    PyObject *result = py_result(a, 3);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(condition), status,
-            dt_where(condition, x.array, y.array, x.array == NULL ? &x.scalar : NULL,
-                     y.array == NULL ? &y.scalar : NULL, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_result(a, 3), py_is_large(condition),
+              dt_where(condition, x.array, y.array, x.array == NULL ? &x.scalar : NULL,
+                       y.array == NULL ? &y.scalar : NULL, out, &err));
 }
 
 static PyObject *
@@ -246,14 +232,8 @@ call_lerp(const py_args *a, bool in_place)
     if (end == NULL || parse_operand(a, 2, &weight) < 0) {
         return NULL;
     }
-    PyObject *result = in_place ? Py_NewRef(a->v[0]) : py_result(a, 3);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_lerp(x, end, weight.array, &weight.scalar, in_place, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, in_place ? Py_NewRef(a->v[0]) : py_result(a, 3), py_is_large(x),
+              dt_lerp(x, end, weight.array, &weight.scalar, in_place, out, &err));
 }
 
 static PyObject *
@@ -280,11 +260,7 @@ py__affine_(PY_PARAMS)
     if (input == NULL || scale == NULL || shift == NULL) {
         return NULL;
     }
-    PyObject *result = Py_NewRef(a.v[0]);
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(input), status, dt_affine("_affine_", input, scale, shift, true, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, Py_NewRef(a.v[0]), py_is_large(input), dt_affine("_affine_", input, scale, shift, true, out, &err));
 }
 
 static PyObject *
@@ -297,14 +273,8 @@ py__batch_norm(PY_PARAMS)
         (mean = py_arg_array(&a, 1)) == NULL || (var = py_arg_array(&a, 2)) == NULL || py_arg_float(&a, 5, &eps) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a.type, "batch_norm");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(input), status, dt_batch_norm(input, mean, var, weight, bias, eps, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "batch_norm"), py_is_large(input),
+              dt_batch_norm(input, mean, var, weight, bias, eps, out, &err));
 }
 
 /* ---------------------------------------------------------------- tables */

@@ -206,14 +206,7 @@ py_isclose(PY_PARAMS)
     if (parse_close(&a, &how, &input, &other) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a.type, "isclose");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(input), status, isclose(&how, input, other, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "isclose"), py_is_large(input), isclose(&how, input, other, out, &err));
 }
 
 static PyObject *

@@ -50,15 +50,8 @@ py_conv2d(PY_PARAMS)
         py_arg_int(&a, 6, &groups) < 0 || py_arg_activation(&a, 7, &activation) < 0) {
         return NULL;
     }
-    PyObject *result = py_result(&a, 8);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(is_large(x, weight), status,
-            dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, activation, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_result(&a, 8), is_large(x, weight),
+              dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, activation, out, &err));
 }
 
 /* ---------------------------------------------------------------- pooling */
@@ -129,14 +122,8 @@ py_avg_pool2d(PY_PARAMS)
     if (a.v[6] != NULL && params.divisor == 0) {
         return py_refuse_args(&a, DT_EVALUE, "invalid-argument", "avg_pool2d: divisor_override must not be zero");
     }
-    PyObject *result = py_array_new(a.type, "avg_pool2d");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_pool2d("avg_pool2d", x, &params, ceil_mode, py_array_of(result), NULL, &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "avg_pool2d"), py_is_large(x),
+              dt_pool2d("avg_pool2d", x, &params, ceil_mode, out, NULL, &err));
 }
 
 static int
@@ -189,14 +176,8 @@ py_adaptive_avg_pool2d(PY_PARAMS)
     if (x == NULL || parse_output_size(&a, size) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a.type, "adaptive_avg_pool2d");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_adaptive_avg_pool2d(x, size, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "adaptive_avg_pool2d"), py_is_large(x),
+              dt_adaptive_avg_pool2d(x, size, out, &err));
 }
 
 #define RAISES                                                                                                         \

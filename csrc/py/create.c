@@ -13,21 +13,13 @@ parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
 static PyObject *
 make(const py_args *a, dt_device device, dt_dtype dtype, int n, const int64_t *shape, const dt_scalar *value)
 {
-    PyObject *result = py_array_new(a->type, a->op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    dt_array *out = py_array_of(result);
     int64_t largest = 0;
     for (int d = 0; d < n; d++) {
         largest = shape[d] > largest ? shape[d] : largest;
     }
-    PY_CALL(largest > PY_LARGE / 8, status,
-            value == NULL ? dt_empty(device, dtype, n, shape, out, &err)
-                          : dt_full(a->op, device, dtype, n, shape, value, out, &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_array_new(a->type, a->op), largest > PY_LARGE / 8,
+              value == NULL ? dt_empty(device, dtype, n, shape, out, &err)
+                            : dt_full(a->op, device, dtype, n, shape, value, out, &err));
 }
 
 /* size, dtype, device, requires_grad */
@@ -232,15 +224,11 @@ py_arange(PY_PARAMS)
     bool floats = start.kind == DT_CATEGORY_FLOAT || end.kind == DT_CATEGORY_FLOAT || step.kind == DT_CATEGORY_FLOAT;
     dt_dtype dtype = floats ? dt_default_dtype() : DT_INT64;
     dt_device device = dt_default_device();
-    PyObject *result = parse_options(&a, 3, &dtype, &device) < 0 ? NULL : py_array_new(a.type, "arange");
-    if (result == NULL) {
+    if (parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    PY_CALL(end.f - start.f > PY_LARGE, status,
-            dt_arange(device, dtype, &start, &end, &step, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "arange"), end.f - start.f > PY_LARGE,
+              dt_arange(device, dtype, &start, &end, &step, out, &err));
 }
 
 static PyObject *
@@ -255,14 +243,8 @@ py_linspace(PY_PARAMS)
         parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a.type, "linspace");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(steps > PY_LARGE, status, dt_linspace(device, dtype, &start, &end, steps, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "linspace"), steps > PY_LARGE,
+              dt_linspace(device, dtype, &start, &end, steps, out, &err));
 }
 
 static PyObject *
@@ -280,14 +262,7 @@ py_eye(PY_PARAMS)
     if (py_arg_int(&a, 1, &m) < 0 || parse_options(&a, 2, &dtype, &device) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a.type, "eye");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(m > 0 && n > PY_LARGE / m, status, dt_eye(device, dtype, n, m, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "eye"), m > 0 && n > PY_LARGE / m, dt_eye(device, dtype, n, m, out, &err));
 }
 
 static PyObject *
@@ -295,14 +270,10 @@ call_tri(const py_args *a, bool upper)
 {
     int64_t diagonal = 0;
     const dt_array *x = py_arg_array(a, 0);
-    PyObject *result = x == NULL || py_arg_int(a, 1, &diagonal) < 0 ? NULL : py_array_new(a->type, a->op);
-    if (result == NULL) {
+    if (x == NULL || py_arg_int(a, 1, &diagonal) < 0) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_tri(a->op, x, diagonal, upper, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x), dt_tri(a->op, x, diagonal, upper, out, &err));
 }
 
 static PyObject *

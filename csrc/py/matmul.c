@@ -21,14 +21,10 @@ call_product(const py_spec *spec, product multiply, PY_PARAMS)
         return NULL;
     }
     const dt_array *x = py_arg_array(&a, 0), *y = x == NULL ? NULL : py_arg_array(&a, 1);
-    PyObject *result = y == NULL ? NULL : py_result(&a, 2);
-    if (result == NULL) {
+    if (y == NULL) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_matmul_is_large(x, y), status, multiply(x, y, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_result(&a, 2), py_matmul_is_large(x, y), multiply(x, y, out, &err));
 }
 
 #define PRODUCT(name)                                                                                                  \
@@ -58,15 +54,8 @@ call_addmm(const py_args *a)
     if (py_arg_float(a, 3, &beta) < 0 || py_arg_float(a, 4, &alpha) < 0) {
         return NULL;
     }
-    PyObject *result = py_result(a, 5);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_matmul_is_large(x[1], x[2]), status,
-            dt_addmm(a->op, x[0], x[1], x[2], beta, alpha, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_result(a, 5), py_matmul_is_large(x[1], x[2]),
+              dt_addmm(a->op, x[0], x[1], x[2], beta, alpha, out, &err));
 }
 
 static PyObject *
@@ -113,16 +102,9 @@ py_linear(PY_PARAMS)
     if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_activation(&a, 3, &activation) < 0) {
         return NULL;
     }
-    PyObject *result = py_result(&a, 4);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
     int64_t rows = weight->ndim > 0 ? weight->shape[0] : 1;
-    PY_CALL(rows > 0 && dt_array_numel(x) > LARGE_PRODUCT / rows, status,
-            dt_linear(x, weight, bias, activation, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_result(&a, 4), rows > 0 && dt_array_numel(x) > LARGE_PRODUCT / rows,
+              dt_linear(x, weight, bias, activation, out, &err));
 }
 
 #define RAISES                                                                                                         \

@@ -52,14 +52,7 @@ static PyObject *
 cast(PyObject *self, const char *action, dt_dtype dtype)
 {
     const dt_array *x = py_array_of(self);
-    PyObject *result = py_array_new(Py_TYPE(self), action);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_cast(x, dtype, py_array_of(result), &err));
-    return py_finish(result, status, &err, &self, 1);
+    PY_RETURN_OF(self, py_array_new(Py_TYPE(self), action), py_is_large(x), dt_cast(x, dtype, out, &err));
 }
 
 /* self on device and of dtype: the same object when nothing changes. */
@@ -274,14 +267,7 @@ py_pin_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
     if (x->storage->flags & DT_STORAGE_PINNED) {
         return Py_NewRef(self);
     }
-    dt_error err;
-    dt_status status;
-    PyObject *result = py_array_new(Py_TYPE(self), "pin_memory");
-    if (result == NULL) {
-        return NULL;
-    }
-    PY_CALL(true, status, dt_pin(x, py_array_of(result), &err));
-    return py_finish(result, status, &err, &self, 1);
+    PY_RETURN_OF(self, py_array_new(Py_TYPE(self), "pin_memory"), true, dt_pin(x, out, &err));
 }
 
 static PyObject *
@@ -291,14 +277,7 @@ py_contiguous(PyObject *self, PyObject *Py_UNUSED(ignored))
     if (dt_array_is_contiguous(x)) {
         return Py_NewRef(self);
     }
-    dt_error err;
-    dt_status status;
-    PyObject *result = py_array_new(Py_TYPE(self), "contiguous");
-    if (result == NULL) {
-        return NULL;
-    }
-    PY_CALL(py_is_large(x), status, dt_contiguous(x, py_array_of(result), &err));
-    return py_finish(result, status, &err, &self, 1);
+    PY_RETURN_OF(self, py_array_new(Py_TYPE(self), "contiguous"), py_is_large(x), dt_contiguous(x, out, &err));
 }
 
 static PyObject *

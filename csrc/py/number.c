@@ -142,15 +142,9 @@ compare(PyObject *a, PyObject *b, int op)
 static PyObject *
 unary(dt_unary_op op, const char *name, PyObject *self)
 {
-    dt_error err;
-    dt_status status;
     const dt_array *x = py_array_of(self);
-    PyObject *result = py_array_new(Py_TYPE(self), name);
-    if (result == NULL) {
-        return NULL;
-    }
-    PY_CALL(py_is_large(x), status, dt_unary(op, name, x, NULL, false, py_array_of(result), &err));
-    return py_finish(result, status, &err, &self, 1);
+    PY_RETURN_OF(self, py_array_new(Py_TYPE(self), name), py_is_large(x),
+                 dt_unary(op, name, x, NULL, false, out, &err));
 }
 
 static PyObject *

@@ -13,14 +13,7 @@ py___copy__(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 clone_of(PyObject *self, const dt_array *x)
 {
-    dt_error err;
-    dt_status status;
-    PyObject *result = py_array_new(Py_TYPE(self), "deepcopy");
-    if (result == NULL) {
-        return NULL;
-    }
-    PY_CALL(py_is_large(x), status, dt_clone(x, py_array_of(result), &err));
-    return py_finish(result, status, &err, &self, 1);
+    PY_RETURN_OF(self, py_array_new(Py_TYPE(self), "deepcopy"), py_is_large(x), dt_clone(x, out, &err));
 }
 
 /* The copy of storage in an entry of a memo, borrowed; NULL: the entry is not of this file's making. */

@@ -381,6 +381,26 @@ py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *er
     }
     return py_finish(result, DT_OK, err, a->v, PY_MAX_ARGS);
 }
+/* How an op ends. call, without the GIL when release is true, writes into out, the array of result, or explains in err
+ * why it does not; result is a new reference, or NULL with an exception. */
+#define PY_RETURN(a, result, release, call)                                                                            \
+    PY_RETURN_BY(result, PY_CALL(release, status_, call), py_done(a, result_, status_, &err))
+/* The same where x, a Python object, is the only operand. */
+#define PY_RETURN_OF(x, result, release, call)                                                                         \
+    PY_RETURN_BY(result, PY_CALL(release, status_, call), py_finish(result_, status_, &err, &(x), 1))
+#define PY_RETURN_BY(result, run, done)                                                                                \
+    do {                                                                                                               \
+        PyObject *result_ = (result);                                                                                  \
+        if (result_ == NULL) {                                                                                         \
+            return NULL;                                                                                               \
+        }                                                                                                              \
+        dt_error err;                                                                                                  \
+        dt_status status_;                                                                                             \
+        dt_array *out = py_array_of(result_);                                                                          \
+        run;                                                                                                           \
+        return done;                                                                                                   \
+    } while (0)
+
 /* A tuple of the columns of the places that are not zero in x, or those as one array. */
 PyObject *py_nonzero_of(const py_args *a, PyObject *x, bool as_tuple);
 /* Whether the product is worth a release of the GIL. */

@@ -202,19 +202,12 @@ draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_de
         py_arg_no_grad(a, i + 3) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a->type, a->op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
     int64_t largest = 0;
     for (int d = 0; d < n; d++) {
         largest = shape[d] > largest ? shape[d] : largest;
     }
-    PY_CALL(largest > 1000, status,
-            dt_random(a->op, generator, device, dtype, n, shape, *params, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_array_new(a->type, a->op), largest > 1000,
+              dt_random(a->op, generator, device, dtype, n, shape, *params, out, &err));
 }
 
 static PyObject *

@@ -4,14 +4,8 @@
 static PyObject *
 reduce(const py_args *a, dt_reduce_op op, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype)
 {
-    PyObject *result = py_array_new(a->type, a->op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_reduce(op, a->op, x, ndims, dims, keepdim, dtype, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x),
+              dt_reduce(op, a->op, x, ndims, dims, keepdim, dtype, out, &err));
 }
 
 /* input, dim=None, keepdim=False, dtype=None; dim=() is told from None by the core. */
@@ -109,15 +103,8 @@ call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
     if (!py_is_array(second) || (second == a->v[1] && py_arg_renamed(a, 1))) {
         return values_and_indices(a, e, type);
     }
-    PyObject *result = py_array_new(a->type, a->op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status,
-            dt_binary(e->binary, a->op, x, py_array_of(second), NULL, NULL, false, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x),
+              dt_binary(e->binary, a->op, x, py_array_of(second), NULL, NULL, false, out, &err));
 }
 
 static PyObject *
@@ -152,15 +139,8 @@ call_softmax(const py_args *a, bool log)
     if (py_arg_int(a, 1, &dim) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a->type, a->op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status,
-            dt_softmax(a->op, x, dim, log, dtype == DT_NDTYPES ? -1 : (int)dtype, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x),
+              dt_softmax(a->op, x, dim, log, dtype == DT_NDTYPES ? -1 : (int)dtype, out, &err));
 }
 
 static PyObject *

@@ -14,6 +14,10 @@
         }                                                                                                              \
     } while (0)
 
+#define RETURN_SELECTION(a, x, waits, size, call)                                                                      \
+    PY_RETURN_BY(py_array_new((a)->type, (a)->op), SELECT(a, x, waits, size, status_, call),                           \
+                 py_done(a, result_, status_, &err))
+
 /* input, dim, index; the work is of the size of the result, which is by_index or by the input */
 static PyObject *
 select_along(const py_args *a, dt_status (*select)(const dt_array *, int64_t, const dt_array *, dt_array *, dt_error *),
@@ -21,14 +25,10 @@ select_along(const py_args *a, dt_status (*select)(const dt_array *, int64_t, co
 {
     int64_t dim = 0;
     const dt_array *x = py_arg_array(a, 0), *index = x == NULL ? NULL : py_arg_array(a, 2);
-    PyObject *result = index == NULL || py_arg_int(a, 1, &dim) < 0 ? NULL : py_array_new(a->type, a->op);
-    if (result == NULL) {
+    if (index == NULL || py_arg_int(a, 1, &dim) < 0) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    SELECT(a, x, false, by_index ? index : x, status, select(x, dim, index, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    RETURN_SELECTION(a, x, false, by_index ? index : x, select(x, dim, index, out, &err));
 }
 
 static PyObject *
@@ -92,14 +92,10 @@ py_take(PY_PARAMS)
 {
     PY_PARSE(take)
     const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 1);
-    PyObject *result = index == NULL ? NULL : py_array_new(a.type, a.op);
-    if (result == NULL) {
+    if (index == NULL) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    SELECT(&a, x, false, index, status, dt_take(x, index, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    RETURN_SELECTION(&a, x, false, index, dt_take(x, index, out, &err));
 }
 
 static PyObject *
@@ -109,15 +105,10 @@ py_take_along_dim(PY_PARAMS)
     int64_t dim = 0;
     py_none_is_default(&a, 2);
     const dt_array *x = py_arg_array(&a, 0), *indices = x == NULL ? NULL : py_arg_array(&a, 1);
-    PyObject *result = indices == NULL || py_arg_int(&a, 2, &dim) < 0 ? NULL : py_array_new(a.type, a.op);
-    if (result == NULL) {
+    if (indices == NULL || py_arg_int(&a, 2, &dim) < 0) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    SELECT(&a, x, false, x, status,
-           dt_take_along_dim(x, indices, a.v[2] != NULL ? &dim : NULL, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    RETURN_SELECTION(&a, x, false, x, dt_take_along_dim(x, indices, a.v[2] != NULL ? &dim : NULL, out, &err));
 }
 
 /* What concerns gradients is taken and changes nothing. */
@@ -205,14 +196,10 @@ py_masked_select(PY_PARAMS)
 {
     PY_PARSE(masked_select)
     const dt_array *x = py_arg_array(&a, 0), *mask = x == NULL ? NULL : py_arg_array(&a, 1);
-    PyObject *result = mask == NULL ? NULL : py_array_new(a.type, a.op);
-    if (result == NULL) {
+    if (mask == NULL) {
         return NULL;
     }
-    dt_error err;
-    dt_status status;
-    SELECT(&a, x, true, x, status, dt_masked_select(x, mask, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    RETURN_SELECTION(&a, x, true, x, dt_masked_select(x, mask, out, &err));
 }
 
 static PyObject *
@@ -224,15 +211,8 @@ fill(const py_args *a, bool in_place)
     if (mask == NULL || (value == NULL && py_arg_scalar(a, 2, &scalar) < 0)) {
         return NULL;
     }
-    PyObject *result = in_place ? Py_NewRef(a->v[0]) : py_array_new(a->type, a->op);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status,
-            dt_masked_fill(x, mask, value, value == NULL ? &scalar : NULL, in_place, py_array_of(result), &err));
-    return py_done(a, result, status, &err);
+    PY_RETURN(a, in_place ? Py_NewRef(a->v[0]) : py_array_new(a->type, a->op), py_is_large(x),
+              dt_masked_fill(x, mask, value, value == NULL ? &scalar : NULL, in_place, out, &err));
 }
 
 static PyObject *

@@ -1,18 +1,8 @@
 /* shape.c: views of one array with another shape. */
 #include "py.h"
 
-/* Makes the result of a with call, which sees x, out and err. */
-#define RETURN_VIEW(call)                                                                                              \
-    do {                                                                                                               \
-        PyObject *result_ = py_array_new(a.type, a.op);                                                                \
-        if (result_ == NULL) {                                                                                         \
-            return NULL;                                                                                               \
-        }                                                                                                              \
-        dt_error err;                                                                                                  \
-        dt_array *out = py_array_of(result_);                                                                          \
-        dt_status status_ = (call);                                                                                    \
-        return py_done(&a, result_, status_, &err);                                                                    \
-    } while (0)
+/* A view, made by call as in PY_RETURN. */
+#define RETURN_VIEW(call) PY_RETURN(&a, py_array_new(a.type, a.op), false, call)
 
 static PyObject *
 py_reshape(PY_PARAMS)
@@ -24,15 +14,8 @@ py_reshape(PY_PARAMS)
     if (x == NULL || py_arg_sizes(&a, &n, shape) < 0) {
         return NULL;
     }
-    PyObject *result = py_array_new(a.type, "reshape");
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x) && !dt_array_is_contiguous(x), status,
-            dt_reshape("reshape", x, n, shape, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_array_new(a.type, "reshape"), py_is_large(x) && !dt_array_is_contiguous(x),
+              dt_reshape("reshape", x, n, shape, out, &err));
 }
 
 static PyObject *

@@ -30,14 +30,8 @@ call_unary(const unary_op *u, bool in_place, PY_PARAMS)
     if (x == NULL) {
         return NULL;
     }
-    PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 1 + u->nparams);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_unary(u->op, u->name, x, &params, in_place, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, in_place ? Py_NewRef(self) : py_result(&a, 1 + u->nparams), py_is_large(x),
+              dt_unary(u->op, u->name, x, &params, in_place, out, &err));
 }
 
 /* What (count, name, default, ...) of the .def means for the names, the defaults and the signature. */
@@ -109,16 +103,8 @@ py_gelu(PY_PARAMS)
                                   "approximate argument must be either none or tanh.");
         }
     }
-    PyObject *result = py_result(&a, 2);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(
-        py_is_large(x), status,
-        dt_unary(is_tanh ? DT_UNARY_gelu_tanh : DT_UNARY_gelu_erf, "gelu", x, NULL, false, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, py_result(&a, 2), py_is_large(x),
+              dt_unary(is_tanh ? DT_UNARY_gelu_tanh : DT_UNARY_gelu_erf, "gelu", x, NULL, false, out, &err));
 }
 
 /* ---------------------------------------------------------------- clamp */
@@ -152,14 +138,8 @@ call_clamp(bool in_place, PY_PARAMS)
         return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
                               "clamp: At least one of 'min' or 'max' must not be None");
     }
-    PyObject *result = in_place ? Py_NewRef(self) : py_result(&a, 3);
-    if (result == NULL) {
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL(py_is_large(x), status, dt_clamp(x, &low, &high, in_place, py_array_of(result), &err));
-    return py_done(&a, result, status, &err);
+    PY_RETURN(&a, in_place ? Py_NewRef(self) : py_result(&a, 3), py_is_large(x),
+              dt_clamp(x, &low, &high, in_place, out, &err));
 }
 
 static PyObject *
