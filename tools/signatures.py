@@ -22,7 +22,7 @@ class Parameter:
     name: str
     kind: int
     type: str | None
-    default: str | None  # as it is written
+    default: str | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def read(text: str) -> list[Entry]:
         heading = [line.removeprefix(HEADING) for i, line in headings if i < node.lineno][-1:]
         for function in node.body if of_class else [node]:
             if isinstance(function, ast.FunctionDef):
-                entry = read_function(function, node.name if of_class else "", *heading, text)
+                entry = read_function(function, node.name if of_class else "", *heading)
                 if entries and "overload" in entries[-1].marks:
                     before = entries.pop()
                     entry = replace(entry, overloads=(*before.overloads, before.signature))
@@ -71,23 +71,23 @@ def read(text: str) -> list[Entry]:
     return entries
 
 
-def read_function(node: ast.FunctionDef, owner: str, heading: str, text: str) -> Entry:
+def read_function(node: ast.FunctionDef, owner: str, heading: str) -> Entry:
     op = node.name
     for mark in node.decorator_list:
         if isinstance(mark, ast.Call):  # @op("name")
             op = ast.literal_eval(mark.args[0])
     marks = tuple(mark.id for mark in node.decorator_list if isinstance(mark, ast.Name))
-    signature = Signature(tuple(parameters(node.args, text)), source(node.returns, text))
+    signature = Signature(tuple(parameters(node.args)), source(node.returns))
     return Entry(node.name, owner, heading, op, marks, signature)
 
 
-def source(node: ast.expr | None, text: str) -> str | None:
-    return None if node is None else " ".join((ast.get_source_segment(text, node) or "").split())
+def source(node: ast.expr | None) -> str | None:
+    return None if node is None else ast.unparse(node).replace("'", '"')
 
 
-def parameters(args: ast.arguments, text: str) -> Iterator[Parameter]:
+def parameters(args: ast.arguments) -> Iterator[Parameter]:
     def parameter(arg: ast.arg, kind: int, default: ast.expr | None = None) -> Parameter:
-        return Parameter(arg.arg, kind, source(arg.annotation, text), source(default, text))
+        return Parameter(arg.arg, kind, source(arg.annotation), source(default))
 
     positional = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(positional) - len(args.defaults)) + args.defaults
