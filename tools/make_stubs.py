@@ -1,9 +1,10 @@
-"""Writes what type checkers and editors read of the compiled extension.
+"""Writes what people, type checkers and editors read of the compiled extension.
 
-python/devtensor/_C.pyi: signatures and docstrings from the extension, types from stub_types.py. In
-python/devtensor/__init__.py: the compiled names of __all__.
+python/devtensor/_C.pyi: signatures from csrc/py/signatures.pyi, docstrings from the extension.
+docs/reference.md: a line of these for each. python/devtensor/__init__.py: the compiled names in __all__.
+And csrc/py/signatures.h, which the extension is built with.
 
-python tools/make_stubs.py           writes both
+python tools/make_stubs.py           writes them
 python tools/make_stubs.py --check   fails when they are not what would be written
 """
 
@@ -15,6 +16,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import reference
 import signatures
 from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS
 
@@ -183,7 +185,13 @@ def sort_key(name: str) -> tuple[object, ...]:
 
 def main() -> int:
     check, stale = "--check" in sys.argv[1:], False
-    for path, text in ((TARGET, generate()), (PACKAGE, with_names(PACKAGE.read_text()))):
+    texts = {
+        signatures.HEADER: signatures.header(ENTRIES),
+        TARGET: generate(),
+        PACKAGE: with_names(PACKAGE.read_text()),
+        reference.PAGE: reference.page(ENTRIES),
+    }
+    for path, text in texts.items():
         same = path.exists() and path.read_text() == text
         stale = stale or not same
         if check:

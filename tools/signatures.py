@@ -1,11 +1,10 @@
 """Reads csrc/py/signatures.pyi, the one list of signatures, and writes csrc/py/signatures.h for the C files.
 
-python tools/signatures.py           writes the header; this needs no extension
-python tools/signatures.py --check   fails when the header is not what would be written
+It needs no extension: a function is listed, then this runs, then its C is built. tools/make_stubs.py makes the rest,
+and its --check looks at the header too.
 """
 
 import ast
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,11 +58,11 @@ def read(text: str) -> list[Entry]:
     entries: list[Entry] = []
     headings = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.startswith(HEADING)]
     for node in ast.parse(text).body:
-        of_class = isinstance(node, ast.ClassDef)
         heading = [line.removeprefix(HEADING) for i, line in headings if i < node.lineno][-1:]
-        for function in node.body if of_class else [node]:
+        owner, functions = (node.name, node.body) if isinstance(node, ast.ClassDef) else ("", [node])
+        for function in functions:
             if isinstance(function, ast.FunctionDef):
-                entry = read_function(function, node.name if of_class else "", *heading)
+                entry = read_function(function, owner, *heading)
                 if entries and "overload" in entries[-1].marks:
                     before = entries.pop()
                     entry = replace(entry, overloads=(*before.overloads, before.signature))
@@ -172,15 +171,5 @@ def header(entries: list[Entry]) -> str:
     return "\n".join([*lines, "/* clang-format on */", "#endif"]) + "\n"
 
 
-def main() -> int:
-    text = header(read(SOURCE.read_text()))
-    same = HEADER.exists() and HEADER.read_text() == text
-    if "--check" in sys.argv[1:]:
-        print(f"{HEADER.name} is {'up to date' if same else 'stale: run python tools/signatures.py'}")
-        return 0 if same else 1
-    HEADER.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    HEADER.write_text(header(read(SOURCE.read_text())))
