@@ -49,7 +49,7 @@ BUGS = [
         "return (uint64_t)n / lanes;"),
     Bug("dimensions merge though the target jumps", "ops select views", "walk->strides[k][outer] != walk->",
         "k > 0 && walk->strides[k][outer] != walk->"),
-    Bug("the diagonal of a slice", "views", "x->strides[0] + x->strides[1]);", "x->strides[0] + 1);"),
+    Bug("the diagonal stays in its column", "create", "x->strides[0] + x->strides[1]);", "x->strides[0]);"),
     Bug("the dtype of the wrong operand in the sentence", "errors error_operands",
         "*a = dt_dtypes[first->array->dtype].name, *b = dt_dtypes[second->array->dtype].name;",
         "*a = dt_dtypes[second->array->dtype].name, *b = dt_dtypes[first->array->dtype].name;"),

@@ -15,10 +15,11 @@ import quick_rows
 from support import ROOT, python_path
 
 
-def test_a_slow_test_is_one_that_is_there() -> None:
+def test_a_test_with_rows_of_its_own_is_one_that_is_there() -> None:
     text = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
-    missing = [name for name in quick_rows.SLOW if f"\ndef {name.partition('::')[2]}(" not in text[name.partition("::")[0]]]
-    assert missing == []
+    tests = [name.split("::") for name in (*quick_rows.SLOW, *quick_rows.EACH_OP)]
+    assert [test for file, test in tests if f"\ndef {test}(" not in text[file]] == []
+    assert set(quick_rows.LONGEST) <= set(text)
 
 
 class Item(SimpleNamespace):
