@@ -39,7 +39,8 @@ BUGS = [
         "return a0 < b1 && b0 < a1;", "return a0 < b0 && b0 < a1;"),
     Bug("a 0-dim operand of the same category decides the dtype", "ops numpy",
         "(a->ndim == 0 ? ca : cb) > (a->ndim == 0 ? cb : ca)", "(a->ndim == 0 ? ca : cb) >= (a->ndim == 0 ? cb : ca)"),
-    Bug("beta=0 lets the NaN of input through", "ops edges", "if (beta != 0.0) { /* 0 must", "if (true) { /* 0 must"),
+    Bug("beta of a product is taken for 1", "ops edges",
+        "params = {alpha, beta, DT_ACTIVATION_NONE};", "params = {alpha, 1.0, DT_ACTIVATION_NONE};"),
     Bug("a batch of one steps to the next matrix", "ops cpu_products",
         "is_matrix || x->shape[d - lead] == out->shape[d]",
         "true"),
@@ -93,11 +94,11 @@ BUGS = [
         "return reach(item->point);", "return CUDA_SUCCESS;"),
     # py
     Bug("sub of ints adds alpha", "ops", "params.i[0] = (int64_t)(0 - (uint64_t)alpha.i);", "params.i[0] = alpha.i;"),
-    Bug("a refused capsule is lost", "dlpack dlpack_lifetime",
+    Bug("a refused capsule is lost", "dlpack_cuda",
         "(void)PyCapsule_SetName(capsule, name);", "(void)name;"),
     Bug("__dlpack_device__'s answer is never freed", "dlpack leaks lifetime",
         "Py_XDECREF(method);\n    Py_XDECREF(pair);", "Py_XDECREF(method);"),
-    Bug("an ellipsis before a mask counts one dimension too few", "index select",
+    Bug("an ellipsis before a mask counts one dimension too few", "select",
         "dimension += x->ndim - used;", "dimension += x->ndim - used - 1;"),
     # python
     Bug("batches that are dropped are counted", "data",
