@@ -102,9 +102,7 @@ SLOW = {
     "test_zero_sizes.py::test_conv1d": 2,
     "test_zero_sizes.py::test_conv2d": 2,
     "test_zero_sizes.py::test_every_row_has_a_variant_with_an_answer": 0,
-    "test_zero_sizes.py::test_function": 150,
     "test_zero_sizes.py::test_others_are_the_same_on_every_device": 8,
-    "test_zero_sizes.py::test_out": 100,
     "test_zero_sizes.py::test_reductions": 4,
 }
 
@@ -120,7 +118,9 @@ EACH_OP = {
     "test_ops.py::test_method",
     "test_pending.py::test_every_op_waits",
     "test_reference.py::test_every_case_has_an_answer",
+    "test_zero_sizes.py::test_function",
     "test_zero_sizes.py::test_in_place",
+    "test_zero_sizes.py::test_out",
 }
 
 
