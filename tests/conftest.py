@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file runs in one process, files in their order: what one compiled or started once serves all its tests."""
+    """A file runs in one process: what one compiled or started once serves all its tests. The longest begin."""
     from xdist.scheduler import LoadFileScheduling
 
     config.option.loadscopereorder = False
@@ -54,6 +54,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("DEVTENSOR_TEST_DEVICES") != "every":
         take_turns(config, items)
+    if hasattr(config, "workerinput"):  # one of several processes, of which none should be left with a long file
+        items.sort(key=lambda item: quick_rows.LONGEST.get(item.path.name, len(quick_rows.LONGEST)))
     kept = quick_rows.rows_to_keep(items)
     for item in items:
         if item not in kept:

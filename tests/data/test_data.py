@@ -143,6 +143,7 @@ def test_batches_in_order(workers: int) -> None:
     assert [batch.tolist() for batch in loader] == [[0, 1, 4, 9], [16, 25, 36, 49], [64, 81]]
     assert len(loader) == 3 and loader.dataset[3] == 9
     assert len(data.DataLoader(samples.Squares(10), 4, drop_last=True)) == 2
+    assert len(data.DataLoader(samples.Counting(10), 4, drop_last=True)) == 2
 
 
 @WORKERS

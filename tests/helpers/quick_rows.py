@@ -1,7 +1,8 @@
 """Which rows `python -m pytest` runs; the others have the mark `whole`.
 
 A test of many rows keeps enough of them that every value of every parameter is met once on the cpu and once on a GPU:
-each op, dtype and layout, but not each of their combinations. Of the tests in SLOW so many of these rows are kept.
+each op, dtype and layout, but not each of their combinations. Of the tests in SLOW so many of these rows are kept, of
+those in EACH_OP one row of each op and device.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ SLOW = {
     "test_cuda_loader.py::test_an_old_version": 1,
     "test_cuda_loader.py::test_each_missing_symbol": 0,
     "test_cuda_loader.py::test_garbage": 2,
-    "test_cuda_loader.py::test_places_named_by_variables": 3,
+    "test_cuda_loader.py::test_places_named_by_variables": 2,
     "test_cuda_loader.py::test_the_hazard_of_cublas": 1,
     "test_cuda_loader.py::test_the_order": 0,
     "test_cuda_loader.py::test_wheels": 2,
-    "test_cuda_memory.py::test_the_case_table": 1,
+    "test_cuda_memory.py::test_the_case_table": 0,
     "test_cuda_order.py::test_a_wait_that_is_left_out_shows": 0,
     "test_cuda_plans.py::test_many_plans_are_kept": 0,
     "test_cuda_room.py::test_a_plan_that_finds_no_memory_for_its_code": 0,
@@ -49,17 +50,17 @@ SLOW = {
     "test_dlpack_lifetime.py::test_theirs_released_in_every_order": 3,
     "test_error_operands.py::test_devices": 40,
     "test_error_operands.py::test_dtypes": 40,
-    "test_error_operands.py::test_shapes": 30,
+    "test_error_operands.py::test_shapes": 40,
     "test_files.py::test_ctrl_c_anywhere_leaves_the_old_file_or_the_new_one": 1,
     "test_fuzz.py::test_a_finding_is_replayed_by_its_line": 0,
     "test_fuzz.py::test_a_planted_bug_is_found": 0,
     "test_fuzz.py::test_each_kind_finds_a_planted_bug": 0,
-    "test_fuzz.py::test_no_call_is_a_finding": 1,
+    "test_fuzz.py::test_no_call_is_a_finding": 3,
     "test_fuzz_files.py::test_a_planted_bug_is_found": 0,
     "test_fuzz_files.py::test_mutated_files": 0,
     "test_fuzz_threads.py::test_a_planted_bug_of_interrupts_is_found": 0,
     "test_fuzz_threads.py::test_a_planted_leak_of_a_thread_is_found": 0,
-    "test_fuzz_threads.py::test_interrupts_at_any_moment": 2,
+    "test_fuzz_threads.py::test_interrupts_at_any_moment": 4,
     "test_gpu_check.py::test_a_file_that_poisons_the_device_ends_alone": 0,
     "test_gpu_check.py::test_a_probe_that_fails_gates_nothing_and_is_repeated_when_asked": 0,
     "test_gpu_check.py::test_stopped_in_the_middle_it_leaves_what_it_has_and_goes_on_later": 0,
@@ -67,26 +68,27 @@ SLOW = {
     "test_hostile_objects.py::test_operands_that_nobody_else_holds": 6,
     "test_hostile_parameters.py::test_every_device_says_the_same": 0,
     "test_hostile_parameters.py::test_no_number_makes_a_call_long": 1,
+    "test_import.py::test_a_choice_of_cuda_that_is_no_text": 1,
     "test_import.py::test_a_variable_that_is_not_understood_changes_nothing_and_is_told_once": 4,
     "test_import.py::test_exit_is_silent": 4,
     "test_import.py::test_import_never_fails": 3,
     "test_import.py::test_where_warnings_are_errors_it_ends_the_import": 4,
     "test_kernel_cache.py::test_a_directory_where_others_write_is_not_used": 3,
     "test_kernel_cache.py::test_a_link_is_not_followed": 2,
-    "test_kernel_cache.py::test_an_altered_file_is_made_again": 2,
+    "test_kernel_cache.py::test_an_altered_file_is_made_again": 1,
     "test_kernel_sandbox.py::test_a_constructor_without_end": 0,
     "test_kernel_sandbox.py::test_a_kernel_without_end": 0,
     "test_kernel_sandbox.py::test_a_source_that_includes_without_end": 0,
     "test_kernel_sandbox.py::test_no_compiler_drops_what_is_undefined": 0,
     "test_kernel_sandbox.py::test_what_a_source_may_declare_beside_its_kernel": 1,
-    "test_kernel_sandbox.py::test_what_is_told": 1,
+    "test_kernel_sandbox.py::test_what_is_told": 6,
     "test_kernel_sandbox.py::test_with_shared_libraries": 0,
     "test_kernel_source.py::test_any_text_is_read_or_refused": 0,
-    "test_kernels.py::test_blocks_of_many_threads": 1,
+    "test_kernels.py::test_blocks_of_many_threads": 0,
     "test_leaks.py::test_a_planted_leak_is_found": 0,
-    "test_leaks.py::test_error_paths": 3,
+    "test_leaks.py::test_error_paths": 4,
     "test_leaks.py::test_interchange": 4,
-    "test_leaks.py::test_ops": 6,
+    "test_leaks.py::test_ops": 12,
     "test_leaks.py::test_other_errors": 6,
     "test_lifetime.py::test_views_keep_their_storage": 4,
     "test_notebook.py::test_in_a_kernel": 0,
@@ -94,35 +96,48 @@ SLOW = {
     "test_pytest_foreign.py::test_foreign_suites_run_as_without_it": 2,
     "test_pytest_foreign.py::test_it_is_found_as_installed": 0,
     "test_pytest_foreign.py::test_short_names_are_for_suites_that_ask": 1,
-    "test_pytest_plugin.py::test_the_example_finds_mistakes": 1,
-    "test_quick.py::test_a_file_that_is_named_runs_whole": 1,
+    "test_pytest_plugin.py::test_the_example_finds_mistakes": 2,
+    "test_quick.py::test_a_file_that_is_named_runs_whole": 0,
     "test_raw_kernel.py::test_compiled_kernels_are_kept": 0,
-    "test_raw_kernel.py::test_faults": 2,
-    "test_raw_kernel.py::test_kernels": 2,
+    "test_raw_kernel.py::test_faults": 3,
+    "test_raw_kernel.py::test_kernels": 4,
     "test_raw_options.py::test_macros_and_folders": 2,
     "test_select.py::test_any_key": 0,
     "test_shutdown.py::test_exits": 6,
     "test_shutdown.py::test_forks": 4,
+    "test_situations.py::test_page": 0,
     "test_torch_samples.py::test_each_row_differs": 0,
+    "test_torch_samples.py::test_most_of_it_agrees": 0,
     "test_torch_samples.py::test_nothing_else_differs": 0,
     "test_transfer.py::test_around_the_size_of_a_slot": 3,
+    "test_transfer.py::test_large_strided_sources_and_targets": 2,
     "test_transfer.py::test_no_failure_takes_a_slot_away": 4,
     "test_transfer.py::test_unused_pinned_memory_is_bounded": 0,
     "test_typing.py::test_programs_run": 2,
     "test_typing.py::test_programs_use_every_public_name": 0,
     "test_zero_sizes.py::test_conv1d": 2,
-    "test_zero_sizes.py::test_conv2d": 3,
+    "test_zero_sizes.py::test_conv2d": 2,
     "test_zero_sizes.py::test_every_row_has_a_variant_with_an_answer": 0,
-    "test_zero_sizes.py::test_others_are_the_same_on_every_device": 6,
+    "test_zero_sizes.py::test_others_are_the_same_on_every_device": 8,
     "test_zero_sizes.py::test_reductions": 4,
 }
 
-# Slow, with a row for each case of the table: one for each op is enough.
-ONCE_AN_OP = (
+# The files that take longest, quick or whole.
+NAMES = """leaks torch_samples kernel_sandbox cpu_loops cuda_faults ops zero_sizes fuzz error_operands import
+data_cells conformance gpu_check fuzz_threads cuda_loader kernel_cache raw_kernel cuda_memory cuda_room data_workers
+transfer""".split()
+LONGEST = {f"test_{name}.py": place for place, name in enumerate(NAMES)}
+
+# One row of an op shows what these ask, on each device; the values of all its rows are test_ops.py::test_function's.
+EACH_OP = {
+    "test_no_hidden_transfers.py::test_no_case_moves_anything",
+    "test_ops.py::test_method",
     "test_pending.py::test_every_op_waits",
+    "test_reference.py::test_every_case_has_an_answer",
     "test_zero_sizes.py::test_function",
+    "test_zero_sizes.py::test_in_place",
     "test_zero_sizes.py::test_out",
-)
+}
 
 
 def rows_to_keep(items: Iterable[pytest.Item]) -> set[pytest.Item]:
@@ -146,6 +161,5 @@ def values_of(item: pytest.Item, test: str) -> set[tuple[object, ...]]:
     if spec is None:
         return {(test,)}
     on_the_cpu = spec.params.get("device", spec.params.get("cuda")) == "cpu"
-    if test in ONCE_AN_OP:
-        return {(test, on_the_cpu, spec.params["case"].op)}
-    return {(test, on_the_cpu, *value) for value in enumerate(spec._idlist)}
+    values = (value.partition("(")[0] if test in EACH_OP else value for value in spec._idlist)
+    return {(test, on_the_cpu, *value) for value in enumerate(values)}

@@ -218,6 +218,16 @@ def test_addresses_that_are_no_device_memory(cuda: str) -> None:
     assert (empty.shape, str(empty.device)) == ((0,), cuda)
 
 
+def test_a_refused_capsule_stays_its_producers(cuda: str) -> None:
+    """Its name is what it was, so that somebody else may take it, or its destructor free it."""
+    place = {"device": (2, int(cuda[-1])), "flags": 0}
+    capsule = Producer(4096, (4,), (1,), **place).capsule()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="is not an address"):
+            dt.from_dlpack(capsule)
+        assert Capsule(capsule).name == b"dltensor_versioned"
+
+
 def test_memory_of_another_device(lent: None) -> None:
     if dt.cuda.device_count() < 2:
         pytest.skip("one device")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -69,12 +70,17 @@ def why_not(folder: Path | str) -> str:
     return why
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A directory that holds the three kernels."""
-    made = tmp_path / "a" / "kept"
-    assert run(made) == (3, 0)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("filled") / "a"
+    assert run(made / "kept") == (3, 0)
     return made
+
+
+@pytest.fixture
+def folder(filled: Path, tmp_path: Path) -> Path:
+    """A directory that holds the three kernels."""
+    return Path(shutil.copytree(filled, tmp_path / "a")) / "kept"
 
 
 def kept(folder: Path) -> list[Path]:

@@ -73,6 +73,17 @@ def test_vectors_tails_and_misaligned_views(dtype: str, n: int, cuda: str) -> No
         assert np.array_equal(bits_of(into_host), bits_of(into_device))
 
 
+@pytest.mark.parametrize("columns", (3, 5, 8, 13))
+def test_rows_that_begin_where_vectors_do_and_end_within_one(columns: int, cuda: str) -> None:
+    """Every row of the views is aligned; what stands behind its end is not theirs."""
+    x, y = values(np.random.default_rng(0), (6, 16)), dt.full((6, 16), 9.0)
+    a, b = x.to(cuda), y.to(cuda)
+    for source, target in ((x, y), (a, b)):
+        dt.neg(source[:, :columns], out=target[:, :columns])
+        target[:, :columns] += 1
+    assert np.array_equal(bits_of(y), bits_of(b))
+
+
 @pytest.mark.parametrize("shape", ((64, 64), (7, 12), (5, 13), (3, 4, 8), (2, 3, 5, 16)))
 @pytest.mark.parametrize("limit", (2**31 - 1, 100, 5))
 def test_broadcasts_and_splits_of_the_index(shape: tuple[int, ...], limit: int, cuda: str) -> None:

@@ -343,6 +343,9 @@ def test_ints_are_no_arrays() -> None:
         (lambda x, i: x[1, i == 1], dt.ShapeMismatchError,
          "The size of the mask (2) at dimension 0 does not match the size of the indexed tensor (4) at dimension 1 "
          "(getitem: input (3, 4), index[1] (2,))"),
+        (lambda x, i: x[..., i == 1], dt.ShapeMismatchError,
+         "The size of the mask (2) at dimension 0 does not match the size of the indexed tensor (4) at dimension 1 "
+         "(getitem: input (3, 4), index[1] (2,))"),
         (lambda x, i: x[i, [0, 1, 2]], dt.ShapeMismatchError,
          "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0 "
          "(getitem: index[0] (2,), index[1] (3,))"),

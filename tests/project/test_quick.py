@@ -15,10 +15,11 @@ import quick_rows
 from support import ROOT, python_path
 
 
-def test_a_slow_test_is_one_that_is_there() -> None:
+def test_a_test_with_rows_of_its_own_is_one_that_is_there() -> None:
     text = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
-    named = [name.split("::") for name in (*quick_rows.SLOW, *quick_rows.ONCE_AN_OP)]
-    assert [test for file, test in named if f"\ndef {test}(" not in text[file]] == []
+    tests = [name.split("::") for name in (*quick_rows.SLOW, *quick_rows.EACH_OP)]
+    assert [test for file, test in tests if f"\ndef {test}(" not in text[file]] == []
+    assert set(quick_rows.LONGEST) <= set(text)
 
 
 class Item(SimpleNamespace):
@@ -55,7 +56,7 @@ def test_a_test_without_parameters_stays_and_a_slow_one_has_its_share() -> None:
 def test_a_file_that_is_named_runs_whole(options: list[str]) -> None:
     if options:
         pytest.importorskip("xdist")
-    file = ROOT / "tests" / "ops" / "test_random.py"
+    file = ROOT / "tests" / "ops" / "test_to.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
 
     def passed(*more: str) -> int:
