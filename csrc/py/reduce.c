@@ -28,26 +28,18 @@ call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
     return reduce(&a, op, x, ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype);
 }
 
+/* The parameters by kind, for the parser; SIGNATURE_kind below has the same for help(). */
 #define REDUCTION_NAMES_SUM                                                                                            \
     {                                                                                                                  \
         "input", "dim", "keepdim", "dtype"                                                                             \
     }
-#define REDUCTION_NAMES_FLOAT                                                                                          \
-    {                                                                                                                  \
-        "input", "dim", "keepdim", "dtype"                                                                             \
-    }
+#define REDUCTION_NAMES_FLOAT REDUCTION_NAMES_SUM
 #define REDUCTION_NAMES_SAME                                                                                           \
     {                                                                                                                  \
         "input", "dim", "keepdim"                                                                                      \
     }
-#define REDUCTION_NAMES_ARG                                                                                            \
-    {                                                                                                                  \
-        "input", "dim", "keepdim"                                                                                      \
-    }
-#define REDUCTION_NAMES_TEST                                                                                           \
-    {                                                                                                                  \
-        "input", "dim", "keepdim"                                                                                      \
-    }
+#define REDUCTION_NAMES_ARG REDUCTION_NAMES_SAME
+#define REDUCTION_NAMES_TEST REDUCTION_NAMES_SAME
 
 #define DT_REDUCE(name, kind, ...)                                                                                     \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
