@@ -19,11 +19,10 @@ const uint8_t dt_reduce_kinds[DT_NREDUCE] = {
 
 /* What the op answers in, and the dtype that the input is cast to first. */
 static dt_status
-reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_array *x, int wanted, dt_dtype *input, dt_dtype *result,
-              dt_error *err)
+reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_operand in[2], int wanted, dt_dtype *input,
+              dt_dtype *result, dt_error *err)
 {
-    const dt_operand in[] = {{"input", x, -1}};
-    dt_dtype dtype = (dt_dtype)x->dtype;
+    dt_dtype dtype = (dt_dtype)in[0].array->dtype;
     *input = *result = dtype;
     switch (kind) {
     case DT_REDUCE_KIND_SUM:
@@ -40,7 +39,7 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_array *x, int want
             *input = dt_is_float(dtype) ? dtype : *result;
         }
         if (!dt_is_float(*input) || !dt_is_float(*result)) {
-            return dt_fail_kind(name, in, 1, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+            return dt_fail_kind(name, in, 2, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
         }
         return DT_OK;
     case DT_REDUCE_KIND_ARG:
@@ -110,13 +109,15 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
           dt_array *out, dt_error *err)
 {
     dt_reduce_kind kind = (dt_reduce_kind)dt_reduce_kinds[op];
+    const dt_operand in[] = {{"input", x, -1}, DT_OUT(out)};
     dt_dtype input, result;
+    DT_TRY(dt_check_same_device(name, in, 2, err));
     if (ndims == 0 && kind != DT_REDUCE_KIND_TEST) {
         ndims = -1; /* an empty list means all, but for any and all nothing: as in PyTorch */
     }
     int reduced[DT_MAX_NDIM], n = ndims < 0 ? x->ndim : ndims, ndim;
     int64_t shape[DT_MAX_NDIM];
-    DT_TRY(reduce_dtypes(kind, name, x, dtype, &input, &result, err));
+    DT_TRY(reduce_dtypes(kind, name, in, dtype, &input, &result, err));
     if (n > DT_MAX_NDIM) {
         return dt_fail_too_many_dims(name, n, err);
     }
@@ -131,12 +132,13 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
     if (kind == DT_REDUCE_KIND_SAME || kind == DT_REDUCE_KIND_ARG) {
         DT_TRY(check_not_empty(name, x, ndims < 0, n, reduced, err));
     }
-    dt_array cast = {.storage = NULL};
+    dt_array cast = {.storage = NULL}, view = rows_of(x, n, reduced, keepdim, &ndim, shape);
+    DT_TRY(dt_check_out(name, in, 2, result, ndim, shape, err));
     if (x->dtype != input) {
         DT_TRY(dt_cast(x, input, &cast, err));
         x = &cast;
+        view = rows_of(x, n, reduced, keepdim, &ndim, shape);
     }
-    const dt_array view = rows_of(x, n, reduced, keepdim, &ndim, shape);
     const dt_form form = {name, dt_array_device(x), result, ndim, shape, .fills = DT_BLOCK};
     dt_result r;
     dt_status rc = dt_result_open(&r, &form, &x, 1, out, err);

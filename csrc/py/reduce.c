@@ -1,14 +1,15 @@
 /* reduce.c: reductions, softmax, and max and min with their three meanings. */
 #include "py.h"
 
+/* target: a reference that is taken, NULL with an exception for none. */
 static PyObject *
-reduce(const py_args *a, dt_reduce_op op, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype)
+reduce(const py_args *a, dt_reduce_op op, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype,
+       PyObject *target)
 {
-    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x),
-              dt_reduce(op, a->op, x, ndims, dims, keepdim, dtype, out, &err));
+    PY_RETURN(a, target, py_is_large(x), dt_reduce(op, a->op, x, ndims, dims, keepdim, dtype, out, &err));
 }
 
-/* input, dim=None, keepdim=False, dtype=None; dim=() is told from None by the core. */
+/* input, dim=None, keepdim=False, out=None, dtype=None; dim=() is told from None by the core. */
 static PyObject *
 call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
 {
@@ -22,21 +23,21 @@ call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
     dt_dtype dtype = DT_NDTYPES;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0 ||
-        py_arg_dtype(&a, 3, &dtype) < 0) {
+        py_arg_dtype(&a, 4, &dtype) < 0) {
         return NULL;
     }
-    return reduce(&a, op, x, ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype);
+    return reduce(&a, op, x, ndims, dims, keepdim, dtype == DT_NDTYPES ? -1 : (int)dtype, py_result(&a, 3));
 }
 
 /* The parameters by kind, for the parser; SIGNATURE_kind below has the same for help(). */
 #define REDUCTION_NAMES_SUM                                                                                            \
     {                                                                                                                  \
-        "input", "dim", "keepdim", "dtype"                                                                             \
+        "input", "dim", "keepdim", "out", "dtype"                                                                      \
     }
 #define REDUCTION_NAMES_FLOAT REDUCTION_NAMES_SUM
 #define REDUCTION_NAMES_SAME                                                                                           \
     {                                                                                                                  \
-        "input", "dim", "keepdim"                                                                                      \
+        "input", "dim", "keepdim", "out"                                                                               \
     }
 #define REDUCTION_NAMES_ARG REDUCTION_NAMES_SAME
 #define REDUCTION_NAMES_TEST REDUCTION_NAMES_SAME
@@ -66,8 +67,9 @@ values_and_indices(const py_args *a, const extremum *e, PyTypeObject *type)
     if (x == NULL || py_arg_int(a, 1, &dim) < 0 || py_arg_bool(a, 2, &keepdim) < 0) {
         return NULL;
     }
-    PyObject *values = reduce(a, e->values, x, 1, &dim, keepdim, -1);
-    PyObject *indices = values == NULL ? NULL : reduce(a, e->indices, x, 1, &dim, keepdim, -1);
+    PyObject *values = reduce(a, e->values, x, 1, &dim, keepdim, -1, py_array_new(a->type, a->op));
+    PyObject *indices =
+        values == NULL ? NULL : reduce(a, e->indices, x, 1, &dim, keepdim, -1, py_array_new(a->type, a->op));
     PyObject *result = indices == NULL ? NULL : PyStructSequence_New(type);
     if (result == NULL) {
         Py_XDECREF(values);
@@ -90,7 +92,7 @@ call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
         return NULL;
     }
     if (!py_given(second)) {
-        return reduce(a, e->values, x, -1, NULL, false, -1);
+        return reduce(a, e->values, x, -1, NULL, false, -1, py_array_new(a->type, a->op));
     }
     if (!py_is_array(second) || (second == a->v[1] && py_arg_renamed(a, 1))) {
         return values_and_indices(a, e, type);
@@ -161,6 +163,11 @@ py_log_softmax(PY_PARAMS)
 #define KIND_ARG SHAPES ", ShapeMismatchError where there is no element to choose from. The result is int64."
 #define KIND_TEST SHAPES ". The result is bool, of uint8 a uint8 of 0 or 1."
 #define SIGNATURE_SUM ", dim=None, keepdim=False, *, dtype=None"
+#define OUT_SUM ", out=None"
+#define OUT_FLOAT OUT_SUM
+#define OUT_SAME ", *, out=None"
+#define OUT_ARG OUT_SAME
+#define OUT_TEST OUT_SAME
 #define SIGNATURE_FLOAT SIGNATURE_SUM
 #define SIGNATURE_SAME ", dim=None, keepdim=False"
 #define SIGNATURE_ARG SIGNATURE_SAME
@@ -183,7 +190,7 @@ py_log_softmax(PY_PARAMS)
 
 PyMethodDef py_reduce_functions[] = {
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
-    PY_ENTRY(name, "input" SIGNATURE_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
+    PY_ENTRY(name, "input" SIGNATURE_##kind OUT_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
 #include "../core/reductions.def"
 #undef DT_REDUCE
     OPS(PY_OP),

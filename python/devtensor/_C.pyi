@@ -2380,7 +2380,7 @@ def addmm(input: DeviceArray, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Nu
                  [0.5000, 1.5000]], device='cpu', dtype=float32)
     """
 @overload
-def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether all elements are nonzero.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -2390,7 +2390,7 @@ def all(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     DeviceArray(False, device='cpu', dtype=bool)
     """
 @overload
-def all(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+def all(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def allclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether all elements are close, see isclose: a Python bool. On a device one byte goes to the host.
 
@@ -2401,7 +2401,7 @@ def allclose(input: DeviceArray, other: DeviceArray, rtol: builtins.float = 1e-0
     True
     """
 @overload
-def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """Largest element over the given dimensions; NaN if there is one.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -2411,9 +2411,9 @@ def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     DeviceArray([9, 5], device='cpu', dtype=int64)
     """
 @overload
-def amax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+def amax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 @overload
-def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """Smallest element over the given dimensions; NaN if there is one.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -2423,9 +2423,9 @@ def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     DeviceArray([1, 3], device='cpu', dtype=int64)
     """
 @overload
-def amin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+def amin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 @overload
-def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether any element is nonzero (NaN counts as nonzero).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -2435,7 +2435,7 @@ def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     DeviceArray(True, device='cpu', dtype=bool)
     """
 @overload
-def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default dtype.
 
@@ -2447,7 +2447,7 @@ def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *,
     DeviceArray([0.0000, 0.2500, 0.5000, 0.7500], device='cpu', dtype=float32)
     """
 @overload
-def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """Position of the largest element (the first of equals; the first NaN if there is one).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -2457,9 +2457,9 @@ def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     DeviceArray(1, device='cpu', dtype=int64)
     """
 @overload
-def argmax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+def argmax(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 @overload
-def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
+def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """Position of the smallest element (the first of equals; the first NaN if there is one).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -2469,7 +2469,7 @@ def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     DeviceArray(1, device='cpu', dtype=int64)
     """
 @overload
-def argmin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+def argmin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
@@ -3236,7 +3236,7 @@ def maximum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = No
     DeviceArray([4, 5], device='cpu', dtype=int64)
     """
 @overload
-def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Arithmetic mean over the given dimensions.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -3246,7 +3246,7 @@ def mean(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     DeviceArray([2., 6.], device='cpu', dtype=float32)
     """
 @overload
-def mean(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+def mean(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 @overload
 def min(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
     """The smallest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
@@ -3420,7 +3420,7 @@ def pow(input: DeviceArray, exponent: _Operand, *, out: DeviceArray | None = Non
     DeviceArray([4., 9.], device='cpu', dtype=float32)
     """
 @overload
-def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Product of the elements over the given dimensions.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -3430,7 +3430,7 @@ def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     DeviceArray(24., device='cpu', dtype=float32)
     """
 @overload
-def prod(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+def prod(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """Numbers evenly distributed over [0, 1); floats.
 
@@ -3739,7 +3739,7 @@ def sub(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceA
     DeviceArray([0., 1.], device='cpu', dtype=float32)
     """
 @overload
-def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Sum of the elements over the given dimensions.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
@@ -3749,7 +3749,7 @@ def sum(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     DeviceArray([4, 6], device='cpu', dtype=int64)
     """
 @overload
-def sum(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+def sum(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 def t(input: DeviceArray) -> DeviceArray:
     """The transpose of a matrix; vectors and 0-dimensional arrays stay.
 

@@ -50,6 +50,7 @@ def of_kind(tried: Tried) -> Array:
 
 
 OTHER_PAIRS = ("max", "min", "isclose", "allclose", "equal", "array_equal")
+REDUCTIONS = "sum prod mean amax amin argmax argmin any all".split()
 METADATA = ("device", "dtype")
 
 SAMPLES: dict[str, Sample] = {
@@ -66,6 +67,7 @@ SAMPLES: dict[str, Sample] = {
     "expand_as": Sample({"input": f(2, 3), "other": f(2, 3)}, free={"input": METADATA, "other": METADATA}),
     "view_as": Sample({"input": f(2, 3), "other": f(2, 3)}, free={"input": METADATA, "other": METADATA}),
     "type_as": Sample({"input": f(2, 3), "other": f(2, 3)}, free={"input": METADATA, "other": METADATA}),
+    **{op: Sample({"input": f(2, 3)}) for op in REDUCTIONS},
     # products
     "matmul": Sample({"input": f(2, 3), "other": f(3, 4)}),
     "mm": Sample({"input": f(2, 3), "mat2": f(3, 4)}),
