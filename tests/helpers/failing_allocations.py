@@ -264,6 +264,7 @@ def sweep(call: Callable[[], Any], inputs: list[dt.DeviceArray], sticky: bool, f
 
 def main(device: str, mode: str, *wanted: str) -> None:
     rows = catalogue(device)
+    gc.freeze()  # each point collects what is not frozen, twice
     for i in [int(text) for text in wanted] or range(len(rows)):
         name, call, inputs = rows[i]
         print(json.dumps({"start": i, "name": name}), flush=True)
