@@ -475,7 +475,19 @@ METHODS += tuple(op for op in SELECTIONS if op != "embedding")
 NOT_IN_PLACE = (*TEST_RESULTS, "maximum", "minimum", "gelu")
 IN_PLACE = tuple(op for op in (*UNARY, *BINARY, "lerp", "masked_fill") if op not in NOT_IN_PLACE)
 # Ops that take out=.
-OUT = (*UNARY, *BINARY, *(op for op in REDUCTIONS if "softmax" not in op), "lerp", "where", "matmul", "mm", "bmm", "addmm", "linear", "conv2d")
+OUT = (
+    *UNARY,
+    *BINARY,
+    *(op for op in REDUCTIONS if "softmax" not in op),
+    "lerp",
+    "where",
+    "matmul",
+    "mm",
+    "bmm",
+    "addmm",
+    "linear",
+    "conv2d",
+)
 # The names of operators in the module operator.
 OPERATORS = {
     "add": "add",
