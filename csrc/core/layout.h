@@ -14,6 +14,26 @@ dt_array_has_shape(const dt_array *a, int ndim, const int64_t *shape)
     return same;
 }
 
+/* Adds a dimension inside the n that there are; stride has its step in each array. One of size 1 adds nothing, and one
+ * over which every array goes on evenly becomes part of the one around it. Returns how many there are then. */
+static inline int
+dt_add_dim(int n, int64_t *shape, int narrays, int64_t (*strides)[DT_MAX_NDIM], int64_t size, const int64_t *stride)
+{
+    if (size == 1) {
+        return n;
+    }
+    bool merges = n > 0;
+    for (int k = 0; k < narrays && merges; k++) {
+        merges = strides[k][n - 1] == stride[k] * size;
+    }
+    n += !merges;
+    shape[n - 1] = merges ? shape[n - 1] * size : size;
+    for (int k = 0; k < narrays; k++) {
+        strides[k][n - 1] = stride[k];
+    }
+    return n;
+}
+
 /* Whether both are the same elements in the same order. */
 bool dt_array_is_same_view(const dt_array *a, const dt_array *b);
 /* Whether both, of which b may be an immediate, may touch a common byte. */

@@ -2,6 +2,7 @@
  * device that is one transfer of 8 bytes. */
 #include "check.h"
 #include "index.h"
+#include "layout.h"
 #include "ops.h"
 #include "result.h"
 
@@ -31,20 +32,12 @@ count_true(const char *op, const dt_array *mask, dt_array *before, int64_t *coun
 static void
 merge_dims(dt_array *mask, int64_t weights[DT_MAX_NDIM])
 {
+    int64_t strides[1][DT_MAX_NDIM];
     int n = 0;
     for (int d = 0; d < mask->ndim; d++) {
-        int64_t size = mask->shape[d], weight = weights[d];
-        if (size == 1) {
-            continue;
-        }
-        if (n > 0 && weights[n - 1] == weight * size) {
-            mask->shape[n - 1] *= size;
-            weights[n - 1] = weight;
-        } else {
-            mask->shape[n] = size;
-            weights[n++] = weight;
-        }
+        n = dt_add_dim(n, mask->shape, 1, strides, mask->shape[d], &weights[d]);
     }
+    memcpy(weights, strides[0], (size_t)n * sizeof(*weights));
     mask->ndim = (uint8_t)n;
     dt_array_set_contiguous(mask);
 }

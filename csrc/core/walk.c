@@ -1,5 +1,5 @@
 /* walk.c: the order in which several arrays of one shape are gone over. */
-#include "devtensor.h"
+#include "layout.h"
 
 static int64_t
 magnitude(int64_t stride)
@@ -33,18 +33,6 @@ swap_dims(dt_walk *walk, int a, int b)
     }
 }
 
-/* Whether dimension outer, outside inner, continues it in every array. */
-static bool
-can_merge(const dt_walk *walk, int outer, int inner)
-{
-    for (int k = 0; k < walk->narrays; k++) {
-        if (walk->strides[k][outer] != walk->strides[k][inner] * walk->shape[inner]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void
 dt_walk_init(dt_walk *walk, int narrays, const dt_array *const *arrays)
 {
@@ -67,19 +55,13 @@ dt_walk_init(dt_walk *walk, int narrays, const dt_array *const *arrays)
             swap_dims(walk, j - 1, j);
         }
     }
-    int last = 0;
-    for (int d = 1; d < n; d++) {
-        if (can_merge(walk, last, d)) {
-            walk->shape[last] *= walk->shape[d];
-            for (int k = 0; k < narrays; k++) {
-                walk->strides[k][last] = walk->strides[k][d];
-            }
-        } else if (++last != d) {
-            walk->shape[last] = walk->shape[d];
-            for (int k = 0; k < narrays; k++) {
-                walk->strides[k][last] = walk->strides[k][d];
-            }
+    int merged = 0;
+    for (int d = 0; d < n; d++) {
+        int64_t stride[4];
+        for (int k = 0; k < narrays; k++) {
+            stride[k] = walk->strides[k][d];
         }
+        merged = dt_add_dim(merged, walk->shape, narrays, walk->strides, walk->shape[d], stride);
     }
-    walk->ndim = n == 0 ? 0 : last + 1;
+    walk->ndim = merged;
 }

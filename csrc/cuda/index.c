@@ -1,6 +1,7 @@
 /* index.c: gather, scatter, and the places of the True elements of a mask. */
 #include <string.h>
 
+#include "../core/layout.h"
 #include "index_errors.h"
 #include "launch.h"
 #include "memory.h"
@@ -26,20 +27,12 @@ layout_init(layout *l, const dt_array *a, const dt_array *b, const dt_index *ind
     }
     *l = (layout){.narrays = 2 + index->n, .numel = 1};
     for (int d = first; d < last; d++) {
-        int64_t size = a->shape[d];
-        l->numel *= size;
-        if (size == 1) {
-            continue;
-        }
-        bool merge = l->ndim > 0;
-        for (int k = 0; k < l->narrays && merge; k++) {
-            merge = l->strides[k][l->ndim - 1] == arrays[k]->strides[d] * size;
-        }
-        l->ndim += !merge;
-        l->shape[l->ndim - 1] = merge ? l->shape[l->ndim - 1] * size : size;
+        int64_t size = a->shape[d], stride[MAX_ARRAYS];
         for (int k = 0; k < l->narrays; k++) {
-            l->strides[k][l->ndim - 1] = arrays[k]->strides[d];
+            stride[k] = arrays[k]->strides[d];
         }
+        l->numel *= size;
+        l->ndim = dt_add_dim(l->ndim, l->shape, l->narrays, l->strides, size, stride);
     }
 }
 
@@ -244,7 +237,7 @@ cuda_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error
     cuda_device *d;
     layout l;
     dt_index last;
-    cuda_temporary kept;
+    cuda_temporary kept = CUDA_TEMPORARY_EMPTY; /* keep_last clears it whatever failed */
     DT_TRY(cuda_enter(x->storage->device.index, &d, err));
     if (index->any_order) {
         return scatter_by(d, value, index, false, x, err);

@@ -1,6 +1,7 @@
 /* launch.c: sending kernels to the device, and describing arrays to them. */
 #include <string.h>
 
+#include "../core/layout.h"
 #include "launch.h"
 #include "memory.h"
 #include "stream.h"
@@ -63,20 +64,12 @@ cuda_walk_logical(dt_walk *walk, int first, int last, int narrays, const dt_arra
     walk->narrays = narrays;
     walk->numel = 1;
     for (int d = first; d < last; d++) {
-        int64_t size = arrays[0]->shape[d];
-        walk->numel *= size;
-        if (size == 1) {
-            continue;
-        }
-        bool merge = n > 0;
-        for (int k = 0; k < narrays && merge; k++) {
-            merge = walk->strides[k][n - 1] == arrays[k]->strides[d] * size;
-        }
-        n += !merge;
-        walk->shape[n - 1] = merge ? walk->shape[n - 1] * size : size;
+        int64_t size = arrays[0]->shape[d], stride[4];
         for (int k = 0; k < narrays; k++) {
-            walk->strides[k][n - 1] = arrays[k]->strides[d];
+            stride[k] = arrays[k]->strides[d];
         }
+        walk->numel *= size;
+        n = dt_add_dim(n, walk->shape, narrays, walk->strides, size, stride);
     }
     walk->ndim = n;
 }

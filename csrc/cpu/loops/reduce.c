@@ -3,6 +3,7 @@
  * Outputs are made in blocks of neighbours, each by one thread: output by output where the reduced elements are close
  * together, line by line where the kept ones are. A block's reduced elements are halved down to leaves and combined
  * like a tree, so that sums of float64 lose little; few long blocks are cut in chunks that threads share. */
+#include "../../core/layout.h"
 #include "loops.h"
 
 #define BLOCK 512
@@ -37,14 +38,7 @@ take_dims(const dt_array *x, int first, int end, bool any_order)
         order[at] = i;
     }
     for (int i = 0; i < n; i++) {
-        int64_t shape = x->shape[order[i]], stride = x->strides[order[i]];
-        if (d.n > 0 && d.strides[d.n - 1] == stride * shape) {
-            d.shape[d.n - 1] *= shape;
-            d.strides[d.n - 1] = stride;
-        } else {
-            d.shape[d.n] = shape;
-            d.strides[d.n++] = stride;
-        }
+        d.n = dt_add_dim(d.n, d.shape, 1, &d.strides, x->shape[order[i]], &x->strides[order[i]]);
     }
     if (d.n == 0) {
         d.shape[0] = 1;
