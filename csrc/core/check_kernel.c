@@ -8,7 +8,7 @@
 
 /* As many of the operands as an error can list, odd ones among them. */
 static int
-choose(const dt_operand *in, int n, int a, int b, dt_operand out[DT_MAX_OPERANDS])
+choose_operands(const dt_operand *in, int n, int a, int b, dt_operand out[DT_MAX_OPERANDS])
 {
     int count = 0;
     for (int i = 0; i < n; i++) {
@@ -24,7 +24,7 @@ static void
 begin(const dt_kernel *kernel, const dt_operand *in, int n, int odd, dt_status status, const char *code, dt_error *err)
 {
     dt_operand some[DT_MAX_OPERANDS];
-    dt_sentence_begin(err, status, code, kernel->name, some, choose(in, n, odd, odd, some));
+    dt_sentence_begin(err, status, code, kernel->name, some, choose_operands(in, n, odd, odd, some));
     dt_sentence_culprit(err, &in[odd]);
     for (int i = 0; i < err->noperands; i++) { /* one array may stand for several parameters */
         err->culprit = strcmp(err->operands[i].name, in[odd].name) == 0 ? i : err->culprit;
@@ -73,7 +73,7 @@ dt_check_kernel_device(const dt_kernel *kernel, const dt_operand *in, int n, dt_
     for (int i = 1; i < n; i++) {
         if (DT_UNLIKELY(!dt_device_equal(dt_array_device(in[0].array), dt_array_device(in[i].array)))) {
             dt_operand some[DT_MAX_OPERANDS];
-            return dt_check_same_device(kernel->name, some, choose(in, n, 0, i, some), err);
+            return dt_check_same_device(kernel->name, some, choose_operands(in, n, 0, i, some), err);
         }
     }
     if (n > 0 && dt_array_device(in[0].array).type == DT_CPU) {

@@ -34,7 +34,7 @@ static dt_large_info info;
 static atomic_size_t limit = SIZE_MAX; /* not known yet */
 
 static size_t
-find_limit(void)
+large_limit(void)
 {
     size_t most = atomic_load(&limit);
     if (most == SIZE_MAX) {
@@ -62,7 +62,7 @@ take(int i)
 /* The smallest block that holds size bytes and wastes no more than an eighth, of equals the last that was given back,
  * which may still be in the caches; NULL: there is none. */
 static header *
-find(size_t size)
+find_block(size_t size)
 {
     int best = -1;
     for (int i = 0; i < nkept; i++) {
@@ -105,7 +105,7 @@ dt_large_new(size_t nbytes)
     size_t size = rounded(nbytes);
     header *h = NULL;
     if (KEEPS && pthread_mutex_trylock(&lock) == 0) {
-        h = find(size);
+        h = find_block(size);
         info.requests++;
         info.reused += h != NULL;
         pthread_mutex_unlock(&lock);
@@ -136,7 +136,7 @@ dt_large_free(void *p)
     }
     header *h = (header *)(void *)((char *)p - HEADER);
     dt_disown(h);
-    size_t most = find_limit();
+    size_t most = large_limit();
     if (!KEEPS || h->size > most || pthread_mutex_trylock(&lock) != 0) {
         free(h);
         return;
@@ -174,6 +174,6 @@ dt_large_read(void)
     pthread_mutex_lock(&lock);
     dt_large_info now = info;
     pthread_mutex_unlock(&lock);
-    now.limit = find_limit();
+    now.limit = large_limit();
     return now;
 }

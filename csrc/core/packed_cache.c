@@ -50,7 +50,7 @@ watch_forks(void)
 }
 
 static size_t
-find_limit(void)
+packed_limit(void)
 {
     size_t most = atomic_load_explicit(&limit, memory_order_relaxed);
     if (most == SIZE_MAX) {
@@ -74,7 +74,7 @@ set_of(const dt_storage *storage, const dt_kept_key *key)
 _Static_assert(SETS == 64, "six bits of the hash");
 
 static place *
-find(const dt_storage *storage, const dt_kept_key *key)
+find_packed(const dt_storage *storage, const dt_kept_key *key)
 {
     place *set = set_of(storage, key);
     for (int i = 0; i < WAYS; i++) {
@@ -86,7 +86,7 @@ find(const dt_storage *storage, const dt_kept_key *key)
 }
 
 static void
-drop(place *p)
+drop_packed(place *p)
 {
     if (p->kept != NULL) {
         total -= p->kept->nbytes;
@@ -97,7 +97,7 @@ drop(place *p)
 
 /* The first question. */
 static void
-note(dt_storage *storage, const dt_kept_key *key)
+note_packed(dt_storage *storage, const dt_kept_key *key)
 {
     place *set = set_of(storage, key), *oldest = set;
     for (int i = 1; i < WAYS; i++) {
@@ -106,20 +106,20 @@ note(dt_storage *storage, const dt_kept_key *key)
     if (oldest->kept != NULL && questions - oldest->used < STALE) {
         return;
     }
-    drop(oldest);
+    drop_packed(oldest);
     *oldest = (place){storage, *key, NULL, questions, questions};
     atomic_store(&storage->kept, true);
 }
 
 /* Whether nbytes more may be kept, after what is stale has gone. */
 static bool
-make_room(size_t nbytes)
+make_room_for_packed(size_t nbytes)
 {
-    size_t most = find_limit();
+    size_t most = packed_limit();
     place *all = &places[0][0];
     for (int i = 0; i < SETS * WAYS && total + nbytes > most; i++) {
         if (all[i].kept != NULL && questions - all[i].used >= STALE) {
-            drop(&all[i]);
+            drop_packed(&all[i]);
         }
     }
     return total + nbytes <= most;
@@ -130,18 +130,18 @@ dt_kept_get(dt_storage *from, const dt_kept_key *key, size_t nbytes, void (*make
             const void *ctx)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (nbytes > find_limit() || from->device.type != DT_CPU || !dt_storage_is_ours(from)) {
+    if (nbytes > packed_limit() || from->device.type != DT_CPU || !dt_storage_is_ours(from)) {
         return NULL;
     }
     pthread_once(&once, watch_forks);
     lock_table();
     questions++;
-    place *p = find(from, key);
+    place *p = find_packed(from, key);
     dt_kept *kept = p != NULL ? p->kept : NULL;
-    bool wanted = p != NULL && kept == NULL && make_room(nbytes);
+    bool wanted = p != NULL && kept == NULL && make_room_for_packed(nbytes);
     uint64_t noted = p != NULL ? p->noted : 0;
     if (p == NULL) {
-        note(from, key);
+        note_packed(from, key);
     } else {
         p->used = questions;
     }
@@ -156,8 +156,8 @@ dt_kept_get(dt_storage *from, const dt_kept_key *key, size_t nbytes, void (*make
     kept->nbytes = nbytes;
     make(ctx, kept->bytes);
     lock_table();
-    p = find(from, key); /* gone, or noted anew, if there was a write meanwhile */
-    if (p != NULL && p->noted == noted && p->kept == NULL && make_room(nbytes)) {
+    p = find_packed(from, key); /* gone, or noted anew, if there was a write meanwhile */
+    if (p != NULL && p->noted == noted && p->kept == NULL && make_room_for_packed(nbytes)) {
         p->kept = kept;
         total += nbytes;
         atomic_fetch_add(&kept->refs, 1);
@@ -187,7 +187,7 @@ drop_all(const dt_storage *storage)
     place *all = &places[0][0];
     for (int i = 0; i < SETS * WAYS; i++) {
         if (all[i].storage != NULL && (storage == NULL || all[i].storage == storage)) {
-            drop(&all[i]);
+            drop_packed(&all[i]);
         }
     }
 }
@@ -226,6 +226,6 @@ dt_kept_read(void)
     lock_table();
     dt_kept_info now = {.kept = total};
     unlock_table();
-    now.limit = find_limit();
+    now.limit = packed_limit();
     return now;
 }

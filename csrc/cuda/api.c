@@ -125,7 +125,7 @@ planned_fault(int symbol, int *answer)
 
 /* Counts the call. True: it is not made and answers *answer. */
 static inline bool
-enter(int symbol, int *answer)
+enter_call(int symbol, int *answer)
 {
     atomic_fetch_add_explicit(&cuda_api_calls[symbol], 1, memory_order_relaxed);
     return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) && planned_fault(symbol, answer);
@@ -135,7 +135,7 @@ enter(int symbol, int *answer)
     static ret call_##symbol params                                                                                    \
     {                                                                                                                  \
         int answer;                                                                                                    \
-        if (DT_UNLIKELY(enter(DT_API_##symbol, &answer))) {                                                            \
+        if (DT_UNLIKELY(enter_call(DT_API_##symbol, &answer))) {                                                       \
             return (ret)(intptr_t)answer;                                                                              \
         }                                                                                                              \
         return real.symbol names;                                                                                      \

@@ -68,7 +68,7 @@ find_link(const cuda_cache *cache, const void *key, uint64_t hash)
 
 /* Twice as many, where there is memory for them. */
 static bool
-grow(cuda_cache *cache)
+grow_cache(cuda_cache *cache)
 {
     size_t n = cache->nbuckets != 0 ? 2 * cache->nbuckets : FIRST_BUCKETS;
     cuda_cache_entry **buckets = dt_calloc(n, sizeof(cuda_cache_entry *));
@@ -97,7 +97,7 @@ remove_link(cuda_cache *cache, cuda_cache_entry **link)
 }
 
 static void
-make_room(cuda_cache *cache)
+make_room_in_cache(cuda_cache *cache)
 {
     size_t limit = cache->limit != 0 ? cache->limit : atomic_load(&plan_limit);
     while (cache->count >= limit) {
@@ -159,8 +159,8 @@ dt_status
 cuda_cache_put(cuda_cache *cache, const void *key, void *value, dt_error *err)
 {
     cuda_cache_remove(cache, key);
-    make_room(cache);
-    bool roomy = cache->count < cache->nbuckets || grow(cache) || cache->nbuckets != 0;
+    make_room_in_cache(cache);
+    bool roomy = cache->count < cache->nbuckets || grow_cache(cache) || cache->nbuckets != 0;
     size_t nbytes = sizeof(cuda_cache_entry) + cache->key_size;
     cuda_cache_entry *e = roomy ? dt_malloc(nbytes) : NULL;
     if (e == NULL) {

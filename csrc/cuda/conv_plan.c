@@ -204,7 +204,7 @@ is_crowded(const conv_planner *planner, const conv_key *key, const conv_wish *wi
 
 /* The most images for which there is room to have what the whole batch would have to give up; 0: not even for few. */
 static dt_status
-find_part(const conv_planner *planner, const conv_key *key, conv_wish wish, int64_t *images, dt_error *err)
+find_batch_part(const conv_planner *planner, const conv_key *key, conv_wish wish, int64_t *images, dt_error *err)
 {
     conv_key part = *key;
     bool crowded = true;
@@ -224,7 +224,7 @@ cuda_conv_choose(const conv_planner *planner, const conv_key *key, const conv_wi
     conv_plan *p;
     int64_t images = 0;
     DT_TRY(cuda_conv_plan_new(planner, key, wish, &p, err));
-    dt_status rc = p->crowded ? find_part(planner, key, *wish, &images, err) : DT_OK;
+    dt_status rc = p->crowded ? find_batch_part(planner, key, *wish, &images, err) : DT_OK;
     if (rc != DT_OK) {
         cuda_conv_destroy(p);
         return rc;

@@ -157,8 +157,8 @@ over_channels(const dt_array *bias, const dt_array *out)
 
 /* filters (K, elements), windows (N, P * Q, elements) */
 static dt_status
-multiply(cuda_device *d, const dt_array *filters, const dt_array *windows, const dt_array *bias,
-         dt_activation activation, dt_array *out, dt_error *err)
+multiply_windows(cuda_device *d, const dt_array *filters, const dt_array *windows, const dt_array *bias,
+                 dt_activation activation, dt_array *out, dt_error *err)
 {
     dt_matmul_params params = {1.0, 0.0, activation};
     dt_array result = *out, weights = for_each(filters, windows->shape[0]);
@@ -234,7 +234,7 @@ cuda_conv_product(cuda_device *d, const dt_array *x, const dt_array *weight, con
         }
     }
     if (rc == DT_OK) {
-        rc = multiply(d, &filters, &rows, bias, params->activation, out, err);
+        rc = multiply_windows(d, &filters, &rows, bias, params->activation, out, err);
     }
     *done = rc != DT_EOUTOFMEMORY; /* cuDNN may need less, and writes all of out */
     weight_close(&laid_weight);

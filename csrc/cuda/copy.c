@@ -52,7 +52,7 @@ is_transpose(const dt_walk *walk, k_transpose_args *args)
 }
 
 static dt_status
-transpose(cuda_device *device, const dt_array *src, const dt_array *dst, k_transpose_args *args, dt_error *err)
+copy_transposed(cuda_device *device, const dt_array *src, const dt_array *dst, k_transpose_args *args, dt_error *err)
 {
     CUfunction function;
     DT_TRY(cuda_function(device, CUDA_FAMILY_OTHER, CUDA_KERNEL_transpose, (dt_dtype)dst->dtype, &function, err));
@@ -79,7 +79,7 @@ cuda_copy_within(cuda_device *device, const dt_array *src, dt_array *dst, dt_err
     const dt_array *arrays[] = {dst, src};
     dt_walk_init(&walk, 2, arrays);
     if (src->dtype == dst->dtype && is_transpose(&walk, &tiles)) {
-        return transpose(device, src, dst, &tiles, err);
+        return copy_transposed(device, src, dst, &tiles, err);
     }
     k_elementwise_args args = {.array = {cuda_operand(dst), cuda_operand(src)}};
     const dt_dtype dtypes[] = {(dt_dtype)dst->dtype, (dt_dtype)src->dtype};

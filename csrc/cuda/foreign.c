@@ -37,7 +37,7 @@ visit(const cuda_device *device, CUcontext *before)
 }
 
 static void
-leave(CUcontext before)
+leave_context(CUcontext before)
 {
     (void)cu.cuCtxSetCurrent(before);
 }
@@ -95,7 +95,7 @@ cuda_follow_others(dt_storage *storage)
     if (visit(d, &before) && follow_context(d, storage->private, &ignored) != DT_OK) {
         (void)!cuda_wait_all(d, &ignored);
     }
-    leave(before);
+    leave_context(before);
 }
 
 /* ---------------------------------------------------------------- theirs, used by us */
@@ -128,7 +128,7 @@ wait_for_work(const dt_storage *storage)
         if (visit(d, &before)) {
             wait_for_usage(d, storage->private);
         }
-        leave(before);
+        leave_context(before);
     }
 }
 

@@ -47,7 +47,7 @@ cuda_sent_over(const cuda_device *device, uint64_t mark)
 /* ---------------------------------------------------------------- for errors */
 
 static void
-name_of(unsigned what, char *name, size_t size)
+launch_name(unsigned what, char *name, size_t size)
 {
     if (what & CUDA_SENT_CALL) {
         snprintf(name, size, "%s", cuda_api_names[what & ~CUDA_SENT_CALL]);
@@ -72,7 +72,7 @@ cuda_last_sent(int index, cuda_suspect *out, int most)
         for (uint64_t number = end; number > begin && n < most; n++) {
             number--;
             out[n] = (cuda_suspect){.sent = {index, queue->id, number}, .stream = queue->id > 0 ? queue->stream : NULL};
-            name_of(atomic_load(&queue->sent[number % CUDA_SENT]), out[n].name, sizeof(out[n].name));
+            launch_name(atomic_load(&queue->sent[number % CUDA_SENT]), out[n].name, sizeof(out[n].name));
         }
     }
     return n;

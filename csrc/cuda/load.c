@@ -61,7 +61,7 @@ cuda_set_search_path(const char *directories)
 static const char *const companions[DT_NLIBRARIES] = {[DT_LIBRARY_CUDNN] = "libcudnn_graph.so.9"};
 
 static void
-note(dt_library library, const char *what, const char *outcome)
+note_attempt(dt_library library, const char *what, const char *outcome)
 {
     size_t used = strlen(reports[library]);
     snprintf(reports[library] + used, REPORT_BYTES - used, "%s: %s\n", what, outcome);
@@ -87,7 +87,7 @@ try_dlopen(dt_library library, const char *path)
             reason += length + 2;
         }
         snprintf(outcome, sizeof(outcome), "not loaded (%s)", reason ? reason : "no reason given");
-        note(library, path, outcome);
+        note_attempt(library, path, outcome);
     }
     return handle;
 }
@@ -138,7 +138,7 @@ pass_over(dt_library library, void *handle, const char *path)
         return false;
     }
     snprintf(outcome, sizeof(outcome), "too old (version %zu)", version());
-    note(library, path, outcome);
+    note_attempt(library, path, outcome);
     if (too_old[0] == '\0') {
         snprintf(too_old, sizeof(too_old), "%s", path);
     }
@@ -160,7 +160,7 @@ try_open(dt_library library, const char *path)
     if (library == DT_LIBRARY_NVRTC) {
         open_builtins(handle, path);
     }
-    note(library, path, "loaded");
+    note_attempt(library, path, "loaded");
     return handle;
 }
 
@@ -174,7 +174,7 @@ try_directory(dt_library library, const char *source, const char *directory, siz
     }
     if (directory[0] != '/') {
         snprintf(path, sizeof(path), "%s=%.*s", source, (int)length, directory);
-        note(library, path, "ignored, not an absolute path");
+        note_attempt(library, path, "ignored, not an absolute path");
         return NULL;
     }
     int n = snprintf(path, sizeof(path), "%.*s%s/%s", (int)length, directory, below, libraries[library].soname);
@@ -215,7 +215,7 @@ try_usual(dt_library library)
 }
 
 static void *
-find(dt_library library)
+find_symbol(dt_library library)
 {
     const char *soname = libraries[library].soname;
     void *handle = try_variable(library, "DEVTENSOR_CUDA_LIB_DIR", "");
@@ -224,7 +224,7 @@ find(dt_library library)
     }
     handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); /* the copy of another package in this process */
     if (handle != NULL && !pass_over(library, handle, soname)) {
-        note(library, soname, "loaded already");
+        note_attempt(library, soname, "loaded already");
         return handle;
     }
     (void)dlerror();
@@ -245,14 +245,14 @@ cuda_load_library(dt_library library)
     pthread_mutex_lock(&lock);
     if (handles[library] == NULL) {
         reports[library][0] = too_old[0] = '\0'; /* only the latest search */
-        handles[library] = find(library);
+        handles[library] = find_symbol(library);
         if (handles[library] == NULL && too_old[0] != '\0') { /* its version is the better error */
             handles[library] = try_dlopen(library, too_old);
         }
         if (handles[library] != NULL) {
             char path[PATH_BYTES];
             cuda_load_path(library, path, sizeof(path));
-            note(library, libraries[library].soname, path);
+            note_attempt(library, libraries[library].soname, path);
         }
     }
     void *handle = handles[library];
@@ -266,7 +266,7 @@ cuda_load_symbol(void *handle, dt_library library, const char *name)
     void *address = dlsym(handle, name);
     if (address == NULL) {
         pthread_mutex_lock(&lock);
-        note(library, name, "no such symbol");
+        note_attempt(library, name, "no such symbol");
         pthread_mutex_unlock(&lock);
     }
     return address;

@@ -88,7 +88,7 @@ equip(cuda_device *device, cuda_slot *slot, bool small, dt_error *err)
 
 /* An idle slot, else the one whose copy was sent first (*sent), else none. Slots with memory come first. */
 static cuda_slot *
-choose(cuda_slot *slots, int n, cuda_slot **sent)
+choose_slot(cuda_slot *slots, int n, cuda_slot **sent)
 {
     cuda_slot *idle = NULL;
     *sent = NULL;
@@ -116,7 +116,7 @@ take(cuda_device *device, size_t nbytes, bool may_wait, cuda_slot **out, dt_erro
     *out = NULL;
     pthread_mutex_lock(&ring->lock);
     for (;;) {
-        idle = choose(slots, small ? CUDA_NSMALL : CUDA_NLARGE, &sent);
+        idle = choose_slot(slots, small ? CUDA_NSMALL : CUDA_NLARGE, &sent);
         bool over = (idle == NULL || idle->memory == NULL) && sent != NULL && !sent->unmarked &&
                     cu.cuEventQuery(sent->event) == CUDA_SUCCESS;
         if (over || (idle == NULL && sent != NULL && may_wait)) {

@@ -80,7 +80,7 @@ unchoose(const cuda_device *device, dt_error *err)
 }
 
 static dt_status
-choose(cuda_queue *queue, dt_error *err)
+choose_queue(cuda_queue *queue, dt_error *err)
 {
     choice *first = pthread_getspecific(choices), *c = first;
     while (c != NULL && c->queue->device != queue->device) {
@@ -133,7 +133,7 @@ cuda_set_current(cuda_queue *queue, dt_error *err)
         return DT_OK;
     }
     mark_end(before);
-    return queue->id == 0 ? unchoose(queue->device, err) : choose(queue, err);
+    return queue->id == 0 ? unchoose(queue->device, err) : choose_queue(queue, err);
 }
 
 /* ---------------------------------------------------------------- the streams of a device */

@@ -27,7 +27,7 @@ typedef struct {
 } weight;
 
 static void
-drop(void *value)
+drop_weight(void *value)
 {
     weight *w = value;
     if (w->copy != NULL) {
@@ -41,7 +41,7 @@ void
 cuda_weights_open(cuda_weights *table, size_t memory)
 {
     pthread_mutex_init(&table->lock, NULL);
-    table->cache = (cuda_cache){.key_size = sizeof(weight_key), .limit = PLACES, .destroy = drop};
+    table->cache = (cuda_cache){.key_size = sizeof(weight_key), .limit = PLACES, .destroy = drop_weight};
     table->limit = memory / SHARE;
 }
 
@@ -59,7 +59,7 @@ key_of(const dt_array *x, const int64_t *strides)
 
 /* The first question. Without memory for the note there will be another first one. */
 static void
-note(cuda_weights *table, const weight_key *key, dt_storage *storage)
+note_question(cuda_weights *table, const weight_key *key, dt_storage *storage)
 {
     dt_error ignored;
     weight *w = dt_malloc(sizeof(*w));
@@ -98,7 +98,7 @@ ask(cuda_weights *table, const weight_key *key, dt_storage *storage, size_t nbyt
     table->questions++;
     weight *w = cuda_cache_find(&table->cache, key);
     if (w == NULL) {
-        note(table, key, storage);
+        note_question(table, key, storage);
         return NULL;
     }
     w->used = table->questions;
@@ -146,7 +146,7 @@ order(const dt_array *copy, dt_error *err)
 }
 
 static dt_status
-make(cuda_device *d, const dt_array *x, dt_array *copy, dt_error *err)
+make_copy(cuda_device *d, const dt_array *x, dt_array *copy, dt_error *err)
 {
     DT_TRY(dt_storage_new((dt_device){DT_CUDA, d->index}, dt_array_nbytes(x), &copy->storage, err));
     dt_status rc = cuda_copy_within(d, x, copy, err);
@@ -182,7 +182,7 @@ cuda_weight_get(cuda_device *d, const dt_array *x, const int64_t *strides, dt_ar
         return rc;
     }
     if (noted != 0) {
-        DT_TRY(make(d, x, copy, err));
+        DT_TRY(make_copy(d, x, copy, err));
         pthread_mutex_lock(&table->lock);
         keep(table, &key, noted, copy->storage);
         pthread_mutex_unlock(&table->lock);

@@ -5,7 +5,7 @@
 static const char *const aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"shape", "size"}};
 
 static int
-find(const py_spec *spec, const char *name)
+find_name(const py_spec *spec, const char *name)
 {
     for (int i = 0; spec->names[i] != NULL; i++) {
         if (strcmp(spec->names[i], name) == 0) {
@@ -23,7 +23,7 @@ py_arg_renamed(const py_args *a, int i)
 
 /* The name that the caller used for parameter i. */
 static const char *
-name_of(const py_args *a, int i)
+name_given(const py_args *a, int i)
 {
     const char *name = a->spec->names[i];
     for (size_t k = 0; py_arg_renamed(a, i) && k < Py_ARRAY_LENGTH(aliases); k++) {
@@ -43,11 +43,11 @@ find_keyword(const py_spec *spec, PyObject *keyword, bool method, bool *renamed)
         PyErr_Clear(); /* lone surrogates name nothing */
         return -1;
     }
-    int i = find(spec, name);
+    int i = find_name(spec, name);
     *renamed = i < 0;
     for (size_t k = 0; i < 0 && k < Py_ARRAY_LENGTH(aliases); k++) {
         if (strcmp(aliases[k][0], name) == 0) {
-            i = find(spec, aliases[k][1]);
+            i = find_name(spec, aliases[k][1]);
         }
     }
     return method && (i == 0 || (i > 0 && strcmp(name, "out") == 0)) ? -1 : i;
@@ -133,7 +133,7 @@ py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t 
 int
 py_arg_wrong(const py_args *a, int i, const char *wanted)
 {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->op, name_of(a, i), wanted,
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->op, name_given(a, i), wanted,
                  a->v[i] == NULL ? "missing" : Py_TYPE(a->v[i])->tp_name);
     return py_explain_args(a, i);
 }
@@ -188,7 +188,7 @@ py_result(const py_args *a, int i)
 int
 py_arg_int(const py_args *a, int i, int64_t *out)
 {
-    return a->v[i] == NULL || py_int(a->op, name_of(a, i), a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
+    return a->v[i] == NULL || py_int(a->op, name_given(a, i), a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
 }
 
 int
@@ -199,7 +199,7 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
         return 0;
     }
     if (PyIndex_Check(object) && !py_is_array(object)) {
-        if (py_int(a->op, name_of(a, i), object, &out[0]) < 0) {
+        if (py_int(a->op, name_given(a, i), object, &out[0]) < 0) {
             return py_explain_args(a, i);
         }
         out[1] = out[0];
@@ -216,10 +216,10 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     bool read = n == 1 || n == 2;
     if (!read) {
         PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must be an int or a pair of ints, not %zd", a->op,
-                     name_of(a, i), n);
+                     name_given(a, i), n);
     }
     for (Py_ssize_t k = 0; read && k < 2; k++) { /* one is for both */
-        read = py_int(a->op, name_of(a, i), PyTuple_GET_ITEM(pair, n == 1 ? 0 : k), &out[k]) == 0;
+        read = py_int(a->op, name_given(a, i), PyTuple_GET_ITEM(pair, n == 1 ? 0 : k), &out[k]) == 0;
     }
     Py_DECREF(pair);
     return read ? 0 : py_explain_args(a, i);
@@ -267,15 +267,16 @@ py_arg_bool(const py_args *a, int i, bool *out)
 int
 py_arg_dtype(const py_args *a, int i, dt_dtype *out)
 {
-    return !py_given(a->v[i]) || py_dtype(a->state, a->op, name_of(a, i), a->v[i], out) == 0 ? 0
-                                                                                             : py_explain_args(a, i);
+    return !py_given(a->v[i]) || py_dtype(a->state, a->op, name_given(a, i), a->v[i], out) == 0 ? 0
+                                                                                                : py_explain_args(a, i);
 }
 
 int
 py_arg_device(const py_args *a, int i, dt_device *out)
 {
-    return !py_given(a->v[i]) || py_device(a->state, a->op, name_of(a, i), a->v[i], out) == 0 ? 0
-                                                                                              : py_explain_args(a, i);
+    return !py_given(a->v[i]) || py_device(a->state, a->op, name_given(a, i), a->v[i], out) == 0
+               ? 0
+               : py_explain_args(a, i);
 }
 
 int
@@ -287,7 +288,7 @@ py_arg_no_grad(const py_args *a, int i)
     }
     if (wanted) {
         PyErr_Format(PyExc_NotImplementedError, "%s(): devtensor computes no gradients yet (%s=True)", a->op,
-                     name_of(a, i));
+                     name_given(a, i));
         return -1;
     }
     return 0;
@@ -367,9 +368,9 @@ py_arg_dims(const py_args *a, int i, int *n, int64_t dims[DT_MAX_NDIM])
     }
     if (single) {
         *n = 1;
-        return py_int(a->op, name_of(a, i), object, &dims[0]) == 0 ? 0 : py_explain_args(a, i);
+        return py_int(a->op, name_given(a, i), object, &dims[0]) == 0 ? 0 : py_explain_args(a, i);
     }
-    return parse_sequence(a, name_of(a, i), object, n, dims);
+    return parse_sequence(a, name_given(a, i), object, n, dims);
 }
 
 PyObject *
@@ -379,13 +380,13 @@ py_arg_sequence(const py_args *a, int i)
     if (single < 0) {
         return NULL;
     }
-    return single && !py_is_array(a->v[i]) ? PyTuple_Pack(1, a->v[i]) : entries(a, name_of(a, i), a->v[i]);
+    return single && !py_is_array(a->v[i]) ? PyTuple_Pack(1, a->v[i]) : entries(a, name_given(a, i), a->v[i]);
 }
 
 int
 py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM])
 {
-    const char *name = name_of(a, a->spec->varargs);
+    const char *name = name_given(a, a->spec->varargs);
     const int single = a->nrest == 1 ? py_is_int(a->rest[0]) : 1;
     if (single < 0) {
         return -1;

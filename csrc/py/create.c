@@ -11,7 +11,7 @@ parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
 
 /* value NULL: undefined contents */
 static PyObject *
-make(const py_args *a, dt_device device, dt_dtype dtype, int n, const int64_t *shape, const dt_scalar *value)
+make_array(const py_args *a, dt_device device, dt_dtype dtype, int n, const int64_t *shape, const dt_scalar *value)
 {
     int64_t largest = 0;
     for (int d = 0; d < n; d++) {
@@ -33,7 +33,7 @@ call_sized(const py_args *a, const dt_scalar *value)
     if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 1, &dtype, &device) < 0) {
         return NULL;
     }
-    return make(a, device, dtype, n, shape, value);
+    return make_array(a, device, dtype, n, shape, value);
 }
 
 static PyObject *
@@ -81,7 +81,7 @@ py_full(PY_PARAMS)
     }
     dt_dtype dtype = dtype_of_kind(&value);
     dt_device device = dt_default_device();
-    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make(&a, device, dtype, n, shape, &value);
+    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make_array(&a, device, dtype, n, shape, &value);
 }
 
 /* ---------------------------------------------------------------- like another array */
@@ -156,7 +156,7 @@ call_new(const py_args *a, const dt_scalar *value)
     if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 2, &dtype, &device) < 0) {
         return NULL;
     }
-    return make(a, device, dtype, n, shape, value);
+    return make_array(a, device, dtype, n, shape, value);
 }
 
 static PyObject *
@@ -200,7 +200,7 @@ py_new_full(PY_PARAMS)
         parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    return make(&a, device, dtype, n, shape, &value);
+    return make_array(&a, device, dtype, n, shape, &value);
 }
 
 /* ---------------------------------------------------------------- sequences and matrices */

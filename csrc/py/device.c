@@ -47,7 +47,7 @@ py_device_object(py_state *state, dt_device device)
 
 /* A negative index would mean the current device to the core. */
 static dt_status
-make(const char *type, int64_t index, dt_device *out, dt_error *err)
+make_device(const char *type, int64_t index, dt_device *out, dt_error *err)
 {
     return index < 0 ? dt_fail(err, DT_EVALUE, "invalid-device", "device",
                                "Device index must not be negative, but got %lld", (long long)index)
@@ -79,7 +79,7 @@ py_device(py_state *state, const char *op, const char *name, PyObject *object, d
         if (py_int(op, name, object, &index) < 0) {
             return -1;
         }
-        status = make("cuda", index, out, &err);
+        status = make_device("cuda", index, out, &err);
     } else {
         PyErr_Format(PyExc_TypeError,
                      "%s(): argument '%s' must be a str such as \"cuda:0\", an int or a devtensor.device, not %s", op,
@@ -117,7 +117,7 @@ device_construct(PyTypeObject *type, PyObject *args, PyObject *keywords)
         return NULL;
     }
     dt_error err;
-    if (make(text, number, &device, &err) != DT_OK) {
+    if (make_device(text, number, &device, &err) != DT_OK) {
         return py_raise(state, &err, NULL, 0);
     }
     return py_device_object(state, device);

@@ -23,8 +23,8 @@ share(PyTypeObject *type, const char *action, PyObject *array)
 }
 
 static PyObject *
-make(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, const char *option, int standard,
-     const char *action)
+make_parameter(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, const char *option, int standard,
+               const char *action)
 {
     char *names[] = {"data", (char *)(uintptr_t)option, NULL};
     PyObject *data = Py_None;
@@ -46,13 +46,13 @@ make(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, con
 static PyObject *
 parameter_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
 {
-    return make(type, args, kwds, "O|p:Parameter", "requires_grad", true, "Parameter");
+    return make_parameter(type, args, kwds, "O|p:Parameter", "requires_grad", true, "Parameter");
 }
 
 static PyObject *
 buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
 {
-    return make(type, args, kwds, "O|$p:Buffer", "persistent", true, "Buffer");
+    return make_parameter(type, args, kwds, "O|$p:Buffer", "persistent", true, "Buffer");
 }
 
 static PyObject *

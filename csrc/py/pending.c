@@ -17,13 +17,13 @@ py_holds_gil(void)
 
 /* Gives the GIL up if this thread has it. */
 static void *
-enter(void)
+enter_python(void)
 {
     return py_holds_gil() ? PyEval_SaveThread() : NULL;
 }
 
 static void
-leave(void *thread)
+leave_python(void *thread)
 {
     if (thread != NULL) {
         PyEval_RestoreThread(thread);
@@ -34,7 +34,7 @@ leave(void *thread)
 void
 py_settle_init(void)
 {
-    dt_set_wait_hooks(enter, leave);
+    dt_set_wait_hooks(enter_python, leave_python);
 }
 
 int

@@ -196,7 +196,7 @@ upper_bound(const sim_device *device, size_t offset)
 }
 
 static bool
-grow(sim_device *device)
+grow_arena(sim_device *device)
 {
     size_t more = device->room ? device->room * 2 : 64;
     sim_block **bigger = dt_malloc(more * sizeof(*bigger));
@@ -218,7 +218,7 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
     if (nbytes > device->memory) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (device->nblocks == device->room && !grow(device)) {
+    if (device->nblocks == device->room && !grow_arena(device)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     size_t span = span_of(nbytes), end = 0, i = 0;

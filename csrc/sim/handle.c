@@ -20,25 +20,25 @@ static uint32_t first_free;
 static int64_t counts[SIM_NKINDS];
 
 static uint64_t
-name_of(sim_kind kind, uint32_t generation, size_t index)
+handle_name(sim_kind kind, uint32_t generation, size_t index)
 {
     return (MARK + kind) << 56 | (uint64_t)generation << INDEX_BITS | index;
 }
 
 static entry *
-find(sim_kind kind, const void *handle)
+find_handle(sim_kind kind, const void *handle)
 {
     uint64_t name = (uint64_t)(uintptr_t)handle;
     size_t index = name & ((1u << INDEX_BITS) - 1);
     if (index >= nentries || entries[index].object == NULL || entries[index].kind != kind ||
-        name != name_of(kind, entries[index].generation, index)) {
+        name != handle_name(kind, entries[index].generation, index)) {
         return NULL;
     }
     return &entries[index];
 }
 
 static bool
-grow(void)
+grow_handles(void)
 {
     size_t more = room ? room * 2 : 256;
     if (more > (size_t)1 << INDEX_BITS) {
@@ -65,7 +65,7 @@ sim_handle_new(sim_kind kind, void *object)
         index = first_free - 1;
         first_free = entries[index].next_free;
     } else {
-        if (nentries == room && !grow()) {
+        if (nentries == room && !grow_handles()) {
             return NULL;
         }
         index = nentries++;
@@ -74,20 +74,20 @@ sim_handle_new(sim_kind kind, void *object)
     entries[index].object = object;
     entries[index].kind = kind;
     counts[kind]++;
-    return (void *)(uintptr_t)name_of(kind, entries[index].generation, index);
+    return (void *)(uintptr_t)handle_name(kind, entries[index].generation, index);
 }
 
 void *
 sim_handle_get(sim_kind kind, const void *handle)
 {
-    entry *e = find(kind, handle);
+    entry *e = find_handle(kind, handle);
     return e ? e->object : NULL;
 }
 
 void *
 sim_handle_delete(sim_kind kind, const void *handle)
 {
-    entry *e = find(kind, handle);
+    entry *e = find_handle(kind, handle);
     if (e == NULL) {
         return NULL;
     }
@@ -112,7 +112,7 @@ sim_handle_next(sim_kind kind, size_t *position, void **handle)
     for (; *position < nentries; ++*position) {
         entry *e = &entries[*position];
         if (e->object != NULL && e->kind == kind) {
-            *handle = (void *)(uintptr_t)name_of(kind, e->generation, *position);
+            *handle = (void *)(uintptr_t)handle_name(kind, e->generation, *position);
             ++*position;
             return e->object;
         }

@@ -230,7 +230,7 @@ lay_out_call(const problem *p, product *call)
 }
 
 static CUresult
-multiply(sim_device *device, product *call, dt_array *d, dt_error *err)
+multiply_matrices(sim_device *device, product *call, dt_array *d, dt_error *err)
 {
     dt_storage storage[3];
     void *copies[2] = {NULL, NULL};
@@ -275,7 +275,7 @@ run_product(sim_device *device, const sim_item *item)
         }
     }
     if (status == CUDA_SUCCESS) {
-        status = multiply(device, call, &d, &err);
+        status = multiply_matrices(device, call, &d, &err);
     }
     if (status == CUDA_SUCCESS && call->drops_nans) {
         sim_drop_nans(&d);

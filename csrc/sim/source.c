@@ -10,7 +10,7 @@
 /* ---------------------------------------------------------------- text */
 
 static bool
-make_room(sim_text *text, size_t nbytes)
+make_room_for_source(sim_text *text, size_t nbytes)
 {
     if (text->failed || nbytes < text->room - text->used) {
         return !text->failed;
@@ -34,7 +34,7 @@ make_room(sim_text *text, size_t nbytes)
 void
 sim_text_add(sim_text *text, const char *data, size_t nbytes)
 {
-    if (make_room(text, nbytes)) {
+    if (make_room_for_source(text, nbytes)) {
         memcpy(text->data + text->used, data, nbytes);
         text->used += nbytes;
         text->data[text->used] = '\0';

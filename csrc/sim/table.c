@@ -18,14 +18,14 @@ sim_unlock(void)
 }
 
 static int
-enter(void)
+enter_simulator(void)
 {
     sim_lock();
     return 0;
 }
 
 static void
-leave(const int *entered)
+leave_simulator(const int *entered)
 {
     (void)entered;
     sim_unlock();
@@ -34,7 +34,7 @@ leave(const int *entered)
 #define DT_API(library, symbol, ret, params, names)                                                                    \
     static ret locked_##symbol params                                                                                  \
     {                                                                                                                  \
-        int entered __attribute__((cleanup(leave), unused)) = enter();                                                 \
+        int entered __attribute__((cleanup(leave_simulator), unused)) = enter_simulator();                             \
         return sim_##symbol names;                                                                                     \
     }
 #include "../cuda/api.def"

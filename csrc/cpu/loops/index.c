@@ -243,7 +243,7 @@ typedef struct {
 } scatter_job;
 
 static void
-find_part(void *ctx, int64_t begin, int64_t end)
+find_offsets_part(void *ctx, int64_t begin, int64_t end)
 {
     scatter_job *job = ctx;
     places *p = &job->places;
@@ -303,7 +303,7 @@ cpu_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error 
     if (job.offsets == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    cpu_parallel(job.positions, CPU_GRAIN, find_part, &job);
+    cpu_parallel(job.positions, CPU_GRAIN, find_offsets_part, &job);
     dt_status rc = check_range(&job.places, err);
     if (rc == DT_OK) {
         rows_init(&job.rows, x, value, index->first + index->ndim);

@@ -76,7 +76,7 @@ find_run(const true_job *job, int64_t i, int64_t n, int64_t row, int64_t last)
 }
 
 static void
-find_part(void *ctx, int64_t begin, int64_t end)
+find_true_part(void *ctx, int64_t begin, int64_t end)
 {
     const true_job *job = ctx;
     int ndim = job->mask->ndim;
@@ -95,6 +95,6 @@ cpu_find_true(const dt_array *mask, const dt_array *before, const int64_t *weigh
 {
     (void)err;
     true_job job = {mask, out, dt_array_data(mask), dt_array_data(before), weights};
-    cpu_parallel(before->shape[0] - 1, CPU_GRAIN / DT_TRUE_CHUNK, find_part, &job);
+    cpu_parallel(before->shape[0] - 1, CPU_GRAIN / DT_TRUE_CHUNK, find_true_part, &job);
     return DT_OK;
 }

@@ -34,7 +34,7 @@ release(void *code)
 
 /* Weak references to code may run anything, and this thread may hold locks of the device. */
 static void
-drop(PyObject *code)
+drop_line(PyObject *code)
 {
     if (code != NULL && (Py_REFCNT(code) > 1 || Py_AddPendingCall(release, code) < 0)) {
         Py_DECREF(code);
@@ -48,11 +48,11 @@ write_down(const cuda_sent *sent)
     PyObject *before = p->code;
     p->sent = *sent;
     p->code = py_frame_user_code(&p->instruction);
-    drop(before);
+    drop_line(before);
 }
 
 static void
-note(const cuda_sent *sent)
+note_line(const cuda_sent *sent)
 {
     if (py_holds_gil()) {
         write_down(sent);
@@ -74,7 +74,7 @@ py_sent_flush(void)
 void
 py_sent_init(void)
 {
-    cuda_set_sent(note);
+    cuda_set_sent(note_line);
 }
 
 void

@@ -53,7 +53,7 @@ scope_aim(SCOPE_PARAMS)
 
 /* Makes queue, unless it is NULL, and device the current ones. */
 static dt_status
-choose(cuda_queue *queue, int device, dt_error *err)
+choose_in_scope(cuda_queue *queue, int device, dt_error *err)
 {
     if (queue != NULL) {
         DT_TRY(cuda_set_current(queue, err));
@@ -62,7 +62,7 @@ choose(cuda_queue *queue, int device, dt_error *err)
 }
 
 static void
-drop(frame *f)
+drop_scope(frame *f)
 {
     if (f->queue != NULL) {
         cuda_queue_release(f->queue);
@@ -87,13 +87,13 @@ take_own(scope_object *self)
 
 /* Puts back what this thread's innermost frame holds. */
 static dt_status
-leave(scope_object *self, dt_error *err)
+leave_scope(scope_object *self, dt_error *err)
 {
     frame *own = take_own(self); /* before others get the GIL */
     dt_status status = DT_OK;
     if (own != NULL) {
-        PY_CALL(true, status, choose(own->queue, own->device, err));
-        drop(own);
+        PY_CALL(true, status, choose_in_scope(own->queue, own->device, err));
+        drop_scope(own);
     }
     return status;
 }
@@ -123,9 +123,9 @@ scope_enter(SCOPE_PARAMS)
         cuda_queue_retain(inner->queue);
     }
     self->frames = inner;
-    PY_CALL(true, status, choose(self->queue, self->device, &err));
+    PY_CALL(true, status, choose_in_scope(self->queue, self->device, &err));
     if (status != DT_OK) {
-        (void)leave(self, &ignored);
+        (void)leave_scope(self, &ignored);
         return py_raise(state, &err, NULL, 0);
     }
     return Py_NewRef(object);
@@ -136,7 +136,7 @@ scope_exit(SCOPE_PARAMS)
 {
     (void)args, (void)nargs;
     dt_error err;
-    if (leave(scope_of(object), &err) != DT_OK) {
+    if (leave_scope(scope_of(object), &err) != DT_OK) {
         return py_raise(PyType_GetModuleState(type), &err, NULL, 0);
     }
     Py_RETURN_NONE;
@@ -150,7 +150,7 @@ scope_dealloc(PyObject *object)
     while (self->frames != NULL) { /* a block that was never left, as in a generator */
         frame *inner = self->frames;
         self->frames = inner->outer;
-        drop(inner);
+        drop_scope(inner);
     }
     if (self->queue != NULL) {
         cuda_queue_release(self->queue);
