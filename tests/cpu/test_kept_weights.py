@@ -87,6 +87,7 @@ PRODUCTS: dict[str, tuple[tuple[int, ...], ...]] = {
     "outer": ((64,), (72,)),
 }
 TERNARY = {"clamp": (OTHER, 0.9, 1.1), "lerp": (OTHER, 2 * OTHER, 0.25), "where": (MASK, OTHER, 2 * OTHER)}
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 OUT_VIEWS: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
     "baddbmm": lambda w: w.view(1, 64, 72),
     "bmm": lambda w: w.view(1, 64, 72),
@@ -111,6 +112,9 @@ def into(name: str) -> Callable[[dt.DeviceArray], Any]:
         if name in TERNARY:
             function(*TERNARY[name], out=w)
             return
+        if name in REDUCTIONS:
+            function(array(5, *SHAPE, seed=3), dim=0, out=w)
+            return
         required = [p for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
         function(*(OTHER, array(*SHAPE, seed=4))[: len(required)], out=w)
 
@@ -126,8 +130,8 @@ def with_out() -> list[str]:
 
 
 BOOL_RESULTS = {"isfinite", "isinf", "isnan", "eq", "ge", "gt", "le", "lt", "ne"}
-BOOL_RESULTS |= {"logical_and", "logical_not", "logical_or", "logical_xor"}
-INTEGERS = {"bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"}
+BOOL_RESULTS |= {"logical_and", "logical_not", "logical_or", "logical_xor", "any", "all"}
+INTEGERS = {"bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "argmax", "argmin"}
 
 
 def through_numpy(w: dt.DeviceArray) -> None:
