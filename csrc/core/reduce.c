@@ -111,7 +111,9 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
     dt_reduce_kind kind = (dt_reduce_kind)dt_reduce_kinds[op];
     const dt_operand in[] = {{"input", x, -1}, DT_OUT(out)};
     dt_dtype input, result;
-    DT_TRY(dt_check_same_device(name, in, 2, err));
+    if (DT_UNLIKELY(out->storage != NULL)) {
+        DT_TRY(dt_check_same_device(name, in, 2, err));
+    }
     if (ndims == 0 && kind != DT_REDUCE_KIND_TEST) {
         ndims = -1; /* an empty list means all, but for any and all nothing: as in PyTorch */
     }
@@ -132,24 +134,25 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
     if (kind == DT_REDUCE_KIND_SAME || kind == DT_REDUCE_KIND_ARG) {
         DT_TRY(check_not_empty(name, x, ndims < 0, n, reduced, err));
     }
-    dt_array cast = {.storage = NULL}, view = rows_of(x, n, reduced, keepdim, &ndim, shape);
-    DT_TRY(dt_check_out(name, in, 2, result, ndim, shape, err));
+    dt_array cast = {.storage = NULL};
+    const dt_array view = rows_of(x, n, reduced, keepdim, &ndim, shape), *read = &view;
+    if (DT_UNLIKELY(out->storage != NULL)) {
+        DT_TRY(dt_check_out(name, in, 2, result, ndim, shape, err));
+    }
     if (x->dtype != input) {
-        DT_TRY(dt_cast(x, input, &cast, err));
-        x = &cast;
-        view = rows_of(x, n, reduced, keepdim, &ndim, shape);
+        DT_TRY(dt_cast(&view, input, &cast, err));
+        read = &cast;
     }
     const dt_form form = {name, dt_array_device(x), result, ndim, shape, .fills = DT_BLOCK};
     dt_result r;
-    dt_status rc = dt_result_open(&r, &form, &x, 1, out, err);
+    dt_status rc = dt_result_open(&r, &form, &read, 1, out, err);
     if (rc == DT_OK) {
         dt_array rows = *r.target; /* the backend's out has the kept dimensions only */
         rows.ndim = (uint8_t)(view.ndim - n);
         memcpy(rows.shape, view.shape, sizeof(rows.shape));
         dt_array_set_contiguous(&rows);
         rows.dtype = kind == DT_REDUCE_KIND_TEST ? DT_BOOL : rows.dtype; /* a uint8 of 0 or 1 is a bool */
-        rc =
-            dt_array_numel(&view) == 0 ? fill_identity(op, &rows, err) : dt_call_reduce(op, NULL, &view, n, &rows, err);
+        rc = dt_array_numel(read) == 0 ? fill_identity(op, &rows, err) : dt_call_reduce(op, NULL, read, n, &rows, err);
         rc = dt_result_close(&r, rc, err);
     }
     dt_array_clear(&cast);
