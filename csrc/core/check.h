@@ -39,9 +39,10 @@ dt_status dt_check_rank(const char *op, const dt_operand *in, int n, int which, 
 dt_status dt_check_min_rank(const char *op, const dt_operand *in, int n, int which, int rank,
                             dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_broadcast(const char *op, const dt_operand *in, int n, int a, int b, int dim, dt_error *err);
+dt_status dt_fail_stack(const dt_operand *in, int n, dt_error *err);
 /* model and other are two of them */
-dt_status dt_fail_cat(const char *op, const dt_operand *in, int n, const dt_array *model, const dt_array *other,
-                      int dim, dt_error *err);
+dt_status dt_fail_cat(const dt_operand *in, int n, const dt_array *model, const dt_array *other, int dim,
+                      dt_error *err);
 dt_status dt_fail_cat_scalar(const dt_operand *in, int n, int which, dt_error *err);
 dt_status dt_fail_empty_list(const char *op, dt_error *err);
 dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err);

@@ -179,19 +179,21 @@ odd_entry(const dt_operand *in, int n, int dim)
 }
 
 dt_status
-dt_fail_cat(const char *op, const dt_operand *in, int n, const dt_array *model, const dt_array *other, int dim,
-            dt_error *err)
+dt_fail_stack(const dt_operand *in, int n, dt_error *err)
 {
-    if (strcmp(op, "stack") == 0) {
-        return dt_sentence_shapes("shape-mismatch", op, in, n, odd_entry(in, n, -1), err,
-                                  "stack expects each tensor to be equal size");
-    }
+    return dt_sentence_shapes("shape-mismatch", "stack", in, n, odd_entry(in, n, -1), err,
+                              "stack expects each tensor to be equal size");
+}
+
+dt_status
+dt_fail_cat(const dt_operand *in, int n, const dt_array *model, const dt_array *other, int dim, dt_error *err)
+{
     if (model->ndim != other->ndim) {
-        return dt_sentence_shapes("rank-mismatch", op, in, n, odd_entry(in, n, dim), err,
+        return dt_sentence_shapes("rank-mismatch", "cat", in, n, odd_entry(in, n, dim), err,
                                   "Tensors must have same number of dimensions: got %d and %d", model->ndim,
                                   other->ndim);
     }
-    return dt_sentence_shapes("shape-mismatch", op, in, n, odd_entry(in, n, dim), err,
+    return dt_sentence_shapes("shape-mismatch", "cat", in, n, odd_entry(in, n, dim), err,
                               "Sizes of tensors must match except in dimension %d", dim);
 }
 

@@ -63,9 +63,10 @@ dt_contiguous(const dt_array *x, dt_array *out, dt_error *err)
 }
 
 dt_status
-dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking, dt_error *err)
+dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *src, bool across, bool non_blocking,
+             dt_error *err)
 {
-    const dt_operand in[] = {{"input", dst, -1}, {strcmp(op, "setitem") == 0 ? "value" : "src", src, -1}};
+    const dt_operand in[] = {{"input", dst, -1}, {name, src, -1}};
     if (!across) {
         DT_TRY(dt_check_same_device(op, in, 2, err));
     }
@@ -225,7 +226,7 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
         }
         if (!fits) {
             dt_operand in[DT_MAX_OPERANDS];
-            return dt_fail_cat("cat", in, list_entries(arrays, n, model_index, i, in), model, a, at, err);
+            return dt_fail_cat(in, list_entries(arrays, n, model_index, i, in), model, a, at, err);
         }
         if (__builtin_add_overflow(shape[at], a->shape[at], &shape[at])) {
             return dt_fail_too_large("cat", model->ndim, model->shape, err);
@@ -261,7 +262,7 @@ dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_er
         if (arrays[i]->ndim != model->ndim ||
             memcmp(arrays[i]->shape, model->shape, model->ndim * sizeof(int64_t)) != 0) {
             dt_operand in[DT_MAX_OPERANDS];
-            return dt_fail_cat("stack", in, list_entries(arrays, n, 0, i, in), model, arrays[i], at, err);
+            return dt_fail_stack(in, list_entries(arrays, n, 0, i, in), err);
         }
     }
     int64_t shape[DT_MAX_NDIM];

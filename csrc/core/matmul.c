@@ -311,16 +311,16 @@ add_product(const char *op, const dt_array *addend, const dt_array *a, const dt_
 {
     const dt_matmul_params params = {alpha, beta, DT_ACTIVATION_NONE};
     if (beta != 0.0) { /* 0 must not let a NaN of the addend through */
-        DT_TRY(dt_copy_into(op, out, addend, false, false, err));
+        DT_TRY(dt_copy_into(op, out, "input", addend, false, false, err));
     }
     return product(a, b, NULL, &params, out, err);
 }
 
 dt_status
-dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha,
+dt_addmm(bool batched, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha,
          dt_array *out, dt_error *err)
 {
-    bool batched = strcmp(op, "baddbmm") == 0;
+    const char *op = batched ? "baddbmm" : "addmm";
     int rank = batched ? 3 : 2;
     const dt_operand in[] = {{"input", input, -1},
                              {batched ? "batch1" : "mat1", mat1, -1},

@@ -12,9 +12,10 @@ dt_status dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_bl
 dt_status dt_cast(const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_clone(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
-/* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op names the caller. */
-dt_status dt_copy_into(const char *op, dt_array *dst, const dt_array *src, bool across, bool non_blocking,
-                       dt_error *err) DT_MUST_CHECK;
+/* dst[...] = cast(src broadcast to dst); devices may differ only when across is true (copy_). op is the
+ * caller, name what it calls src. */
+dt_status dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *src, bool across,
+                       bool non_blocking, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err) DT_MUST_CHECK;
 dt_status dt_pin(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* One element to a Python number; a transfer when on a device. */
@@ -78,7 +79,8 @@ dt_status dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_
 dt_status dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err) DT_MUST_CHECK;
-dt_status dt_addmm(const char *op, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta,
+/* batched: baddbmm */
+dt_status dt_addmm(bool batched, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta,
                    double alpha, dt_array *out, dt_error *err) DT_MUST_CHECK; /* addmm, baddbmm */
 dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_activation activation,
                     dt_array *out, dt_error *err) DT_MUST_CHECK;

@@ -43,7 +43,7 @@ dt_result_close_given(dt_result *r, dt_status rc, dt_error *err)
 {
     if (r->target == &r->temporary) {
         if (rc == DT_OK) {
-            rc = dt_copy_into(r->op, r->out, r->target, false, false, err);
+            rc = dt_copy_into(r->op, r->out, "src", r->target, false, false, err);
         }
         dt_array_clear(r->target);
     }

@@ -326,7 +326,7 @@ assign(PyObject *self, selection *s, const dt_array *value, const dt_scalar *sca
     if (s->n > 0) {
         return dt_index_set("setitem", x, &s->view, s->n, s->selectors, value, scalar, err);
     }
-    return value != NULL ? dt_copy_into("setitem", &s->view, value, false, false, err)
+    return value != NULL ? dt_copy_into("setitem", &s->view, "value", value, false, false, err)
                          : dt_fill("setitem", &s->view, scalar, err);
 }
 

@@ -42,7 +42,7 @@ PRODUCT(outer)
 
 /* input, mat1 (or batch1), mat2 (or batch2), beta, alpha, out */
 static PyObject *
-call_addmm(const py_args *a)
+call_addmm(const py_args *a, bool batched)
 {
     double beta = 1, alpha = 1;
     const dt_array *x[3];
@@ -55,21 +55,21 @@ call_addmm(const py_args *a)
         return NULL;
     }
     PY_RETURN(a, py_result(a, 5), py_matmul_is_large(x[1], x[2]),
-              dt_addmm(a->op, x[0], x[1], x[2], beta, alpha, out, &err));
+              dt_addmm(batched, x[0], x[1], x[2], beta, alpha, out, &err));
 }
 
 static PyObject *
 py_addmm(PY_PARAMS)
 {
     PY_PARSE(addmm)
-    return call_addmm(&a);
+    return call_addmm(&a, false);
 }
 
 static PyObject *
 py_baddbmm(PY_PARAMS)
 {
     PY_PARSE(baddbmm)
-    return call_addmm(&a);
+    return call_addmm(&a, true);
 }
 
 int

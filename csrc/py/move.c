@@ -298,7 +298,8 @@ py_copy_(PY_PARAMS)
     if (non_blocking && moves && !py_on_device(host) && warn_synchronous(host, host == x, bus, "copy_") < 0) {
         return NULL;
     }
-    PY_MOVE("copy_", a.v[1], moves || py_is_large(x), status, dt_copy_into("copy_", x, src, true, non_blocking, &err));
+    PY_MOVE("copy_", a.v[1], moves || py_is_large(x), status,
+            dt_copy_into("copy_", x, "src", src, true, non_blocking, &err));
     return py_done(&a, Py_NewRef(self), status, &err);
 }
 
@@ -311,7 +312,7 @@ py_fill_(PY_PARAMS)
     dt_error err;
     dt_status status;
     if (py_is_array(a.v[1]) && py_array_of(a.v[1])->ndim == 0) {
-        PY_CALL(py_is_large(x), status, dt_copy_into("fill_", x, py_array_of(a.v[1]), false, false, &err));
+        PY_CALL(py_is_large(x), status, dt_copy_into("fill_", x, "value", py_array_of(a.v[1]), false, false, &err));
     } else if (!py_given(a.v[1])) {
         py_arg_wrong(&a, 1, "a number");
         return NULL;
