@@ -30,15 +30,6 @@ cuda_depthwise_applies(const dt_array *x, const dt_array *weight, const dt_conv2
            rows <= 11 && columns <= 11 && few_places(x, params);
 }
 
-static bool
-fits_narrow(const dt_array *a)
-{
-    dt_walk walk = {.ndim = a->ndim, .narrays = 1, .numel = dt_array_numel(a)};
-    memcpy(walk.shape, a->shape, sizeof(a->shape));
-    memcpy(walk.strides[0], a->strides, sizeof(a->strides));
-    return cuda_fits_narrow(&walk);
-}
-
 /* Whether the channels at one place are vectors of width, aligned. */
 static bool
 has_vectors(const dt_array *a, int64_t width)
@@ -111,7 +102,7 @@ cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, 
     args.divisor[0] = cuda_divisor(args.rows);
     args.divisor[1] = cuda_divisor(args.shape[2]);
     args.form = form_of(params, args.kernel);
-    args.wide = !fits_narrow(x) || !fits_narrow(out);
+    args.wide = !cuda_array_fits_narrow(x) || !cuda_array_fits_narrow(out);
     int64_t width = K_DEPTHWISE_WIDTH(dt_itemsize(dtype));
     args.vector = has_vectors(x, width) && has_vectors(out, width);
     args.lanes = lanes_of(&args, out->strides[1] == 1, args.vector ? (int)width : 1, dtype == DT_FLOAT64 ? 8 : 4);

@@ -94,6 +94,15 @@ cuda_fits_narrow(const dt_walk *walk)
     return true;
 }
 
+bool
+cuda_array_fits_narrow(const dt_array *a)
+{
+    dt_walk walk = {.ndim = a->ndim, .narrays = 1, .numel = dt_array_numel(a)};
+    memcpy(walk.shape, a->shape, sizeof(a->shape));
+    memcpy(walk.strides[0], a->strides, sizeof(a->strides));
+    return cuda_fits_narrow(&walk);
+}
+
 k_divisor
 cuda_divisor(int64_t size)
 {

@@ -67,6 +67,7 @@ dt_status cuda_launch_blocks(cuda_device *device, CUfunction function, int64_t n
 /* Address, extent or immediate of an array. */
 k_operand cuda_operand(const dt_array *a);
 bool cuda_fits_narrow(const dt_walk *walk);
+bool cuda_array_fits_narrow(const dt_array *a);
 k_divisor cuda_divisor(int64_t size);
 void cuda_index(k_index *index, const dt_walk *walk);
 /* A walk in logical order over dimensions [first, last) of arrays of one shape: merged, not sorted. */

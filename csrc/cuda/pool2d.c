@@ -6,17 +6,14 @@
 
 /* Whether 32 bits hold every offset in a, and the place after an entry of a window. */
 static bool
-fits_narrow(const dt_array *a, const dt_pool2d_params *params)
+windows_fit_narrow(const dt_array *a, const dt_pool2d_params *params)
 {
     for (int d = 0; d < 2; d++) {
         if (a->shape[2 + d] + params->dilation[d] > cuda_settings.index_limit) {
             return false;
         }
     }
-    dt_walk walk = {.ndim = a->ndim, .narrays = 1, .numel = dt_array_numel(a)};
-    memcpy(walk.shape, a->shape, sizeof(a->shape));
-    memcpy(walk.strides[0], a->strides, sizeof(a->strides));
-    return cuda_fits_narrow(&walk);
+    return cuda_array_fits_narrow(a);
 }
 
 dt_status
@@ -39,7 +36,7 @@ cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt
         args.divisor[i] = cuda_divisor(args.sizes[i]);
     }
     args.numel = dt_array_numel(out);
-    args.wide = !fits_narrow(x, params) || !fits_narrow(out, params);
+    args.wide = !windows_fit_narrow(x, params) || !windows_fit_narrow(out, params);
     memcpy(args.x_strides, x->strides, sizeof(args.x_strides));
     memcpy(args.out_strides, out->strides, sizeof(args.out_strides));
     if (indices != NULL) {
