@@ -215,7 +215,7 @@ try_usual(dt_library library)
 }
 
 static void *
-find_symbol(dt_library library)
+find_library(dt_library library)
 {
     const char *soname = libraries[library].soname;
     void *handle = try_variable(library, "DEVTENSOR_CUDA_LIB_DIR", "");
@@ -245,7 +245,7 @@ cuda_load_library(dt_library library)
     pthread_mutex_lock(&lock);
     if (handles[library] == NULL) {
         reports[library][0] = too_old[0] = '\0'; /* only the latest search */
-        handles[library] = find_symbol(library);
+        handles[library] = find_library(library);
         if (handles[library] == NULL && too_old[0] != '\0') { /* its version is the better error */
             handles[library] = try_dlopen(library, too_old);
         }

@@ -43,7 +43,7 @@ swap(int64_t *pair)
 
 /* out.T = b.T @ a.T */
 static void
-transpose_walk(k_skinny_args *args)
+transpose_product(k_skinny_args *args)
 {
     int64_t a_strides[2];
     memcpy(a_strides, args->a_strides, sizeof(a_strides));
@@ -151,7 +151,7 @@ cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, c
     plan->kernel = CUDA_KERNEL_skinny;
     uint64_t left = cuda_address(a), right = cuda_address(b);
     if (args->m > few && args->n <= few) {
-        transpose_walk(args);
+        transpose_product(args);
         left = cuda_address(b);
         right = cuda_address(a);
     }
