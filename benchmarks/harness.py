@@ -48,6 +48,7 @@ def libraries():
                 raise
     if "torch" in found:
         found["torch"].set_grad_enabled(False)
+    found[OURS].set_grad_enabled(False)  # as PyTorch: what is measured is the ops
     if found[OURS].cuda.is_available() and found[OURS].cuda.get_device_properties(0).is_simulated:
         found[SIMULATED] = found[OURS]
     return found

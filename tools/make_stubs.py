@@ -18,7 +18,7 @@ from pathlib import Path
 
 import reference
 import signatures
-from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS
+from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS, SETTERS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "__init__.py"
 TARGET = PACKAGE.with_name("_C.pyi")
@@ -130,6 +130,8 @@ def class_stub(name: str, cls: type) -> list[str]:
                 problems.append(f"no type for attribute {name}.{key}")
             definition = f"    def {key}(self) -> {qualify(text or 'Any')}: ..."
             lines += ["    @property", *with_docstring(definition, value, "    ")]
+            if (name, key) in SETTERS:
+                lines += [f"    @{key}.setter", f"    def {key}(self, value: {qualify(text or 'Any')}) -> None: ..."]
         elif callable(value):
             lines += define(name, key, value, "    ")
         else:

@@ -1,6 +1,7 @@
 /* array.c: arrays as values over storage. */
 #include "check.h"
 #include "devtensor.h"
+#include "grad.h"
 #include "layout.h"
 #include "storage.h"
 
@@ -109,14 +110,20 @@ dt_array_overlaps(const dt_array *a, const dt_array *b)
 void
 dt_array_clear(dt_array *a)
 {
-    dt_storage_release(a->storage);
-    a->storage = NULL;
+    if (a->storage != NULL) {
+        dt_storage_release(a->storage);
+        a->storage = NULL;
+        if (DT_UNLIKELY(a->node != NULL)) {
+            dt_node_release(a->node);
+        }
+    }
 }
 
 void
 dt_array_copy_handle(const dt_array *a, dt_array *out)
 {
     *out = *a;
+    out->node = NULL;
     if (out->storage != NULL) {
         dt_storage_retain(out->storage);
     }
@@ -158,6 +165,7 @@ static inline void
 array_init(dt_array *a, dt_dtype dtype, int ndim, const int64_t *shape)
 {
     a->storage = NULL;
+    a->node = NULL;
     a->offset = 0;
     a->dtype = (uint8_t)dtype;
     a->ndim = (uint8_t)ndim;
@@ -210,6 +218,7 @@ take_shape(const dt_array *like, dt_dtype dtype, dt_array *out, size_t *nbytes)
     int64_t numel = 1, stride = 1;
     bool contiguous = true;
     out->storage = NULL;
+    out->node = NULL;
     out->offset = 0;
     out->dtype = (uint8_t)dtype;
     out->ndim = like->ndim;

@@ -15,10 +15,22 @@ dt_settle_indices(const dt_index *index, dt_error *err)
     return DT_OK;
 }
 
+static inline dt_status
+dt_settle_update(const dt_update *update, dt_error *err)
+{
+    for (int i = 0; update != NULL && i < update->n; i++) {
+        for (int k = 0; k < DT_UPDATE_STATE + update->nstates; k++) {
+            DT_TRY(dt_settle(update->entry[i].array[k], dt_update_writes(k) ? DT_WRITE : DT_READ, err));
+        }
+    }
+    return DT_OK;
+}
+
 #define DT_CALL_SETTLE(x, write)                                                                                       \
     DT_TRY(dt_settle(DT_ARG_READ(x), DT_READ, err));                                                                   \
     DT_TRY(dt_settle((write) ? DT_ARG_WRITTEN(x) : NULL, DT_WRITE, err));                                              \
-    DT_TRY(dt_settle_indices(DT_ARG_INDEX(x), err))
+    DT_TRY(dt_settle_indices(DT_ARG_INDEX(x), err));                                                                   \
+    DT_TRY(dt_settle_update(DT_ARG_UPDATE(x), err))
 #define DT_CALL_SETTLE_ALL(write, ...) DT_CALL_SETTLE_EACH(write, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define DT_CALL_SETTLE_EACH(write, a, b, c, d, e, f, g, h, ...)                                                        \
     DT_CALL_SETTLE(a, write);                                                                                          \

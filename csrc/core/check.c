@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALL (~0u) /* operands, as bits */
-
 /* ---------------------------------------------------------------- device and dtype */
 
 /* Whether operand i is looked at: devices of all, dtypes of those in which. */
@@ -61,12 +59,12 @@ fail_device(const char *op, const dt_operand *in, int n, const dt_operand *first
 dt_status
 dt_check_same_device(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    const dt_operand *first, *second = first_unlike(in, n, ALL, DT_SHOW_DEVICE, &first);
+    const dt_operand *first, *second = first_unlike(in, n, DT_ALL, DT_SHOW_DEVICE, &first);
     return DT_UNLIKELY(second != NULL) ? fail_device(op, in, n, first, second, err) : DT_OK;
 }
 
 static dt_status
-fail_dtype(const char *op, const dt_operand *in, int n, unsigned which, const dt_operand *first,
+fail_dtype(const char *op, const dt_operand *in, int n, unsigned which, dt_wording wording, const dt_operand *first,
            const dt_operand *second, dt_error *err)
 {
     char name_a[DT_NAME_TEXT], name_b[DT_NAME_TEXT];
@@ -80,13 +78,11 @@ fail_dtype(const char *op, const dt_operand *in, int n, unsigned which, const dt
     }
     dt_sentence_begin(err, DT_EDTYPE, "dtype-mismatch", op, in, n);
     dt_sentence_culprit(err, &voters[dt_odd_one_out(voters, count, DT_SHOW_DTYPE)]);
-    if (strncmp(op, "conv", 4) == 0) {
+    if (wording == DT_CONVOLUTION) {
         dt_sentence_add(err, "Input type (%s) and %s type (%s) should be the same", a, dt_operand_name(second, name_b),
                         b);
     } else {
-        /* what the frameworks call the factors of a product */
-        bool factors = strcmp(op, "linear") == 0 ? second == &in[1]
-                                                 : strcmp(second->name, "mat2") == 0 || strcmp(op, "matmul") == 0;
+        const bool factors = wording != DT_BY_NAME && second == &in[wording];
         dt_sentence_add(err, "%s and %s must have the same dtype, but got %s and %s",
                         factors ? "mat1" : dt_operand_name(first, name_a),
                         factors ? "mat2" : dt_operand_name(second, name_b), a, b);
@@ -98,14 +94,23 @@ fail_dtype(const char *op, const dt_operand *in, int n, unsigned which, const dt
 dt_status
 dt_check_same_dtype(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    return dt_check_same_dtype_of(op, in, n, ALL, err);
+    return dt_check_dtypes(op, in, n, DT_ALL, DT_BY_NAME, err);
 }
 
 dt_status
-dt_check_same_dtype_of(const char *op, const dt_operand *in, int n, unsigned which, dt_error *err)
+dt_check_dtypes(const char *op, const dt_operand *in, int n, unsigned which, dt_wording wording, dt_error *err)
 {
     const dt_operand *first, *second = first_unlike(in, n, which, DT_SHOW_DTYPE, &first);
-    return DT_UNLIKELY(second != NULL) ? fail_dtype(op, in, n, which, first, second, err) : DT_OK;
+    return DT_UNLIKELY(second != NULL) ? fail_dtype(op, in, n, which, wording, first, second, err) : DT_OK;
+}
+
+/* Whether there are operands or not, a sentence about a dtype that an op does not take begins so. */
+#define NOT_IMPLEMENTED "\"%s\" not implemented for '%s': it takes %s"
+
+dt_status
+dt_fail_dtype(const char *op, dt_dtype dtype, const char *kinds, dt_error *err)
+{
+    return dt_fail(err, DT_EDTYPE, "dtype-not-supported", op, NOT_IMPLEMENTED, op, dt_dtypes[dtype].name, kinds);
 }
 
 /* odd: NULL where a Python number brought dtype in */
@@ -114,7 +119,7 @@ fail_kind(const char *op, const dt_operand *in, int n, const dt_operand *odd, dt
           dt_error *err)
 {
     dt_sentence_begin(err, DT_EDTYPE, "dtype-not-supported", op, in, n);
-    dt_sentence_add(err, "\"%s\" not implemented for '%s': it takes %s", op, dt_dtypes[dtype].name, kinds);
+    dt_sentence_add(err, NOT_IMPLEMENTED, op, dt_dtypes[dtype].name, kinds);
     if (odd != NULL) {
         dt_sentence_culprit(err, odd);
     }
@@ -137,9 +142,7 @@ dt_fail_kind_of_number(const char *op, const dt_operand *in, int n, dt_dtype dty
 dt_status
 dt_check_float(const char *op, const dt_operand *in, int n, dt_error *err)
 {
-    return dt_is_float((dt_dtype)in[0].array->dtype)
-               ? DT_OK
-               : dt_fail_kind(op, in, n, 0, "float16, bfloat16, float32 and float64", err);
+    return dt_is_float((dt_dtype)in[0].array->dtype) ? DT_OK : dt_fail_kind(op, in, n, 0, DT_FLOATS, err);
 }
 
 dt_status
@@ -151,6 +154,22 @@ dt_check_not_bool(const char *op, const dt_operand *in, int n, const char *advic
         }
     }
     return dt_fail_kind(op, in, n, 0, advice, err);
+}
+
+dt_status
+dt_fail_item(const char *op, const dt_array *x, dt_error *err)
+{
+    return dt_fail(err, DT_EVALUE, "not-a-scalar", op, "a Tensor with %lld elements cannot be converted to Scalar",
+                   (long long)dt_array_numel(x));
+}
+
+dt_status
+dt_fail_pin(const dt_array *x, dt_error *err)
+{
+    char text[DT_DEVICE_TEXT];
+    return dt_fail(err, DT_EVALUE, "cannot-pin", "pin_memory",
+                   "cannot pin an array on %s: only dense CPU tensors can be pinned",
+                   dt_device_text(dt_array_device(x), text));
 }
 
 /* ---------------------------------------------------------------- sizes and dimensions */
@@ -219,6 +238,12 @@ dt_fail_index(const char *op, int64_t index, int dim, int64_t size, dt_error *er
 }
 
 dt_status
+dt_fail_no_dims(const char *op, dt_error *err)
+{
+    return dt_fail(err, DT_EINDEX, "index-out-of-range", op, "%s cannot be applied to a 0-dim tensor", op);
+}
+
+dt_status
 dt_fail_length(const char *op, int64_t start, int64_t length, int64_t size, dt_error *err)
 {
     return dt_fail(err, DT_ESHAPE, "length-out-of-range", op,
@@ -280,6 +305,17 @@ dt_check_out(const char *op, const dt_operand *in, int n, dt_dtype dtype, int nd
         return DT_ESHAPE;
     }
     return dt_check_writable(op, "out", out, err);
+}
+
+dt_status
+dt_fail_shared(const char *op, const dt_operand *in, int n, int a, int b, dt_error *err)
+{
+    char first[DT_NAME_TEXT], second[DT_NAME_TEXT];
+    dt_sentence_begin(err, DT_EVALUE, "overlapping-write", op, in, n);
+    dt_sentence_add(err, "%s: %s and %s are both written, and share memory; .clone() gives one of them its own", op,
+                    dt_operand_name(&in[a], first), dt_operand_name(&in[b], second));
+    dt_sentence_culprit(err, &in[b]);
+    return DT_EVALUE;
 }
 
 /* The last operand that does not broadcast to the shape of in[0], which is written. */

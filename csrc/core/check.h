@@ -14,9 +14,12 @@ dt_status dt_check_dim(const char *op, int64_t dim, int ndim, int *index, dt_err
 dt_status dt_check_dims(const char *op, int n, const int64_t *dims, int ndim, int *indices,
                         dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_index(const char *op, int64_t index, int dim, int64_t size, dt_error *err);
+/* a dimension was asked of an array that has none */
+dt_status dt_fail_no_dims(const char *op, dt_error *err);
 dt_status dt_fail_length(const char *op, int64_t start, int64_t length, int64_t size, dt_error *err);
 
 /* views */
+dt_status dt_fail_dim_order(const char *op, dt_error *err);
 dt_status dt_fail_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err);
 dt_status dt_fail_reshape_unknown(const char *op, const char *reason, int ndim, const int64_t *shape, dt_error *err);
 dt_status dt_fail_view(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err);
@@ -24,17 +27,31 @@ dt_status dt_fail_permute(const char *op, const dt_array *x, int ndims, dt_error
 dt_status dt_fail_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, int dim, dt_error *err);
 
 /* operands */
+#define DT_FLOATS "float16, bfloat16, float32 and float64"
 dt_status dt_check_float(const char *op, const dt_operand *in, int n, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_not_bool(const char *op, const dt_operand *in, int n, const char *advice,
                             dt_error *err) DT_MUST_CHECK;
+/* an array of that dtype shall be made, by an op that makes others */
+dt_status dt_fail_dtype(const char *op, dt_dtype dtype, const char *kinds, dt_error *err);
 /* in[which] has a dtype that there is no op for */
 dt_status dt_fail_kind(const char *op, const dt_operand *in, int n, int which, const char *kinds, dt_error *err);
 /* no operand has it, but a Python number among them made it dtype */
 dt_status dt_fail_kind_of_number(const char *op, const dt_operand *in, int n, dt_dtype dtype, const char *kinds,
                                  dt_error *err);
+/* What a sentence about unlike dtypes calls the operands: the frameworks have words of their own for two kinds of op.
+ */
+typedef enum {
+    DT_BY_NAME = 0,   /* as the op's parameters are called */
+    DT_MAT2_AT_1 = 1, /* of a product: in[1] is mat2, and what it differs from is mat1 */
+    DT_MAT2_AT_2 = 2,
+    DT_CONVOLUTION = DT_MAX_OPERANDS, /* "Input type and weight type" */
+} dt_wording;
+#define DT_ALL (~0u)
 /* those operands whose bits are set in which; all are listed */
-dt_status dt_check_same_dtype_of(const char *op, const dt_operand *in, int n, unsigned which,
-                                 dt_error *err) DT_MUST_CHECK;
+dt_status dt_check_dtypes(const char *op, const dt_operand *in, int n, unsigned which, dt_wording wording,
+                          dt_error *err) DT_MUST_CHECK;
+dt_status dt_fail_item(const char *op, const dt_array *x, dt_error *err);
+dt_status dt_fail_pin(const dt_array *x, dt_error *err);
 dt_status dt_check_rank(const char *op, const dt_operand *in, int n, int which, int rank, dt_error *err) DT_MUST_CHECK;
 dt_status dt_check_min_rank(const char *op, const dt_operand *in, int n, int which, int rank,
                             dt_error *err) DT_MUST_CHECK;
@@ -70,7 +87,10 @@ dt_status dt_check_limits(const char *op, const dt_operand *in, int n, const dt_
 dt_status dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 /* Integers that do not fit are refused; floats become infinite, by the cast rule. */
 dt_status dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
-/* the same, and no float among integers: a number that shall stand among elements of dtype */
+/* an integer that draws are bounded by */
+dt_status dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+dt_status dt_fail_negative_power(const char *op, dt_error *err);
+/* a number that shall stand among elements of dtype: what dt_check_value asks, and no float among integers */
 dt_status dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 
 /* shape: -1 for any size */
@@ -97,6 +117,8 @@ dt_status dt_check_writable(const char *op, const char *name, const dt_array *ou
 /* the last operand, DT_OUT, if it is there; its device has been checked with the others' */
 dt_status dt_check_out(const char *op, const dt_operand *in, int n, dt_dtype dtype, int ndim, const int64_t *shape,
                        dt_error *err) DT_MUST_CHECK;
+/* operands a and b, which are both written, share memory */
+dt_status dt_fail_shared(const char *op, const dt_operand *in, int n, int a, int b, dt_error *err);
 dt_status dt_check_in_place(const char *op, const dt_operand *in, int n, dt_dtype result, int ndim,
                             const int64_t *shape, dt_error *err) DT_MUST_CHECK;
 
@@ -129,5 +151,17 @@ dt_status dt_fail_kernel_range(const dt_kernel *kernel, const dt_param *param, c
 /* "block (32, 64, 1) of scale has 2048 threads, ..." */
 dt_status dt_fail_kernel_launch(const dt_kernel *kernel, const char *what, const unsigned size[3], const char *limit,
                                 dt_error *err);
+
+/* check_grad.c, gradients: writes that would lose one */
+dt_status dt_fail_grad_leaf(const char *op, const dt_array *x, dt_error *err);
+dt_status dt_fail_grad_leaf_view(const char *op, const dt_array *x, dt_error *err);
+dt_status dt_fail_grad_out(const char *op, const dt_array *x, dt_error *err);
+dt_status dt_fail_grad_shared(const char *op, const dt_array *x, dt_error *err);
+/* what shall be the gradient of x: its shape, dtype and device */
+dt_status dt_check_grad(const char *op, const dt_array *x, const dt_array *grad, dt_error *err) DT_MUST_CHECK;
+/* the way back: what op kept is gone, or is not as it was */
+dt_status dt_fail_grad_freed(const char *op, dt_error *err);
+dt_status dt_fail_grad_modified(const char *op, const dt_array *x, uint32_t version, uint32_t expected, dt_error *err);
+dt_status dt_fail_grad_moved(const char *op, const dt_array *gradient, dt_device device, dt_error *err);
 
 #endif

@@ -21,7 +21,8 @@ choose_operands(const dt_operand *in, int n, int a, int b, dt_operand out[DT_MAX
 }
 
 static void
-begin(const dt_kernel *kernel, const dt_operand *in, int n, int odd, dt_status status, const char *code, dt_error *err)
+begin_kernel_sentence(const dt_kernel *kernel, const dt_operand *in, int n, int odd, dt_status status, const char *code,
+                      dt_error *err)
 {
     dt_operand some[DT_MAX_OPERANDS];
     dt_sentence_begin(err, status, code, kernel->name, some, choose_operands(in, n, odd, odd, some));
@@ -77,7 +78,7 @@ dt_check_kernel_device(const dt_kernel *kernel, const dt_operand *in, int n, dt_
         }
     }
     if (n > 0 && dt_array_device(in[0].array).type == DT_CPU) {
-        begin(kernel, in, n, 0, DT_EDEVICE, "device-mismatch", err);
+        begin_kernel_sentence(kernel, in, n, 0, DT_EDEVICE, "device-mismatch", err);
         dt_sentence_add(err, "Expected all tensors to be on a CUDA device, but found at least one on cpu!");
         dt_sentence_operands(err, DT_SHOW_DEVICE);
         return DT_EDEVICE;
@@ -99,7 +100,7 @@ dt_status
 dt_fail_kernel_dtype(const dt_kernel *kernel, const dt_operand *in, int n, int odd, const dt_param *param,
                      dt_error *err)
 {
-    begin(kernel, in, n, odd, DT_EDTYPE, "dtype-mismatch", err);
+    begin_kernel_sentence(kernel, in, n, odd, DT_EDTYPE, "dtype-mismatch", err);
     dt_sentence_add(err, "Expected %s tensor to have dtype %s for %s, but got %s instead", param->name,
                     dt_dtypes[param->dtype].name, param->declaration, dt_dtypes[in[odd].array->dtype].name);
     dt_sentence_operands(err, DT_SHOW_DTYPE);
@@ -111,7 +112,7 @@ dt_fail_kernel_strides(const dt_kernel *kernel, const dt_operand *in, int n, int
 {
     char shape[DT_SHAPE_TEXT], strides[DT_SHAPE_TEXT];
     const dt_array *x = in[odd].array;
-    begin(kernel, in, n, odd, DT_EKERNEL, "not-contiguous", err);
+    begin_kernel_sentence(kernel, in, n, odd, DT_EKERNEL, "not-contiguous", err);
     dt_sentence_add(err,
                     "Expected %s tensor to be contiguous, since a kernel sees only its address, but got strides "
                     "%s for shape %s",
@@ -125,7 +126,7 @@ dt_fail_kernel_lanes(const dt_kernel *kernel, const dt_operand *in, int n, int o
                      dt_error *err)
 {
     long long numel = (long long)dt_array_numel(in[odd].array);
-    begin(kernel, in, n, odd, DT_EKERNEL, "kernel-argument", err);
+    begin_kernel_sentence(kernel, in, n, odd, DT_EKERNEL, "kernel-argument", err);
     if (numel % param->lanes != 0) {
         dt_sentence_add(err, "Expected %s tensor to have a multiple of %d elements for %s, but got %lld", param->name,
                         param->lanes, param->declaration, numel);

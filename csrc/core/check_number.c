@@ -27,15 +27,19 @@ dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error 
                    op);
 }
 
+/* Whether an integer is the same as an element of dtype. */
+static bool
+stays_itself(const dt_scalar *value, dt_dtype dtype)
+{
+    unsigned char element[8];
+    dt_scalar_store(value, dtype, element);
+    return dt_scalar_load(dtype, element).i == value->i;
+}
+
 dt_status
 dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
 {
-    if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT) {
-        return DT_OK;
-    }
-    unsigned char element[8];
-    dt_scalar_store(value, dtype, element);
-    if (dt_scalar_load(dtype, element).i == value->i) {
+    if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT || stays_itself(value, dtype)) {
         return DT_OK;
     }
     return dt_fail(err, DT_EVALUE, "value-overflow", op,
@@ -52,4 +56,20 @@ dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *
                        op);
     }
     return dt_check_value(op, value, dtype, err);
+}
+
+dt_status
+dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err)
+{
+    const dt_scalar value = dt_scalar_int(bound);
+    return dt_is_float(dtype) || stays_itself(&value, dtype)
+               ? DT_OK
+               : dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)", (long long)bound,
+                         dt_dtypes[dtype].name, op);
+}
+
+dt_status
+dt_fail_negative_power(const char *op, dt_error *err)
+{
+    return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "Integers to negative integer powers are not allowed.");
 }

@@ -8,6 +8,13 @@
 /* ---------------------------------------------------------------- views */
 
 dt_status
+dt_fail_dim_order(const char *op, dt_error *err)
+{
+    return dt_fail(err, DT_EVALUE, "dimension-order", op,
+                   "flatten() has invalid args: start_dim cannot come after end_dim");
+}
+
+dt_status
 dt_fail_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err)
 {
     const dt_operand in = {"input", x, -1};

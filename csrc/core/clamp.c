@@ -2,6 +2,7 @@
 #include "clamp.h"
 #include "check.h"
 #include "elementwise.h"
+#include "grad.h"
 
 #define OP "clamp"
 
@@ -75,6 +76,11 @@ apply(dt_binary_op op, const dt_array *x, const dt_bound *bound, const outcome *
 dt_status
 dt_clamp(const dt_array *input, const dt_bound *min, const dt_bound *max, bool in_place, dt_array *out, dt_error *err)
 {
+    const struct {
+        dt_bound min, max;
+    } bounds = {*min, *max};
+    DT_RECORD(DT_GRAD_clamp, &bounds, out, dt_clamp(input, min, max, in_place, out, err), input, min->array,
+              max->array);
     const dt_operand in[] = {{"input", input, -1},
                              {"min", min->array, -1},
                              {"max", max->array, -1},

@@ -1,5 +1,6 @@
 /* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
 #include "check.h"
+#include "grad_conv.h"
 #include "ops.h"
 #include "result.h"
 
@@ -98,14 +99,45 @@ check_channels(const dt_operand *in, const dt_array *x, const dt_array *weight, 
     return DT_OK;
 }
 
+/* dt_conv2d, on record: gelu runs apart, as its gradient reads the sums. */
+static dt_status
+recorded(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
+         dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
+         dt_activation activation, dt_array *out, dt_error *err)
+{
+    if (activation > DT_ACTIVATION_RELU) {
+        dt_array sums = DT_ARRAY_EMPTY;
+        DT_TRY(dt_conv2d(input, weight, bias, stride, mode, padding, dilation, groups, DT_ACTIVATION_NONE, &sums, err));
+        dt_status rc = dt_unary(dt_activation_op(activation), OP, &sums, NULL, false, out, err);
+        dt_array_clear(&sums);
+        return rc;
+    }
+    const dt_array *const inputs[] = {input, weight, bias};
+    dt_conv_record r = {.stride = {stride[0], stride[1]},
+                        .dilation = {dilation[0], dilation[1]},
+                        .groups = groups,
+                        .relu = activation == DT_ACTIVATION_RELU};
+    for (int i = 0; i < 2 && weight->ndim == 4; i++) {
+        r.before[i] = mode == DT_PADDING_NUMBERS ? padding[i]
+                      : mode == DT_PADDING_SAME  ? dilation[i] * (weight->shape[2 + i] - 1) / 2
+                                                 : 0;
+    }
+    DT_RECORD_LIST(r.relu ? DT_GRAD_conv2d_relu : DT_GRAD_conv2d, &r, out,
+                   dt_conv2d(input, weight, bias, stride, mode, padding, dilation, groups, activation, out, err),
+                   inputs, 3);
+}
+
 dt_status
 dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
           dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
           dt_activation activation, dt_array *out, dt_error *err)
 {
+    if (DT_UNLIKELY(dt_is_tracked(input) || dt_is_tracked(weight) || dt_is_tracked(bias)) && !dt_grad_off) {
+        return recorded(input, weight, bias, stride, mode, padding, dilation, groups, activation, out, err);
+    }
     const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, DT_OUT(out)};
     DT_TRY(dt_check_same_device(OP, in, 4, err));
-    DT_TRY(dt_check_same_dtype(OP, in, 4, err));
+    DT_TRY(dt_check_dtypes(OP, in, 4, DT_ALL, DT_CONVOLUTION, err));
     DT_TRY(dt_check_float(OP, in, 4, err));
     if (input->ndim != 3 && input->ndim != 4) {
         return dt_fail_conv_rank(OP, in, 4, 0, err);

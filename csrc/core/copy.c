@@ -1,5 +1,6 @@
 /* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
 #include "check.h"
+#include "grad_params.h"
 #include "ops.h"
 #include "result.h"
 
@@ -25,6 +26,7 @@ copy_slot(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
 dt_status
 dt_cast(const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err)
 {
+    DT_RECORD_NEW(x->dtype == dtype ? DT_GRAD_clone : DT_GRAD_to, DT_NO_PARAMS, out, dt_cast(x, dtype, out, err), x);
     DT_TRY(dt_empty_beside(x, dtype, out, err));
     return dt_result_made(dt_call_new_copy(x, out, false, err), out);
 }
@@ -37,9 +39,10 @@ dt_to(const dt_array *x, dt_device device, dt_dtype dtype, bool non_blocking, bo
         if (force_copy || x->dtype != dtype) {
             return dt_cast(x, dtype, out, err);
         }
-        dt_array_copy_handle(x, out);
+        dt_array_share(x, out);
         return DT_OK;
     }
+    DT_RECORD_NEW(DT_GRAD_to, DT_NO_PARAMS, out, dt_to(x, device, dtype, non_blocking, force_copy, out, err), x);
     bool arrives_later = non_blocking && device.type == DT_CPU;
     DT_TRY(arrives_later ? dt_empty_pinned(x, dtype, out, err) : dt_empty_like(x, device, dtype, out, err));
     return dt_result_made(copy_slot(x, out, non_blocking, err), out);
@@ -55,9 +58,10 @@ dt_status
 dt_contiguous(const dt_array *x, dt_array *out, dt_error *err)
 {
     if (dt_array_is_contiguous(x)) {
-        dt_array_copy_handle(x, out);
+        dt_array_share(x, out);
         return DT_OK;
     }
+    DT_RECORD_NEW(DT_GRAD_clone, DT_NO_PARAMS, out, dt_contiguous(x, out, err), x);
     DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, out, err));
     return dt_result_made(dt_call_new_copy(x, out, false, err), out);
 }
@@ -66,6 +70,7 @@ dt_status
 dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *src, bool across, bool non_blocking,
              dt_error *err)
 {
+    DT_RECORD(DT_GRAD_copy_, DT_NO_PARAMS, dst, dt_copy_into(op, dst, name, src, across, non_blocking, err), dst, src);
     const dt_operand in[] = {{"input", dst, -1}, {name, src, -1}};
     if (!across) {
         DT_TRY(dt_check_same_device(op, in, 2, err));
@@ -91,6 +96,7 @@ dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *sr
 dt_status
 dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 {
+    DT_RECORD(DT_GRAD_fill_, DT_NO_PARAMS, x, dt_fill(op, x, value, err), x);
     DT_TRY(dt_check_writable(op, "input", x, err));
     DT_TRY(dt_check_value(op, value, (dt_dtype)x->dtype, err));
     return dt_call_fill(x, value, err);
@@ -100,11 +106,9 @@ dt_status
 dt_pin(const dt_array *x, dt_array *out, dt_error *err)
 {
     if (dt_array_device(x).type != DT_CPU) {
-        char text[DT_DEVICE_TEXT];
-        return dt_fail(err, DT_EVALUE, "cannot-pin", "pin_memory",
-                       "cannot pin an array on %s: only dense CPU tensors can be pinned",
-                       dt_device_text(dt_array_device(x), text));
+        return dt_fail_pin(x, err);
     }
+    DT_RECORD_NEW(DT_GRAD_clone, DT_NO_PARAMS, out, dt_pin(x, out, err), x);
     if (x->storage->flags & DT_STORAGE_PINNED) {
         dt_array_copy_handle(x, out);
         return DT_OK;
@@ -117,8 +121,7 @@ dt_status
 dt_item(const char *op, const dt_array *x, dt_scalar *out, dt_error *err)
 {
     if (dt_array_numel(x) != 1) {
-        return dt_fail(err, DT_EVALUE, "not-a-scalar", op, "a Tensor with %lld elements cannot be converted to Scalar",
-                       (long long)dt_array_numel(x));
+        return dt_fail_item(op, x, err);
     }
     dt_array element;
     DT_TRY(dt_to(x, DT_HOST, (dt_dtype)x->dtype, false, false, &element, err));
@@ -195,9 +198,45 @@ all_channels_last(const dt_array *const *arrays, int n)
     return true;
 }
 
+static bool
+any_tracked(const dt_array *const *arrays, int n)
+{
+    bool tracked = false;
+    for (int i = 0; i < n; i++) {
+        tracked |= arrays[i]->node != NULL;
+    }
+    return tracked;
+}
+
+/* dt_cat, on record. */
+static dt_status
+cat_recorded(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err)
+{
+    dt_recording r;
+    const size_t nbytes = (size_t)(n + 1) * sizeof(int64_t);
+    int64_t *sizes = dt_malloc(nbytes);
+    if (sizes == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    dt_status rc = dt_record_open(&r, DT_GRAD_cat, arrays, n, out, err);
+    if (rc == DT_OK) {
+        rc = dt_cat(arrays, n, dim, out, err);
+        sizes[0] = rc == DT_OK && dim < 0 ? dim + out->ndim : dim;
+        for (int i = 0; i < n && rc == DT_OK; i++) {
+            sizes[i + 1] = is_nothing(arrays[i]) ? 0 : arrays[i]->shape[sizes[0]];
+        }
+        rc = dt_record_close(&r, rc, sizes, nbytes, out, err);
+    }
+    dt_free(sizes);
+    return rc;
+}
+
 dt_status
 dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err)
 {
+    if (DT_UNLIKELY(any_tracked(arrays, n)) && !dt_grad_off) {
+        return cat_recorded(arrays, n, dim, out, err);
+    }
     dt_dtype dtype;
     DT_TRY(check_list("cat", arrays, n, &dtype, err));
     const dt_array *model = arrays[0];
@@ -250,6 +289,10 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
 dt_status
 dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_error *err)
 {
+    if (DT_UNLIKELY(any_tracked(arrays, n)) && !dt_grad_off) {
+        const dt_pair_record along = {dim < 0 && n > 0 ? dim + arrays[0]->ndim + 1 : dim, 0};
+        DT_RECORD_LIST(DT_GRAD_stack, &along, out, dt_stack(arrays, n, dim, out, err), arrays, n);
+    }
     dt_dtype dtype;
     DT_TRY(check_list("stack", arrays, n, &dtype, err));
     const dt_array *model = arrays[0];

@@ -1,5 +1,6 @@
 /* create.c: arrays made on their device, without a host buffer. */
 #include "check.h"
+#include "grad_params.h"
 #include "ops.h"
 #include "result.h"
 
@@ -20,7 +21,7 @@ dt_arange(dt_device device, dt_dtype dtype, const dt_scalar *start, const dt_sca
 {
     const char *op = "arange";
     if (dtype == DT_BOOL) {
-        return dt_fail(err, DT_EDTYPE, "dtype-not-supported", op, "\"arange\" not implemented for 'bool'");
+        return dt_fail_dtype(op, dtype, "integers and floats", err);
     }
     if (!isfinite(start->f) || !isfinite(end->f) || !isfinite(step->f)) {
         return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "unsupported range: %g -> %g by %g", start->f, end->f,
@@ -123,6 +124,8 @@ dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array
 dt_status
 dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array *out, dt_error *err)
 {
+    const dt_pair_record which = {diagonal, upper};
+    DT_RECORD(DT_GRAD_tri, &which, out, dt_tri(op, x, diagonal, upper, out, err), x);
     const dt_operand in[] = {{"input", x, -1}};
     if (x->ndim < 2) {
         return dt_check_rank(op, in, 1, 0, 2, err);

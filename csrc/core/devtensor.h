@@ -23,6 +23,7 @@
 #include "memory.h"
 #include "scalar.h"
 #include "status.h"
+#include "update.h"
 #include "walk.h"
 
 #define DT_MAX_OPERANDS 8
@@ -197,7 +198,7 @@ typedef enum { DT_READ = DT_PENDING_WRITE, DT_WRITE = DT_PENDING_WRITE | DT_PEND
 
 /* One block of memory on one device, shared by views. */
 typedef struct dt_storage {
-    atomic_size_t refs;
+    atomic_uint_fast64_t refs; /* low half: holders; high half: those of them that are nodes (grad_node.c) */
     const struct dt_backend *backend;
     dt_device device;
     unsigned flags;
@@ -205,6 +206,7 @@ typedef struct dt_storage {
     atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
     atomic_bool kept;     /* something made from the bytes may be kept: see forget */
     atomic_bool ours;     /* from dt_storage_new, not lent: who writes says so (dt_written) until it is exported */
+    atomic_uint version;  /* counts writes while nodes keep it */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
@@ -223,8 +225,8 @@ dt_status dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err
 /* What is called around such a wait: the result of enter is handed to leave. */
 void dt_set_wait_hooks(void *(*enter)(void), void (*leave)(void *));
 void dt_storage_release(dt_storage *storage);
-/* Forgets what was made from the bytes. See dt_written. */
-void dt_storage_forget(dt_storage *storage);
+/* Forgets what was made from the bytes; nodes that keep them can tell. See dt_written. */
+void dt_storage_changed(dt_storage *storage);
 
 static inline dt_storage *
 dt_storage_retain(dt_storage *storage)
@@ -246,6 +248,7 @@ dt_storage_is_ours(const dt_storage *storage)
  * shape () or expanded, whose bytes stand in the value itself; only inputs of elementwise slots may be immediates. */
 typedef struct dt_array {
     dt_storage *storage;
+    struct dt_node *node; /* grad.h: where its gradient goes; NULL: nowhere. Not looked at without a storage */
     union {
         int64_t offset; /* bytes from storage->data */
         unsigned char immediate[8];
@@ -311,8 +314,9 @@ dt_settle(const dt_array *x, dt_access access, dt_error *err)
 static inline void
 dt_written(const dt_array *x)
 {
-    if (x != NULL && DT_UNLIKELY(atomic_load_explicit(&x->storage->kept, memory_order_relaxed))) {
-        dt_storage_forget(x->storage);
+    if (x != NULL && DT_UNLIKELY(atomic_load_explicit(&x->storage->kept, memory_order_relaxed) ||
+                                 atomic_load_explicit(&x->storage->refs, memory_order_relaxed) >> 32)) {
+        dt_storage_changed(x->storage);
     }
 }
 
@@ -324,7 +328,7 @@ bool dt_array_overlaps_itself(const dt_array *a);
 /* First and one past the last byte that a touches, from storage->data. */
 void dt_array_extent(const dt_array *a, int64_t *first, int64_t *last);
 void dt_array_clear(dt_array *a);
-/* out becomes another holder of the same storage. */
+/* out becomes another holder of the same storage, without a node. */
 void dt_array_copy_handle(const dt_array *a, dt_array *out);
 /* Fills strides for a contiguous array of a's shape. */
 void dt_array_set_contiguous(dt_array *a);
@@ -492,6 +496,28 @@ typedef struct {
     int64_t stride[DT_MAX_NDIM];   /* in elements of x */
     int8_t dimension[DT_MAX_NDIM]; /* of the user's array, for messages */
 } dt_index;
+
+/* A parameter, its gradient and its states: borrowed, of one shape, dense, in one order of their elements. Only the
+ * gradient is not written. */
+enum { DT_UPDATE_PARAM, DT_UPDATE_GRAD, DT_UPDATE_STATE, DT_UPDATE_ARRAYS = DT_UPDATE_STATE + DT_UPDATE_STATES };
+typedef struct {
+    const dt_array *array[DT_UPDATE_ARRAYS];
+    int place;   /* of the parameter in the optimizer, for messages */
+    int64_t end; /* how many elements this and the entries before it have */
+} dt_update_entry;
+
+/* Parameters that one rule changes: on one device, of one float dtype, that of the gradients. States have it too, or
+ * all are float32. No element is written twice. */
+typedef struct {
+    dt_update_rule rule;
+    int nstates, n;
+    const dt_update_entry *entry;
+    double number[DT_NNUMBERS];
+} dt_update;
+
+extern const char *const dt_update_names[DT_NUPDATE];
+extern const char *const dt_update_states[DT_NUPDATE][DT_UPDATE_STATES]; /* NULL behind the last */
+extern const char *const dt_number_names[DT_NNUMBERS];
 
 #define DT_TRUE_CHUNK 4096 /* elements of a mask that are counted as one */
 

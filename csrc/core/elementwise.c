@@ -1,6 +1,7 @@
 /* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
 #include "check.h"
 #include "elementwise.h"
+#include "grad_params.h"
 #include "ops.h"
 #include "result.h"
 #include "sentence.h"
@@ -187,6 +188,7 @@ dt_status
 dt_unary(dt_unary_op op, const char *name, const dt_array *x, const dt_params *params, bool in_place, dt_array *out,
          dt_error *err)
 {
+    DT_RECORD(dt_unary_derivatives[op], params, out, dt_unary(op, name, x, params, in_place, out, err), x);
     dt_elementwise_kind kind = (dt_elementwise_kind)unary_kinds[op];
     const dt_operand in[] = {{"input", x, -1}, {"out", out->storage && !in_place ? out : NULL, DT_WRITTEN}};
     dt_dtype compute = (dt_dtype)x->dtype;
@@ -264,8 +266,7 @@ binary_dtype(dt_binary_op *op, const char *name, const dt_operand *in, int n, co
         return fail_bits(name, in, n, *compute, err);
     } else if (*op == DT_BINARY_pow && !dt_is_float(*compute) && b == NULL && scalar->kind == DT_CATEGORY_INT &&
                scalar->i < 0) {
-        return dt_fail(err, DT_EVALUE, "invalid-parameter", name,
-                       "Integers to negative integer powers are not allowed.");
+        return dt_fail_negative_power(name, err);
     } else if (kind == DT_KIND_ARITH && *compute == DT_BOOL) {
         return bool_op(op, name, in, n, err);
     }
@@ -337,6 +338,11 @@ dt_status
 dt_binary(dt_binary_op op, const char *name, const dt_array *a, const dt_array *b, const dt_scalar *scalar,
           const dt_params *params, bool in_place, dt_array *out, dt_error *err)
 {
+    if (DT_UNLIKELY(dt_is_tracked(a) || dt_is_tracked(b))) {
+        const dt_binary_record numbers = dt_binary_numbers(a, b, scalar, params);
+        DT_RECORD(dt_binary_derivatives[op], &numbers, out,
+                  dt_binary(op, name, a, b, scalar, params, in_place, out, err), a, b);
+    }
     dt_elementwise_kind kind = (dt_elementwise_kind)binary_kinds[op];
     if (is_plain(kind, a, b, out)) {
         return binary_plain(op, params, a, b, gives_bool(kind) ? DT_BOOL : (dt_dtype)a->dtype, out, err);

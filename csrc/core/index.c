@@ -1,6 +1,7 @@
 /* index.c: selection by arrays of indices and by masks. Whatever the op, it becomes one gather or scatter over the
  * shape of the result; a mask becomes the places of its True elements first. */
 #include "check.h"
+#include "grad_index.h"
 #include "index.h"
 #include "ops.h"
 #include "result.h"
@@ -13,6 +14,12 @@ void
 dt_index_set_place(uint64_t place)
 {
     current_place = place;
+}
+
+uint64_t
+dt_index_place(void)
+{
+    return current_place;
 }
 
 /* ---------------------------------------------------------------- the operands */
@@ -251,10 +258,42 @@ dt_status
 dt_index_get(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors,
              dt_array *out, dt_error *err)
 {
+    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+        const dt_selection_record numbers = dt_selection_numbers(n, selectors);
+        const dt_array *inputs[DT_MAX_NDIM + 1] = {x};
+        for (int k = 0; k < n; k++) {
+            inputs[k + 1] = selectors[k].array;
+        }
+        DT_RECORD_LIST(DT_GRAD_index_get, &numbers, out, dt_index_get(op, input, x, n, selectors, out, err), inputs,
+                       n + 1);
+    }
     operands o;
     list_operands(&o, input, n, selectors, NULL);
     DT_TRY(check_selectors(op, &o, x, n, selectors, err));
     return select_new(op, x, n, selectors, true, out, err);
+}
+
+/* x at one vector of indices, which is kept as it is seen here. */
+static dt_status
+select_recorded(const char *op, const dt_array *x, const dt_selector *selector, dt_array *out, dt_error *err)
+{
+    const dt_selection_record numbers = dt_selection_numbers(1, selector);
+    const int64_t one = 1;
+    dt_array row = DT_ARRAY_EMPTY;
+    if (x->ndim > 0) {
+        const dt_array *inputs[] = {x, selector->array};
+        dt_recording r;
+        DT_TRY(dt_record_open(&r, DT_GRAD_index_get, inputs, 2, out, err));
+        return dt_record_close(&r, select_new(op, x, 1, selector, false, out, err), &numbers, sizeof(numbers), out,
+                               err);
+    }
+    DT_TRY(dt_view_reshape(op, x, 1, &one, &row, err));
+    dt_array picked = DT_ARRAY_EMPTY;
+    dt_status rc = select_recorded(op, &row, selector, &picked, err);
+    rc = rc == DT_OK ? dt_view_reshape(op, &picked, 0, NULL, out, err) : rc;
+    dt_array_clear(&picked);
+    dt_array_clear(&row);
+    return rc;
 }
 
 dt_status
@@ -279,6 +318,9 @@ dt_index_select(const dt_array *input, int64_t dim, const dt_array *index, dt_ar
         x.shape[0] = x.strides[0] = 1;
     }
     const dt_selector selector = {&row, at, at, -1};
+    if (DT_UNLIKELY(dt_is_tracked(input)) && !dt_grad_off) {
+        return select_recorded(op, input, &selector, out, err);
+    }
     DT_TRY(select_new(op, &x, 1, &selector, false, out, err));
     out->ndim = input->ndim;
     return DT_OK;
@@ -293,7 +335,8 @@ dt_embedding(const dt_array *input, const dt_array *weight, dt_array *out, dt_er
     DT_TRY(dt_check_indices(op, in, 2, 0, false, err));
     DT_TRY(dt_check_rank_between(op, in, 2, 1, 2, 2, err));
     const dt_selector selector = {input, 0, 0, -1};
-    return select_new(op, weight, 1, &selector, false, out, err);
+    return DT_UNLIKELY(dt_is_tracked(weight)) && !dt_grad_off ? select_recorded(op, weight, &selector, out, err)
+                                                              : select_new(op, weight, 1, &selector, false, out, err);
 }
 
 dt_status
@@ -307,7 +350,8 @@ dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *e
     DT_TRY(dt_check_same_device(op, in, 2, err));
     DT_TRY(dt_check_indices(op, in, 2, 1, false, err));
     DT_TRY(dt_reshape(op, input, 1, &all, &flat, err));
-    dt_status rc = select_new(op, &flat, 1, &selector, true, out, err);
+    dt_status rc = DT_UNLIKELY(dt_is_tracked(&flat)) ? dt_index_get(op, input, &flat, 1, &selector, out, err)
+                                                     : select_new(op, &flat, 1, &selector, true, out, err);
     dt_array_clear(&flat);
     return rc;
 }
@@ -315,10 +359,12 @@ dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *e
 /* ---------------------------------------------------------------- an index for each element */
 
 /* Over index, whose dimension dim, called so in messages, chooses along that of x; x is nowhere smaller elsewhere. */
-static dt_status
-gather_along(const char *op, const dt_array *x, int dim, int called, const dt_array *index, bool wraps, dt_array *out,
-             dt_error *err)
+dt_status
+dt_gather_along(const char *op, const dt_array *x, int dim, int called, const dt_array *index, bool wraps,
+                dt_array *out, dt_error *err)
 {
+    const dt_along_record along = {dim, wraps, 1};
+    DT_RECORD(DT_GRAD_gather, &along, out, dt_gather_along(op, x, dim, called, index, wraps, out, err), x, index);
     dt_index by = {.op = op, .place = current_place, .n = 1, .wraps = wraps, .ndim = index->ndim};
     dt_array view = *x;
     by.array[0] = *index;
@@ -348,7 +394,7 @@ gather(const char *op, const dt_array *input, int64_t dim, bool classes, const d
         most[d] = d == at || index->shape[d] <= input->shape[d] ? -1 : input->shape[d];
     }
     DT_TRY(dt_check_shape(op, in, 2, 1, index->ndim, most, err));
-    return gather_along(op, input, at, classes ? DT_CLASSES : at, index, false, out, err);
+    return dt_gather_along(op, input, at, classes ? DT_CLASSES : at, index, false, out, err);
 }
 
 dt_status
@@ -393,7 +439,7 @@ dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t 
         rc = rc == DT_OK ? dt_expand(op, indices, input->ndim, shape, &index, err) : rc;
     }
     if (rc == DT_OK) {
-        rc = gather_along(op, &x, at, at, &index, true, out, err);
+        rc = dt_gather_along(op, &x, at, at, &index, true, out, err);
     }
     dt_array_clear(&x);
     dt_array_clear(&index);
@@ -447,10 +493,10 @@ is_same_along(const dt_array *a, int first, int n)
     return same;
 }
 
-/* value has the dtype of x and memory of its own, or is an immediate. */
+/* value has the dtype of x and memory of its own, or is an immediate, unless it is added. */
 static dt_status
 write_selected(const char *op, const operands *o, const dt_array *x, int n, const dt_selector *selectors,
-               const dt_array *value, dt_error *err)
+               const dt_array *value, bool adds, dt_error *err)
 {
     selection s;
     dt_array wide;
@@ -458,7 +504,9 @@ write_selected(const char *op, const operands *o, const dt_array *x, int n, cons
     if (rc == DT_OK && !spread_value(value, s.x.ndim, s.x.shape, &wide)) {
         rc = dt_fail_value(op, o->in, o->n, s.x.ndim, s.x.shape, err);
     }
-    if (rc == DT_OK) {
+    if (rc == DT_OK && adds) {
+        rc = dt_call_scatter_add(&wide, &s.by, &s.x, err);
+    } else if (rc == DT_OK) {
         s.by.any_order = s.by.any_order || is_same_along(&wide, s.by.first, s.by.ndim);
         rc = dt_call_scatter(&wide, &s.by, &s.x, err);
     }
@@ -487,7 +535,20 @@ dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, co
     bool by_mask = n == 1 && is_mask(&selectors[0]) && selectors[0].array->storage != x->storage;
     dt_status rc = by_mask && (value == NULL || value->ndim == 0)
                        ? fill_where(&selectors[0], &ready, &target, err)
-                       : write_selected(op, &o, x, n, selectors, &ready, err);
+                       : write_selected(op, &o, x, n, selectors, &ready, false, err);
     dt_array_clear(&ready);
     return rc;
+}
+
+dt_status
+dt_index_add_to(const char *op, const dt_array *x, int n, const dt_selector *selectors, const dt_array *value,
+                dt_error *err)
+{
+    operands o;
+    dt_adding adding;
+    list_operands(&o, x, n, selectors, value);
+    DT_TRY(check_selectors(op, &o, x, n, selectors, err));
+    DT_TRY(dt_adding_open(&adding, x, err));
+    dt_status rc = write_selected(op, &o, &adding.sums, n, selectors, value, true, err);
+    return dt_adding_close(&adding, op, rc, err);
 }

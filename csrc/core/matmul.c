@@ -1,11 +1,16 @@
 /* matmul.c: products of matrices and vectors. Every public name comes down to one slot call on (batch.., m, k) and
  * (batch.., k, n); vectors become matrices by views. */
 #include "check.h"
+#include "grad_params.h"
 #include "ops.h"
 #include "result.h"
 #include "storage.h"
 
 #include <string.h>
+
+#define DT_RECORD_PRODUCT(a, b, call)                                                                                  \
+    const dt_pair_record ranks_ = {(a)->ndim, (b)->ndim};                                                              \
+    DT_RECORD(DT_GRAD_matmul, &ranks_, out, call, a, b)
 
 static const dt_matmul_params plain = {1.0, 0.0, DT_ACTIVATION_NONE};
 
@@ -42,10 +47,10 @@ dt_activation_op(dt_activation activation)
 
 /* Device, then dtype of all, then that there is such a product. */
 static dt_status
-check_operands(const char *op, const dt_operand *in, int n, dt_error *err)
+check_operands(const char *op, const dt_operand *in, int n, dt_wording wording, dt_error *err)
 {
     DT_TRY(dt_check_same_device(op, in, n, err));
-    DT_TRY(dt_check_same_dtype(op, in, n, err));
+    DT_TRY(dt_check_dtypes(op, in, n, DT_ALL, wording, err));
     return dt_check_float(op, in, n, err);
 }
 
@@ -79,8 +84,8 @@ product(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_mat
 /* Computes into out (checked) or a new array of this shape; a, b already matrices or batches. work_shape is the shape
  * of the product with its matrix dimensions, shape the user's (vectors dropped): same elements in the same order. */
 static dt_status
-run(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
-    int work_ndim, const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+run_product(const char *op, const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
+            int work_ndim, const int64_t *work_shape, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
     const dt_form form = {op, dt_array_device(a), (dt_dtype)a->dtype, ndim, shape, .fills = DT_BLOCK};
     dt_result r;
@@ -100,6 +105,7 @@ view_as_matrix(const dt_array *x, int64_t rows, int64_t columns, int64_t row_str
                dt_array *out)
 {
     out->storage = x->storage;
+    out->node = NULL;
     out->offset = x->offset;
     out->dtype = x->dtype;
     out->ndim = 2;
@@ -168,7 +174,7 @@ static DT_NOINLINE dt_status
 matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1}, {"other", other, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("matmul", in, 3, err));
+    DT_TRY(check_operands("matmul", in, 3, DT_MAT2_AT_1, err));
     DT_TRY(dt_check_min_rank("matmul", in, 3, 0, 1, err));
     DT_TRY(dt_check_min_rank("matmul", in, 3, 1, 1, err));
     bool row = input->ndim == 1, column = other->ndim == 1;
@@ -209,12 +215,13 @@ matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *er
     }
     DT_TRY(dt_shape_check("matmul", ndim, shape, (dt_dtype)input->dtype, err));
     DT_TRY(dt_check_out("matmul", in, 3, (dt_dtype)input->dtype, ndim, shape, err));
-    return run("matmul", a, b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
+    return run_product("matmul", a, b, NULL, &plain, nbatch + 2, work, ndim, shape, out, err);
 }
 
 dt_status
 dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
 {
+    DT_RECORD_PRODUCT(input, other, dt_matmul(input, other, out, err));
     return !is_plain(input, other, out) ? matmul(input, other, out, err)
            : input->ndim == 1           ? vectors_plain(input, other, out, err)
                                         : matrices_plain(input, other, out, err);
@@ -225,7 +232,7 @@ static dt_status
 ranked(const char *op, int rank, const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1}, {"mat2", mat2, -1}, DT_OUT(out)};
-    DT_TRY(check_operands(op, in, 3, err));
+    DT_TRY(check_operands(op, in, 3, DT_MAT2_AT_1, err));
     DT_TRY(dt_check_rank(op, in, 3, 0, rank, err));
     DT_TRY(dt_check_rank(op, in, 3, 1, rank, err));
     if (rank == 3 && input->shape[0] != mat2->shape[0]) {
@@ -238,26 +245,29 @@ ranked(const char *op, int rank, const dt_array *input, const dt_array *mat2, dt
     const int64_t *result = rank == 3 ? shape : shape + 1;
     DT_TRY(dt_shape_check(op, rank, result, (dt_dtype)input->dtype, err));
     DT_TRY(dt_check_out(op, in, 3, (dt_dtype)input->dtype, rank, result, err));
-    return run(op, input, mat2, NULL, &plain, rank, result, rank, result, out, err);
+    return run_product(op, input, mat2, NULL, &plain, rank, result, rank, result, out, err);
 }
 
 dt_status
 dt_mm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
 {
+    DT_RECORD_PRODUCT(input, mat2, dt_mm(input, mat2, out, err));
     return ranked("mm", 2, input, mat2, out, err);
 }
 
 dt_status
 dt_bmm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
 {
+    DT_RECORD_PRODUCT(input, mat2, dt_bmm(input, mat2, out, err));
     return ranked("bmm", 3, input, mat2, out, err);
 }
 
 dt_status
 dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
 {
+    DT_RECORD_PRODUCT(input, vec, dt_mv(input, vec, out, err));
     const dt_operand in[] = {{"input", input, -1}, {"vec", vec, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("mv", in, 3, err));
+    DT_TRY(check_operands("mv", in, 3, DT_BY_NAME, err));
     DT_TRY(dt_check_rank("mv", in, 3, 0, 2, err));
     DT_TRY(dt_check_rank("mv", in, 3, 1, 1, err));
     if (input->shape[1] != vec->shape[0]) {
@@ -267,14 +277,15 @@ dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
     DT_TRY(dt_check_out("mv", in, 3, (dt_dtype)input->dtype, 1, work, err));
     dt_array column;
     as_matrix(vec, false, &column);
-    return run("mv", input, &column, NULL, &plain, 2, work, 1, work, out, err);
+    return run_product("mv", input, &column, NULL, &plain, 2, work, 1, work, out, err);
 }
 
 dt_status
 dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *err)
 {
+    DT_RECORD_PRODUCT(input, tensor, dt_dot(input, tensor, out, err));
     const dt_operand in[] = {{"input", input, -1}, {"tensor", tensor, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("dot", in, 3, err));
+    DT_TRY(check_operands("dot", in, 3, DT_BY_NAME, err));
     DT_TRY(dt_check_rank("dot", in, 3, 0, 1, err));
     DT_TRY(dt_check_rank("dot", in, 3, 1, 1, err));
     if (input->shape[0] != tensor->shape[0]) {
@@ -285,12 +296,13 @@ dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *e
     dt_array row, column;
     as_matrix(input, true, &row);
     as_matrix(tensor, false, &column);
-    return run("dot", &row, &column, NULL, &plain, 2, work, 0, work, out, err);
+    return run_product("dot", &row, &column, NULL, &plain, 2, work, 0, work, out, err);
 }
 
 dt_status
 dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err)
 {
+    DT_RECORD(DT_GRAD_outer, DT_NO_PARAMS, out, dt_outer(input, vec2, out, err), input, vec2);
     const dt_operand in[] = {{"input", input, -1}, {"vec2", vec2, -1}, DT_OUT(out)};
     DT_TRY(dt_check_same_device("outer", in, 3, err));
     DT_TRY(dt_check_same_dtype("outer", in, 3, err));
@@ -320,13 +332,16 @@ dt_status
 dt_addmm(bool batched, const dt_array *input, const dt_array *mat1, const dt_array *mat2, double beta, double alpha,
          dt_array *out, dt_error *err)
 {
+    const dt_addmm_record factors = {beta, alpha};
+    DT_RECORD(DT_GRAD_addmm, &factors, out, dt_addmm(batched, input, mat1, mat2, beta, alpha, out, err), input, mat1,
+              mat2);
     const char *op = batched ? "baddbmm" : "addmm";
     int rank = batched ? 3 : 2;
     const dt_operand in[] = {{"input", input, -1},
                              {batched ? "batch1" : "mat1", mat1, -1},
                              {batched ? "batch2" : "mat2", mat2, -1},
                              DT_OUT(out)};
-    DT_TRY(check_operands(op, in, 4, err));
+    DT_TRY(check_operands(op, in, 4, batched ? DT_BY_NAME : DT_MAT2_AT_2, err));
     DT_TRY(dt_check_rank(op, in, 4, 1, rank, err));
     DT_TRY(dt_check_rank(op, in, 4, 2, rank, err));
     if (batched && mat1->shape[0] != mat2->shape[0]) {
@@ -355,12 +370,30 @@ dt_addmm(bool batched, const dt_array *input, const dt_array *mat1, const dt_arr
     return rc;
 }
 
+/* The sums before gelu are what its gradient reads. */
+static dt_status
+linear_apart(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_activation activation,
+             dt_array *out, dt_error *err)
+{
+    dt_array sums = DT_ARRAY_EMPTY;
+    DT_TRY(dt_linear(input, weight, bias, DT_ACTIVATION_NONE, &sums, err));
+    dt_status rc = dt_unary(dt_activation_op(activation), "linear", &sums, NULL, false, out, err);
+    dt_array_clear(&sums);
+    return rc;
+}
+
 dt_status
 dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, dt_activation activation, dt_array *out,
           dt_error *err)
 {
+    if (activation > DT_ACTIVATION_RELU && !dt_grad_off &&
+        DT_UNLIKELY(dt_is_tracked(input) || dt_is_tracked(weight) || dt_is_tracked(bias))) {
+        return linear_apart(input, weight, bias, activation, out, err);
+    }
+    DT_RECORD(activation == DT_ACTIVATION_NONE ? DT_GRAD_linear : DT_GRAD_linear_relu, DT_NO_PARAMS, out,
+              dt_linear(input, weight, bias, activation, out, err), input, weight, bias);
     const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("linear", in, 4, err));
+    DT_TRY(check_operands("linear", in, 4, DT_MAT2_AT_1, err));
     DT_TRY(dt_check_min_rank("linear", in, 4, 0, 1, err));
     DT_TRY(dt_check_rank("linear", in, 4, 1, 2, err));
     int last = input->ndim - 1;
@@ -384,7 +417,7 @@ dt_linear(const dt_array *input, const dt_array *weight, const dt_array *bias, d
     dt_status rc = dt_transpose("linear", weight, 0, 1, &transposed, err);
     if (rc == DT_OK) {
         const dt_matmul_params params = {1.0, 0.0, activation};
-        rc = run("linear", &flat, &transposed, bias, &params, 2, work, input->ndim, shape, out, err);
+        rc = run_product("linear", &flat, &transposed, bias, &params, 2, work, input->ndim, shape, out, err);
         dt_array_clear(&transposed);
     }
     dt_array_clear(&flat);

@@ -254,3 +254,9 @@ dt_sized_free(void *p, size_t nbytes)
 #endif
     dt_free(p);
 }
+
+void
+dt_sleep_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}

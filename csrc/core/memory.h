@@ -33,6 +33,9 @@ void dt_fail_allocations(int64_t n, bool sticky);
 int64_t dt_allocation_count(void);
 int64_t dt_live_blocks(void);
 
+/* Lets other threads run. */
+void dt_sleep_briefly(void);
+
 #define DT_COUNTERS(X)                                                                                                 \
     X(allocations) /* device and large host blocks asked of a backend */                                               \
     X(transfers)   /* copies between devices that carry bytes */                                                       \

@@ -86,15 +86,13 @@ dt_masked_select(const dt_array *input, const dt_array *mask, dt_array *out, dt_
     DT_TRY(dt_check_same_device("masked_select", in, 2, err));
     DT_TRY(dt_check_mask("masked_select", in, 2, 1, err));
     DT_TRY(dt_broadcast_shapes("masked_select", in, 2, &ndim, shape, err));
+    if (ndim == 0) { /* a mask takes the place of a dimension at least */
+        shape[ndim++] = 1;
+    }
     dt_array x, wide;
     DT_TRY(dt_expand("masked_select", input, ndim, shape, &x, err));
     dt_status rc = dt_expand("masked_select", mask, ndim, shape, &wide, err);
     if (rc == DT_OK) {
-        if (ndim == 0) { /* a mask takes the place of a dimension at least */
-            x.ndim = wide.ndim = 1;
-            x.shape[0] = wide.shape[0] = 1;
-            x.strides[0] = wide.strides[0] = 1;
-        }
         const dt_selector all = {&wide, 0, 0, -1};
         rc = dt_index_get("masked_select", input, &x, 1, &all, out, err);
         dt_array_clear(&wide);

@@ -1,5 +1,6 @@
 /* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. */
 #include "check.h"
+#include "grad.h"
 #include "norm.h"
 #include "ops.h"
 
@@ -16,6 +17,23 @@ spread(dt_array *x, const dt_array *input)
         x->shape[d] = input->shape[d];
         x->strides[d] = d == 1 ? stride : 0;
     }
+}
+
+/* The same by views that are recorded. */
+static dt_status
+affine_recorded(const dt_array *input, const dt_array *scale, const dt_array *shift, dt_array *out, dt_error *err)
+{
+    int64_t shape[DT_MAX_NDIM];
+    for (int d = 0; d < input->ndim; d++) {
+        shape[d] = d == 1 ? input->shape[1] : 1;
+    }
+    dt_array wide[2] = {DT_ARRAY_EMPTY, DT_ARRAY_EMPTY};
+    dt_status rc = dt_view_reshape(OP, scale, input->ndim, shape, &wide[0], err);
+    rc = rc == DT_OK ? dt_view_reshape(OP, shift, input->ndim, shape, &wide[1], err) : rc;
+    rc = rc == DT_OK ? dt_affine(OP, input, &wide[0], &wide[1], false, out, err) : rc;
+    dt_array_clear(&wide[0]);
+    dt_array_clear(&wide[1]);
+    return rc;
 }
 
 /* scale = weight / sqrt(var + eps), shift = bias - mean * scale, of what input is computed in. made is all that was
@@ -57,7 +75,9 @@ dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, 
         made[i].storage = NULL;
     }
     dt_status rc = fold(mean, var, weight, bias, eps, made, err);
-    if (rc == DT_OK) {
+    if (rc == DT_OK && !dt_grad_off && (dt_is_tracked(&made[SCALE]) || dt_is_tracked(&made[SHIFT]))) {
+        rc = affine_recorded(input, &made[SCALE], &made[SHIFT], out, err);
+    } else if (rc == DT_OK) {
         spread(&made[SCALE], input);
         spread(&made[SHIFT], input);
         rc = dt_affine(OP, input, &made[SCALE], &made[SHIFT], false, out, err);

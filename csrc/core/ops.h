@@ -71,6 +71,9 @@ dt_status dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int nd
                     int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out,
                      dt_error *err) DT_MUST_CHECK;
+/* grad and result, what softmax or log_softmax gave along dim, have one float dtype and one shape. */
+dt_status dt_softmax_grad(const char *name, const dt_array *grad, const dt_array *result, int64_t dim, bool log,
+                          dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* matmul.c: the public names check their own ranks; out= as everywhere. */
 dt_status dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;
@@ -86,6 +89,11 @@ dt_status dt_linear(const dt_array *input, const dt_array *weight, const dt_arra
                     dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* name NULL: none */
 dt_status dt_activation_find(const char *op, const char *name, dt_activation *out, dt_error *err) DT_MUST_CHECK;
+
+/* update.c: what an optimizer does to n parameters. array of each entry: parameter, gradient, states, of any layout;
+ * entries are put in another order. Where one does not fit, none is changed. */
+dt_status dt_update_params(const char *op, dt_update_rule rule, const double number[DT_NNUMBERS], int n,
+                           dt_update_entry *entries, dt_error *err) DT_MUST_CHECK;
 
 /* conv2d.c, pool2d.c. padding_mode: explicit numbers in padding, or "same", or "valid". */
 typedef enum { DT_PADDING_NUMBERS, DT_PADDING_SAME, DT_PADDING_VALID } dt_padding_mode;

@@ -44,7 +44,7 @@ unlock_table(void)
 }
 
 static void
-watch_forks(void)
+watch_forks_of_packed(void)
 {
     (void)pthread_atfork(lock_table, unlock_table, unlock_table);
 }
@@ -133,7 +133,7 @@ dt_kept_get(dt_storage *from, const dt_kept_key *key, size_t nbytes, void (*make
     if (nbytes > packed_limit() || from->device.type != DT_CPU || !dt_storage_is_ours(from)) {
         return NULL;
     }
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, watch_forks_of_packed);
     lock_table();
     questions++;
     place *p = find_packed(from, key);

@@ -1,5 +1,6 @@
 /* pool2d.c: max and average pooling. */
 #include "check.h"
+#include "grad.h"
 #include "ops.h"
 #include "result.h"
 
@@ -70,6 +71,8 @@ static dt_status
 pool(const char *op, const dt_array *input, const dt_pool2d_params *params, int64_t height, int64_t width,
      dt_array *out, dt_array *indices, dt_error *err)
 {
+    DT_RECORD(params->mode == DT_POOL_MAX ? DT_GRAD_max_pool2d : DT_GRAD_avg_pool2d, params, out,
+              pool(op, input, params, height, width, out, indices, err), input);
     int64_t shape[DT_MAX_NDIM];
     memcpy(shape, input->shape, sizeof(shape));
     shape[input->ndim - 2] = height;

@@ -20,9 +20,7 @@ check_params(const char *op, dt_dtype dtype, const dt_random_params *p, dt_error
     case DT_RANDOM_UNIFORM:
     case DT_RANDOM_NORMAL:
         if (!dt_is_float(dtype)) {
-            return dt_fail(err, DT_EDTYPE, "dtype-not-supported", op,
-                           "\"%s\" not implemented for '%s': it takes float16, bfloat16, float32 and float64", op,
-                           dt_dtypes[dtype].name);
+            return dt_fail_dtype(op, dtype, DT_FLOATS, err);
         }
         if (p->kind == DT_RANDOM_NORMAL && !(p->b >= 0)) {
             return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "%s expects std >= 0.0, but found std %g", op,
@@ -35,18 +33,8 @@ check_params(const char *op, dt_dtype dtype, const dt_random_params *p, dt_error
                            "%s expects 'from' to be less than 'to', but got from=%lld >= to=%lld", op,
                            (long long)p->low, (long long)p->high);
         }
-        if (!dt_is_float(dtype)) {
-            unsigned char element[8];
-            const dt_scalar bounds[2] = {dt_scalar_int(p->low), dt_scalar_int(p->high - 1)};
-            for (int i = 0; i < 2; i++) {
-                dt_scalar_store(&bounds[i], dtype, element);
-                if (dt_scalar_load(dtype, element).i != bounds[i].i) {
-                    return dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)",
-                                   (long long)bounds[i].i, dt_dtypes[dtype].name, op);
-                }
-            }
-        }
-        return DT_OK;
+        DT_TRY(dt_check_bound(op, p->low, dtype, err));
+        return dt_check_bound(op, p->high - 1, dtype, err);
     default:
         return DT_OK;
     }

@@ -1,5 +1,6 @@
 /* reduce.c: reductions and softmax. The reduced dimensions go last; the backend sees rows. */
 #include "check.h"
+#include "grad_params.h"
 #include "ops.h"
 #include "result.h"
 
@@ -39,7 +40,7 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_operand in[2], int
             *input = dt_is_float(dtype) ? dtype : *result;
         }
         if (!dt_is_float(*input) || !dt_is_float(*result)) {
-            return dt_fail_kind(name, in, 2, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+            return dt_fail_kind(name, in, 2, 0, DT_FLOATS " (or dtype= one of those)", err);
         }
         return DT_OK;
     case DT_REDUCE_KIND_ARG:
@@ -63,6 +64,7 @@ rows_of(const dt_array *x, int n, const int *reduced, bool keepdim, int *ndim, i
     }
     dt_array rows;
     rows.storage = x->storage;
+    rows.node = NULL;
     rows.offset = x->offset;
     rows.dtype = x->dtype;
     rows.ndim = x->ndim;
@@ -104,10 +106,27 @@ fill_identity(dt_reduce_op op, dt_array *out, dt_error *err)
     return dt_call_fill(out, &value, err);
 }
 
+/* dims, which need not be right, as the formulas want them. */
+static dt_reduce_record
+reduced_of(const dt_array *x, int ndims, const int64_t *dims)
+{
+    dt_reduce_record r = {ndims > 0 ? 0 : (1u << x->ndim) - 1};
+    for (int i = 0; i < ndims && i < DT_MAX_NDIM; i++) {
+        const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
+        r.reduced |= d >= 0 && d < x->ndim ? 1u << d : 0;
+    }
+    return r;
+}
+
 dt_status
 dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, int dtype,
           dt_array *out, dt_error *err)
 {
+    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+        const dt_reduce_record reduced = reduced_of(x, ndims, dims);
+        DT_RECORD(dt_reduce_derivatives[op], &reduced, out,
+                  dt_reduce(op, name, x, ndims, dims, keepdim, dtype, out, err), x);
+    }
     dt_reduce_kind kind = (dt_reduce_kind)dt_reduce_kinds[op];
     const dt_operand in[] = {{"input", x, -1}, DT_OUT(out)};
     dt_dtype input, result;
@@ -181,11 +200,14 @@ with_last(const dt_array *x, int dim)
 dt_status
 dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out, dt_error *err)
 {
+    const dt_pair_record along = {dim, 0};
+    DT_RECORD(log ? DT_GRAD_log_softmax : DT_GRAD_softmax, &along, out, dt_softmax(name, x, dim, log, dtype, out, err),
+              x);
     const dt_operand in[] = {{"input", x, -1}};
     int last;
     dt_dtype compute = dtype >= 0 ? (dt_dtype)dtype : (dt_dtype)x->dtype;
     if (!dt_is_float(compute)) {
-        return dt_fail_kind(name, in, 1, 0, "float16, bfloat16, float32 and float64 (or dtype= one of those)", err);
+        return dt_fail_kind(name, in, 1, 0, DT_FLOATS " (or dtype= one of those)", err);
     }
     DT_TRY(dt_check_dim(name, dim, x->ndim, &last, err));
     dt_array cast;
@@ -202,4 +224,26 @@ dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype
     }
     dt_array_clear(&cast);
     return rc;
+}
+
+dt_status
+dt_softmax_grad(const char *name, const dt_array *grad, const dt_array *result, int64_t dim, bool log, dt_array *out,
+                dt_error *err)
+{
+    const dt_operand in[] = {{"grad", grad, -1}, {"result", result, -1}, DT_OUT(out)};
+    const dt_array *reads[] = {grad, result};
+    int last;
+    DT_TRY(dt_check_same_device(name, in, 3, err));
+    DT_TRY(dt_check_float(name, in, 2, err));
+    DT_TRY(dt_check_same_dtype(name, in, 2, err));
+    DT_TRY(dt_check_dim(name, dim, result->ndim, &last, err));
+    DT_TRY(dt_check_shape(name, in, 2, 0, result->ndim, result->shape, err));
+    DT_TRY(dt_check_out(name, in, 3, (dt_dtype)result->dtype, result->ndim, result->shape, err));
+    const dt_form form = {name,         dt_array_device(result), (dt_dtype)result->dtype,
+                          result->ndim, result->shape,           .like = result};
+    dt_result r;
+    DT_TRY(dt_result_open(&r, &form, reads, 2, out, err));
+    const dt_array grads = with_last(grad, last), results = with_last(result, last);
+    dt_array place = with_last(r.target, last);
+    return dt_result_close(&r, dt_call_softmax_grad(&grads, &results, log, &place, err), err);
 }

@@ -1,5 +1,6 @@
 /* reshape.c: the same elements in another shape: a view where strides can say it, else of a copy. */
 #include "check.h"
+#include "grad_params.h"
 #include "ops.h"
 #include "sentence.h"
 
@@ -85,6 +86,7 @@ view_strides(const dt_array *x, int ndim, const int64_t *shape, int64_t *strides
 dt_status
 dt_view_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
+    DT_RECORD_NEW(DT_GRAD_reshape, DT_NO_PARAMS, out, dt_view_reshape(op, x, ndim, shape, out, err), x);
     int64_t resolved[DT_MAX_NDIM] = {0}, strides[DT_MAX_NDIM];
     DT_TRY(resolve_shape(op, x, ndim, shape, resolved, err));
     bool empty = dt_array_numel(x) == 0;
@@ -107,6 +109,7 @@ dt_view_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shap
 dt_status
 dt_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
+    DT_RECORD_NEW(DT_GRAD_reshape, DT_NO_PARAMS, out, dt_reshape(op, x, ndim, shape, out, err), x);
     int64_t resolved[DT_MAX_NDIM] = {0}, strides[DT_MAX_NDIM];
     DT_TRY(resolve_shape(op, x, ndim, shape, resolved, err));
     if (dt_array_numel(x) == 0 || view_strides(x, ndim, resolved, strides)) {
@@ -126,8 +129,7 @@ dt_flatten(const char *op, const dt_array *x, int64_t start_dim, int64_t end_dim
     DT_TRY(dt_check_dim(op, start_dim, x->ndim, &start, err));
     DT_TRY(dt_check_dim(op, end_dim, x->ndim, &end, err));
     if (start > end) {
-        return dt_fail(err, DT_EVALUE, "dimension-order", op,
-                       "flatten() has invalid args: start_dim cannot come after end_dim");
+        return dt_fail_dim_order(op, err);
     }
     if (x->ndim == 0) {
         const int64_t one = 1;

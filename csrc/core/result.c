@@ -1,4 +1,5 @@
 /* result.c: results that go to a caller's out=: it is filled, or a temporary that is copied into it. */
+#include "grad.h"
 #include "ops.h"
 #include "result.h"
 
@@ -31,6 +32,7 @@ may_fill(const dt_form *form, const dt_array *out, const dt_array *const *reads,
 dt_status
 dt_result_open_given(dt_result *r, const dt_form *form, const dt_array *const *reads, int nreads, dt_error *err)
 {
+    DT_TRY(dt_grad_check_write(form->op, r->out, err));
     if (may_fill(form, r->out, reads, nreads)) {
         return DT_OK;
     }

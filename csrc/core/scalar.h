@@ -458,6 +458,11 @@ dt_cast_float64_float64(double x)
 #define TRUNCDIV(a, b) ((C)dt_int_truncdiv((int64_t)(a), (int64_t)(b)))
 #define IPOW(a, b) ((C)dt_int_pow((int64_t)(a), (int64_t)(b)))
 
+/* What gelu with tanh, x * SIGMOID(GELU_TANH(x)), is made of; the slope is the derivative. */
+#define SIGMOID(x) (1 / (1 + M(exp)(-(x))))
+#define GELU_TANH(x) ((C)1.5957691216057307 * (x + (C)0.044715 * x * x * x))
+#define GELU_TANH_SLOPE(x) ((C)1.5957691216057307 * (1 + (C)0.134145 * x * x))
+
 DT_INLINE int64_t
 dt_int_truncdiv(int64_t a, int64_t b)
 {

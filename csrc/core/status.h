@@ -18,6 +18,8 @@ typedef enum {
     DT_ECUDA,        /* CudaError */
     DT_ENOTIMPL,     /* NotImplementedError */
     DT_EKERNEL,      /* KernelArgumentError */
+    DT_EGRAD,        /* GradientError */
+    DT_EFRONT,       /* the front's own exception, which is pending: a callback of grad.h raised it */
 } dt_status;
 
 #endif

@@ -94,9 +94,12 @@ dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
 /* ---------------------------------------------------------------- the end */
 
 void
-dt_storage_forget(dt_storage *storage)
+dt_storage_changed(dt_storage *storage)
 {
-    storage->backend->forget(storage);
+    atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&storage->kept, memory_order_relaxed)) {
+        storage->backend->forget(storage);
+    }
 }
 
 void
@@ -111,7 +114,7 @@ dt_storage_release(dt_storage *storage)
         return;
     }
     if (DT_UNLIKELY(atomic_load_explicit(&storage->kept, memory_order_relaxed))) {
-        dt_storage_forget(storage);
+        storage->backend->forget(storage);
     }
     if (storage->release_owner != NULL) {
         storage->release_owner(storage->owner, storage->data);

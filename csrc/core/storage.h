@@ -33,6 +33,7 @@ dt_storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
     atomic_init(&s->exported, false);
     atomic_init(&s->kept, false);
     atomic_init(&s->ours, false);
+    atomic_init(&s->version, 0);
     s->nbytes = nbytes;
     s->data = NULL;
     s->owner = NULL;

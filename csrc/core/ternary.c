@@ -1,12 +1,14 @@
 /* ternary.c: ops of three operands, element by element: where, masked_fill, lerp, and scale with shift. */
 #include "check.h"
 #include "elementwise.h"
+#include "grad_params.h"
 #include "ops.h"
 
 dt_status
 dt_where(const dt_array *condition, const dt_array *a, const dt_array *b, const dt_scalar *sa, const dt_scalar *sb,
          dt_array *out, dt_error *err)
 {
+    DT_RECORD(DT_GRAD_where, DT_NO_PARAMS, out, dt_where(condition, a, b, sa, sb, out, err), condition, a, b);
     const dt_operand in[] = {{"condition", condition, -1}, {"input", a, -1}, {"other", b, -1}, DT_OUT(out)};
     DT_TRY(dt_check_same_device("where", in, 4, err));
     if (condition->dtype != DT_BOOL) {
@@ -44,6 +46,8 @@ dt_status
 dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *value, const dt_scalar *scalar,
                bool in_place, dt_array *out, dt_error *err)
 {
+    DT_RECORD(DT_GRAD_masked_fill, DT_NO_PARAMS, out, dt_masked_fill(input, mask, value, scalar, in_place, out, err),
+              input, mask, value);
     static const int by_mask[] = {1, 0, 2, 3}; /* the order in which PyTorch compares the shapes */
     const dt_operand in[] = {{"input", input, -1}, {"mask", mask, -1}, {"value", value, -1}, {"out", NULL, DT_WRITTEN}};
     dt_dtype dtype = (dt_dtype)input->dtype;
@@ -69,6 +73,10 @@ dt_status
 dt_lerp(const dt_array *input, const dt_array *end, const dt_array *weight, const dt_scalar *scalar, bool in_place,
         dt_array *out, dt_error *err)
 {
+    const dt_binary_record weight_is_a_number = {
+        .params = {{scalar != NULL ? scalar->f : 0, 0}, {scalar != NULL ? scalar->i : 0, 0}}};
+    DT_RECORD(weight == NULL ? DT_GRAD_lerp_scalar : DT_GRAD_lerp, &weight_is_a_number, out,
+              dt_lerp(input, end, weight, scalar, in_place, out, err), input, end, weight);
     const dt_operand in[] = {{"input", input, -1},
                              {"end", end, -1},
                              {"weight", weight, -1},
@@ -95,6 +103,8 @@ dt_status
 dt_affine(const char *name, const dt_array *input, const dt_array *scale, const dt_array *shift, bool in_place,
           dt_array *out, dt_error *err)
 {
+    DT_RECORD(DT_GRAD_affine, DT_NO_PARAMS, out, dt_affine(name, input, scale, shift, in_place, out, err), input, scale,
+              shift);
     const dt_operand in[] = {
         {"input", input, -1}, {"scale", scale, -1}, {"shift", shift, -1}, {"out", NULL, DT_WRITTEN}};
     DT_TRY(dt_check_same_device(name, in, 4, err));

@@ -1,5 +1,6 @@
 /* view.c: other shapes over the same storage. */
 #include "check.h"
+#include "grad_params.h"
 
 #include <string.h>
 
@@ -27,6 +28,13 @@ dt_permute(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt
         return dt_fail_permute(op, x, ndims, err);
     }
     DT_TRY(dt_check_dims(op, ndims, dims, x->ndim, indices, err));
+    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+        dt_dims_record order = {.n = ndims};
+        for (int d = 0; d < ndims; d++) {
+            order.dims[d] = indices[d];
+        }
+        DT_RECORD_NEW(DT_GRAD_permute, &order, out, dt_permute(op, x, ndims, dims, out, err), x);
+    }
     dt_array view;
     view_begin(x, &view);
     for (int d = 0; d < ndims; d++) {
@@ -39,6 +47,8 @@ dt_permute(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt
 dt_status
 dt_transpose(const char *op, const dt_array *x, int64_t dim0, int64_t dim1, dt_array *out, dt_error *err)
 {
+    const dt_pair_record both = {dim0, dim1};
+    DT_RECORD_NEW(DT_GRAD_transpose, &both, out, dt_transpose(op, x, dim0, dim1, out, err), x);
     int a, b;
     DT_TRY(dt_check_dim(op, dim0, x->ndim, &a, err));
     DT_TRY(dt_check_dim(op, dim1, x->ndim, &b, err));
@@ -86,6 +96,7 @@ dt_movedim(const char *op, const dt_array *x, int n, const int64_t *source, cons
 dt_status
 dt_squeeze(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt_array *out, dt_error *err)
 {
+    DT_RECORD_NEW(DT_GRAD_reshape, DT_NO_PARAMS, out, dt_squeeze(op, x, ndims, dims, out, err), x);
     int indices[DT_MAX_NDIM];
     if (ndims > DT_MAX_NDIM) {
         return dt_fail_too_many_dims(op, ndims, err);
@@ -109,6 +120,7 @@ dt_squeeze(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt
 dt_status
 dt_unsqueeze(const char *op, const dt_array *x, int64_t dim, dt_array *out, dt_error *err)
 {
+    DT_RECORD_NEW(DT_GRAD_reshape, DT_NO_PARAMS, out, dt_unsqueeze(op, x, dim, out, err), x);
     int at;
     if (x->ndim == DT_MAX_NDIM) {
         return dt_fail_too_many_dims(op, DT_MAX_NDIM + 1, err);
@@ -131,6 +143,7 @@ dt_unsqueeze(const char *op, const dt_array *x, int64_t dim, dt_array *out, dt_e
 dt_status
 dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
 {
+    DT_RECORD_NEW(DT_GRAD_expand, DT_NO_PARAMS, out, dt_expand(op, x, ndim, shape, out, err), x);
     if (ndim > DT_MAX_NDIM) {
         return dt_fail_too_many_dims(op, ndim, err);
     }
@@ -157,12 +170,33 @@ dt_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_
     return DT_OK;
 }
 
+/* All of a dense array of the shape of x. */
+static dt_region
+whole_of(const dt_array *x)
+{
+    dt_region whole = {.ndim = x->ndim};
+    int64_t stride = 1;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        whole.shape[d] = x->shape[d];
+        whole.strides[d] = stride;
+        stride *= x->shape[d] > 1 ? x->shape[d] : 1;
+    }
+    return whole;
+}
+
 dt_status
 dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t step, int64_t length, dt_array *out,
          dt_error *err)
 {
     int d;
     DT_TRY(dt_check_dim(op, dim, x->ndim, &d, err));
+    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+        dt_region part = whole_of(x);
+        part.offset = length > 0 ? start * part.strides[d] : 0;
+        part.shape[d] = length;
+        part.strides[d] *= length > 1 ? step : 1;
+        DT_RECORD_NEW(DT_GRAD_subset, &part, out, dt_slice(op, x, dim, start, step, length, out, err), x);
+    }
     dt_array view;
     dt_array_copy_handle(x, &view);
     if (length > 0) {
@@ -191,12 +225,22 @@ dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_arra
 {
     int at;
     if (x->ndim == 0) {
-        return dt_fail(err, DT_EINDEX, "index-out-of-range", op, "%s cannot be applied to a 0-dim tensor", op);
+        return dt_fail_no_dims(op, err);
     }
     DT_TRY(dt_check_dim(op, dim, x->ndim, &at, err));
     int64_t size = x->shape[at], i = index < 0 ? index + size : index;
     if (i < 0 || i >= size) {
         return dt_fail_index(op, index, at, size, err);
+    }
+    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+        dt_region part = whole_of(x);
+        part.offset = i * part.strides[at];
+        part.ndim--;
+        for (int d = at; d < part.ndim; d++) {
+            part.shape[d] = part.shape[d + 1];
+            part.strides[d] = part.strides[d + 1];
+        }
+        DT_RECORD_NEW(DT_GRAD_subset, &part, out, dt_select(op, x, dim, index, out, err), x);
     }
     dt_array view;
     view_begin(x, &view);
@@ -215,6 +259,13 @@ dt_diagonal(const char *op, const dt_array *x, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", x, -1}};
     DT_TRY(dt_check_rank(op, in, 1, 0, 2, err));
+    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+        const dt_region all = whole_of(x);
+        const dt_region part = {.ndim = 1,
+                                .shape = {x->shape[0] < x->shape[1] ? x->shape[0] : x->shape[1]},
+                                .strides = {all.strides[0] + all.strides[1]}};
+        DT_RECORD_NEW(DT_GRAD_subset, &part, out, dt_diagonal(op, x, out, err), x);
+    }
     dt_array view;
     view_begin(x, &view);
     view_add(&view, x->shape[0] < x->shape[1] ? x->shape[0] : x->shape[1], x->strides[0] + x->strides[1]);

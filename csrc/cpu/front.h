@@ -7,7 +7,8 @@
 /* The backend's entry: what the registry calls on first use. */
 dt_status cpu_open(const dt_backend **backend, dt_error *err);
 
-/* threads.c: how many threads ops use. */
+/* threads.c: how many threads ops use; n is from 1 to CPU_MAX_THREADS. */
+#define CPU_MAX_THREADS 1024 /* of DEVTENSOR_NUM_THREADS, too: environment.def */
 int cpu_num_threads(void);
 void cpu_set_num_threads(int n);
 

@@ -13,7 +13,6 @@
 #include "../core/environment.h"
 #include "cpu.h"
 
-#define MAX_THREADS 1024 /* of DEVTENSOR_NUM_THREADS, too */
 #define SPINS 2000
 #define PARTS_BITS 16
 #define WORKER_STACK ((size_t)2 << 20)
@@ -51,7 +50,7 @@ default_num_threads(void)
         n = CPU_COUNT(&set);
     }
 #endif
-    int limit = (int)dt_environment_number(DT_ENV_NUM_THREADS, MAX_THREADS);
+    int limit = (int)dt_environment_number(DT_ENV_NUM_THREADS, CPU_MAX_THREADS);
     return n < 1 ? 1 : n > limit ? limit : (int)n;
 }
 
@@ -72,7 +71,7 @@ cpu_num_threads(void)
 void
 cpu_set_num_threads(int n)
 {
-    atomic_store(&wanted, n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n);
+    atomic_store(&wanted, n);
 }
 
 static void
@@ -173,7 +172,7 @@ after_fork_in_child(void)
 }
 
 static void
-watch_forks(void)
+watch_forks_of_pool(void)
 {
     (void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
@@ -190,7 +189,7 @@ static void
 start_workers(int n)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, watch_forks_of_pool);
     announce(1); /* a new worker must not take the last region for its first */
     pthread_attr_t attr;
     if (pthread_attr_init(&attr) != 0) {

@@ -25,6 +25,40 @@ add_indices(cuda_operands *operands, const dt_index *index)
     }
 }
 
+/* An op that has an update has it first. */
+#define UPDATE(...) UPDATE_OF(__VA_ARGS__, 0)
+#define UPDATE_OF(a, ...) DT_ARG_UPDATE(a)
+
+static cuda_operands
+entry_operands(const dt_update *update, int i)
+{
+    cuda_operands operands = {0};
+    for (int k = 0; k < DT_UPDATE_STATE + update->nstates; k++) {
+        operands.array[k] = update->entry[i].array[k];
+        operands.written[k] = dt_update_writes(k);
+    }
+    return operands;
+}
+
+static dt_status
+order_update(const dt_update *update, dt_error *err)
+{
+    for (int i = 0; update != NULL && i < update->n; i++) {
+        cuda_operands operands = entry_operands(update, i);
+        DT_TRY(cuda_order(&operands, err));
+    }
+    return DT_OK;
+}
+
+static void
+note_update(const dt_update *update)
+{
+    for (int i = 0; update != NULL && i < update->n; i++) {
+        cuda_operands operands = entry_operands(update, i);
+        cuda_note(&operands);
+    }
+}
+
 /* A stream may be made while the op is on its way: each side asks for itself. */
 static inline bool
 many_streams(void)
@@ -40,12 +74,14 @@ many_streams(void)
             cuda_operands uses_ = OPERANDS names;                                                                      \
             add_indices(&uses_, INDICES names);                                                                        \
             DT_TRY(cuda_order(&uses_, err));                                                                           \
+            DT_TRY(order_update(UPDATE names, err));                                                                   \
         }                                                                                                              \
         dt_status rc = cuda_##name names;                                                                              \
         if (many_streams()) {                                                                                          \
             cuda_operands uses_ = OPERANDS names;                                                                      \
             add_indices(&uses_, INDICES names);                                                                        \
             cuda_note(&uses_);                                                                                         \
+            note_update(UPDATE names);                                                                                 \
         }                                                                                                              \
         DT_ALL_WRITTEN names;                                                                                          \
         return rc;                                                                                                     \

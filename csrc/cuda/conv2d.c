@@ -199,7 +199,7 @@ call_padded(const convolution *c, const dt_array *x, dt_array *out, int64_t *ima
 }
 
 static dt_status
-convolve(const convolution *c, const dt_array *x, dt_array *out, int64_t *images, dt_error *err)
+convolve_any_layout(const convolution *c, const dt_array *x, dt_array *out, int64_t *images, dt_error *err)
 {
     const dt_conv2d_params *p = c->params;
     bool lopsided = memcmp(p->pad_before, p->pad_after, sizeof(p->pad_before)) != 0;
@@ -252,7 +252,7 @@ convolve_batch(const convolution *c, const dt_array *x, dt_array *out, dt_error 
     while (done < n) {
         int64_t count = fewer(most, n - done), fewer_images = 0;
         dt_array part_x = images(x, done, count), part_out = images(out, done, count);
-        DT_TRY(convolve(c, &part_x, &part_out, &fewer_images, err));
+        DT_TRY(convolve_any_layout(c, &part_x, &part_out, &fewer_images, err));
         if (fewer_images > 0) {
             most = fewer_images;
         } else {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "../core/environment.h"
+#include "front.h"
 
-#define PATH_BYTES 4096
 #define MAX_BYTES ((int64_t)64 << 20) /* of all files together; the least recently used are removed */
 #define MAX_REMOVED 64                /* at a time */
 #define SUFFIX ".bin"
@@ -30,27 +30,23 @@ static const char magic[8] = "dtkept1";
 
 /* ---------------------------------------------------------------- the directory */
 
-/* NULL, or why there is none. */
-static const char *
-find_path(char path[PATH_BYTES])
+const char *
+cuda_disk_path(char path[CUDA_PATH_BYTES])
 {
     const char *own = dt_environment_path(DT_ENV_CACHE_DIR);
     const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = 0;
     path[0] = '\0';
-    if (dt_environment_word(DT_ENV_CACHE, 1) == 0) {
-        return "switched off by DEVTENSOR_CACHE=0";
-    }
     if (own != NULL) {
-        n = snprintf(path, PATH_BYTES, "%s", own);
+        n = snprintf(path, CUDA_PATH_BYTES, "%s", own);
     } else if (caches != NULL && caches[0] == '/') {
-        n = snprintf(path, PATH_BYTES, "%s/devtensor", caches);
+        n = snprintf(path, CUDA_PATH_BYTES, "%s/devtensor", caches);
     } else if (home != NULL && home[0] == '/') {
-        n = snprintf(path, PATH_BYTES, "%s/.cache/devtensor", home);
+        n = snprintf(path, CUDA_PATH_BYTES, "%s/.cache/devtensor", home);
     } else {
         return "HOME is not set";
     }
-    if (n < 0 || n >= PATH_BYTES) {
+    if (n < 0 || n >= CUDA_PATH_BYTES) {
         return "the path is too long";
     }
     while (n > 1 && path[n - 1] == '/') { /* a link with a slash behind it would be followed */
@@ -82,10 +78,13 @@ distrust(const struct stat *status)
 
 /* A descriptor, or -1 and why. */
 static int
-open_directory(char path[PATH_BYTES], bool create, const char **why)
+open_directory(char path[CUDA_PATH_BYTES], bool create, const char **why)
 {
     struct stat status;
-    *why = find_path(path);
+    *why = cuda_disk_path(path);
+    if (dt_environment_word(DT_ENV_CACHE, 1) == 0) {
+        *why = "switched off by DEVTENSOR_CACHE=0";
+    }
     if (*why != NULL) {
         return -1;
     }
@@ -111,7 +110,7 @@ open_directory(char path[PATH_BYTES], bool create, const char **why)
 const char *
 cuda_disk_where(char *text, size_t size)
 {
-    char path[PATH_BYTES];
+    char path[CUDA_PATH_BYTES];
     const char *why;
     int folder = open_directory(path, false, &why);
     snprintf(text, size, "%s", path);
@@ -186,7 +185,7 @@ read_file(int file, const uint8_t key[DT_SHA256_BYTES], size_t *nbytes)
 void *
 cuda_disk_read(const uint8_t key[DT_SHA256_BYTES], size_t *nbytes)
 {
-    char path[PATH_BYTES], name[NAME_BYTES];
+    char path[CUDA_PATH_BYTES], name[NAME_BYTES];
     const char *why;
     void *data = NULL;
     int folder = open_directory(path, false, &why);
@@ -273,7 +272,7 @@ void
 cuda_disk_write(const uint8_t key[DT_SHA256_BYTES], const void *data, size_t nbytes)
 {
     static atomic_uint serial;
-    char path[PATH_BYTES], name[NAME_BYTES], unfinished[2 * NAME_BYTES];
+    char path[CUDA_PATH_BYTES], name[NAME_BYTES], unfinished[2 * NAME_BYTES];
     const char *why;
     header head;
     int folder = open_directory(path, true, &why);

@@ -64,7 +64,7 @@ cuda_event_read(const cuda_event *event, cuda_event *out)
 }
 
 static dt_status
-wait_for(const cuda_event *event, cuda_queue *queue, dt_error *err)
+wait_for_event(const cuda_event *event, cuda_queue *queue, dt_error *err)
 {
     cuda_device *d;
     if (!event->recorded) {
@@ -85,7 +85,7 @@ dt_status
 cuda_event_wait(const cuda_event *event, cuda_queue *queue, dt_error *err)
 {
     pthread_mutex_lock(&lock); /* it is not recorded anew meanwhile */
-    dt_status rc = wait_for(event, queue, err);
+    dt_status rc = wait_for_event(event, queue, err);
     pthread_mutex_unlock(&lock);
     return rc;
 }

@@ -229,6 +229,10 @@ typedef struct {
 
 void cuda_kernels_info(cuda_kernels *info);
 
+/* disk.c: where files are kept between processes, which need not exist; NULL, or why there is no such place. */
+#define CUDA_PATH_BYTES 4096
+const char *cuda_disk_path(char path[CUDA_PATH_BYTES]);
+
 /* ---------------------------------------------------------------- plans of products and convolutions */
 
 /* conv_tune.c: whether new plans of convolutions are timed; what was found, as rows of 64-bit words of which the first

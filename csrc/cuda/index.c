@@ -1,44 +1,16 @@
 /* index.c: gather, scatter, and the places of the True elements of a mask. */
 #include <string.h>
 
-#include "../core/layout.h"
 #include "index_errors.h"
-#include "launch.h"
-#include "memory.h"
 #include "ops.h"
+#include "selection.h"
 #include "stream.h"
 
 /* ---------------------------------------------------------------- describing a selection to a kernel */
 
-#define MAX_ARRAYS (2 + DT_MAX_NDIM)
-
-/* Dimensions [first, last) of two arrays and all indices, in their order, merged where all go on evenly. */
-typedef struct {
-    int narrays, ndim;
-    int64_t numel, shape[DT_MAX_NDIM], strides[MAX_ARRAYS][DT_MAX_NDIM];
-} layout;
-
-static void
-layout_init(layout *l, const dt_array *a, const dt_array *b, const dt_index *index, int first, int last)
-{
-    const dt_array *arrays[MAX_ARRAYS] = {a, b};
-    for (int k = 0; k < index->n; k++) {
-        arrays[2 + k] = &index->array[k];
-    }
-    *l = (layout){.narrays = 2 + index->n, .numel = 1};
-    for (int d = first; d < last; d++) {
-        int64_t size = a->shape[d], stride[MAX_ARRAYS];
-        for (int k = 0; k < l->narrays; k++) {
-            stride[k] = arrays[k]->strides[d];
-        }
-        l->numel *= size;
-        l->ndim = dt_add_dim(l->ndim, l->shape, l->narrays, l->strides, size, stride);
-    }
-}
-
 /* Whether `elements` of both arrays can be moved as one: rows that no index cuts, aligned wherever they begin. */
 static bool
-is_movable(const layout *l, const dt_array *a, const dt_array *b, const dt_index *index, int64_t elements)
+is_movable(const cuda_layout *l, const dt_array *a, const dt_array *b, const dt_index *index, int64_t elements)
 {
     int last = l->ndim - 1;
     CUdeviceptr bytes = (CUdeviceptr)elements * dt_itemsize((dt_dtype)a->dtype);
@@ -60,52 +32,13 @@ is_movable(const layout *l, const dt_array *a, const dt_array *b, const dt_index
 }
 
 static int64_t
-movable(const layout *l, const dt_array *a, const dt_array *b, const dt_index *index)
+movable(const cuda_layout *l, const dt_array *a, const dt_array *b, const dt_index *index)
 {
     int64_t elements = K_VECTOR_BYTES / (int64_t)dt_itemsize((dt_dtype)a->dtype);
     while (elements > 1 && !is_movable(l, a, b, index, elements)) {
         elements /= 2;
     }
     return elements;
-}
-
-/* In units of some elements, of which rows have a whole number. */
-static void
-describe_selection(layout *l, const dt_index *index, int64_t elements, k_selection *by)
-{
-    dt_walk walk = {.narrays = 3};
-    for (int d = 0; d < l->ndim && elements > 1; d++) {
-        bool last = d == l->ndim - 1;
-        l->shape[d] /= last ? elements : 1;
-        l->strides[0][d] /= last ? 1 : elements;
-        l->strides[1][d] /= last ? 1 : elements;
-    }
-    walk.ndim = l->ndim;
-    walk.numel = l->numel / elements;
-    memcpy(walk.shape, l->shape, sizeof(walk.shape));
-    memcpy(walk.strides, l->strides, 3 * sizeof(walk.strides[0]));
-    cuda_index(&by->index, &walk);
-    by->n = index->n;
-    by->wraps = index->wraps;
-    for (int k = 0; k < index->n; k++) {
-        k_selector *s = &by->selector[k];
-        s->array = cuda_operand(&index->array[k]);
-        memcpy(s->strides, l->strides[2 + k], sizeof(s->strides));
-        s->size = index->size[k];
-        s->stride = index->stride[k] / elements;
-        s->wide = index->array[k].dtype == DT_INT64;
-    }
-}
-
-/* x and all that the indices may choose. */
-static k_operand
-whole_operand(const dt_array *x, const dt_index *index)
-{
-    k_operand operand = cuda_operand(x);
-    for (int k = 0; k < index->n; k++) {
-        operand.nbytes += (uint64_t)((index->size[k] - 1) * index->stride[k]) * dt_itemsize((dt_dtype)x->dtype);
-    }
-    return operand;
 }
 
 /* ---------------------------------------------------------------- gather */
@@ -126,26 +59,19 @@ dt_status
 cuda_gather(const dt_array *x, const dt_index *index, dt_array *out, dt_error *err)
 {
     cuda_device *d;
-    layout l;
+    cuda_layout l;
     k_gather_args args = {0};
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    layout_init(&l, out, x, index, 0, out->ndim);
+    cuda_layout_init(&l, out, x, index, 0, out->ndim);
     int64_t elements = movable(&l, out, x, index);
-    describe_selection(&l, index, elements, &args.by);
+    cuda_describe_selection(&l, index, elements, &args.by);
     args.out = cuda_operand(out);
-    args.x = whole_operand(x, index);
+    args.x = cuda_whole_operand(x, index);
     DT_TRY(cuda_late_begin(d, index, &args.by, err));
     return launch_gather(d, (dt_dtype)x->dtype, elements, &args, err);
 }
 
 /* ---------------------------------------------------------------- scatter */
-
-static dt_status
-vector_init(cuda_temporary *t, cuda_device *d, int64_t n, dt_error *err)
-{
-    const dt_array like = {.ndim = 1, .shape = {n}};
-    return cuda_temporary_init(t, d, &like, DT_INT64, err);
-}
 
 /* kept: for each position of the indices its place in x, in units of some elements, or -1 where a later one means the
  * same place, or an index is out of range. */
@@ -153,23 +79,23 @@ static dt_status
 keep_last(cuda_device *d, const dt_array *x, const dt_index *index, int64_t elements, cuda_temporary *kept,
           dt_error *err)
 {
-    layout l;
+    cuda_layout l;
     CUfunction function;
     k_places_args args = {0};
     cuda_temporary places = CUDA_TEMPORARY_EMPTY, table = CUDA_TEMPORARY_EMPTY;
     int64_t entries = 64;
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_places, DT_INT64, &function, err));
-    layout_init(&l, x, x, index, index->first, index->first + index->ndim);
-    describe_selection(&l, index, 1, &args.by);
+    cuda_layout_init(&l, x, x, index, index->first, index->first + index->ndim);
+    cuda_describe_selection(&l, index, 1, &args.by);
     for (int k = 0; k < index->n; k++) {
         args.by.selector[k].stride /= elements;
     }
     while (entries < 2 * l.numel) {
         entries *= 2;
     }
-    dt_status rc = vector_init(&places, d, l.numel, err);
-    rc = rc == DT_OK ? vector_init(&table, d, entries, err) : rc;
-    rc = rc == DT_OK ? vector_init(kept, d, l.numel, err) : rc;
+    dt_status rc = cuda_vector_init(&places, d, l.numel, err);
+    rc = rc == DT_OK ? cuda_vector_init(&table, d, entries, err) : rc;
+    rc = rc == DT_OK ? cuda_vector_init(kept, d, l.numel, err) : rc;
     rc = rc == DT_OK ? cuda_late_begin(d, index, &args.by, err) : rc;
     if (rc == DT_OK) {
         DT_COUNT(launches, 1);
@@ -218,12 +144,12 @@ index_of_kept(const cuda_temporary *kept, const dt_array *x, const dt_index *ind
 static dt_status
 scatter_by(cuda_device *d, const dt_array *value, const dt_index *index, bool reported, dt_array *x, dt_error *err)
 {
-    layout l;
+    cuda_layout l;
     k_gather_args args = {.put = true};
-    layout_init(&l, x, value, index, 0, x->ndim);
+    cuda_layout_init(&l, x, value, index, 0, x->ndim);
     int64_t elements = movable(&l, x, value, index);
-    describe_selection(&l, index, elements, &args.by);
-    args.out = whole_operand(x, index);
+    cuda_describe_selection(&l, index, elements, &args.by);
+    args.out = cuda_whole_operand(x, index);
     args.x = cuda_operand(value);
     if (!reported) {
         DT_TRY(cuda_late_begin(d, index, &args.by, err));
@@ -235,14 +161,14 @@ dt_status
 cuda_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error *err)
 {
     cuda_device *d;
-    layout l;
+    cuda_layout l;
     dt_index last;
     cuda_temporary kept = CUDA_TEMPORARY_EMPTY; /* keep_last clears it whatever failed */
     DT_TRY(cuda_enter(x->storage->device.index, &d, err));
     if (index->any_order) {
         return scatter_by(d, value, index, false, x, err);
     }
-    layout_init(&l, x, value, index, 0, x->ndim);
+    cuda_layout_init(&l, x, value, index, 0, x->ndim);
     int64_t elements = movable(&l, x, value, index);
     DT_TRY(keep_last(d, x, index, elements, &kept, err));
     index_of_kept(&kept, x, index, elements, &last);

@@ -12,6 +12,7 @@
     X(where)                                                                                                           \
     X(softmax)                                                                                                         \
     X(log_softmax)                                                                                                     \
+    X(softmax_grad)                                                                                                    \
     X(max_pool2d)                                                                                                      \
     X(avg_pool2d)                                                                                                      \
     X(arange)                                                                                                          \
@@ -25,9 +26,12 @@
     X(skinny)                                                                                                          \
     X(small_matmul)                                                                                                    \
     X(dot)                                                                                                             \
+    X(update)                                                                                                          \
     X(gather)                                                                                                          \
     X(gather_wide)                                                                                                     \
     X(places)                                                                                                          \
+    X(sort)                                                                                                            \
+    X(scatter_add)                                                                                                     \
     X(nonzero)
 
 typedef enum {

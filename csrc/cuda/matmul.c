@@ -178,7 +178,7 @@ finish_apart(product *x)
 /* One call where the sizes fit in 32 bits and the batch in a grid; else as many as it takes. Sums over a longer k meet
  * in c. */
 static dt_status
-run(product *x, const lt_operands *o, dt_error *err)
+run_pieces(product *x, const lt_operands *o, dt_error *err)
 {
     const int64_t sizes[4] = {x->key.m, x->key.n, x->key.k, x->key.batch}, limit = cuda_size_limit();
     const int64_t limits[4] = {limit, limit, limit, fewer(limit, MOST_PRODUCTS)};
@@ -337,7 +337,7 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const
                                       x->bias,
                                       x->params->alpha,
                                       x->params->beta};
-        DT_TRY(run(x, &operands, err));
+        DT_TRY(run_pieces(x, &operands, err));
     }
     return DT_OK;
 }

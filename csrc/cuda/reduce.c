@@ -177,3 +177,31 @@ cuda_softmax(const dt_array *x, bool log, dt_array *out, dt_error *err)
     args.kept = packs * width * compute <= K_SOFTMAX_KEEP;
     return cuda_launch_blocks(d, function, ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, &args, err);
 }
+
+dt_status
+cuda_softmax_grad(const dt_array *grad, const dt_array *result, bool log, dt_array *out, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    dt_walk outer, row;
+    k_softmax_grad_args args = {.log = log, .grad = cuda_operand(grad), .grad_stride = grad->strides[grad->ndim - 1]};
+    k_softmax_args *softmax = &args.softmax;
+    const dt_array *arrays[] = {out, result, grad};
+    const int last = out->ndim - 1, width = K_VECTOR_BYTES / (int)dt_itemsize((dt_dtype)out->dtype);
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_softmax_grad, (dt_dtype)out->dtype, &function, err));
+    cuda_walk_logical(&outer, 0, last, 3, arrays);
+    cuda_walk_logical(&row, last, out->ndim, 3, arrays);
+    cuda_index(&softmax->outer, &outer);
+    softmax->n = out->shape[last];
+    softmax->x_stride = result->strides[last];
+    softmax->out_stride = out->strides[last];
+    softmax->x = cuda_operand(result);
+    softmax->out = cuda_operand(out);
+    softmax->rows = lay_softmax(&outer, &row, width, softmax);
+    softmax->rows.vector = softmax->rows.vector && args.grad_stride == 1 && args.grad.address % K_VECTOR_BYTES == 0;
+    for (int i = 0; i < outer.ndim && softmax->rows.vector; i++) {
+        softmax->rows.vector = outer.strides[2][i] % width == 0;
+    }
+    return cuda_launch_blocks(d, function, ((outer.numel - 1) >> (8 - softmax->rows.lanes)) + 1, &args, err);
+}

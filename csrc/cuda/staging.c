@@ -45,7 +45,7 @@ give_back(cuda_device *device, cuda_slot *slot, cuda_slot_state state)
 
 /* Waits until the slot's last copy is over. */
 static dt_status
-wait_for(cuda_device *device, cuda_slot *slot, dt_error *err)
+wait_for_slot(cuda_device *device, cuda_slot *slot, dt_error *err)
 {
     DT_COUNT(synchronizations, 1);
     if (slot->unmarked) {
@@ -135,7 +135,7 @@ take(cuda_device *device, size_t nbytes, bool may_wait, cuda_slot **out, dt_erro
         (*out)->state = CUDA_SLOT_TAKEN;
     }
     pthread_mutex_unlock(&ring->lock);
-    if (wait && (rc = wait_for(device, *out, err)) != DT_OK) {
+    if (wait && (rc = wait_for_slot(device, *out, err)) != DT_OK) {
         give_back(device, *out, CUDA_SLOT_SENT); /* its copy may still run */
     }
     return rc;
@@ -198,7 +198,7 @@ receive_first(transfer *t, dt_error *err)
     dt_array view = slot_view(slot, target, t->bus, &storage);
     t->first = (t->first + 1) % MOST_ARRIVING;
     t->count--;
-    dt_status rc = wait_for(t->device, slot, err);
+    dt_status rc = wait_for_slot(t->device, slot, err);
     bool over = rc == DT_OK;
     if (over) {
         rc = cpu_copy(&view, target, false, err);

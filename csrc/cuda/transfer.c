@@ -67,6 +67,7 @@ static dt_status
 fetch_deferred(cuda_device *device, CUdeviceptr address, dt_dtype bus, const dt_array *dst, dt_error *err)
 {
     dt_array arriving = *dst;
+    arriving.node = NULL;
     arriving.dtype = (uint8_t)bus;
     arriving.offset = 0;
     dt_array_set_contiguous(&arriving);

@@ -165,6 +165,7 @@ cuda_weight_get(cuda_device *d, const dt_array *x, const int64_t *strides, dt_ar
     uint64_t noted;
     *copy = *x;
     copy->storage = NULL;
+    copy->node = NULL;
     copy->offset = 0;
     memcpy(copy->strides, strides, sizeof(copy->strides[0]) * x->ndim);
     if (!dt_storage_is_ours(x->storage)) {

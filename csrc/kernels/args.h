@@ -2,6 +2,7 @@
 #ifndef DT_KERNEL_ARGS_H
 #define DT_KERNEL_ARGS_H
 
+#include "../core/update.h"
 #include "../core/walk.h"
 
 #define K_VECTOR_BYTES 16
@@ -91,6 +92,14 @@ typedef struct {
     k_rows rows;
     int32_t kept; /* each thread keeps its part of a row, so that x is read once */
 } k_softmax_args;
+
+/* softmax.x is the result of softmax; arrays of its outer index are out, that result and the gradient. */
+typedef struct {
+    k_softmax_args softmax;
+    k_operand grad;
+    int64_t grad_stride;
+    int32_t log;
+} k_softmax_grad_args;
 
 typedef struct {
     k_operand x, out, indices; /* indices: address 0 when not wanted */
@@ -232,6 +241,42 @@ typedef struct {
     int32_t stage;
 } k_places_args;
 
+#define K_SORT_BITS 4
+#define K_SORT_DIGITS 16
+#define K_SORT_TILE 4096 /* keys of a block */
+
+enum { K_SORT_COUNT, K_SORT_SUM, K_SORT_MOVE };
+
+/* A pass of a stable sort, by the K_SORT_BITS bits from shift on. COUNT writes how many keys of each tile have each
+ * digit, digit after digit; SUM makes sums of it that go up to the entry; MOVE writes the keys to where theirs begin.
+ * In the first pass keys are places, or -1 for nowhere, and get their position as the lowest bits. */
+typedef struct {
+    k_operand keys, sorted, counts;
+    int64_t numel, tiles, nowhere;
+    int32_t shift, bits; /* bits of a position */
+    int32_t first;
+    int32_t stage;
+} k_sort_args;
+
+#define K_ADD_CHUNK 128 /* keys that are added up one after the other */
+
+enum { K_ADD_COLUMNS, K_ADD_CHUNKS, K_ADD_REST };
+
+/* x += value where the selection says; x has the type that value is computed in. With COLUMNS a thread takes a column
+ * of x and looks at all that may go there, in order: the last of the entries of the selection, so many (length) for
+ * each. Else keys are the sorted places, in units of some elements, with the position in the selection in the lowest
+ * bits; nowhere is the place of what is out of range. CHUNKS adds up the keys of one place, chunk by chunk: where they
+ * begin to x, and in a chunk that they go on to in sums; REST adds those. Array 0 of an index is x, array 1 is value.
+ */
+typedef struct {
+    k_selection by;
+    k_index columns; /* CHUNKS and REST: keys by columns; array 2 is the number of the key */
+    k_operand x, value, keys, sums;
+    int64_t length, ncolumns, numel, unit, nowhere;
+    int32_t bits;
+    int32_t stage;
+} k_scatter_add_args;
+
 #define K_TRUE_LANES 256
 #define K_TRUE_EACH 16 /* elements of a lane: together a chunk (DT_TRUE_CHUNK) */
 
@@ -247,5 +292,21 @@ typedef struct {
     int32_t aligned; /* mask, to 16 bytes */
     int32_t stage;
 } k_true_args;
+
+#define K_UPDATE_ENTRIES 64 /* as many as the arguments of a launch have room for */
+#define K_UPDATE_CHUNK 2048 /* elements that a block takes at a time */
+
+/* Device addresses of a parameter, its gradient and its states; how many chunks it and the entries before it have. */
+typedef struct {
+    uint64_t address[2 + DT_UPDATE_STATES];
+    int64_t numel, chunks;
+} k_update_entry;
+
+typedef struct {
+    double number[DT_NNUMBERS];
+    int32_t rule, n;
+    int32_t wide; /* states are float32 whatever the parameters are */
+    k_update_entry entry[K_UPDATE_ENTRIES];
+} k_update_args;
 
 #endif

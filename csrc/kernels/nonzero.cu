@@ -1,30 +1,7 @@
 /* nonzero.cu: the places of the True elements of a mask, in order: each chunk counts its own, the counts are summed up,
  * and each chunk writes to where its own begin. */
 #include "index.h"
-
-/* counts[lane] becomes the sum of the counts before it; returns the sum of all. Every thread of the block calls. */
-DT_DEVICE int64_t
-k_sums_before(int64_t counts[2][K_TRUE_LANES])
-{
-    int now = 0;
-    DT_SYNC();
-    DT_UNROLLED for (int reach = 1; reach < K_TRUE_LANES; reach *= 2)
-    {
-        DT_FOR_THREADS(lane, K_TRUE_LANES) {
-            counts[1 - now][lane] = counts[now][lane] + (lane >= reach ? counts[now][lane - reach] : 0);
-        }
-        now = 1 - now;
-        DT_SYNC();
-    }
-    const int64_t all = counts[now][K_TRUE_LANES - 1];
-    DT_FOR_THREADS(lane, K_TRUE_LANES) {
-        counts[1 - now][lane] = lane > 0 ? counts[now][lane - 1] : 0;
-    }
-    DT_SYNC();
-    return all;
-}
-
-enum { K_SUMS_AT = 1 }; /* where k_sums_before leaves them: after 8 doublings and a shift */
+#include "sums.h"
 
 typedef K_PACK(uint8_t, K_TRUE_EACH) k_bytes;
 
@@ -78,45 +55,13 @@ k_write_place(const k_true_args *a, int64_t *out, int64_t row, int64_t i)
     }
 }
 
-/* One block: each lane sums up some chunks, and goes on from what stands before it. */
-DT_DEVICE void
-k_sum_chunks(const k_true_args *a, int64_t *before, int64_t counts[2][K_TRUE_LANES])
-{
-    int64_t total = 0;
-    DT_ROLLED
-    for (int64_t base = 0; base <= a->chunks; base += K_TRUE_LANES * K_TRUE_EACH) {
-        DT_FOR_THREADS(lane, K_TRUE_LANES) {
-            int64_t sum = 0;
-            for (int j = 0; j < K_TRUE_EACH; j++) {
-                const int64_t chunk = base + lane * K_TRUE_EACH + j;
-                sum += chunk < a->chunks ? before[chunk] : 0;
-            }
-            counts[0][lane] = sum;
-        }
-        const int64_t all = k_sums_before(counts);
-        DT_FOR_THREADS(lane, K_TRUE_LANES) {
-            int64_t sum = total + counts[K_SUMS_AT][lane];
-            for (int j = 0; j < K_TRUE_EACH; j++) {
-                const int64_t chunk = base + lane * K_TRUE_EACH + j;
-                const int64_t own = chunk < a->chunks ? before[chunk] : 0;
-                if (chunk <= a->chunks) {
-                    before[chunk] = sum;
-                }
-                sum += own;
-            }
-        }
-        total += all;
-        DT_SYNC();
-    }
-}
-
 K_KERNEL(k_nonzero_bool, k_true_args, a)
 {
     DT_SHARED int64_t counts[2][K_TRUE_LANES];
     int64_t *before = DT_GLOBAL(int64_t, a.before.address, a.before.nbytes);
     if (a.stage == K_TRUE_SUM) {
         if (DT_BLOCK == 0) {
-            k_sum_chunks(&a, before, counts);
+            k_sum_all(before, a.chunks, counts);
         }
         return;
     }

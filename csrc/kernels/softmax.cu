@@ -1,4 +1,4 @@
-/* softmax.cu: softmax and log_softmax over the last dimension. */
+/* softmax.cu: softmax and log_softmax over the last dimension, and their gradients. */
 #include "index.h"
 
 #undef DT_ROOM

@@ -280,18 +280,10 @@ py_arg_device(const py_args *a, int i, dt_device *out)
 }
 
 int
-py_arg_no_grad(const py_args *a, int i)
+py_arg_grad(const py_args *a, int i)
 {
-    bool wanted = false;
-    if (py_arg_bool(a, i, &wanted) < 0) {
-        return -1;
-    }
-    if (wanted) {
-        PyErr_Format(PyExc_NotImplementedError, "%s(): devtensor computes no gradients yet (%s=True)", a->op,
-                     name_given(a, i));
-        return -1;
-    }
-    return 0;
+    bool wanted;
+    return py_arg_bool(a, i, &wanted);
 }
 
 /* ---------------------------------------------------------------- lists of ints */

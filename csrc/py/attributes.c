@@ -203,31 +203,12 @@ py_clone(PY_PARAMS)
     PY_RETURN_OF(a.v[0], py_array_new(a.type, "clone"), py_is_large(x), dt_clone(x, out, &err));
 }
 
-/* ---------------------------------------------------------------- for code written for PyTorch */
-
-static PyObject *
-py_requires_grad_(PY_PARAMS)
-{
-    PY_PARSE(requires_grad_)
-    if (a.v[1] == NULL) {
-        a.v[1] = Py_True;
-    }
-    return py_arg_no_grad(&a, 1) < 0 ? NULL : Py_NewRef(self);
-}
-
-static PyObject *
-py_backward(PY_PARAMS)
-{
-    (void)self, (void)args, (void)nargs, (void)kwnames;
-    PyErr_SetString(PyExc_NotImplementedError, "backward(): devtensor computes no gradients yet");
-    return NULL;
-}
-
 #define CLONE_DOC                                                                                                      \
     "A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.\n\n"                     \
     "Raises MemoryError or OutOfMemoryError."
 #define DETACH_DOC                                                                                                     \
-    "A view of the whole array, as there are no gradients to leave behind.\n\nAny shape, dtype and device."
+    "A view of the whole array without its history: no gradient flows back through it.\n\nAny shape, dtype and "       \
+    "device."
 #define NUMEL_DOC "The number of elements, an int.\n\nAny shape, dtype and device."
 
 PyMethodDef py_attributes_functions[] = {
@@ -258,8 +239,5 @@ PyMethodDef py_attributes_methods[] = {
                       "copied to the host."),
     {"_repr_html_", py__repr_html_, METH_NOARGS, "_repr_html_($self)\n--\n\nThe values for a notebook."},
     {"__format__", py___format__, METH_O, NULL},
-    PY_METHOD(requires_grad_,
-              "Does nothing for False. Raises NotImplementedError for True: devtensor computes no gradients yet."),
-    PY_METHOD(backward, "Raises NotImplementedError: devtensor computes no gradients yet."),
     PY_END,
 };

@@ -79,6 +79,7 @@ call_binary(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
         return call_binary(&spec_##name, DT_BINARY_##name, true, self, args, nargs, kwnames);                          \
     }
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(DEFINE_, SECOND(OWN_##name))(name)
+#define DT_GRADIENT(...)
 #include "../core/elementwise.def"
 #undef DT_BINARY
 
@@ -308,6 +309,7 @@ PyMethodDef py_binary_functions[] = {
     {#name, PY_CAST(py_##name), FLAGS,                                                                                 \
      DOC(doc, #name "(input, other, *, out=None)\n--\n\n" doc "\n\n" KIND_##kind RAISES EXAMPLE_##name)},
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(FUNCTION_, SECOND(OWN_##name))(name, kind, doc)
+#define DT_GRADIENT(...)
 #include "../core/elementwise.def"
 #undef DT_BINARY
     PY_OP(add, ADD_DOC),
@@ -332,6 +334,7 @@ PyMethodDef py_binary_methods[] = {
      DOC(doc, #name "_($self, other)\n--\n\n" doc "\n\n" KIND_##kind RAISES IN_PLACE)},
 #define IN_PLACE_1(name, kind, doc) {#name "_", PY_CAST(py_##name##_), FLAGS, ""},
 #define DT_BINARY(name, kind, i, f, doc) CONCAT(METHOD_, SECOND(OWN_##name))(name, kind, doc)
+#define DT_GRADIENT(...)
 #include "../core/elementwise.def"
 #undef DT_BINARY
     PY_METHOD(add, ADD_DOC),

@@ -61,11 +61,20 @@ obstacle(const dt_array *x, int flags)
     return !needs_rows || rows ? NULL : "the DeviceArray is not contiguous; .contiguous() makes a copy that is";
 }
 
+/* What a view needs: the memory stays also when self gets other data. */
+typedef struct {
+    dt_storage *storage;
+    Py_ssize_t sizes[2 * DT_MAX_NDIM]; /* shape, strides */
+} lent;
+
 int
 py_buffer_get(PyObject *self, Py_buffer *view, int flags)
 {
     const dt_array *x = py_array_of(self);
     view->obj = NULL;
+    if (py_refuse_tracked(self, "buffer") < 0) {
+        return -1;
+    }
     if (py_on_device(x)) {
         py_refuse_host_access(py_state_of(self), "buffer", self);
         return -1;
@@ -78,11 +87,13 @@ py_buffer_get(PyObject *self, Py_buffer *view, int flags)
     if (py_hand_out(self) < 0) {
         return -1;
     }
-    Py_ssize_t *sizes = PyMem_Calloc(2 * DT_MAX_NDIM, sizeof(Py_ssize_t));
-    if (sizes == NULL) {
+    lent *internal = PyMem_Calloc(1, sizeof(*internal));
+    if (internal == NULL) {
         PyErr_NoMemory();
         return -1;
     }
+    internal->storage = dt_storage_retain(x->storage);
+    Py_ssize_t *sizes = internal->sizes;
     Py_ssize_t itemsize = (Py_ssize_t)dt_itemsize((dt_dtype)x->dtype);
     for (int d = 0; d < x->ndim; d++) {
         sizes[d] = (Py_ssize_t)x->shape[d];
@@ -98,7 +109,7 @@ py_buffer_get(PyObject *self, Py_buffer *view, int flags)
         .format = (flags & PyBUF_FORMAT) ? (char *)(uintptr_t)format_of((dt_dtype)x->dtype) : NULL,
         .shape = (flags & PyBUF_ND) && x->ndim > 0 ? sizes : NULL,
         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES && x->ndim > 0 ? sizes + DT_MAX_NDIM : NULL,
-        .internal = sizes,
+        .internal = internal,
     };
     return 0;
 }
@@ -107,7 +118,9 @@ void
 py_buffer_release(PyObject *self, Py_buffer *view)
 {
     (void)self;
-    PyMem_Free(view->internal);
+    lent *internal = view->internal;
+    dt_storage_release(internal->storage);
+    PyMem_Free(internal);
 }
 
 /* ---------------------------------------------------------------- frombuffer */
@@ -170,7 +183,7 @@ py_frombuffer(PY_PARAMS)
     dt_dtype dtype = DT_FLOAT32;
     int64_t count = -1, offset = 0;
     if (py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_int(&a, 2, &count) < 0 || py_arg_int(&a, 3, &offset) < 0 ||
-        py_arg_no_grad(&a, 4) < 0) {
+        py_arg_grad(&a, 4) < 0) {
         return NULL;
     }
     PyObject *memory = PyMemoryView_FromObject(a.v[0]), *result = NULL;
@@ -195,5 +208,5 @@ py_frombuffer(PY_PARAMS)
         result = py_done(&a, result, status, &err);
     }
     Py_DECREF(memory);
-    return result;
+    return py_created(&a, 4, result);
 }

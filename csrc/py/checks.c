@@ -68,15 +68,16 @@ py__check(PY_PARAMS)
     PY_PARSE(_check)
     operands o;
     int64_t apart = -1;
-    bool channels = false;
-    if (parse(&a, &o) < 0 || py_arg_int(&a, 3, &apart) < 0 || py_arg_bool(&a, 4, &channels) < 0) {
+    bool channels = false, convolution = false;
+    if (parse(&a, &o) < 0 || py_arg_int(&a, 3, &apart) < 0 || py_arg_bool(&a, 4, &channels) < 0 ||
+        py_arg_bool(&a, 5, &convolution) < 0) {
         return NULL;
     }
-    const unsigned together = apart >= 0 && apart < DT_MAX_OPERANDS ? ~(1u << apart) : ~0u;
+    const unsigned together = apart >= 0 && apart < DT_MAX_OPERANDS ? ~(1u << apart) : DT_ALL;
     dt_error err;
     dt_status status = dt_check_same_device(o.op, o.in, o.n, &err);
     if (status == DT_OK) {
-        status = dt_check_same_dtype_of(o.op, o.in, o.n, together, &err);
+        status = dt_check_dtypes(o.op, o.in, o.n, together, convolution ? DT_CONVOLUTION : DT_BY_NAME, &err);
     }
     if (status == DT_OK) {
         status = dt_check_float(o.op, o.in, o.n, &err);

@@ -73,7 +73,17 @@ py_shown(PyObject *object)
 {
     bool plain = object == Py_None || PyUnicode_CheckExact(object) || PyLong_CheckExact(object) ||
                  PyFloat_CheckExact(object) || PyBool_Check(object);
-    return plain ? PyObject_Repr(object) : PyUnicode_FromFormat("a %s", Py_TYPE(object)->tp_name);
+    if (!plain) {
+        return PyUnicode_FromFormat("a %s", Py_TYPE(object)->tp_name);
+    }
+    PyObject *text = PyObject_Repr(object);
+    if (text == NULL && PyLong_CheckExact(object) && PyErr_ExceptionMatches(PyExc_ValueError)) { /* too many digits */
+        PyErr_Clear();
+        PyObject *bits = PyObject_CallMethod(object, "bit_length", NULL);
+        text = bits == NULL ? NULL : PyUnicode_FromFormat("an int of %S bits", bits);
+        Py_XDECREF(bits);
+    }
+    return text;
 }
 
 /* NumPy's and ml_dtypes' scalars, through their own .item(). */

@@ -5,19 +5,19 @@
 static int
 parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
 {
-    return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_no_grad(a, i + 2) < 0 ? -1
-                                                                                                                : 0;
+    return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_grad(a, i + 2) < 0 ? -1 : 0;
 }
 
-/* value NULL: undefined contents */
+/* value NULL: undefined contents; grad: the parameter requires_grad */
 static PyObject *
-make_array(const py_args *a, dt_device device, dt_dtype dtype, int n, const int64_t *shape, const dt_scalar *value)
+make_array(const py_args *a, int grad, dt_device device, dt_dtype dtype, int n, const int64_t *shape,
+           const dt_scalar *value)
 {
     int64_t largest = 0;
     for (int d = 0; d < n; d++) {
         largest = shape[d] > largest ? shape[d] : largest;
     }
-    PY_RETURN(a, py_array_new(a->type, a->op), largest > PY_LARGE / 8,
+    PY_CREATE(a, grad, py_array_new(a->type, a->op), largest > PY_LARGE / 8,
               value == NULL ? dt_empty(device, dtype, n, shape, out, &err)
                             : dt_full(a->op, device, dtype, n, shape, value, out, &err));
 }
@@ -33,7 +33,7 @@ call_sized(const py_args *a, const dt_scalar *value)
     if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 1, &dtype, &device) < 0) {
         return NULL;
     }
-    return make_array(a, device, dtype, n, shape, value);
+    return make_array(a, 3, device, dtype, n, shape, value);
 }
 
 static PyObject *
@@ -81,7 +81,7 @@ py_full(PY_PARAMS)
     }
     dt_dtype dtype = dtype_of_kind(&value);
     dt_device device = dt_default_device();
-    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make_array(&a, device, dtype, n, shape, &value);
+    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make_array(&a, 4, device, dtype, n, shape, &value);
 }
 
 /* ---------------------------------------------------------------- like another array */
@@ -106,7 +106,7 @@ call_like(const py_args *a, int options, const dt_scalar *value)
     if (status == DT_OK && value != NULL) {
         PY_CALL(py_is_large(out), status, dt_fill(a->op, out, value, &err));
     }
-    return py_done(a, result, status, &err);
+    return py_created(a, options + 2, py_done(a, result, status, &err));
 }
 
 static PyObject *
@@ -156,7 +156,7 @@ call_new(const py_args *a, const dt_scalar *value)
     if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 2, &dtype, &device) < 0) {
         return NULL;
     }
-    return make_array(a, device, dtype, n, shape, value);
+    return make_array(a, 4, device, dtype, n, shape, value);
 }
 
 static PyObject *
@@ -200,7 +200,7 @@ py_new_full(PY_PARAMS)
         parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    return make_array(&a, device, dtype, n, shape, &value);
+    return make_array(&a, 5, device, dtype, n, shape, &value);
 }
 
 /* ---------------------------------------------------------------- sequences and matrices */
@@ -227,7 +227,7 @@ py_arange(PY_PARAMS)
     if (parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    PY_RETURN(&a, py_array_new(a.type, "arange"), end.f - start.f > PY_LARGE,
+    PY_CREATE(&a, 5, py_array_new(a.type, "arange"), end.f - start.f > PY_LARGE,
               dt_arange(device, dtype, &start, &end, &step, out, &err));
 }
 
@@ -243,7 +243,7 @@ py_linspace(PY_PARAMS)
         parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    PY_RETURN(&a, py_array_new(a.type, "linspace"), steps > PY_LARGE,
+    PY_CREATE(&a, 5, py_array_new(a.type, "linspace"), steps > PY_LARGE,
               dt_linspace(device, dtype, &start, &end, steps, out, &err));
 }
 
@@ -262,7 +262,7 @@ py_eye(PY_PARAMS)
     if (py_arg_int(&a, 1, &m) < 0 || parse_options(&a, 2, &dtype, &device) < 0) {
         return NULL;
     }
-    PY_RETURN(&a, py_array_new(a.type, "eye"), m > 0 && n > PY_LARGE / m, dt_eye(device, dtype, n, m, out, &err));
+    PY_CREATE(&a, 4, py_array_new(a.type, "eye"), m > 0 && n > PY_LARGE / m, dt_eye(device, dtype, n, m, out, &err));
 }
 
 static PyObject *

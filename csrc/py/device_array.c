@@ -1,5 +1,5 @@
 /* device_array.c: the type DeviceArray: its life, its attributes, the table of its methods. */
-#include "py.h"
+#include "grad.h"
 
 #include <structmember.h>
 
@@ -33,8 +33,22 @@ py_array_new(PyTypeObject *type, const char *action)
     self->array.dtype = 0;
     self->array.ndim = 0;
     self->weakrefs = NULL;
+    self->busy = 0;
+    self->wanted = 0;
     self->step = py_step_new(action);
     return (PyObject *)self;
+}
+
+/* The end of an array that has a node. */
+static DT_NOINLINE void
+py_node_end(PyObject *object)
+{
+    dt_node *node = py_array_of(object)->node;
+    py_grad_state *s = node->owner;
+    if (s != NULL && s->array == object) {
+        s->array = NULL;
+    }
+    dt_node_release(node);
 }
 
 void
@@ -47,6 +61,9 @@ py_array_dealloc(PyObject *object)
     }
     if (self->array.storage != NULL) {
         dt_storage_release(self->array.storage);
+        if (DT_UNLIKELY(self->array.node != NULL)) {
+            py_node_end(object);
+        }
     }
     if (self->step != NULL) {
         py_step_release(self->step);
@@ -122,12 +139,6 @@ GETTER(get_is_cuda)
     return PyBool_FromLong(py_on_device(py_array_of(self)));
 }
 
-GETTER(get_requires_grad)
-{
-    (void)self;
-    Py_RETURN_FALSE;
-}
-
 GETTER(get_data)
 {
     PyObject *result = py_array_new(Py_TYPE(self), "data");
@@ -135,6 +146,12 @@ GETTER(get_data)
         dt_array_copy_handle(py_array_of(self), py_array_of(result));
     }
     return result;
+}
+
+static int
+set_data(PyObject *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return py_set_data(self, value);
 }
 
 GETTER(get_origin)
@@ -170,7 +187,7 @@ GETTER(get_mT)
                           : py_finish(result, dt_transpose("mT", x, -2, -1, py_array_of(result), &err), &err, &self, 1);
 }
 
-static PyGetSetDef getset[] = {
+static const PyGetSetDef own_getset[] = {
     {"shape", get_shape, NULL, "tuple of int: the size of each dimension.", NULL},
     {"dtype", get_dtype, NULL, "dtype: the type of the elements.", NULL},
     {"device", get_device, NULL, "device: where the elements are.", NULL},
@@ -180,15 +197,31 @@ static PyGetSetDef getset[] = {
     {"strides", get_strides, NULL, "tuple of int: bytes from one element to the next in each dimension.", NULL},
     {"T", get_T, NULL, "DeviceArray: a view with the dimensions in reverse.", NULL},
     {"mT", get_mT, NULL, "DeviceArray: a view with the last two dimensions exchanged.", NULL},
-    {"data", get_data, NULL, "DeviceArray: the same memory as a plain array.", NULL},
+    {"data", get_data, set_data,
+     "DeviceArray: the same memory as a plain array without a history. Assigning another array replaces the memory.",
+     NULL},
     {"is_cuda", get_is_cuda, NULL, "bool: whether the elements are on a CUDA device, real or simulated.", NULL},
     {"origin", get_origin, NULL, "Origin or None: the action, file and line that made this array.", NULL},
     {"__cuda_array_interface__", py_get_cuda_interface, NULL,
      "dict: how other libraries reach the memory of an array on a real CUDA device; no such attribute elsewhere.",
      NULL},
-    {"requires_grad", get_requires_grad, NULL, "bool: always False, as devtensor computes no gradients.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
+
+/* With those of grad.c: collect_getset. */
+static PyGetSetDef getset[40];
+
+static void
+collect_getset(void)
+{
+    int n = 0;
+    const PyGetSetDef *const parts[] = {own_getset, py_grad_getset};
+    for (size_t p = 0; p < Py_ARRAY_LENGTH(parts); p++) {
+        for (const PyGetSetDef *g = parts[p]; g->name != NULL && n < (int)Py_ARRAY_LENGTH(getset) - 1; g++) {
+            getset[n++] = *g;
+        }
+    }
+}
 
 static PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(py_array, weakrefs), READONLY, NULL},
@@ -252,6 +285,7 @@ py_array_type_new(PyObject *module)
 {
     if (methods[0].ml_name == NULL) {
         collect_methods();
+        collect_getset();
     }
     PyType_Slot slots[MAX_SLOTS], *parts[] = {own_slots, py_number_slots, py_index_slots};
     int n = 0;

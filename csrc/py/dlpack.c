@@ -245,7 +245,8 @@ py___dlpack__(PY_PARAMS)
     dt_array given = DT_ARRAY_EMPTY;
     dt_error err;
     dt_status status = DT_OK;
-    if (parse_request(&a, &r) < 0 || check_request(x, &r) < 0 || py_settle(self, DT_WRITE) < 0) {
+    if (parse_request(&a, &r) < 0 || check_request(x, &r) < 0 || py_refuse_tracked(self, "__dlpack__") < 0 ||
+        py_settle(self, DT_WRITE) < 0) {
         return NULL;
     }
     if (r.copies) {

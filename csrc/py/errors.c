@@ -45,6 +45,8 @@ class_name(dt_status status)
         return "NotImplementedError";
     case DT_EKERNEL:
         return "KernelArgumentError";
+    case DT_EGRAD:
+        return "GradientError";
     default:
         return "RuntimeError";
     }
@@ -293,6 +295,20 @@ refusal(dt_status status, const char *code, const char *op, const char *format, 
     dt_error err;
     dt_fail(&err, status, code, op, "%s", message);
     return err;
+}
+
+PyObject *
+py_refuse_grad(PyObject *array, const char *code, const char *op, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    dt_error err = refusal(DT_EGRAD, code, op, format, args);
+    va_end(args);
+    const dt_operand about = {"input", py_array_of(array), -1};
+    err.operands[0] = dt_describe_operand(&about);
+    err.noperands = 1;
+    err.culprit = 0;
+    return py_raise(py_state_of(array), &err, &array, 1);
 }
 
 PyObject *

@@ -1,5 +1,5 @@
 /* index.c: x[...], x[...] = y, len, iteration, in. */
-#include "../core/index.h"
+#include "../core/grad_index.h"
 #include "py.h"
 
 /* What is left of self after the basic entries of an index, and what the others select in it. */
@@ -163,7 +163,7 @@ add_selector(selection *s, const char *op, const dt_array *x, PyObject *item, in
         array = &s->flags[s->n];
         used = 1;
     } else {
-        dt_array_copy_handle(x, next);
+        dt_array_share(x, next);
         s->flags[s->n] = DT_ARRAY_EMPTY;
     }
     s->masked = s->masked || array->dtype == DT_BOOL;
@@ -255,7 +255,7 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
         }
     }
     if (s->view.storage == NULL) { /* nothing but an ellipsis */
-        dt_array_copy_handle(x, &s->view);
+        dt_array_share(x, &s->view);
     }
     return 0;
 }
@@ -330,6 +330,75 @@ assign(PyObject *self, selection *s, const dt_array *value, const dt_scalar *sca
                          : dt_fill("setitem", &s->view, scalar, err);
 }
 
+/* Writes what is parsed; source NULL: scalar. */
+static int
+write_selection(PyObject *self, selection *s, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+{
+    dt_error err;
+    dt_status status;
+    if (s->n > 0) {
+        py_late_note("setitem", py_array_of(self));
+    }
+    bool release = py_is_large(&s->view) || (s->masked && py_on_device(&s->view));
+    PY_MOVE("setitem", self, release, status, assign(self, s, source, scalar, &err));
+    if (status == DT_OK) {
+        return 0;
+    }
+    PyObject *operands[] = {self, value, s->index};
+    py_raise(py_state_of(self), &err, operands, 3);
+    return -1;
+}
+
+static int
+set_plainly(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+{
+    selection s;
+    int rc = resolve(self, "setitem", index, &s);
+    if (rc == 0) {
+        rc = write_selection(self, &s, value, source, scalar);
+    }
+    selection_clear(&s);
+    return rc;
+}
+
+/* The same on record: what was written, and where, is what the gradient has to know. */
+static int
+set_recorded(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+{
+    dt_array *x = py_array_of(self);
+    const dt_array *inputs[DT_MAX_NDIM + 2] = {x, source};
+    dt_setitem_record record;
+    dt_recording r;
+    dt_error err;
+    dt_status status = dt_record_open(&r, DT_GRAD_setitem, inputs, 2, x, &err);
+    if (status != DT_OK) {
+        PyObject *operands[] = {self, value};
+        py_raise(py_state_of(self), &err, operands, 2);
+        return -1;
+    }
+    selection s;
+    int rc = resolve(self, "setitem", index, &s);
+    if (rc == 0) {
+        rc = write_selection(self, &s, value, source, scalar);
+    }
+    if (rc == 0) {
+        record.region = dt_region_of(x, &s.view);
+        record.selection = dt_selection_numbers(s.n, s.selectors);
+        for (int k = 0; k < s.n; k++) {
+            inputs[k + 2] = s.selectors[k].array;
+        }
+        r.n = s.n + 2;
+    }
+    status = dt_record_close(&r, rc == 0 ? DT_OK : DT_EFRONT, &record, sizeof(record), x, &err);
+    selection_clear(&s);
+    if (rc == 0 && status != DT_OK) {
+        py_raise(py_state_of(self), &err, &self, 1);
+        return -1;
+    }
+    py_step_place(self);
+    return rc;
+}
+
 static int
 ass_subscript(PyObject *self, PyObject *index, PyObject *value)
 {
@@ -339,24 +408,9 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
         return -1;
     }
     const dt_array *source = rc == 0 ? py_array_of(value) : NULL;
-    selection s;
-    rc = resolve(self, "setitem", index, &s);
-    if (rc == 0) {
-        dt_error err;
-        dt_status status;
-        if (s.n > 0) {
-            py_late_note("setitem", py_array_of(self));
-        }
-        bool release = py_is_large(&s.view) || (s.masked && py_on_device(&s.view));
-        PY_MOVE("setitem", self, release, status, assign(self, &s, source, &scalar, &err));
-        if (status != DT_OK) {
-            PyObject *operands[] = {self, value, s.index};
-            py_raise(py_state_of(self), &err, operands, 3);
-            rc = -1;
-        }
-    }
-    selection_clear(&s);
-    return rc;
+    const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
+    return DT_UNLIKELY(tracked) && !dt_grad_off ? set_recorded(self, index, value, source, &scalar)
+                                                : set_plainly(self, index, value, source, &scalar);
 }
 
 /* ---------------------------------------------------------------- what Python calls */

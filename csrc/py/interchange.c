@@ -286,7 +286,7 @@ call_array(const py_args *a, bool copy)
     bool shared = true, has_dtype = py_given(a->v[1]);
     dt_dtype dtype = DT_FLOAT32;
     dt_device device = dt_default_device();
-    if (py_arg_dtype(a, 1, &dtype) < 0 || py_arg_device(a, 2, &device) < 0 || py_arg_no_grad(a, 3) < 0) {
+    if (py_arg_dtype(a, 1, &dtype) < 0 || py_arg_device(a, 2, &device) < 0 || py_arg_grad(a, 3) < 0) {
         return NULL;
     }
     PyObject *array = py_is_array(object) ? Py_NewRef(object) : foreign_array(a, object);
@@ -305,7 +305,7 @@ call_array(const py_args *a, bool copy)
         py_step_begin(result);
     }
     Py_DECREF(array);
-    return result;
+    return py_created(a, 3, result);
 }
 
 static PyObject *
@@ -352,7 +352,7 @@ to_numpy(PyObject *self, const char *op)
     if (py_on_device(x)) {
         return py_refuse_host_access(py_state_of(self), op, self);
     }
-    if (py_hand_out(self) < 0) {
+    if (py_refuse_tracked(self, op) < 0 || py_hand_out(self) < 0) {
         return NULL;
     }
     npy_intp shape[DT_MAX_NDIM], strides[DT_MAX_NDIM];
@@ -367,7 +367,9 @@ to_numpy(PyObject *self, const char *op)
     int flags = dt_array_readonly(x) || dt_array_overlaps_itself(x) ? 0 : NPY_ARRAY_WRITEABLE;
     PyObject *array = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)descr, x->ndim, shape, strides,
                                            dt_array_data(x), flags, NULL);
-    if (array != NULL && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(self)) < 0) {
+    /* a handle, as self may get other data */
+    PyObject *base = array == NULL ? NULL : py_array_handle(self, op);
+    if (array != NULL && (base == NULL || PyArray_SetBaseObject((PyArrayObject *)array, base) < 0)) {
         Py_CLEAR(array);
     }
     return array;

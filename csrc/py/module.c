@@ -38,12 +38,13 @@ add_types(PyObject *module, py_state *state)
     state->generator_type = plain_type(module, &py_generator_spec);
     state->stream_type = plain_type(module, &py_stream_spec);
     state->event_type = plain_type(module, &py_event_spec);
+    state->node_type = plain_type(module, &py_node_spec);
     state->array_type = py_array_type_new(module);
     state->max_type = pair_type(module, "devtensor._C.max_result", "What max(input, dim) returns.");
     state->min_type = pair_type(module, "devtensor._C.min_result", "What min(input, dim) returns.");
     if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL ||
         state->stream_type == NULL || state->event_type == NULL || state->array_type == NULL ||
-        state->max_type == NULL || state->min_type == NULL) {
+        state->max_type == NULL || state->min_type == NULL || state->node_type == NULL) {
         return -1;
     }
     PyTypeObject *scope = plain_type(module, &py_scope_spec);
@@ -54,6 +55,7 @@ add_types(PyObject *module, py_state *state)
         PyModule_AddObjectRef(module, "Generator", (PyObject *)state->generator_type) < 0 ||
         PyModule_AddObjectRef(module, "Stream", (PyObject *)state->stream_type) < 0 ||
         PyModule_AddObjectRef(module, "Event", (PyObject *)state->event_type) < 0 ||
+        PyModule_AddObjectRef(module, "Node", (PyObject *)state->node_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->array_type) < 0) {
         return -1;
     }
@@ -118,6 +120,7 @@ module_exec(PyObject *module)
     py_backends_register();
     py_settle_init();
     py_transfers_init();
+    py_grad_init(state);
     if (add_test_module(module) < 0 || add_types(module, state) < 0 || py_dtypes_init(module, state) < 0 ||
         py_devices_init(module, state) < 0) {
         return -1;
@@ -137,6 +140,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->event_type);
     Py_VISIT(state->max_type);
     Py_VISIT(state->min_type);
+    Py_VISIT(state->node_type);
     Py_VISIT(state->errors);
     Py_VISIT(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {
@@ -160,6 +164,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->event_type);
     Py_CLEAR(state->max_type);
     Py_CLEAR(state->min_type);
+    Py_CLEAR(state->node_type);
     Py_CLEAR(state->errors);
     Py_CLEAR(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {

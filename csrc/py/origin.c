@@ -1,6 +1,7 @@
 /* origin.c: where an array was made and what it was made from. A step is recorded as code object and instruction, since
  * that costs nanoseconds; files and lines are worked out when somebody asks. Steps keep code objects alive, and no
  * frame, array or text; at most DEPTH of them hang on one array. */
+#include "../core/grad.h"
 #include "frame.h"
 
 #define DEPTH 8
@@ -34,6 +35,15 @@ py_step_new(const char *action)
     if (step != NULL) {
         *step = (py_step){.action = action, .refs = 1};
         step->code = py_frame_user_code(&step->instruction);
+    }
+    return step;
+}
+
+py_step *
+py_step_retain(py_step *step)
+{
+    if (step != NULL) {
+        RETAIN(step);
     }
     return step;
 }
@@ -193,9 +203,23 @@ link_slowly(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
     return result;
 }
 
+void DT_NOINLINE
+py_step_place(PyObject *result)
+{
+    dt_node *node = py_array_of(result)->node;
+    if (node != NULL && node->place == NULL && !(node->flags & DT_NODE_LEAF)) {
+        const bool in_place = Py_REFCNT(result) != 1;
+        node->place =
+            in_place ? py_step_new(dt_derivatives[node->derivative].op) : py_step_retain(((py_array *)result)->step);
+    }
+}
+
 PyObject *
 py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands)
 {
+    if (DT_UNLIKELY(py_array_of(result)->node != NULL)) {
+        py_step_place(result);
+    }
     if (Py_REFCNT(result) != 1) { /* written in place */
         return result;
     }
@@ -241,7 +265,12 @@ is_placed(const py_step *step)
 PyObject *
 py_step_origin(py_state *state, PyObject *array)
 {
-    const py_step *step = ((py_array *)array)->step;
+    return py_origin_of_step(state, ((py_array *)array)->step);
+}
+
+PyObject *
+py_origin_of_step(py_state *state, const py_step *step)
+{
     if (!is_placed(step)) {
         Py_RETURN_NONE;
     }

@@ -1,5 +1,6 @@
 /* parameter.c: nn.Parameter and nn.Buffer: arrays that a Module registers. What an op makes of them is a plain
  * DeviceArray. They have the layout and the deallocator of DeviceArray, and no subclasses. */
+#include "../core/grad.h"
 #include "py.h"
 
 #include <structmember.h>
@@ -23,12 +24,12 @@ share(PyTypeObject *type, const char *action, PyObject *array)
 }
 
 static PyObject *
-make_parameter(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, const char *option, int standard,
-               const char *action)
+make_parameter(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, const char *option,
+               bool is_parameter, const char *action)
 {
     char *names[] = {"data", (char *)(uintptr_t)option, NULL};
     PyObject *data = Py_None;
-    int chosen = standard;
+    int chosen = true;
     if (!PyArg_ParseTupleAndKeywords(args, kwds, format, names, &data, &chosen)) {
         return NULL;
     }
@@ -40,7 +41,7 @@ make_parameter(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *f
     if (self != NULL) {
         ((py_array *)self)->persistent = chosen;
     }
-    return self;
+    return is_parameter && chosen ? py_want_grad(self) : self;
 }
 
 static PyObject *
@@ -52,7 +53,7 @@ parameter_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
 static PyObject *
 buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
 {
-    return make_parameter(type, args, kwds, "O|$p:Buffer", "persistent", true, "Buffer");
+    return make_parameter(type, args, kwds, "O|$p:Buffer", "persistent", false, "Buffer");
 }
 
 static PyObject *
@@ -63,7 +64,7 @@ same_kind(PyObject *self, PyObject *array, const char *action)
     if (result != NULL) {
         ((py_array *)result)->persistent = ((py_array *)self)->persistent;
     }
-    return result;
+    return dt_wants_grad(py_array_of(self)) ? py_want_grad(result) : result;
 }
 
 static PyObject *
@@ -82,7 +83,8 @@ static PyObject *
 reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *data = py_array_handle(self, "pickle");
-    return data == NULL ? NULL : Py_BuildValue("O(N)", Py_TYPE(self), data);
+    PyObject *wants = dt_wants_grad(py_array_of(self)) ? Py_True : Py_False;
+    return data == NULL ? NULL : Py_BuildValue("O(NO)", Py_TYPE(self), data, wants);
 }
 
 /* persistent= is a keyword, which a reduced value cannot give: it travels as the state. */
@@ -127,11 +129,12 @@ static PyType_Slot parameter_slots[] = {
     {Py_tp_new, parameter_new},
     {Py_tp_dealloc, py_array_dealloc},
     {Py_tp_methods, parameter_methods},
-    {Py_tp_doc, "Parameter(data, requires_grad=True)\n--\n\n"
-                "An array that a Module registers as a parameter when it is assigned to an attribute.\n\n"
-                "Shares the memory of data; ops on it give plain DeviceArrays. requires_grad is accepted and changes "
-                "nothing, as\n"
-                "devtensor computes no gradients. Raises TypeError where data is not a DeviceArray." EXAMPLE_Parameter},
+    {Py_tp_doc,
+     "Parameter(data, requires_grad=True)\n--\n\n"
+     "An array that a Module registers as a parameter when it is assigned to an attribute.\n\n"
+     "Shares the memory of data; ops on it give plain DeviceArrays. Gradients flow to it unless "
+     "requires_grad is False.\n"
+     "Raises TypeError where data is not a DeviceArray, GradientError where its dtype is no float." EXAMPLE_Parameter},
     {0, NULL},
 };
 

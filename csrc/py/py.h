@@ -18,7 +18,7 @@
 
 typedef struct {
     PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *stream_type, *event_type, *max_type,
-        *min_type;
+        *min_type, *node_type;
     PyObject *dtypes[DT_NDTYPES];
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
@@ -49,8 +49,9 @@ typedef struct py_step {
 typedef struct {
     PyObject_HEAD dt_array array;
     PyObject *weakrefs;
-    py_step *step;   /* NULL: there was no memory for it */
-    bool persistent; /* of a Buffer; nothing for other types */
+    py_step *step;      /* NULL: there was no memory for it */
+    bool persistent;    /* of a Buffer; nothing for other types */
+    short busy, wanted; /* ops that read it without the GIL; who waits for their end: data.c */
 } py_array;
 
 void py_array_dealloc(PyObject *self);
@@ -79,9 +80,15 @@ void py_array_clear_free_list(void);
 
 /* The step that action makes now; NULL without an exception where there is no memory. */
 py_step *py_step_new(const char *action);
+/* NULL stays NULL. */
+py_step *py_step_retain(py_step *step);
+/* An Origin, or None. */
+PyObject *py_origin_of_step(py_state *state, const py_step *step);
 void py_step_release(py_step *step);
 /* result, which was just made from operands (also those in tuples and lists). */
 PyObject *py_step_link(PyObject *result, PyObject *const *operands, Py_ssize_t noperands);
+/* The node that was just hung on array, if any, gets this place. */
+void py_step_place(PyObject *array);
 /* The step of array becomes its first: what came before was no action of the caller's. */
 void py_step_begin(PyObject *array);
 /* The Origin of the array, or None. */
@@ -92,7 +99,8 @@ void py_step_clear_free_list(void);
 
 /* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
 
-extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec, py_scope_spec;
+extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec, py_scope_spec,
+    py_node_spec;
 PyTypeObject *py_array_type_new(PyObject *module);
 int py_parameters_init(PyObject *module, py_state *state);
 int py_layer_init(PyObject *module);
@@ -210,8 +218,8 @@ int py_arg_wrong(const py_args *a, int i, const char *wanted);
 bool py_arg_renamed(const py_args *a, int i);
 /* activation=: None or a name that the core knows. */
 int py_arg_activation(const py_args *a, int i, dt_activation *out);
-/* requires_grad= and the like: only False or None. */
-int py_arg_no_grad(const py_args *a, int i);
+/* requires_grad=: checked here, and obeyed by PY_CREATE. */
+int py_arg_grad(const py_args *a, int i);
 
 /* An attribute by an interned name: CPython's method cache keeps a reference to every other string it sees. */
 PyObject *py_attribute(PyObject *object, const char *name);
@@ -235,6 +243,10 @@ int py_find_dtype(py_state *state, PyObject *object, dt_dtype *out);
 /* Raises err and returns NULL. operands are the Python objects whose arrays err may name (also inside tuples). */
 PyObject *py_raise(py_state *state, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
 PyObject *py_raise_args(const py_args *a, const dt_error *err);
+/* GradientError where array wants a gradient and ops are recorded: its numbers are not handed out. -1 then. */
+int py_refuse_tracked(PyObject *array, const char *op);
+/* GradientError about array. NULL. */
+PyObject *py_refuse_grad(PyObject *array, const char *code, const char *op, const char *format, ...) DT_PRINTF(4, 5);
 /* The same, and result is released. */
 PyObject *py_fail_args(const py_args *a, PyObject *result, const dt_error *err);
 /* A refusal that no array explains. */
@@ -281,13 +293,24 @@ void py_sent_init(void);
 void py_sent_flush(void);
 void py_sent_clear(void);
 
+/* data.c: who runs without the GIL, so that x.data = y waits. What is marked: the arrays among n objects; or something
+ * that nobody knows. */
+void py_mark_busy(PyObject *const *objects, Py_ssize_t n, int by);
+void py_released(int by);
+int py_set_data(PyObject *self, PyObject *value);
+
 /* status = call, without the GIL when release is true. */
-#define PY_CALL(release, status, call)                                                                                 \
+#define PY_CALL(release, status, call) PY_CALL_MARKED(release, status, call, py_released(1), py_released(-1))
+#define PY_CALL_ON(objects, n, release, status, call)                                                                  \
+    PY_CALL_MARKED(release, status, call, py_mark_busy(objects, n, 1), py_mark_busy(objects, n, -1))
+#define PY_CALL_MARKED(release, status, call, mark, unmark)                                                            \
     do {                                                                                                               \
         if (DT_UNLIKELY(release)) {                                                                                    \
+            mark;                                                                                                      \
             PyThreadState *thread_ = PyEval_SaveThread();                                                              \
             (status) = (call);                                                                                         \
             PyEval_RestoreThread(thread_);                                                                             \
+            unmark;                                                                                                    \
             py_sent_flush();                                                                                           \
         } else {                                                                                                       \
             (status) = (call);                                                                                         \
@@ -381,13 +404,23 @@ py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *er
     }
     return py_finish(result, DT_OK, err, a->v, PY_MAX_ARGS);
 }
+/* Makes result, if there is one, a leaf that wants a gradient. */
+PyObject *py_want_grad(PyObject *result);
+static inline PyObject *
+py_created(const py_args *a, int i, PyObject *result)
+{
+    return DT_UNLIKELY(a->v[i] != NULL && a->v[i] == Py_True) ? py_want_grad(result) : result;
+}
 /* How an op ends. call, without the GIL when release is true, writes into out, the array of result, or explains in err
  * why it does not; result is a new reference, or NULL with an exception. */
 #define PY_RETURN(a, result, release, call)                                                                            \
-    PY_RETURN_BY(result, PY_CALL(release, status_, call), py_done(a, result_, status_, &err))
+    PY_RETURN_BY(result, PY_CALL_ON((a)->v, PY_MAX_ARGS, release, status_, call), py_done(a, result_, status_, &err))
+/* The same for a creator whose parameter i is requires_grad. */
+#define PY_CREATE(a, i, result, release, call)                                                                         \
+    PY_RETURN_BY(result, PY_CALL(release, status_, call), py_created(a, i, py_done(a, result_, status_, &err)))
 /* The same where x, a Python object, is the only operand. */
 #define PY_RETURN_OF(x, result, release, call)                                                                         \
-    PY_RETURN_BY(result, PY_CALL(release, status_, call), py_finish(result_, status_, &err, &(x), 1))
+    PY_RETURN_BY(result, PY_CALL_ON(&(x), 1, release, status_, call), py_finish(result_, status_, &err, &(x), 1))
 #define PY_RETURN_BY(result, run, done)                                                                                \
     do {                                                                                                               \
         PyObject *result_ = (result);                                                                                  \
@@ -426,6 +459,7 @@ void py_backends_register(void);
     X(dlpack)                                                                                                          \
     X(cuda_interface)                                                                                                  \
     X(pickle)                                                                                                          \
+    X(update)                                                                                                          \
     X(checks)                                                                                                          \
     X(need)                                                                                                            \
     X(settings)                                                                                                        \
@@ -437,7 +471,10 @@ void py_backends_register(void);
     X(stream)                                                                                                          \
     X(kernel)                                                                                                          \
     X(sent)                                                                                                            \
-    X(transfers)
+    X(transfers)                                                                                                       \
+    X(backward)                                                                                                        \
+    X(grad)                                                                                                            \
+    X(grad_hooks)
 
 /* devtensor._C._test: test_hooks.c, cuda/test_hooks.c. */
 extern PyMethodDef py_test_hooks[], py_cuda_test_hooks[];
@@ -445,6 +482,8 @@ extern PyMethodDef py_test_hooks[], py_cuda_test_hooks[];
 #define PY_FAMILY(name) extern PyMethodDef py_##name##_functions[], py_##name##_methods[];
 PY_FAMILIES(PY_FAMILY)
 #undef PY_FAMILY
+
+void py_grad_init(py_state *state);
 
 /* Parts that several files fill in. */
 extern PyType_Slot py_number_slots[], py_index_slots[];

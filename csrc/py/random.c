@@ -199,14 +199,14 @@ draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_de
 {
     dt_generator *generator = py_to_generator(a->state, a->op, a->v[i]);
     if (generator == NULL || py_arg_dtype(a, i + 1, &dtype) < 0 || py_arg_device(a, i + 2, &device) < 0 ||
-        py_arg_no_grad(a, i + 3) < 0) {
+        py_arg_grad(a, i + 3) < 0) {
         return NULL;
     }
     int64_t largest = 0;
     for (int d = 0; d < n; d++) {
         largest = shape[d] > largest ? shape[d] : largest;
     }
-    PY_RETURN(a, py_array_new(a->type, a->op), largest > 1000,
+    PY_CREATE(a, i + 3, py_array_new(a->type, a->op), largest > 1000,
               dt_random(a->op, generator, device, dtype, n, shape, *params, out, &err));
 }
 

@@ -1,4 +1,6 @@
 /* reduce.c: reductions, softmax, and max and min with their three meanings. */
+#include "../core/grad.h"
+#include "../core/index.h"
 #include "py.h"
 
 /* target: a reference that is taken, NULL with an exception for none. */
@@ -58,6 +60,29 @@ typedef struct {
     dt_binary_op binary;
 } extremum;
 
+static dt_status
+gather_at(const dt_array *x, int64_t dim, bool keepdim, const dt_array *indices, dt_array *out, dt_error *err)
+{
+    if (keepdim || x->ndim == 0) {
+        return dt_gather(x, dim, indices, out, err);
+    }
+    dt_array kept = DT_ARRAY_EMPTY, values = DT_ARRAY_EMPTY;
+    DT_TRY(dt_unsqueeze("max", indices, dim, &kept, err));
+    dt_status rc = dt_gather(x, dim, &kept, &values, err);
+    rc = rc == DT_OK ? dt_squeeze("max", &values, 1, &dim, out, err) : rc;
+    dt_array_clear(&kept);
+    dt_array_clear(&values);
+    return rc;
+}
+
+/* The elements at indices, so that gradients go to these alone. */
+static PyObject *
+values_at(const py_args *a, const dt_array *x, int64_t dim, bool keepdim, PyObject *indices)
+{
+    const dt_array *at = py_array_of(indices);
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x), gather_at(x, dim, keepdim, at, out, &err));
+}
+
 static PyObject *
 values_and_indices(const py_args *a, const extremum *e, PyTypeObject *type)
 {
@@ -67,10 +92,12 @@ values_and_indices(const py_args *a, const extremum *e, PyTypeObject *type)
     if (x == NULL || py_arg_int(a, 1, &dim) < 0 || py_arg_bool(a, 2, &keepdim) < 0) {
         return NULL;
     }
-    PyObject *values = reduce(a, e->values, x, 1, &dim, keepdim, -1, py_array_new(a->type, a->op));
-    PyObject *indices =
-        values == NULL ? NULL : reduce(a, e->indices, x, 1, &dim, keepdim, -1, py_array_new(a->type, a->op));
-    PyObject *result = indices == NULL ? NULL : PyStructSequence_New(type);
+    PyObject *indices = reduce(a, e->indices, x, 1, &dim, keepdim, -1, py_array_new(a->type, a->op));
+    PyObject *values = indices == NULL ? NULL
+                       : DT_UNLIKELY(dt_wants_grad(x)) && !dt_grad_off
+                           ? values_at(a, x, dim, keepdim, indices)
+                           : reduce(a, e->values, x, 1, &dim, keepdim, -1, py_array_new(a->type, a->op));
+    PyObject *result = values == NULL ? NULL : PyStructSequence_New(type);
     if (result == NULL) {
         Py_XDECREF(values);
         Py_XDECREF(indices);

@@ -45,6 +45,85 @@ py_gather(PY_PARAMS)
     return select_along(&a, dt_gather, true);
 }
 
+/* ---------------------------------------------------------------- sums */
+
+/* input, dim, index, and what is added. */
+typedef struct {
+    const dt_array *input, *index, *added;
+    int64_t dim;
+} sum_operands;
+
+static int
+parse_sum(const py_args *a, sum_operands *o)
+{
+    o->dim = 0;
+    return (o->input = py_arg_array(a, 0)) == NULL || py_arg_int(a, 1, &o->dim) < 0 ||
+                   (o->index = py_arg_array(a, 2)) == NULL || (o->added = py_arg_array(a, 3)) == NULL
+               ? -1
+               : 0;
+}
+
+#define RETURN_SUM(a, o, in_place, call)                                                                               \
+    PY_RETURN_BY((in_place) ? Py_NewRef((a)->v[0]) : py_array_new((a)->type, (a)->op),                                 \
+                 SELECT(a, (o).input, false, (o).added, status_, call), py_done(a, result_, status_, &err))
+
+static PyObject *
+add_elements(const py_args *a, bool in_place)
+{
+    sum_operands o;
+    if (parse_sum(a, &o) < 0) {
+        return NULL;
+    }
+    RETURN_SUM(a, o, in_place, dt_scatter_add(o.input, o.dim, o.index, o.added, in_place, out, &err));
+}
+
+static PyObject *
+py_scatter_add(PY_PARAMS)
+{
+    PY_PARSE(scatter_add)
+    return add_elements(&a, false);
+}
+
+static PyObject *
+py_scatter_add_(PY_PARAMS)
+{
+    PY_PARSE(scatter_add_)
+    return add_elements(&a, true);
+}
+
+static PyObject *
+add_rows(const py_args *a, bool in_place)
+{
+    sum_operands o;
+    dt_scalar alpha = {.kind = DT_CATEGORY_INT, .i = 1, .f = 1};
+    if (parse_sum(a, &o) < 0 || (a->v[4] != NULL && py_arg_scalar(a, 4, &alpha) < 0)) {
+        return NULL;
+    }
+    if (alpha.kind == DT_CATEGORY_FLOAT && !dt_is_float((dt_dtype)o.input->dtype)) {
+        return py_refuse_args(a, DT_EVALUE, "invalid-argument",
+                              "For integral input tensors, argument alpha must not be a floating point number. (%s)",
+                              a->op);
+    }
+    const dt_scalar *factor = alpha.f == 1 ? NULL : &alpha;
+    RETURN_SUM(a, o, in_place, dt_index_add(o.input, o.dim, o.index, o.added, factor, in_place, out, &err));
+}
+
+static PyObject *
+py_index_add(PY_PARAMS)
+{
+    PY_PARSE(index_add)
+    return add_rows(&a, false);
+}
+
+static PyObject *
+py_index_add_(PY_PARAMS)
+{
+    PY_PARSE(index_add_)
+    return add_rows(&a, true);
+}
+
+/* ---------------------------------------------------------------- classes, takes, embeddings */
+
 /* input and target are what the user gave; errors speak of them. The others are made of them. */
 static PyObject *
 pick_class(const py_args *a)
@@ -240,6 +319,21 @@ py_masked_fill_(PY_PARAMS)
     "value where mask is True, else input; the dtype of input. mask broadcasts with input.\n\n"                        \
     "value is a number or a 0-dimensional array on the same device. " MASK "."
 
+#define SUMS                                                                                                           \
+    "Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.\n"                   \
+    "Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. "
+#define WRITES                                                                                                         \
+    "Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,\n"                   \
+    "ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for "       \
+    "next, and\nskips it."
+#define SCATTER_ADD_DOC                                                                                                \
+    "input with result[i][index[i][j][k]][k] += src[i][j][k] for dim 1.\n\n"                                           \
+    "index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input "  \
+    "but in dim.\n" SUMS WRITES
+#define INDEX_ADD_DOC                                                                                                  \
+    "input with alpha times the entries of source added to those of dimension dim at the places of index, a "          \
+    "vector.\n\nsource has the shape of input, but along dim that of index, int64 or int32.\n" SUMS WRITES             \
+    "\nRaises RuntimeError for an alpha with a fraction among integers."
 #define OPS(X)                                                                                                         \
     X(index_select,                                                                                                    \
       "The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.\n\n"                   \
@@ -248,6 +342,7 @@ py_masked_fill_(PY_PARAMS)
           "result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.\n\n"            \
           "index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.\n"     \
           "Negative indices are refused. " RANGE ", ShapeMismatchError."),                                             \
+        X(scatter_add, SCATTER_ADD_DOC), X(index_add, INDEX_ADD_DOC),                                                  \
         X(take, "The elements at the places of index in input as one row, negative ones from its end; the shape of "   \
                 "index.\n\nAny dtype. " RANGE "."),                                                                    \
         X(take_along_dim,                                                                                              \
@@ -273,6 +368,8 @@ PyMethodDef py_select_functions[] = {
 
 PyMethodDef py_select_methods[] = {
     OPS(PY_METHOD),
+    PY_METHOD(scatter_add_, SCATTER_ADD_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
+    PY_METHOD(index_add_, INDEX_ADD_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
     PY_METHOD(masked_fill_, FILL_DOC "\n\nIn place: self keeps device, dtype and shape, and is returned."),
     PY_END,
 };

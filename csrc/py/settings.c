@@ -60,9 +60,10 @@ py_set_num_threads(PY_PARAMS)
     if (py_arg_int(&a, 0, &n) < 0) {
         return NULL;
     }
-    if (n < 1 || n > INT_MAX) {
+    if (n < 1 || n > CPU_MAX_THREADS) {
         return py_refuse(a.state, DT_EVALUE, "invalid-argument", "set_num_threads",
-                         "set_num_threads expects a positive integer");
+                         n < 1 ? "set_num_threads expects a positive integer"
+                               : "set_num_threads expects a number from 1 to 1024");
     }
     cpu_set_num_threads((int)n);
     Py_RETURN_NONE;
@@ -222,7 +223,7 @@ PyMethodDef py_settings_functions[] = {
         set_default_device,
         "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
     PY_GETTER(get_default_device, "The device of arrays made without device=."),
-    PY_OP(set_num_threads, "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1."),
+    PY_OP(set_num_threads, "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1 or above 1024."),
     PY_GETTER(get_num_threads, "How many threads the cpu's ops use."),
     PY_OP(
         set_float32_precision,

@@ -120,6 +120,12 @@
 #define PY_SPEC_gather {"gather", 3, 3, -1, {"input", "dim", "index"}}
 #define PY_TEXT_gather "input, dim, index"
 #define PY_SELF_gather "$self, dim, index"
+#define PY_SPEC_scatter_add {"scatter_add", 4, 4, -1, {"input", "dim", "index", "src"}}
+#define PY_TEXT_scatter_add "input, dim, index, src"
+#define PY_SELF_scatter_add "$self, dim, index, src"
+#define PY_SPEC_index_add {"index_add", 4, 4, -1, {"input", "dim", "index", "source", "alpha"}}
+#define PY_TEXT_index_add "input, dim, index, source, *, alpha=1"
+#define PY_SELF_index_add "$self, dim, index, source, *, alpha=1"
 #define PY_SPEC__pick_nll_loss {"nll_loss", 5, 5, -1, {"input", "target", "logs", "dim", "index"}}
 #define PY_TEXT__pick_nll_loss "input, target, logs, dim, index"
 #define PY_SPEC__pick_cross_entropy {"cross_entropy", 5, 5, -1, {"input", "target", "logs", "dim", "index"}}
@@ -183,6 +189,18 @@
 #define PY_SELF_detach "$self"
 #define PY_SPEC__loaded {"_loaded", 1, 1, -1, {"input"}}
 #define PY_TEXT__loaded "input"
+#define PY_SPEC__backward {"_backward", 5, 5, -1, {"tensors", "grad_tensors", "retain_graph", "create_graph", "inputs"}}
+#define PY_TEXT__backward "tensors, grad_tensors, retain_graph, create_graph, inputs"
+#define PY_SPEC__grad {"_grad", 5, 5, -1, {"outputs", "grad_outputs", "retain_graph", "create_graph", "inputs"}}
+#define PY_TEXT__grad "outputs, grad_outputs, retain_graph, create_graph, inputs"
+#define PY_SPEC__refuse_unused {"_refuse_unused", 2, 2, -1, {"input", "index"}}
+#define PY_TEXT__refuse_unused "input, index"
+#define PY_SPEC__set_grad_enabled {"_set_grad_enabled", 1, 1, -1, {"mode"}}
+#define PY_TEXT__set_grad_enabled "mode"
+#define PY_SPEC_is_grad_enabled {"is_grad_enabled", 0, 0, -1, {NULL}}
+#define PY_TEXT_is_grad_enabled ""
+#define PY_SPEC__grad_hooks {"_grad_hooks", 2, 2, -1, {"input", "after"}}
+#define PY_TEXT__grad_hooks "input, after"
 #define PY_SPEC_clone {"clone", 1, 1, -1, {"input"}}
 #define PY_TEXT_clone "input"
 #define PY_SELF_clone "$self"
@@ -252,8 +270,8 @@
 #define PY_TEXT_from_cuda_array_interface "object"
 #define PY_SPEC__rebuild {"_rebuild", 4, 6, -1, {"shape", "dtype", "data", "device", "strides", "share"}}
 #define PY_TEXT__rebuild "shape, dtype, data, device, strides=None, share=False"
-#define PY_SPEC__check {"_check", 3, 5, -1, {"op", "names", "arrays", "apart", "channels"}}
-#define PY_TEXT__check "op, names, arrays, apart=-1, channels=False"
+#define PY_SPEC__check {"_check", 3, 6, -1, {"op", "names", "arrays", "apart", "channels", "convolution"}}
+#define PY_TEXT__check "op, names, arrays, apart=-1, channels=False, convolution=False"
 #define PY_SPEC__check_shape {"_check_shape", 5, 5, -1, {"op", "names", "arrays", "which", "shape"}}
 #define PY_TEXT__check_shape "op, names, arrays, which, shape"
 #define PY_SPEC__check_broadcast {"_check_broadcast", 3, 3, -1, {"op", "names", "arrays"}}
@@ -268,6 +286,8 @@
 #define PY_TEXT__add_method "name, function"
 #define PY_SPEC__explained {"_explained", 5, 6, -1, {"op", "names", "arrays", "code", "error", "culprit"}}
 #define PY_TEXT__explained "op, names, arrays, code, error, culprit=-1"
+#define PY_SPEC__update {"step", 6, 6, -1, {"rule", "params", "grads", "states", "numbers", "places"}}
+#define PY_TEXT__update "rule, params, grads, states, numbers, places"
 #define PY_SPEC__need_int {"_need_int", 3, 3, -1, {"op", "parameter", "value"}}
 #define PY_TEXT__need_int "op, parameter, value"
 #define PY_SPEC__need_ints {"_need_ints", 3, 3, -1, {"op", "parameter", "value"}}
@@ -336,6 +356,8 @@
 #define PY_TEXT__cuda_tuned_export "device"
 #define PY_SPEC__cuda_tuned_key {"_cuda_tuned_key", 0, 0, -1, {NULL}}
 #define PY_TEXT__cuda_tuned_key ""
+#define PY_SPEC__cuda_cache_directory {"_cuda_cache_directory", 0, 0, -1, {NULL}}
+#define PY_TEXT__cuda_cache_directory ""
 #define PY_SPEC__cuda_tuned_import {"tune", 2, 2, -1, {"device", "row"}}
 #define PY_TEXT__cuda_tuned_import "device, row"
 #define PY_SPEC__cuda_device_count {"device_count", 0, 0, -1, {NULL}}
@@ -400,6 +422,10 @@
 #define PY_SELF_view_as "$self, other"
 #define PY_SPEC_masked_fill_ {"masked_fill_", 3, 3, -1, {"input", "mask", "value"}}
 #define PY_SELF_masked_fill_ "$self, mask, value"
+#define PY_SPEC_scatter_add_ {"scatter_add_", 4, 4, -1, {"input", "dim", "index", "src"}}
+#define PY_SELF_scatter_add_ "$self, dim, index, src"
+#define PY_SPEC_index_add_ {"index_add_", 4, 4, -1, {"input", "dim", "index", "source", "alpha"}}
+#define PY_SELF_index_add_ "$self, dim, index, source, *, alpha=1"
 #define PY_SPEC_dim {"dim", 1, 1, -1, {"input"}}
 #define PY_SELF_dim "$self"
 #define PY_SPEC_element_size {"element_size", 1, 1, -1, {"input"}}
@@ -422,7 +448,12 @@
 #define PY_SELF__repr_html_ "$self"
 #define PY_SPEC_requires_grad_ {"requires_grad_", 1, 2, -1, {"input", "requires_grad"}}
 #define PY_SELF_requires_grad_ "$self, requires_grad=True"
-#define PY_SELF_backward "$self, *args, **kwargs"
+#define PY_SPEC_detach_ {"detach_", 1, 1, -1, {"input"}}
+#define PY_SELF_detach_ "$self"
+#define PY_SPEC_retain_grad {"retain_grad", 1, 1, -1, {"input"}}
+#define PY_SELF_retain_grad "$self"
+#define PY_SPEC_backward {"backward", 1, 5, -1, {"input", "gradient", "retain_graph", "create_graph", "inputs"}}
+#define PY_SELF_backward "$self, gradient=None, retain_graph=None, create_graph=False, inputs=None"
 #define PY_SPEC_to {"to", 1, 2, 1, {"input", "", "device", "dtype", "non_blocking", "copy"}}
 #define PY_SELF_to "$self, *args, device=None, dtype=None, non_blocking=False, copy=False"
 #define PY_SPEC_cuda {"cuda", 1, 3, -1, {"input", "device", "non_blocking"}}
@@ -499,6 +530,8 @@
 #define PY_SELF_Event_synchronize "$self"
 #define PY_SPEC_Event_wait {"wait", 0, 1, -1, {"stream"}}
 #define PY_SELF_Event_wait "$self, stream=None"
+#define PY_SPEC_Node_name {"name", 0, 0, -1, {NULL}}
+#define PY_SELF_Node_name "$self"
 #define PY_SPEC_Generator_initial_seed {"initial_seed", 0, 0, -1, {NULL}}
 #define PY_SELF_Generator_initial_seed "$self"
 #define PY_SPEC_Generator_manual_seed {"manual_seed", 1, 1, -1, {"seed"}}
@@ -507,12 +540,16 @@
 #define PY_SELF_Generator_seed "$self"
 #define PY_SPEC__Scope__aim {"_aim", 2, 2, -1, {"index", "stream"}}
 #define PY_SELF__Scope__aim "$self, index, stream, /"
+#define PY_SPEC_add_at {"add_at", 3, 3, -1, {"target", "indices", "value"}}
+#define PY_TEXT_add_at "target, indices, value"
 #define PY_SPEC_allocation_count {"allocation_count", 0, 0, -1, {NULL}}
 #define PY_TEXT_allocation_count ""
 #define PY_SPEC_api_calls {"api_calls", 0, 0, -1, {NULL}}
 #define PY_TEXT_api_calls ""
 #define PY_SPEC_api_fail {"api_fail", 3, 5, -1, {"symbol", "n", "status", "sticky", "late"}}
 #define PY_TEXT_api_fail "symbol, n, status, sticky=False, late=False"
+#define PY_SPEC_binary {"binary", 3, 6, -1, {"op", "input", "other", "p0", "p1", "in_place"}}
+#define PY_TEXT_binary "op, input, other, p0=0.0, p1=0.0, in_place=False"
 #define PY_SPEC_check_cost {"check_cost", 1, 1, -1, {"n"}}
 #define PY_TEXT_check_cost "n"
 #define PY_SPEC_describe_conv2d {"describe_conv2d", 10, 11, -1, {"properties", "dtype", "input", "weight", "stride", "before", "after", "dilation", "channels_last", "bias", "activation"}}
@@ -539,5 +576,7 @@
 #define PY_TEXT_set_plan_limit "n"
 #define PY_SPEC_set_size_limit {"set_size_limit", 1, 1, -1, {"n"}}
 #define PY_TEXT_set_size_limit "n"
+#define PY_SPEC_softmax_grad {"softmax_grad", 4, 5, -1, {"grad", "result", "dim", "log", "in_place"}}
+#define PY_TEXT_softmax_grad "grad, result, dim, log, in_place=False"
 /* clang-format on */
 #endif

@@ -229,7 +229,7 @@ sim_check_plan(sim_plan *plan)
 /* ---------------------------------------------------------------- running it */
 
 static CUresult
-convolve(sim_device *device, convolution *call, dt_array *y, dt_error *err)
+convolve_on_host(sim_device *device, convolution *call, dt_array *y, dt_error *err)
 {
     dt_storage storage[3];
     void *copies[2] = {NULL, NULL};
@@ -274,7 +274,7 @@ run_convolution(sim_device *device, const sim_item *item)
         status = sim_scribble(device, call->workspace, call->workspace_size);
     }
     if (status == CUDA_SUCCESS) {
-        status = convolve(device, call, &y, &err);
+        status = convolve_on_host(device, call, &y, &err);
     }
     if (status == CUDA_SUCCESS && call->drops_nans) {
         sim_drop_nans(&y);

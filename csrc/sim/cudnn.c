@@ -323,7 +323,7 @@ check_tensor(const sim_tensor *tensor)
 }
 
 static cudnnStatus_t
-check_parameters(const sim_convolution *c)
+check_convolution_parameters(const sim_convolution *c)
 {
     bool good = c->spatial == 2;
     for (int i = 0; i < 2; i++) {
@@ -339,7 +339,7 @@ check(sim_dnn_desc *desc)
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
         return check_tensor(&desc->tensor);
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
-        return check_parameters(&desc->convolution);
+        return check_convolution_parameters(&desc->convolution);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
         return sim_check_convolution(&desc->operation);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:

@@ -127,7 +127,7 @@ set_limits(const sim_command *c)
 }
 
 static CHILD int
-begin(void *context)
+begin_child(void *context)
 {
     const birth *b = context;
     const sim_command *c = b->command;
@@ -189,7 +189,7 @@ give_birth(birth *b)
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the child would run this process's handlers */
-    pid_t child = clone(begin, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, b);
+    pid_t child = clone(begin_child, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, b);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     munmap(stack, STACK_BYTES);
     return child;
@@ -217,7 +217,7 @@ wait_a_while(int watched, double seconds)
 }
 
 static void
-wait_for(pid_t child, const sim_command *c, sim_ending *ending)
+wait_for_child(pid_t child, const sim_command *c, sim_ending *ending)
 {
     int watched = c->seconds > 0 ? (int)syscall(SYS_pidfd_open, child, 0) : -1;
     double end = now() + c->seconds;
@@ -252,7 +252,7 @@ sim_process_run(const sim_command *command)
     close_copies(&b);
     if (child >= 0) {
         ending.started = true;
-        wait_for(child, command, &ending);
+        wait_for_child(child, command, &ending);
     }
     return ending;
 }

@@ -282,7 +282,7 @@ add_rules(sim_filter *f, const rule *rules, size_t n)
 }
 
 static void
-begin(sim_filter *f)
+begin_filter(sim_filter *f)
 {
     f->nsteps = 0;
     add_load(f, offsetof(struct seccomp_data, arch));
@@ -299,7 +299,7 @@ void
 sim_filter_start(sim_filter *f, int executable, bool loads)
 {
     const rule become = WHERE(execveat, 0, (uint32_t)executable);
-    begin(f);
+    begin_filter(f);
     add_rules(f, running, COUNT(running));
     add_rules(f, starting, COUNT(starting));
     add_rules(f, loading, loads ? COUNT(loading) : 0);
@@ -312,7 +312,7 @@ sim_filter_start(sim_filter *f, int executable, bool loads)
 void
 sim_filter_run(sim_filter *f)
 {
-    begin(f);
+    begin_filter(f);
     add_rules(f, running, COUNT(running));
     add_end(f, SECCOMP_RET_TRAP);
 }

@@ -49,7 +49,7 @@ after_fork(void)
 }
 
 static void
-watch_forks(void)
+watch_forks_of_sim(void)
 {
     pthread_atfork(NULL, NULL, after_fork);
 }
@@ -66,7 +66,7 @@ sim_open(int devices, size_t memory, cuda_api *table, dt_error *err)
         return dt_fail(err, DT_EVALUE, "value", "simulate_cuda", "a simulated GPU cannot have %zu bytes of memory",
                        memory);
     }
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, watch_forks_of_sim);
     sim_lock();
     bool configured = sim_configure(devices, memory);
     sim_unlock();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from math import e, inf, nan, pi
 
 import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
@@ -37,6 +38,7 @@ from devtensor._errors import (
     DeviceMismatchError,
     DeviceNotAvailableError,
     DTypeMismatchError,
+    GradientError,
     HostAccessError,
     KernelArgumentError,
     KernelCompileError,
@@ -45,16 +47,19 @@ from devtensor._errors import (
     TransferForbiddenError,
 )
 from devtensor._files import load, save
-from devtensor._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
-from devtensor import cpu, cuda, data, nn, testing, utils  # isort: skip
+from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
+from devtensor.autograd import _hooks as _array_hooks
+from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
 for _function in (
     *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as),
-    *(logsumexp, norm, std, var, nn.init.normal_, nn.init.uniform_),
+    *(logsumexp, norm, std, var),
+    *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
+    *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
     _C._add_method(_function.__name__, _function)
 
@@ -67,6 +72,7 @@ __all__ = [
     "DTypeMismatchError",
     "DeviceMismatchError",
     "DeviceNotAvailableError",
+    "GradientError",
     "HostAccessError",
     "KernelArgumentError",
     "KernelCompileError",
@@ -78,6 +84,7 @@ __all__ = [
     "TransferLog",
     "absolute",
     "allow_transfers",
+    "autograd",
     "batch_norm",
     "clip",
     "concat",
@@ -112,6 +119,7 @@ __all__ = [
     "nn",
     "no_grad",
     "norm",
+    "optim",
     "pad",
     "pi",
     "ravel",
@@ -133,6 +141,7 @@ __all__ += [
     "DeviceArray",
     "Event",
     "Generator",
+    "Node",
     "Stream",
     "abs",
     "adaptive_avg_pool2d",
@@ -206,12 +215,14 @@ __all__ += [
     "get_printoptions",
     "gt",
     "hardtanh",
+    "index_add",
     "index_select",
     "initial_seed",
     "int8",
     "int16",
     "int32",
     "int64",
+    "is_grad_enabled",
     "isclose",
     "isfinite",
     "isinf",
@@ -272,6 +283,7 @@ __all__ += [
     "reshape",
     "round",
     "rsqrt",
+    "scatter_add",
     "seed",
     "select",
     "set_default_device",

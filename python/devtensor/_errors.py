@@ -119,6 +119,10 @@ class KernelArgumentError(_Explained, TypeError):
     """An argument does not fit the declaration of a kernel."""
 
 
+class GradientError(_Explained):
+    """A gradient cannot be computed: the graph is cut or used up, or an array that it needs was written to."""
+
+
 class TransferForbiddenError(_Explained):
     """A copy between devices was asked for where none may happen."""
 

@@ -145,6 +145,46 @@ test_softmax(void)
     }
 }
 
+static void
+test_softmax_grad(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {9, 512}, {2, 9001}};
+    for (int s = 0; s < 5; s++) {
+        for (int form = 0; form < 16; form++) {
+            int64_t rows = shapes[s][0], n = shapes[s][1];
+            int across = form % 2, take_log = form / 2 % 2, lanes = (form / 4 * 3) % 9;
+            float *grad = numbers(rows * n, 0), *result = numbers(rows * n, 0), *out = calloc((size_t)(rows * n), 4);
+            const int64_t strides[3][3] = {{across ? 1 : n}, {across ? 1 : n}, {across ? 1 : n}};
+            k_softmax_grad_args a = {.grad = operand(grad), .grad_stride = across ? rows : 1, .log = take_log};
+            a.softmax = (k_softmax_args){.n = n, .x = operand(result), .out = operand(out), .rows = {lanes, across, 0}};
+            a.softmax.outer = index_of(1, &rows, 3, strides);
+            a.softmax.x_stride = a.softmax.out_stride = a.grad_stride;
+            a.softmax.rows.vector = !across && n % 4 == 0;
+            run_all("k_softmax_grad_float32", &a, out, (size_t)(rows * n) * 4, "gradient of softmax");
+            int right = 1;
+            for (int64_t r = 0; r < rows; r++) {
+                double sum = 0, size = 0;
+                for (int64_t i = 0; i < n; i++) {
+                    int64_t at = across ? i * rows + r : r * n + i;
+                    double term = take_log ? (double)grad[at] : (double)grad[at] * result[at];
+                    sum += term;
+                    size += fabs(term);
+                }
+                for (int64_t i = 0; i < n; i++) {
+                    int64_t at = across ? i * rows + r : r * n + i;
+                    double by = take_log ? exp(result[at]) : result[at], g = grad[at];
+                    right =
+                        right && fabs(out[at] - (take_log ? g - by * sum : by * (g - sum))) <= 4e-7 * (1 + size) * 3;
+                }
+            }
+            check(right, "values of the gradient of softmax");
+            free(grad);
+            free(result);
+            free(out);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- transposed copies */
 
 static k_divisor
@@ -381,6 +421,7 @@ main(void)
     test_reduce();
     test_split_reduce();
     test_softmax();
+    test_softmax_grad();
     test_transpose();
     test_skinny();
     test_small_products();

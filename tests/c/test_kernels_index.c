@@ -1,4 +1,4 @@
-/* test_kernels_index.c: gather.cu and nonzero.cu, with all threads of a block (emulate.h). */
+/* test_kernels_index.c: gather.cu, nonzero.cu, sort.cu and scatter_add.cu, with all threads of a block (emulate.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 #define DT_EMULATED
 #include "../../csrc/kernels/gather.cu"
 #include "../../csrc/kernels/nonzero.cu"
+#include "../../csrc/kernels/scatter_add.cu"
+#include "../../csrc/kernels/sort.cu"
 
 #include "emulate.h"
 
@@ -175,6 +177,123 @@ test_places(void)
     free(table);
 }
 
+/* ---------------------------------------------------------------- sums at places */
+
+#define POSITION_BITS 14
+
+/* A pass of places below `reach`, -1 among them: by their lowest digit, then by the second. */
+static void
+test_sort(void)
+{
+    static const int64_t lengths[] = {1, 15, 4095, 4096, 4097, 9000};
+    for (int s = 0; s < 6; s++) {
+        const int64_t n = lengths[s], tiles = (n - 1) / K_SORT_TILE + 1, reach = 200,
+                      entries = K_SORT_DIGITS * tiles + 1;
+        int64_t *places = calloc((size_t)n, 8), *counts = calloc((size_t)entries, 8);
+        uint64_t *keys[2] = {calloc((size_t)n, 8), calloc((size_t)n, 8)};
+        for (int64_t i = 0; i < n; i++) {
+            places[i] = i % 17 == 3 ? -1 : i * 7919 % reach;
+        }
+        k_sort_args a = {.keys = operand(places),
+                         .counts = operand(counts),
+                         .numel = n,
+                         .tiles = tiles,
+                         .nowhere = reach,
+                         .bits = POSITION_BITS,
+                         .first = 1};
+        for (int pass = 0; pass < 2; pass++) {
+            a.shift = POSITION_BITS + pass * K_SORT_BITS;
+            a.sorted = operand(keys[pass]);
+            a.stage = K_SORT_COUNT;
+            run_all("k_sort_int64", &a, counts, (size_t)entries * 8, "counts of digits");
+            a.stage = K_SORT_SUM;
+            run_all("k_sort_int64", &a, counts, (size_t)entries * 8, "sums over digits");
+            a.stage = K_SORT_MOVE;
+            run_all("k_sort_int64", &a, keys[pass], (size_t)n * 8, "keys of a pass");
+            a.keys = a.sorted;
+            a.first = 0;
+        }
+        int right = counts[entries - 1] == n;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t position = (int64_t)(keys[1][i] & ((1 << POSITION_BITS) - 1));
+            const int64_t place = places[position] < 0 ? reach : places[position];
+            right = right && (int64_t)(keys[1][i] >> POSITION_BITS) == place && (i == 0 || keys[1][i - 1] < keys[1][i]);
+        }
+        check(right, "sorted places, equal ones by their positions");
+        free(places);
+        free(counts);
+        free(keys[0]);
+        free(keys[1]);
+    }
+}
+
+/* Rows of 3 whole numbers, so that sums are exact, to 5 places, the last of which is nowhere; by sorted keys (some
+ * places fill many chunks) and by columns. */
+static void
+test_scatter_add(void)
+{
+    static const int64_t lengths[] = {1, 127, 128, 129, 1000};
+    static k_reports wrong;
+    for (int s = 0; s < 5; s++) {
+        const int64_t n = lengths[s], chunks = (n - 1) / K_ADD_CHUNK + 1, shape[2] = {n, 3}, across[2] = {3, n};
+        float *value = numbers(n * 3, 1), *x = numbers(15, 1), *want = numbers(15, 1), sums[64 * 3];
+        int64_t *index = calloc((size_t)n, 8);
+        uint64_t *keys = calloc((size_t)n, 8);
+        memcpy(want, x, 60);
+        for (int64_t i = 0; i < n; i++) {
+            index[i] = i % 100 == 1 ? 5 : i % 9 == 0 ? i % 4 : 2;
+            for (int c = 0; c < 3 && index[i] < 5; c++) {
+                want[index[i] * 3 + c] += value[i * 3 + c];
+            }
+        }
+        for (int64_t j = 0, at = 0; j < 6 * n; j++) {
+            if (index[j % n] == j / n) {
+                keys[at++] = (uint64_t)(j / n) << POSITION_BITS | (uint64_t)(j % n);
+            }
+        }
+        k_scatter_add_args a = {.x = operand(x),
+                                .value = operand(value),
+                                .keys = operand(keys),
+                                .sums = operand(sums),
+                                .ncolumns = 3,
+                                .numel = n,
+                                .unit = 3,
+                                .nowhere = 5,
+                                .bits = POSITION_BITS};
+        float *before = numbers(15, 1);
+        memcpy(before, x, 60);
+        const int64_t positions[3][3] = {{0}, {3}, {1}}, columns[3][3] = {{0, 1}, {0, 1}, {1, 0}};
+        a.by.index = index_of(1, &n, 3, positions);
+        a.columns = index_of(2, shape, 3, columns);
+        a.stage = K_ADD_CHUNKS;
+        run_all("k_scatter_add_float32", &a, x, 60, "sums of chunks");
+        check(chunks <= 64, "room for the sums");
+        a.stage = K_ADD_REST;
+        run_all("k_scatter_add_float32", &a, x, 60, "sums over chunks");
+        check(memcmp(x, want, 60) == 0, "sums by sorted keys");
+
+        const int64_t entries[3][3] = {{1, 0}, {1, 3}, {0, 1}};
+        memcpy(x, before, 60);
+        a.stage = K_ADD_COLUMNS;
+        a.length = n;
+        a.by.index = index_of(2, across, 3, entries);
+        a.by.n = 1;
+        a.by.reports = (uint64_t)(uintptr_t)&wrong;
+        a.by.launch = 5;
+        a.by.selector[0] = selector(index, 5, 3);
+        wrong = (k_reports){0};
+        run_all("k_scatter_add_float32", &a, x, 60, "sums of columns");
+        check(memcmp(x, want, 60) == 0, "sums by columns");
+        check(wrong.any == (n > 1) && wrong.entry[5].index[0] == (n > 1 ? 5 : 0), "what is nowhere is reported");
+        free(value);
+        free(x);
+        free(want);
+        free(before);
+        free(index);
+        free(keys);
+    }
+}
+
 /* ---------------------------------------------------------------- reports of wrong indices */
 
 static k_reports reports;
@@ -206,6 +325,8 @@ main(void)
     test_many_chunks();
     test_gather();
     test_places();
+    test_sort();
+    test_scatter_add();
     test_report();
     return emulation_close();
 }

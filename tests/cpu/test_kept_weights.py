@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import stepped
 
 import devtensor as dt
 
@@ -60,7 +61,7 @@ OTHER = array(*SHAPE, seed=2)
 MASK = OTHER > 0.5
 
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
-NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "requires_grad_"}
+NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_"), (OTHER,)),
     **dict.fromkeys(
@@ -70,8 +71,10 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "copy_": (OTHER,),
     "fill_": (0.75,),
     "hardtanh_": (0.0, 0.5),
+    "index_add_": (0, dt.arange(32), OTHER),
     "lerp_": (OTHER, 0.5),
     "masked_fill_": (MASK, 4.0),
+    "scatter_add_": (0, dt.zeros(SHAPE, dtype=dt.int64), OTHER),
 }
 # What has no out=, or one that no weight can be.
 PRODUCTS: dict[str, tuple[tuple[int, ...], ...]] = {
@@ -190,13 +193,17 @@ def by_initializer(w: dt.DeviceArray) -> None:
     dt.nn.init.kaiming_uniform_(w)
 
 
+def by_optimizer(w: dt.DeviceArray) -> None:
+    stepped(w, OTHER)
+
+
 def overlapping(w: dt.DeviceArray) -> None:
     w[1:] += w[:-1]
 
 
 WRITES: dict[str, Callable[[dt.DeviceArray], Any]] = {
     **{f.__name__: f for f in (by_index, by_mask, by_masked_number, by_slice, one_number, by_alias, by_operator)},
-    **{f.__name__: f for f in (by_cast, by_initializer, overlapping)},
+    **{f.__name__: f for f in (by_cast, by_initializer, by_optimizer, overlapping)},
     **{f.__name__: f for f in (through_numpy, through_dlpack, through_buffer, through_address)},
     **{
         name: in_place(name)

@@ -246,3 +246,11 @@ def test_workers_may_run_where_the_process_may(processors: int) -> None:
     environment = {**os.environ, "PYTHONPATH": python_path(), "OPENBLAS_NUM_THREADS": "1"}
     environment.pop("DEVTENSOR_NUM_THREADS", None)
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1025, 10**8, 2**31, 2**40])
+def test_a_number_of_threads_that_cannot_be_is_refused(n: int) -> None:
+    before = dt.get_num_threads()
+    with pytest.raises(RuntimeError, match="set_num_threads expects a positive integer" if n < 1 else "from 1 to 1024"):
+        dt.set_num_threads(n)
+    assert dt.get_num_threads() == before

@@ -91,6 +91,7 @@ OPERATIONS: dict[str, Work] = {
     "transposed": lambda p: p.a.T.contiguous(),
     "cat": lambda p: dt.cat([p.a, p.b[:3]]),
     "index_select": lambda p: dt.index_select(p.a, 0, p.index),
+    "index_add": lambda p: dt.index_add(p.b, 0, p.index, p.a),
     "cross_entropy": lambda p: functional.cross_entropy(p.a, p.index),
     "in place": add_in_place,
     "stream": on_another_stream,

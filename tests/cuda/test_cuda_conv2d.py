@@ -276,6 +276,18 @@ def test_a_place_that_cannot_be_written_keeps_nothing(
     assert dt._C._cuda_tuning() is False
 
 
+def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: str) -> None:
+    """What the user database says is not asked: compiled kernels and plans have one place, or none."""
+    for name in ("DEVTENSOR_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    x, weight, bias, want = operands(cuda, seed=115)
+    with dt.cuda.device(cuda), dt.cuda.tune():
+        got = dt.conv2d(x, weight, bias, padding=1)
+    assert np.array_equal(wide_of(got), want)
+    assert list(tmp_path.iterdir()) == []
+
+
 @simulated
 def test_tuning_survives_engines_that_refuse(cache: Path, cuda: str, fault: Any) -> None:
     x, weight, bias, want = operands(cuda, "float16", seed=120)

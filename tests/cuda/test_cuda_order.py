@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support import CUDA_DEVICES, REAL, bits_of, counted, python_path
+from support import CUDA_DEVICES, REAL, bits_of, counted, python_path, stepped
 
 import devtensor as dt
 
@@ -48,6 +48,7 @@ READS: dict[str, Callable[[Array], Array]] = {
     "cat": lambda x: dt.cat([x, x]),
     "tril": lambda x: dt.tril(x),
     "getitem": lambda x: x[..., ::2] + 0,
+    "optimizer": lambda x: stepped(dt.ones_like(x), x, momentum=0.5),
     "to the host": lambda x: x.cpu(),
     "to the host and float16": lambda x: x.to("cpu", dt.float16),
     "item": lambda x: dt.tensor(x[0, 1, 2, 3].item()),
@@ -66,6 +67,7 @@ WRITES: dict[str, Callable[[str], Array]] = {
     "from page-locked memory": lambda device: (
         dt.arange(2500, dtype=dt.float32).pin_memory().to(device, non_blocking=True)
     ),
+    "optimizer": lambda device: stepped(dt.ones(50, 50, device=device), dt.ones(50, 50, device=device), momentum=0.5),
     "indices": lambda device: dt.max_pool2d(dt.ones((1, 1, 50, 50), device=device), 2, return_indices=True)[1],
 }
 

@@ -36,6 +36,12 @@ OPS: dict[str, Callable[[Array, Array], Array]] = {
     "gather": lambda x, i: x.gather(1, i[:, None]),
     "gather along 0": lambda x, i: x.gather(0, i[None]),
     "gather of a scalar": lambda x, i: x[0, 0].gather(0, i[1]),
+    "scatter_add": lambda x, i: x.scatter_add(1, i[:, None], x),
+    "scatter_add along 0": lambda x, i: x.scatter_add(0, i[None], x),
+    "scatter_add of many": lambda x, i: x[0].scatter_add(0, i.repeat(50), x.flatten().repeat(13)),
+    "index_add": lambda x, i: x.index_add(1, i, x),
+    "index_add_": lambda x, i: x.clone().index_add_(0, i, x),
+    "index_add of many": lambda x, i: x.index_add(0, i.repeat(50), x.repeat(50, 1)),
     "take": lambda x, i: x.take(i * 5),
     "take_along_dim": lambda x, i: x.take_along_dim(i[None], 0),
     "take_along_dim, flat": lambda x, i: x.take_along_dim(i * 5),
@@ -113,7 +119,9 @@ def test_the_first_door_tells(op: str, door: str, operands: tuple[Array, Array])
     DOORS[door](dt.ones(3, 3, device=x.device))  # told once
 
 
-@pytest.mark.parametrize("op", ["gather", "gather along 0", "index_select", "embedding", "Embedding", "nll_loss"])
+@pytest.mark.parametrize(
+    "op", ["gather", "gather along 0", "index_select", "scatter_add", "index_add", "embedding", "Embedding", "nll_loss"]
+)
 def test_what_does_not_count_from_the_end(op: str, cuda: str) -> None:
     x = dt.ones(4, 4, device=cuda)
     result = OPS[op](x, dt.array([0, -1, 1, 0], device=cuda))

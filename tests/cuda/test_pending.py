@@ -19,7 +19,7 @@ import support
 import test_ops
 from cases import CASES, Case
 from formats import STORAGE
-from support import CUDA_DEVICES, REAL, Built, calls, for_each
+from support import CUDA_DEVICES, REAL, Built, calls, for_each, stepped
 
 import devtensor as dt
 
@@ -66,6 +66,8 @@ DOORS: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "source of copy_": lambda p: dt.zeros(3, 4).copy_(p).tolist(),
     "value of setitem": lambda p: set_item(dt.zeros(3, 4), p).tolist(),
     "value of fill_": lambda p: dt.zeros(2).fill_(p[2, 3]).tolist() == [11, 11] and p.tolist(),
+    "optimizer, gradient": lambda p: stepped(dt.zeros(3, 4), p, momentum=0.5).tolist(),
+    "optimizer, parameter": lambda p: stepped(p, dt.zeros(3, 4)).tolist(),
     "add_": lambda p: p.add_(1).sub_(1).tolist(),
     "out=": lambda p: dt.neg(dt.arange(0, -12, -1, dtype=dt.float32).reshape(3, 4), out=p).tolist(),
     "fill_": lambda p: p[1].fill_(4) is not None and p[0].tolist() + p[1].tolist() == [0, 1, 2, 3, 4, 4, 4, 4] and RAMP,
@@ -114,12 +116,22 @@ def test_every_door_waits(door: str, way: str, cuda: str) -> None:
     assert DOORS[door](WAYS[way](cuda)) == RAMP
 
 
+def test_a_target_keeps_its_gradient(cuda: str) -> None:
+    """What arrives in another dtype has a place of its own on the way, and no part in the target's gradient."""
+    target = dt.zeros(3, 4).pin_memory()
+    target.grad = dt.ones(3, 4)
+    for _ in range(3):
+        target.copy_(dt.arange(12, dtype=dt.float16, device=cuda).reshape(3, 4), non_blocking=True)
+        assert target.tolist() == RAMP
+    assert not target.requires_grad and target.grad.tolist() == [[1.0] * 4] * 3
+
+
 READ_NOTHING = set(
     """T mT H mH backward cpu cuda device dim dtype element_size expand expand_as flatten is_contiguous is_cuda
     is_floating_point is_leaf is_pinned itemsize nbytes ndim ndimension nelement numel permute requires_grad
     requires_grad_ reshape shape size squeeze stride strides swapaxes t transpose unflatten unsqueeze view view_as
     movedim moveaxis narrow select split chunk unbind swapdims storage_offset diagonal new_empty new_full new_ones
-    new_zeros origin""".split()
+    new_zeros origin grad grad_fn register_hook register_post_accumulate_grad_hook retain_grad""".split()
 )
 
 

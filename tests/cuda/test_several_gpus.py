@@ -50,6 +50,7 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "setitem": lambda x, y: x.__setitem__(0, y[0]),
     "fill_": lambda x, y: x.fill_(y[0, 0]),
     "masked_fill": lambda x, y: x.masked_fill(y > 0, 0.0),
+    "scatter_add_": lambda x, y: x.scatter_add_(0, y.long(), y),
     "index": lambda x, y: dt.index_select(x, 0, y[0].long()),
 }
 

@@ -561,3 +561,11 @@ def test_integer_arithmetic_wraps(device: str) -> None:
     assert (x % 0).tolist() == [0, 0]
     assert (x**2).tolist() == [0, 1]
     assert x.sum().item() == -1
+
+
+def test_an_int_of_more_digits_than_python_writes_is_named_by_its_bits() -> None:
+    huge = 10**5000
+    assert dt._C._shown(huge) == f"an int of {huge.bit_length()} bits"
+    assert dt._C._shown(-huge) == f"an int of {huge.bit_length()} bits"
+    with pytest.raises(ValueError, match=r'the precision is "highest" or "tf32", not an int of 16610 bits'):
+        dt.set_float32_precision(huge)  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import re
 import textwrap
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,15 +210,41 @@ def test_gallery(code: str) -> None:
             assert getattr(again, name) == getattr(error, name)
 
 
+CORE = ROOT / "csrc" / "core"
+
+
+def sentences(files: Iterable[Path]) -> dict[str, set[str]]:
+    """The codes of the failures that C files write, by the function that begins the sentence."""
+    found: dict[str, set[str]] = {}
+    for text in map(Path.read_text, files):
+        for function, code in re.findall(
+            r'\b(dt_fail|dt_sentence_\w+)\(\s*(?:(?:t->)?err,\s*DT_\w+,\s*)?"([a-z-]+)"', text
+        ):
+            found.setdefault(function, set()).add(code)
+    return found
+
+
+@pytest.mark.skipif(not CORE.exists(), reason="reads the source tree")
 def test_every_kind_is_documented() -> None:
     """Those with operands have a section of their own, which the notes point to."""
-    sources = sorted((ROOT / "csrc" / "core").glob("check*.c"))
-    if not sources:
-        pytest.skip("reads the source tree")
-    text = "".join(path.read_text() for path in sources)
-    found = set(re.findall(r'dt_sentence_(?:begin|shapes)\(\s*(?:err, DT_\w+, )?"([a-z-]+)"', text))
-    assert len(found) > 6
-    assert found <= set(EXAMPLES)
+    found = sentences(CORE.glob("check*.c"))
+    kinds = found["dt_sentence_begin"] | found["dt_sentence_shapes"]
+    assert len(kinds) > 6
+    assert kinds <= set(EXAMPLES)
+
+
+# What other files of the core say of numbers, devices and memory: never of an array that the user gave.
+NOT_OF_OPERANDS = {"invalid-parameter", "invalid-device", "device-not-available", "transfer-forbidden", "out-of-memory",
+                   "too-many-values", "not-kept"}  # fmt: skip
+
+
+@pytest.mark.skipif(not CORE.exists(), reason="reads the source tree")
+def test_sentences_about_operands_stand_in_check() -> None:
+    elsewhere = {path.name: sentences([path]) for path in CORE.glob("*.c") if not path.name.startswith("check")}
+    assert sum(len(found.get("dt_fail", ())) for found in elsewhere.values()) > 6
+    for name, found in elsewhere.items():
+        assert found.keys() <= {"dt_fail"}, name
+        assert found.get("dt_fail", set()) <= NOT_OF_OPERANDS, name
 
 
 def test_share_of_mistakes_with_a_fix() -> None:

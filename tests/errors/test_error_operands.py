@@ -75,7 +75,12 @@ def compiled_forms() -> Iterator[Form]:
 
 
 def is_property(node: ast.FunctionDef) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
+    """Or what sets one."""
+    return any(
+        (isinstance(one, ast.Name) and one.id == "property")
+        or (isinstance(one, ast.Attribute) and one.attr == "setter")
+        for one in node.decorator_list
+    )
 
 
 def composed_forms() -> Iterator[Form]:

@@ -418,7 +418,11 @@ def selection_rows() -> list[Case]:
     def row(op: str, *operands: Operand | float, layouts: tuple[str, ...] = BROADCAST) -> Case:
         return Case(op, operands, {}, DTYPES, layouts)
 
+    def summed(op: str, *operands: Operand | float, layouts: tuple[str, ...] = BROADCAST, **parameters: int) -> Case:
+        return Case(op, operands, parameters, DTYPES, layouts, ulps=2, slack=32)
+
     x = array(4, 5, 6)
+    plain = ("contiguous",)
     rows = []
     for dim, shape, size in ((0, (4, 5, 6), 4), (1, (2, 3, 4), 5), (-1, (4, 5, 9), 6)):
         rows.append(row("gather", x, dim, index(*shape, size=size)))
@@ -428,7 +432,6 @@ def selection_rows() -> list[Case]:
         rows.append(row("index_select", x, dim, index(n + 1, size=size, dtype="int32")))
     for dim, shape, size in ((0, (2, 5, 6), 4), (1, (1, 7, 6), 5), (2, (4, 1, 2), 6)):
         rows.append(row("take_along_dim", x, index(*shape, size=size, wrapped=True), dim))
-    plain = ("contiguous",)
     rows += [
         row("gather", array(3, 0), 0, index(2, 0, size=3), layouts=plain),
         row("gather", array(), 0, index(size=1), layouts=plain),
@@ -441,6 +444,21 @@ def selection_rows() -> list[Case]:
         row("masked_fill", array(2, 3, 5), array(3, 1, dtype="bool"), 0),
         row("masked_fill", array(3, 17), array(3, 17, dtype="bool"), array()),
         row("masked_fill", array(0, 3), array(3, dtype="bool"), 1, layouts=plain),
+    ]
+    for dim, shape, size in ((0, (9, 5, 6), 4), (1, (2, 3, 4), 5), (-1, (4, 5, 9), 6)):
+        rows += [
+            summed("scatter_add", x, dim, index(*shape, size=size), array(*(n + 1 for n in shape))),
+            summed("scatter_add", x, dim, index(*shape[:-1], 1, size=size, dtype="int32"), array(*shape)),
+        ]
+    for dim, shape, size in ((0, (7, 5, 6), 4), (1, (4, 3, 6), 5), (2, (4, 5, 9), 6)):
+        rows.append(summed("index_add", x, dim, index(shape[dim], size=size), array(*shape)))
+    rows += [
+        summed("scatter_add", array(40), 0, index(300, size=40), array(300), layouts=STRIDED),
+        summed("scatter_add", array(3, 0), 0, index(2, 0, size=3), array(2, 0), layouts=plain),
+        summed("scatter_add", array(), 0, index(size=1), array(), layouts=plain),
+        summed("index_add", array(4, 6), 0, index(5, size=4, dtype="int32"), array(5, 6), alpha=2),
+        summed("index_add", array(9, 20), 0, index(300, size=9), array(300, 20), layouts=STRIDED),
+        summed("index_add", array(), 0, index(1, size=1), array(), layouts=plain),
     ]
     for shape, width in (((5,), 3), ((2, 4), 16), ((3, 1), 100), ((0, 2), 4)):
         rows.append(row("embedding", index(*shape, size=7), array(7, width), layouts=STRIDED))
@@ -473,7 +491,9 @@ METHODS = (*UNARY, *BINARY, *REDUCTIONS, *MATMULS[:6], "addmm", "baddbmm", "lerp
 METHODS += tuple(op for op in SELECTIONS if op != "embedding")
 # Ops with an in-place method, name_ ; the target keeps its dtype.
 NOT_IN_PLACE = (*TEST_RESULTS, "maximum", "minimum", "gelu")
-IN_PLACE = tuple(op for op in (*UNARY, *BINARY, "lerp", "masked_fill") if op not in NOT_IN_PLACE)
+IN_PLACE = tuple(
+    op for op in (*UNARY, *BINARY, "lerp", "masked_fill", "scatter_add", "index_add") if op not in NOT_IN_PLACE
+)
 # Ops that take out=.
 OUT = (
     *UNARY,
@@ -533,6 +553,8 @@ OPERAND_NAMES = {
     "lerp": ("input", "end", "weight"),
     "pow": ("input", "exponent"),
     **dict.fromkeys(("gather", "index_select"), ("input", "dim", "index")),
+    "scatter_add": ("input", "dim", "index", "src"),
+    "index_add": ("input", "dim", "index", "source"),
     "take": ("input", "index"),
     "take_along_dim": ("input", "indices", "dim"),
     "embedding": ("input", "weight"),
@@ -543,7 +565,8 @@ OPERAND_NAMES = {
 
 
 # Which operand has the dtype of the result, where the others do not take part in it.
-VALUES = {"gather": 0, "index_select": 0, "take": 0, "take_along_dim": 0, "embedding": 1, "masked_fill": 0}
+VALUES = dict.fromkeys(("gather", "scatter_add", "index_add", "index_select", "take", "take_along_dim"), 0)
+VALUES |= {"embedding": 1, "masked_fill": 0}
 
 
 def operand_names(op: str) -> tuple[str, ...]:

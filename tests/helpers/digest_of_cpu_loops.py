@@ -15,6 +15,7 @@ import sys
 import numpy as np
 
 import devtensor as dt
+from devtensor import _C
 
 PAGE = mmap.PAGESIZE
 LENGTHS = (*range(71), 300, 1500)
@@ -61,6 +62,10 @@ def binary(name: str):
     return lambda a, b: getattr(dt, name)(a, b)
 
 
+def gradient(name: str):
+    return lambda a, b: _C._test.binary(name, a, b, 0.5, 1.5)
+
+
 def rows(a: dt.DeviceArray, n: int = 7) -> dt.DeviceArray:
     """The same elements in rows of n."""
     return a[: a.numel() // n * n].reshape(-1, n)
@@ -80,8 +85,12 @@ BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "l
 BINARY += ("pow", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all")
 
+GRADIENTS = ("abs", "rsqrt", "erf", "tanh", "sigmoid", "relu", "hardtanh", "leaky_relu", "elu", "silu", "softplus")
+GRADIENTS += ("gelu_erf", "gelu_tanh")
+
 OPS = {name: unary(name) for name in (*EXACT, *SMOOTH)}
 OPS |= {name: binary(name) for name in BINARY}
+OPS |= {f"{name}_grad": gradient(f"{name}_grad") for name in GRADIENTS}
 OPS |= {name: unary(name) for name in REDUCTIONS}
 OPS |= {f"{name} of rows": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=1) for name in REDUCTIONS}
 OPS |= {f"{name} of long rows": lambda a, b, name=name: getattr(dt, name)(rows(a, 19), dim=1) for name in REDUCTIONS}
@@ -102,6 +111,10 @@ OPS |= {
     "softmax of columns": lambda a, b: dt.softmax(rows(a).T, 0),
     "log_softmax": lambda a, b: dt.log_softmax(rows(a), 1),
     "softmax of long rows": lambda a, b: dt.softmax(rows(a, 19), 1),
+    "softmax_grad": lambda a, b: _C._test.softmax_grad(rows(b, 19), rows(a, 19), 1, False),
+    "softmax_grad of columns": lambda a, b: _C._test.softmax_grad(rows(b).T, rows(a).T, 0, False),
+    "log_softmax_grad": lambda a, b: _C._test.softmax_grad(rows(b, 19), rows(a, 19), 1, True),
+    "log_softmax_grad of columns": lambda a, b: _C._test.softmax_grad(rows(b), rows(a), 0, True),
     "max_pool2d": lambda a, b: dt.max_pool2d(rows(a)[None], 3, 2, 1),
     "max_pool2d of pairs": lambda a, b: dt.max_pool2d(rows(a)[None], 2),
     "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),

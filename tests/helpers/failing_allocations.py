@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, Case
-from support import Built, bits_of
+from support import Built, bits_of, stepped
 
 import devtensor as dt
 
@@ -59,6 +59,13 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "batch_norm": lambda x: dt.batch_norm(x, x[0], x[1], x[2], x[0]),
     "batch_norm in float16": lambda x: dt.batch_norm(*(a.to(dt.float16) for a in (x, *x))),
     "gather": lambda x: x.gather(1, dt.zeros(3, 1, dtype=dt.int64, device=x.device)),
+    "scatter_add": lambda x: x.scatter_add(1, dt.zeros(3, 2, dtype=dt.int64, device=x.device), x),
+    "scatter_add_ of sorted places": lambda x: dt.zeros(3, device=x.device).scatter_add_(
+        0, dt.arange(300, device=x.device) % 3, dt.ones(300, device=x.device)
+    ),
+    "index_add of halves": lambda x: (x.half()).index_add(
+        0, dt.zeros(3, dtype=dt.int64, device=x.device), x.half(), alpha=2
+    ),
     "x[list, list]": lambda x: x[[0, 2, 1], [1, 1, 0]],
     "x[:, index]": lambda x: x[:, dt.arange(2, device=x.device)],
     "x[mask]": lambda x: x[x > 4],
@@ -71,6 +78,8 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "x[mask] = row": lambda x: written(x, x[:, 0] > 2, x[0]),
     "x[index] = overlapping": lambda x: overlapping(x.clone()),
     "cross_entropy": lambda x: dt.cross_entropy(x, dt.zeros(3, dtype=dt.int64, device=x.device)),
+    "optimizer": lambda x: stepped(x.clone(), x, momentum=0.5),
+    "optimizer over other strides": lambda x: stepped(x.clone(), x.T.contiguous().T, momentum=0.5),
     "a kernel": lambda x: own_kernel(x),
     "a kernel refused": lambda x: own_kernel(x.cpu()),
 }

@@ -507,13 +507,13 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
 
 
 def chosen_points(name: str, counts: dict[str, int], share: int) -> Iterator[Fault]:
-    """1 in `share` of the points, the same ones every time; every call index of every symbol is among them."""
-    seen = set()
+    """1 in `share` of the points, always the same, and one of 1 in `share` / 44 places: the n-th call of a symbol."""
+    seen, places = set(), max(share // 44, 1)
     for fault in faults(counts):
         if library(fault.symbol) and not fault.symbol.endswith(NO_STATUS):
             place = (fault.symbol, fault.index)
             chosen = zlib.crc32(f"{name}{fault}".encode()) % share == 0
-            if chosen or (place not in seen and zlib.crc32(f"{name}{place}".encode()) % 9 == 0):
+            if chosen or (place not in seen and zlib.crc32(f"{name}{place}".encode()) % places == 0):
                 seen.add(place)
                 yield fault
 

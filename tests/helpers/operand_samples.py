@@ -85,6 +85,8 @@ SAMPLES: dict[str, Sample] = {
     "stack": Sample({"tensors": Array((2, 3), entries=3)}),
     # selection
     "gather": Sample({"input": f(4, 3), "index": i(2, 3)}, {"dim": 0}, own=("index",)),
+    "scatter_add": Sample({"input": f(4, 3), "index": i(2, 3), "src": f(2, 3)}, {"dim": 0}, own=("index", "src")),
+    "index_add": Sample({"input": f(4, 3), "index": i(2), "source": f(2, 3)}, {"dim": 0}, own=("index", "source")),
     "index_select": Sample({"input": f(4, 3), "index": i(2)}, {"dim": 0}, own=("index",)),
     "take": Sample({"input": f(4, 3), "index": i(2)}, own=("index",)),
     "take_along_dim": Sample({"input": f(4, 3), "indices": i(2, 3)}, {"dim": 0}, own=("indices",)),
@@ -107,4 +109,7 @@ SAMPLES: dict[str, Sample] = {
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
     "to": "of the other array only dtype and device count",
+    "backward": "a graph decides what gradients look like",
+    "register_hook": "it takes a function of gradients",
+    "register_post_accumulate_grad_hook": "it takes a function of a leaf",
 }

@@ -58,6 +58,7 @@ SLOW = {
     "test_fuzz.py::test_no_call_is_a_finding": 3,
     "test_fuzz_files.py::test_a_planted_bug_is_found": 0,
     "test_fuzz_files.py::test_mutated_files": 0,
+    "test_gradients.py::test_a_gradient_has_a_gradient": 40,
     "test_fuzz_threads.py::test_a_planted_bug_of_interrupts_is_found": 0,
     "test_fuzz_threads.py::test_a_planted_leak_of_a_thread_is_found": 0,
     "test_fuzz_threads.py::test_interrupts_at_any_moment": 4,

@@ -347,6 +347,36 @@ def gather(x: Array, dim: int, index: Array) -> Array:
     return x[tuple(places)]
 
 
+def added(x: Array, places: tuple[Any, ...], values: Array) -> Array:
+    """x with values added at places, as often as each is meant."""
+    sums = np.array(x)
+    np.add.at(sums, places, values)
+    return sums
+
+
+@op("first")
+def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
+    if np.ndim(x) == 0:
+        return scatter_add(np.reshape(x, 1), 0, np.reshape(index, -1), np.reshape(src, -1)).reshape(())
+    sizes = zip(np.shape(index), np.shape(src), x.shape, strict=True)
+    if any(size > own or (d != dim % x.ndim and size > other) for d, (size, own, other) in enumerate(sizes)):
+        raise IndexError("index is larger than src or x")
+    places = list(np.indices(np.shape(index)))
+    values = src[tuple(slice(size) for size in np.shape(index))]
+    places[dim] = whole(index)
+    return added(x, tuple(places), values)
+
+
+@op("first")
+def index_add(x: Array, dim: int, index: Array, source: Array, alpha: float = 1) -> Array:
+    if np.ndim(x) == 0:
+        return index_add(np.reshape(x, 1), 0, np.reshape(index, -1), np.reshape(source, 1), alpha).reshape(())
+    rows = np.reshape(whole(index), -1)
+    if np.shape(source) != (*x.shape[:dim], len(rows), *x.shape[dim % x.ndim + 1 :]):
+        raise IndexError("source does not have the shape of x")
+    return added(x, (*(slice(None),) * (dim % x.ndim), rows), source * alpha)
+
+
 @op("first")
 def index_select(x: Array, dim: int, index: Array) -> Array:
     return np.take(x, whole(index), axis=dim) if np.ndim(x) else np.reshape(np.reshape(x, 1)[whole(index)], ())

@@ -253,6 +253,14 @@ def synchronize() -> None:
         dt.cuda.synchronize(device)
 
 
+def stepped(x: dt.DeviceArray, grad: dt.DeviceArray, **options: Any) -> dt.DeviceArray:
+    """x, to which an optimizer has added grad in place."""
+    x.grad = grad
+    dt.optim.SGD([x], lr=1.0, maximize=True, **options).step()
+    x.grad = None
+    return x
+
+
 def counted(*symbols: str) -> int:
     """How often these outside functions were called so far."""
     calls = dt._C._test.api_calls()

@@ -87,6 +87,65 @@ RECORDED: dict[str, str] = {
     "nn.init.xavier_normal_": "tensor, gain=1.0, generator=None",
     "nn.init.xavier_uniform_": "tensor, gain=1.0, generator=None",
     "nn.init.zeros_": "tensor",
+    "nn.utils.clip_grad_norm_": "parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None",
+    "nn.utils.clip_grad_value_": "parameters, clip_value, foreach=None",
+    "nn.utils.clip_grads_with_norm_": "parameters, max_norm, total_norm, foreach=None",
+    "nn.utils.get_total_norm": "tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None",
+    "nn.utils.parameters_to_vector": "parameters",
+    "nn.utils.vector_to_parameters": "vec, parameters",
+    "optim.Adagrad": "params, lr=0.01, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, "
+    "foreach=None, "
+    "*, maximize=False, differentiable=False, fused=None",
+    "optim.Adam": "params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0, amsgrad=False, *, foreach=None, "
+    "maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False",
+    "optim.AdamW": "params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0.01, amsgrad=False, *, "
+    "maximize=False, foreach=None, capturable=False, differentiable=False, fused=None",
+    "optim.lr_scheduler.ChainedScheduler": "schedulers, optimizer=None",
+    "optim.lr_scheduler.ConstantLR": "optimizer, factor=0.3333333333333333, total_iters=5, last_epoch=-1",
+    "optim.lr_scheduler.CosineAnnealingLR": "optimizer, T_max, eta_min=0.0, last_epoch=-1",
+    "optim.lr_scheduler.CosineAnnealingWarmRestarts": "optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1",
+    "optim.lr_scheduler.CyclicLR": "optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, "
+    "mode='triangular', gamma=1.0, "
+    "scale_fn=None, scale_mode='cycle', cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, "
+    "last_epoch=-1",
+    "optim.lr_scheduler.ExponentialLR": "optimizer, gamma, last_epoch=-1",
+    "optim.lr_scheduler.LambdaLR": "optimizer, lr_lambda, last_epoch=-1",
+    "optim.lr_scheduler.LinearLR": "optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5, "
+    "last_epoch=-1",
+    "optim.lr_scheduler.LRScheduler": "optimizer, last_epoch=-1",
+    "optim.lr_scheduler.LRScheduler.get_last_lr": "",
+    "optim.lr_scheduler.LRScheduler.get_lr": "",
+    "optim.lr_scheduler.LRScheduler.load_state_dict": "state_dict",
+    "optim.lr_scheduler.LRScheduler.state_dict": "",
+    "optim.lr_scheduler.LRScheduler.step": "epoch=None",
+    "optim.lr_scheduler.MultiplicativeLR": "optimizer, lr_lambda, last_epoch=-1",
+    "optim.lr_scheduler.MultiStepLR": "optimizer, milestones, gamma=0.1, last_epoch=-1",
+    "optim.lr_scheduler.OneCycleLR": "optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, "
+    "pct_start=0.3, "
+    "anneal_strategy='cos', cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, "
+    "final_div_factor=10000.0, three_phase=False, last_epoch=-1",
+    "optim.lr_scheduler.PolynomialLR": "optimizer, total_iters=5, power=1.0, last_epoch=-1",
+    "optim.lr_scheduler.ReduceLROnPlateau": "optimizer, mode='min', factor=0.1, patience=10, threshold=0.0001, "
+    "threshold_mode='rel', cooldown=0, "
+    "min_lr=0, eps=1e-08",
+    "optim.lr_scheduler.SequentialLR": "optimizer, schedulers, milestones, last_epoch=-1",
+    "optim.lr_scheduler.StepLR": "optimizer, step_size, gamma=0.1, last_epoch=-1",
+    "optim.Optimizer": "params, defaults",
+    "optim.Optimizer.add_param_group": "param_group",
+    "optim.Optimizer.load_state_dict": "state_dict",
+    "optim.Optimizer.register_load_state_dict_post_hook": "hook, prepend=False",
+    "optim.Optimizer.register_load_state_dict_pre_hook": "hook, prepend=False",
+    "optim.Optimizer.register_state_dict_post_hook": "hook, prepend=False",
+    "optim.Optimizer.register_state_dict_pre_hook": "hook, prepend=False",
+    "optim.Optimizer.register_step_post_hook": "hook",
+    "optim.Optimizer.register_step_pre_hook": "hook",
+    "optim.Optimizer.state_dict": "",
+    "optim.Optimizer.step": "closure=None",
+    "optim.Optimizer.zero_grad": "set_to_none=True",
+    "optim.RMSprop": "params, lr=0.01, alpha=0.99, eps=1e-08, weight_decay=0, momentum=0, centered=False, "
+    "capturable=False, foreach=None, maximize=False, differentiable=False",
+    "optim.SGD": "params, lr=0.001, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, "
+    "foreach=None, differentiable=False, fused=None",
     "nn.Module.add_module": "name, module",
     "nn.Module.apply": "fn",
     "nn.Module.bfloat16": "",
@@ -211,6 +270,8 @@ OPTIONS: dict[str, str] = {
     "pad": "input pad mode value",
     "index_select": "input dim index",
     "gather": "input dim index",
+    "scatter_add": "input dim index src",
+    "index_add": "input dim index source alpha",
     "take": "input index",
     "masked_fill": "input mask value",
     "allclose": "input other rtol atol equal_nan",

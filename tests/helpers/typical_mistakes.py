@@ -339,4 +339,159 @@ dt.zeros(3, device="cuda:7")  # here
 """,
         ),
     ],
+    "grad-missing": [
+        (
+            "A loss of predictions that left the graph",
+            """
+import devtensor as dt
+
+w = dt.ones(3, requires_grad=True)
+scores = (w * 2).detach()
+loss = scores.sum()
+loss.backward()  # here
+""",
+        ),
+    ],
+    "grad-not-scalar": [
+        (
+            "A loss for each row",
+            """
+import devtensor as dt
+
+w = dt.ones(3, requires_grad=True)
+losses = w * w
+losses.backward()  # here
+""",
+        ),
+    ],
+    "grad-freed": [
+        (
+            "A second backward",
+            """
+import devtensor as dt
+
+w = dt.ones(3, requires_grad=True)
+loss = (w * w).sum()
+loss.backward()
+loss.backward()  # here
+""",
+        ),
+    ],
+    "grad-modified": [
+        (
+            "A write to what exp keeps",
+            """
+import devtensor as dt
+
+x = dt.zeros(3, requires_grad=True)
+y = x.exp()
+y += 1
+y.sum().backward()  # here
+""",
+        ),
+    ],
+    "grad-leaf-in-place": [
+        (
+            "An update by hand",
+            """
+import devtensor as dt
+
+w = dt.ones(3, requires_grad=True)
+w.sum().backward()
+w -= 0.1 * w.grad  # here
+""",
+        ),
+    ],
+    "grad-leaf-view-in-place": [
+        (
+            "A row of a parameter",
+            """
+import devtensor as dt
+
+w = dt.ones(3, 2, requires_grad=True)
+w[0].fill_(0)  # here
+""",
+        ),
+    ],
+    "grad-shared": [
+        (
+            "A write to a view",
+            """
+import devtensor as dt
+
+x = dt.ones(4, requires_grad=True)
+y = x * 2
+row = y[1:]
+row.mul_(3)  # here
+""",
+        ),
+    ],
+    "grad-out": [
+        (
+            "A result that has a place already",
+            """
+import devtensor as dt
+
+w, total = dt.ones(3, requires_grad=True), dt.zeros(3)
+dt.add(w, 1, out=total)  # here
+""",
+        ),
+    ],
+    "grad-flag": [
+        (
+            "A result that shall want none",
+            """
+import devtensor as dt
+
+w = dt.ones(3, requires_grad=True)
+y = w * 2
+y.requires_grad = False  # here
+""",
+        ),
+    ],
+    "grad-dtype": [
+        (
+            "Labels that want a gradient",
+            """
+import devtensor as dt
+
+labels = dt.tensor([0, 2, 1])
+labels.requires_grad_()  # here
+""",
+        ),
+    ],
+    "grad-assign": [
+        (
+            "A gradient of another shape",
+            """
+import devtensor as dt
+
+w = dt.ones(3, 2, requires_grad=True)
+w.grad = dt.ones(2, 3)  # here
+""",
+        ),
+    ],
+    "grad-host-access": [
+        (
+            "A result handed to NumPy",
+            """
+import devtensor as dt
+
+w = dt.ones(3, device="cpu", requires_grad=True)
+scores = w * 2
+scores.numpy()  # here
+""",
+        ),
+    ],
+    "grad-unused": [
+        (
+            "An input that the output does not need",
+            """
+import devtensor as dt
+
+w, v = dt.ones(3, requires_grad=True), dt.ones(3, requires_grad=True)
+dt.autograd.grad((w * 2).sum(), [w, v])  # here
+""",
+        ),
+    ],
 }

@@ -166,7 +166,6 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (bytes(9), {"offset": 1}, ValueError, "not aligned"),
     (memoryview(bytes(16))[::2], {}, ValueError, "not contiguous"),
     (7, {}, TypeError, "bytes-like"),
-    (bytes(8), {"requires_grad": True}, NotImplementedError, "gradients"),
 ]
 
 
@@ -174,3 +173,8 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
 def test_frombuffer_refuses(source: Any, keywords: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         dt.frombuffer(source, dtype=dt.float32, **keywords)
+
+
+def test_frombuffer_makes_a_leaf() -> None:
+    x = dt.frombuffer(bytearray(8), dtype=dt.float32, requires_grad=True)
+    assert x.requires_grad and x.is_leaf

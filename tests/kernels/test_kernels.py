@@ -33,7 +33,9 @@ def values(
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
-@pytest.mark.parametrize(("name", "least"), [("test_kernels", 2000), ("test_kernels_index", 500)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("test_kernels", 2000), ("test_kernels_index", 500), ("test_kernels_update", 150)]
+)
 def test_blocks_of_many_threads(name: str, least: int, tmp_path: Path) -> None:
     program = tmp_path / name
     command = ["cc", "-std=gnu11", "-O1", "-ffp-contract=off", "-o", program, ROOT / f"tests/c/{name}.c", "-lm"]

@@ -161,6 +161,18 @@ OPS: list[tuple[str, list[str], list[tuple[tuple[int, ...], str]], Callable[...,
     ("embedding", ["input", "weight"], [((2,), I64), ((3, 3), F32)], F.embedding),
     ("index_select", ["input", "index"], [((3, 3), F32), ((2,), I64)], lambda x, i: dt.index_select(x, 0, i)),
     ("gather", ["input", "index"], [((3, 3), F32), ((3, 3), I64)], lambda x, i: x.gather(0, i)),
+    (
+        "scatter_add",
+        ["input", "index", "src"],
+        [((3, 3), F32), ((3, 3), I64), ((3, 3), F32)],
+        lambda x, i, s: x.scatter_add(0, i, s),
+    ),
+    (
+        "index_add",
+        ["input", "index", "source"],
+        [((3, 3), F32), ((2,), I64), ((2, 3), F32)],
+        lambda x, i, s: dt.index_add(x, 0, i, s),
+    ),
     ("take", ["input", "index"], [((3, 3), F32), ((2,), I64)], lambda x, i: x.take(i)),
     ("masked_fill", ["input", "mask"], [((3,), F32), ((3,), BOOL)], lambda x, m: x.masked_fill(m, 0)),
 ]

@@ -63,8 +63,9 @@ def test_padding_modes(mode: Any, padding: Any, device: str) -> None:
 
 def test_batch_norm(device: str) -> None:
     layer, x = nn.BatchNorm2d(3, eps=1e-3, momentum=0.2, device=device), random(2, 3, 4, 5) * 2 + 1
-    layer.weight.copy_(dt.array([1.0, 2.0, 3.0]))
-    layer.bias.copy_(dt.array([0.0, 1.0, -1.0]))
+    with dt.no_grad():
+        layer.weight.copy_(dt.array([1.0, 2.0, 3.0]))
+        layer.bias.copy_(dt.array([0.0, 1.0, -1.0]))
     w, b = weights(layer)
     mean, var, unbiased = slow.batch_statistics(x)
     close(layer(put(x, device)), slow.batch_norm(x, mean, var, w, b, 1e-3), device)
@@ -94,8 +95,9 @@ def test_batch_norm_without_its_parts(device: str) -> None:
 def test_layer_norm(device: str) -> None:
     x = random(2, 3, 4)
     layer = nn.LayerNorm((3, 4), device=device)
-    layer.weight.fill_(2)
-    layer.bias.fill_(1)
+    with dt.no_grad():
+        layer.weight.fill_(2)
+        layer.bias.fill_(1)
     close(layer(put(x, device)), slow.layer_norm(x, (3, 4)) * 2 + 1, device)
     assert nn.LayerNorm(4, bias=False).bias is None
     assert list(nn.LayerNorm(4, elementwise_affine=False).parameters()) == []

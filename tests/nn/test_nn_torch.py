@@ -195,6 +195,8 @@ def test_gather_and_embedding(device: str) -> None:
     close(dt.take(a, i - 2), torch.take(b, j - 2))
     close(dt.nn.functional.embedding(i, a), torch.nn.functional.embedding(j, b))
     close(dt.index_select(a, 1, i[0]), torch.index_select(b, 1, j[0]))
+    close(dt.scatter_add(a, 0, i, a), torch.scatter_add(b, 0, j, b))
+    close(dt.index_add(a, 0, i[0], a[:3], alpha=0.5), torch.index_add(b, 0, j[0], b[:3], alpha=0.5))
 
 
 def test_initial_values_have_the_same_bounds() -> None:

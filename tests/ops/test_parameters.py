@@ -71,6 +71,8 @@ def compiled_forms() -> Iterator[Form]:
                 continue
             if any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list):
                 continue
+            if any(isinstance(one, ast.Attribute) and one.attr == "setter" for one in node.decorator_list):
+                continue
             first = node.name not in found
             known = found.setdefault(node.name, {})
             for name, p in stub_parameters(node, owner is dt.DeviceArray).items():

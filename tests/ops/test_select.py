@@ -393,6 +393,8 @@ WRONG: list[Callable[[dt.DeviceArray, dt.DeviceArray], Any]] = [
     lambda x, i: x.__setitem__(i, 7),
     lambda x, i: x.__setitem__(i, dt.ones(3, 4, device=x.device)),
     lambda x, i: dt.embedding(i, x),
+    lambda x, i: x.index_add_(0, i, dt.ones(3, 4, device=x.device)),
+    lambda x, i: x.scatter_add_(0, i[:, None], dt.ones(3, 4, device=x.device)),
 ]
 
 

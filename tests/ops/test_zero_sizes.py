@@ -23,7 +23,7 @@ import devtensor as dt
 
 ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
 # Ops some of whose rows have no answer without elements: the largest of nothing, shapes given by number.
-REFUSE = {"amax", "amin", "argmax", "argmin", "reshape", "broadcast_to", "index_select"}
+REFUSE = {"amax", "amin", "argmax", "argmin", "reshape", "broadcast_to", "index_select", "index_add"}
 
 
 @functools.cache

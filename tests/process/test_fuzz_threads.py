@@ -280,7 +280,7 @@ class Work:
         self.x = dt.array(self.values, device=device)
         self.product = self.values @ self.values
         self.model = dt.nn.Sequential(dt.nn.Linear(SIDE, SIDE), dt.nn.ReLU(), dt.nn.Linear(SIDE, 3)).to(device)
-        self.answer = self.model(self.x).cpu().numpy()
+        self.answer = self.model(self.x).detach().cpu().numpy()
         dt.save({"x": self.x}, self.path)
 
     def multiply(self) -> bool:
@@ -295,7 +295,7 @@ class Work:
         return same(y, self.values)
 
     def forward(self) -> bool:
-        return bool(np.array_equal(self.model(self.x).cpu().numpy(), self.answer))
+        return bool(np.array_equal(self.model(self.x).detach().cpu().numpy(), self.answer))
 
     def load_data(self) -> bool:
         loader = dt.data.DataLoader(dt.data.TensorDataset(self.x.cpu()), batch_size=5, drop_last=False)

@@ -180,7 +180,7 @@ def test_weights_of_pytorch(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         want = theirs(torch.from_numpy(images)).numpy()
         assert np.array_equal(again(torch.from_numpy(images)).numpy(), want)
-    np.testing.assert_allclose(ours(dt.from_numpy(images)).numpy(), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours(dt.from_numpy(images)).detach().numpy(), want, rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------- as programs

@@ -42,6 +42,35 @@ def test_the_error_of_a_script_for_pytorch(tmp_path: Path) -> None:
     assert run(tmp_path, fixed, "--simulate", "1", "--as-torch", "script.py").returncode == 0
 
 
+TRAINING = """
+import torch
+import torch.nn as nn
+import torch.optim as optim
+from torch.nn.utils import clip_grad_norm_
+from torch.optim.lr_scheduler import CosineAnnealingLR
+
+torch.manual_seed(0)
+x = torch.linspace(-2, 2, 64).reshape(-1, 1)
+y = x.square()
+model = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+optimizer = optim.AdamW(model.parameters(), lr=0.05, weight_decay=1e-3)
+scheduler = CosineAnnealingLR(optimizer, T_max=200)
+for epoch in range(200):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    scheduler.step()
+print(loss.item() < 0.01, f"{scheduler.get_last_lr()[0]:.6f}")
+"""
+
+
+def test_a_training_script_for_pytorch(tmp_path: Path) -> None:
+    done = run(tmp_path, TRAINING, "--as-torch", "script.py")
+    assert (done.returncode, done.stdout) == (0, "True 0.000000\n"), done.stderr
+
+
 def test_missing_names_are_listed_together(tmp_path: Path) -> None:
     text = "import torch\nfrom torch import fft\nx = torch.zeros(2)\ntorch.lobpcg(x)\ntorch.svd_lowrank(x)\n"
     done = run(tmp_path, text.replace("from torch import fft\n", ""), "--as-torch", "script.py")

@@ -23,13 +23,13 @@ SHAPES = """reshape flatten unflatten transpose permute movedim squeeze unsqueez
 narrow select tril triu""".split()
 FUNCTIONS_ONLY = "cat stack where linear conv2d max_pool2d avg_pool2d adaptive_avg_pool2d".split()
 COMPOSED = "var std logsumexp norm flip".split()
-SELECTIONS = "index_select gather take take_along_dim masked_fill masked_select nonzero".split()
+SELECTIONS = "index_select gather scatter_add index_add take take_along_dim masked_fill masked_select nonzero".split()
 COMPOSED_FUNCTIONS = """embedding pad conv1d batch_norm layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
 save load""".split()
 NN = """Module Parameter Buffer Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Conv1d Conv2d
 BatchNorm1d BatchNorm2d LayerNorm Embedding Dropout Flatten Unflatten Identity MaxPool2d AvgPool2d AdaptiveAvgPool2d
 ReLU ReLU6 LeakyReLU ELU GELU SiLU Sigmoid Tanh Softplus Hardtanh Softmax LogSoftmax CrossEntropyLoss MSELoss L1Loss
-NLLLoss functional init""".split()
+NLLLoss functional init utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
 empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer from_dlpack
 from_cuda_array_interface manual_seed set_default_device
@@ -82,7 +82,11 @@ def test_nn() -> None:
     assert [name for name in NN if not getattr(dt.nn, name).__doc__] == []
 
 
-@pytest.mark.parametrize("module", [dt.nn.functional, dt.nn.init, dt.data], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [dt.nn.functional, dt.nn.init, dt.nn.utils, dt.data, dt.optim, dt.optim.lr_scheduler],
+    ids=lambda m: m.__name__,
+)
 def test_modules_of_functions(module: object) -> None:
     for name in module.__all__:  # type: ignore[attr-defined]
         assert inspect.getdoc(getattr(module, name)), name

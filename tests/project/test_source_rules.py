@@ -147,6 +147,13 @@ def test_ops_reach_their_slots_by_one_way() -> None:
             assert not re.search(r"backend->\w+\(", without_comments(path.read_text())), path
 
 
+def test_nothing_depends_on_the_name_of_an_op() -> None:
+    """A name is for messages; what differs from op to op is an argument or a field."""
+    for path in SOURCES:
+        if room(path) in ("core", "cpu", "cuda"):
+            assert not re.search(r"\bstrn?cmp\((\w+(->|\.))?op\b", without_comments(path.read_text())), path
+
+
 def test_an_error_borrows_nothing() -> None:
     """It is read after the call that made it has ended, and its arrays with it: it holds numbers and constant text."""
     header = (CSRC / "core/devtensor.h").read_text()

@@ -15,8 +15,7 @@ from support import ROOT, python_path
 import devtensor as dt
 
 PROGRAMS = [path for path in sorted((ROOT / "tests" / "typing").glob("*.py")) if path.name != "wrong.py"]
-# backward raises; of these PyTorch has more to say.
-NOT_USED = {"backward", "grad", "is_leaf", "H"}
+NOT_USED = {"H"}
 
 
 def mentioned() -> set[str]:

@@ -23,6 +23,18 @@ assert_type(x.device, dt.device)
 assert_type(x.ndim + x.nbytes + x.itemsize, int)
 assert_type(x.is_cuda, bool)
 assert_type(x.requires_grad, bool)
+leaf = dt.ones(2, requires_grad=True)
+product = leaf * 2
+product.retain_grad()
+assert_type(product.is_leaf, bool)
+assert_type(leaf.grad, dt.DeviceArray | None)
+if product.grad_fn is not None:
+    assert_type(product.grad_fn.name(), str)
+    assert_type(product.grad_fn.next_functions, tuple[tuple[dt.autograd.Node | None, int], ...])
+leaf.register_hook(lambda gradient: gradient * 2).remove()
+leaf.register_post_accumulate_grad_hook(lambda array: None).remove()
+product.sum().backward(retain_graph=True)
+product.detach_()
 for view in (x.T, x.mT, x.data):
     assert_type(view, dt.DeviceArray)
 if x.origin is not None:
@@ -140,6 +152,7 @@ for parts in (x.split(1), x.chunk(2), x.unbind(), mask.nonzero(as_tuple=True)):
     assert_type(parts, tuple[dt.DeviceArray, ...])
 for chosen in (
     x.index_select(0, places[0] % 2), x.gather(1, places), x.take(places), x.take_along_dim(places, 1), mask.nonzero(),
-    x.masked_select(mask),
+    x.masked_select(mask), x.scatter_add(1, places, x), x.scatter_add_(1, places, x), x.index_add(1, places[0], x),
+    x.index_add_(1, places[0], x, alpha=2),
 ):  # fmt: skip
     assert_type(chosen, dt.DeviceArray)

@@ -117,7 +117,8 @@ for parts in (dt.split(x, 1), dt.chunk(x, 2, dim=1), dt.unbind(x)):
 
 for chosen in (
     dt.index_select(x, 0, labels % 2), dt.gather(x, 1, places), dt.take(x, places), dt.take_along_dim(x, places, 1),
-    dt.masked_fill(x, mask, 0), dt.masked_select(x, mask), dt.nonzero(mask),
+    dt.masked_fill(x, mask, 0), dt.masked_select(x, mask), dt.nonzero(mask), dt.scatter_add(x, 1, places, x),
+    dt.index_add(x, 1, labels, x[:, 1:], alpha=0.5),
 ):  # fmt: skip
     assert_type(chosen, dt.DeviceArray)
 assert_type(dt.nonzero(mask, as_tuple=True), tuple[dt.DeviceArray, ...])

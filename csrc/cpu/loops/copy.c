@@ -48,8 +48,8 @@ typedef struct {
     bool streamed; /* every line of a tile is made of whole lines of the caches, and the target is large */
 } transpose_job;
 
-/* A square of 16 bytes by 16 / itemsize lines is turned by exchanging every second element of lines, half the square
- * apart, until all have moved; the last squares of a tile may lie over the ones before. Strides of lines in bytes. */
+/* Transposes a square of 16 / itemsize lines of 16 bytes. Each step interleaves lines i and i + count / 2. The last
+ * squares of a tile may overlap those before. Strides of lines are in bytes. */
 #define TURN(bits, count, steps, low, high)                                                                            \
     typedef uint##bits##_t turn_##bits##_v __attribute__((vector_size(16), may_alias));                                \
     static inline void turn_square_##bits(const char *from, int64_t from_line, char *to, int64_t to_line)              \
@@ -88,8 +88,9 @@ TURN(16, 8, 3, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
 TURN(32, 4, 2, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
 TURN(64, 2, 1, LIST(0, 2), LIST(1, 3))
 
-/* Reads along the source into a tile of the target's dtype, turns it, then writes along the target: neither jumps in
- * memory, and what is written is whole lines of the caches. Without the tile where jumps cost nothing. */
+/* Reads along the rows of the source into a tile of the target's dtype, transposes the tile, and writes along the rows
+ * of the target: both run through memory in order, and whole cache lines are written. With `direct` squares are read
+ * where they are. */
 static void
 transpose_tile(const transpose_job *job, char *to, char *from, int64_t rows, int64_t columns)
 {

@@ -79,8 +79,8 @@ typedef struct {
     float (*far)(float x);
 } turns_job;
 
-/* The rows reduce by the first bits of pi, the wide loop by more; the library's functions, which know all of them, take
- * what is too large. Which one a number goes by depends on nothing but itself. */
+/* The rows subtract multiples of pi/2 known to some bits, the loops for large numbers to more bits. For still larger
+ * numbers there are the functions of the C library, which know all bits. The number alone decides which way it goes. */
 static void
 turns_row(char *const *data, const int64_t *strides, int64_t n, const void *ctx)
 {
@@ -204,9 +204,10 @@ walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_ar
     return DT_OK;
 }
 
-/* arrays: the output, then ninputs inputs, of the dtype of the first or of taken, which is the row's. */
+/* arrays: the output, then ninputs inputs. All have the dtype of the first input, or are cast to taken, which the row
+ * takes. */
 static inline dt_status
-run(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
+run_row(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
     return arrays[1]->dtype == taken && cpu_one_row(ninputs + 1, arrays, row, ctx)
                ? DT_OK
@@ -238,13 +239,13 @@ turn(dt_unary_op op, cpu_row row, dt_dtype taken, const dt_array *const *arrays)
         const turns_job job = op == DT_UNARY_sin   ? (turns_job){row, CPU_TURNS_NEAR, 0, sinf}
                               : op == DT_UNARY_cos ? (turns_job){row, CPU_TURNS_NEAR, 1, cosf}
                                                    : (turns_job){row, CPU_TURNS_WIDE, 0, tanf};
-        return run(turns_row, taken, &job, 1, arrays);
+        return run_row(turns_row, taken, &job, 1, arrays);
     }
     if (op == DT_UNARY_tan) {
-        return run(row, taken, NULL, 1, arrays);
+        return run_row(row, taken, NULL, 1, arrays);
     }
     const turns_f64_job job = {row, op == DT_UNARY_sin ? sin : cos};
-    return run(turns_f64_row, taken, &job, 1, arrays);
+    return run_row(turns_f64_row, taken, &job, 1, arrays);
 }
 
 dt_status
@@ -255,14 +256,14 @@ cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *
     const bool half = x->dtype == DT_FLOAT16 || x->dtype == DT_BFLOAT16;
     cpu_half_signs signs;
     if (DT_UNLIKELY(half) && half_signs(op, (dt_dtype)x->dtype, &signs)) {
-        return run(cpu_loops_here()->half_signs, (dt_dtype)x->dtype, &signs, 1, arrays);
+        return run_row(cpu_loops_here()->half_signs, (dt_dtype)x->dtype, &signs, 1, arrays);
     }
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
     cpu_row row = cpu_loops_here()->ops[taken]->unary[op];
     if (DT_UNLIKELY(op == DT_UNARY_sin || op == DT_UNARY_cos || op == DT_UNARY_tan)) {
         return turn(op, row, taken, arrays);
     }
-    return run(row, taken, params, 1, arrays);
+    return run_row(row, taken, params, 1, arrays);
 }
 
 static bool
@@ -293,9 +294,9 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
         if (op == DT_BINARY_remainder) {
             division = (division_job){row, dt_floormodf, dt_floormod};
         }
-        return run(taken == DT_FLOAT32 ? division_f32 : division_f64, taken, &division, 2, arrays);
+        return run_row(taken == DT_FLOAT32 ? division_f32 : division_f64, taken, &division, 2, arrays);
     }
-    return run(row, taken, params, 2, arrays);
+    return run_row(row, taken, params, 2, arrays);
 }
 
 dt_status
@@ -305,7 +306,7 @@ cpu_ternary(dt_ternary_op op, const dt_array *a, const dt_array *b, const dt_arr
     const dt_array *arrays[4] = {out, a, b, c};
     if (op != DT_TERNARY_where) {
         dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
-        return run(cpu_loops_here()->ops[taken]->ternary[op], taken, NULL, 3, arrays);
+        return run_row(cpu_loops_here()->ops[taken]->ternary[op], taken, NULL, 3, arrays);
     }
     dt_walk walk;
     dt_walk_init(&walk, 4, arrays);

@@ -1,10 +1,11 @@
 /* functions.h: exp, log, tanh and the like of float32, without branches, so that loops over them become vectors.
  *
- * Most compute in float, with an error below 1.01 units in the last place, and gelu less exactly far below 0; expm1,
- * log2, log10, pow, tan, and sin and cos of large numbers in double, rounded once, with 0.51 at most. All are made of
- * sums, products and quotients, rounded one at a time, so that every instruction set gives the same bits, and
- * polynomials are minimax fits (log, tanh, sin and cos in float: fpminimax of Sollya, of what the leading terms leave),
- * cut into parts that need not wait for each other. tools/measure_ulp.c looks at every float there is. */
+ * Most compute in float: the error is below 1.01 units in the last place, except that gelu is less exact far below 0.
+ * expm1, log2, log10, pow, tan, and sin and cos of large numbers compute in double and round once: the error is at most
+ * 0.51. Every sum, product and quotient is rounded on its own, so that all instruction sets give the same bits. The
+ * polynomials are minimax fits; those of log, tanh, sin and cos in float are made by Sollya's fpminimax, for the
+ * remainder after the leading terms. They are split into parts that a processor can compute at the same time.
+ * tools/measure_ulp.c measures every float. */
 #ifndef DT_CPU_FUNCTIONS_H
 #define DT_CPU_FUNCTIONS_H
 
@@ -15,7 +16,7 @@
 
 #define CPU_LN2 0x1.62e42fefa39efp-1
 
-/* exp(x) = scale * (1 + rest) for |x| < 700: scale is a power of 2, rest as exact near 0 as it is elsewhere. */
+/* exp(x) = scale * (1 + rest) for |x| < 700. scale is a power of 2; the relative error of rest is small near 0 too. */
 static inline double
 cpu_exp_parts(double x, double *scale)
 {
@@ -28,9 +29,10 @@ cpu_exp_parts(double x, double *scale)
     return r + r * r * q;
 }
 
-/* 1.01 units in the last place. 2 ** n is multiplied in two steps, so that subnormals are rounded once; the lowest bits
- * of shifted are n + 254, which makes two exponents with their offset of 127. Above the largest n the rest grows, until
- * it is infinite; below -104 whatever comes out is dropped. */
+/* exp(x) = 2 ** n * exp(r), with an error of 1.01 units in the last place. The product with 2 ** n takes two steps, so
+ * that a subnormal result is rounded once. The lowest bits of shifted are n + 254: the sum of the two exponents, each
+ * with its offset of 127. n is limited from above; then r grows, and the result is infinite in time. Below -104 the
+ * result is 0. */
 static inline float
 cpu_expf(float x)
 {
@@ -44,8 +46,8 @@ cpu_expf(float x)
     return x < -104 ? 0 : y;
 }
 
-/* 2 ** (start + more) = scale + rest, for a sum from -126 to 0. As near as more is: start less the nearest integer to
- * the sum is exact. */
+/* 2 ** (start + more) = scale + rest, for a sum from -126 to 0. With n the integer nearest to the sum, start - n is
+ * exact, so that only the error of more counts. */
 static inline float
 cpu_exp2f_parts(float start, float more, float *scale)
 {
@@ -64,8 +66,8 @@ cpu_expm1f(float x)
     return copysignf((float)(scale * rest + (scale - 1)), x);
 }
 
-/* x + x ** 3 * p(x * x) up to 0.625, and from there on 1 - 1 / d, with d = (exp(2 * |x|) + 1) / 2, where what d loses
- * is taken from the quotient: 0.95 units in the last place. */
+/* Below 0.625: x + x ** 3 * p(x * x). From there on: 1 - 1 / d with d = (exp(2 * |x|) + 1) / 2, where the rounding
+ * error of d corrects the quotient. The error is 0.95 units in the last place. */
 static inline float
 cpu_tanhf(float x)
 {
@@ -99,15 +101,16 @@ cpu_log2_normal(double x)
     return n + s * (0x1.71547652bee18p1 + z * (0x1.ec709d129df75p-1 + z * t));
 }
 
-/* What takes a positive number to 1 + f from 0.75 to 1.5, added to its bits: -n * 2 ** 23. */
+/* A positive number is 2 ** n * (1 + f) with 1 + f from 0.75 to 1.5. The result, -n * 2 ** 23, added to the bits of the
+ * number gives those of 1 + f. */
 static inline uint32_t
 cpu_exponent_down(uint32_t bits)
 {
     return (dt_f32_bits(0.75f) + 0x7fffff - bits) & 0xff800000;
 }
 
-/* log(2 ** n * (1 + f)), down = -n * 2 ** 23. n times the first part of log 2 is exact, and what its sum with f loses
- * is added to the rest of the series. */
+/* log(2 ** n * (1 + f)), with down = -n * 2 ** 23. n times the first part of log 2 is exact; the rounding error of its
+ * sum with f is added to the rest of the series. */
 static inline float
 cpu_log_sum(float down, float f)
 {
@@ -119,7 +122,7 @@ cpu_log_sum(float down, float f)
     return sum + (rest + (f - (sum - whole) - down * 0x1.7f7d1cp-43f));
 }
 
-/* What log is, where a logarithm begins at start */
+/* A logarithm at and below start, where it is -infinity, and at infinity and NaN; else log. */
 static inline float
 cpu_log_ends(float x, float start, float log)
 {
@@ -149,7 +152,8 @@ cpu_log10f(float x)
     return cpu_log_ends(x, 0, (float)(cpu_log2_normal((double)x) * 0x1.34413509f79ffp-2));
 }
 
-/* f = (1 + x) / 2 ** n - 1 is exact, or as good as that where 2 ** -n adds nothing. */
+/* f = (1 + x) / 2 ** n - 1 is exact; for large n, where 2 ** -n is less than a rounding error, it is as good as exact.
+ */
 static inline float
 cpu_log1pf(float x)
 {
@@ -158,8 +162,8 @@ cpu_log1pf(float x)
     return cpu_log_ends(x, -1, cpu_log_sum((float)(int32_t)down, f));
 }
 
-/* x + x * p(x * x) up to 0.93, and 1 - 2 ** q from there on, where q = log2(1 - erf(|x|)) is a polynomial of |x| - 1,
- * and p one of x * x - 1/2, so that their terms are small where it matters: 0.94 units in the last place. */
+/* Below 0.93: x + x * p, with p a polynomial of x * x - 1/2. From there on: 1 - 2 ** q, with q = log2(1 - erf(|x|)) a
+ * polynomial of |x| - 1. Both are centred where exactness matters. The error is 0.94 units in the last place. */
 static inline float
 cpu_erff(float x)
 {
@@ -175,9 +179,9 @@ cpu_erff(float x)
     return magnitude < 0.93f ? near : copysignf(1 - scale - rest, x);
 }
 
-/* relu(x) - |x| * Phi(-|x|), with Phi(-|x|) = 2 ** q, and q a polynomial of |x| - 1/2. Nothing cancels, so that what is
- * left of negative numbers is right as far as q is: to 3 units in the last place above -1, 10 above -2, 50 above -5. It
- * is 0 from where the formula with erf is so in double. */
+/* relu(x) - |x| * Phi(-|x|), with Phi(-|x|) = 2 ** q and q a polynomial of |x| - 1/2. Nothing cancels for negative
+ * numbers, so that only the error of q counts: 3 units in the last place above -1, 10 above -2, 50 above -5. The result
+ * is 0 where the formula with erf gives 0 in double. */
 static inline float
 cpu_geluf(float x)
 {
@@ -188,12 +192,12 @@ cpu_geluf(float x)
     q = t * (-0x1.a56f2cp+0f + t * -0x1.0e2c16p-1f + z * q);
     float rest = cpu_exp2f_parts(-0x1.b24ca6p+0f, q, &scale);
     float beyond = magnitude * (scale + rest);
-    return (x < 0 ? x * 0 : x) - (magnitude < 8.3f ? beyond : 0); /* NaN of -inf, as of the formula */
+    return (x < 0 ? x * 0 : x) - (magnitude < 8.3f ? beyond : 0); /* NaN for -inf, as the formula gives */
 }
 
-/* x less the nearest multiple of pi/2 as r + rest, and that multiple's number in the lowest bits. For |x| <
- * CPU_TURNS_NEAR: then products with all but the last part of pi/2 are exact, and only the last two differences round.
- */
+/* x = n * pi/2 + r + rest, with n the nearest integer, which the lowest bits of number hold. pi/2 is a sum of parts.
+ * For |x| < CPU_TURNS_NEAR the products of n with all parts but the last are exact, and only the last two differences
+ * are rounded. */
 #define CPU_TURNS_NEAR 0x1p13f
 static inline float
 cpu_near_turns(float x, float *rest, uint32_t *number)
@@ -206,7 +210,7 @@ cpu_near_turns(float x, float *rest, uint32_t *number)
     return r;
 }
 
-/* The sine of r + rest, for |r| up to pi/4, quarter turns further on. */
+/* sin(r + rest + quarters * pi/2), for |r| up to pi/4 */
 static inline float
 cpu_sin_turned(float r, float rest, uint32_t quarters)
 {
@@ -234,7 +238,7 @@ cpu_cosf(float x)
     return cpu_sin_turned(r, rest, number + 1);
 }
 
-/* The same in double, for |x| < CPU_TURNS_WIDE; what is left of x is right to 30 bits. */
+/* The same in double, for |x| < CPU_TURNS_WIDE: the result is x - n * pi/2, right to 30 bits. */
 #define CPU_TURNS_WIDE 0x1p20f
 static inline double
 cpu_wide_turns(double x, uint64_t *number)
@@ -261,7 +265,7 @@ cpu_cos_near(double r)
     return 1 + z * (-0.5 + z * (0x1.55554ab2628fep-5 + z * c));
 }
 
-/* The sine of x, quarter turns further on. */
+/* sin(x + quarters * pi/2) */
 static inline float
 cpu_sin_wide(float x, uint64_t quarters)
 {
@@ -291,9 +295,13 @@ cpu_exp2_near(double x)
     return scale + scale * f * q;
 }
 
-/* 2 ** (y * log2(|x|)), with the sign of x where y is odd: 0.505 units in the last place. The logarithms that come out
- * for 0 and infinity, -1023 and 1024, are made as large as no others are. What |y|, or 2 ** 24, which is as even as
- * what is larger, leaves of its half rounded and doubled is 0 or 1 of integers. */
+/* 2 ** (y * log2(|x|)), negative where x is negative and y is odd. The error is 0.505 units in the last place.
+ *
+ * cpu_log2_normal gives -1023 for 0 and 1024 for infinity. No other logarithm of a float is as large: these are made so
+ * large that the power becomes 0 or infinity.
+ *
+ * Whether y is odd: |y| / 2 is rounded to an integer and doubled, and rest is how far that is from |y|: 0 for an even
+ * integer, 1 for an odd one, between 0 and 1 for a fraction. All floats above 2 ** 24 are even, as 2 ** 24 is. */
 static inline float
 cpu_powf(float x, float y)
 {
@@ -314,8 +322,9 @@ cpu_powf(float x, float y)
     return rest * rest == rest ? odd : broken;
 }
 
-/* dt_floordivf and dt_floormodf where CPU_DIVIDES_NEAR: a quotient of doubles rounds to an integer only if it is one,
- * and its product with b is exact, as is what it leaves of a. */
+/* dt_floordivf and dt_floormodf, where CPU_DIVIDES_NEAR(a, b) holds. Computed in double, the quotient of two such
+ * floats is an integer only if the exact one is. The product of that integer with b is exact, and so is the remainder.
+ */
 #define CPU_DIVIDES_NEAR(a, b) ((fabsf(a) * 0x1p-20f < fabsf(b)) & (fabsf(b) < INFINITY))
 static inline float
 cpu_floordivf(float a, float b)
@@ -333,8 +342,8 @@ cpu_floormodf(float a, float b)
     return copysignf((float)(rest + step), b);
 }
 
-/* Of float64, where CPU_DIVIDES_NEAR_F64 and with instructions that round once: a quotient that was rounded up to an
- * integer shows in the sign of what it leaves of a, which is exact. */
+/* The same for float64, where CPU_DIVIDES_NEAR_F64(a, b) holds and there is a fused multiply-add, which makes the
+ * remainder exact. If the quotient was rounded up to an integer, the remainder has the wrong sign. */
 #define CPU_DIVIDES_NEAR_F64(a, b) ((fabs(a) * 0x1p-51 < fabs(b)) & (fabs(b) < (double)INFINITY))
 #if !HAS_FMA
 #define cpu_dt_floordiv dt_floordiv
@@ -346,7 +355,7 @@ cpu_step(double step, bool taken)
     return dt_bits_f64(dt_f64_bits(step) & (0u - (uint64_t)taken));
 }
 
-/* The integer part of a / b, and what it leaves, with the sign of a. */
+/* The integer part of a / b, and the remainder, which has the sign of a. */
 static inline double
 cpu_divided(double a, double b, double *rest)
 {
@@ -374,7 +383,7 @@ cpu_dt_floormod(double a, double b)
 }
 #endif
 
-/* as the host's library has them */
+/* those of the host's C library */
 #define cpu_fabsf fabsf
 #define cpu_sqrtf sqrtf
 #define cpu_floorf floorf
@@ -382,7 +391,7 @@ cpu_dt_floormod(double a, double b)
 #define cpu_rintf rintf
 #define cpu_truncf truncf
 
-/* not the formulas of scalar.h */
+/* in place of the formulas of scalar.h */
 #define cpu_dt_geluf cpu_geluf
 #define cpu_dt_floordivf cpu_floordivf
 #define cpu_dt_floormodf cpu_floormodf

@@ -1,6 +1,6 @@
 /* functions_f64.h: exp, log, tanh and the like of float64, as functions.h has those of float32: no branches, the same
- * bits with every instruction set, minimax fits (fpminimax of Sollya), errors in docs/performance.md. What stands at
- * the end is the C library's, one number at a time. */
+ * bits with every instruction set, minimax fits (fpminimax of Sollya), errors in docs/performance.md. The functions
+ * at the end are the C library's, which take one number at a time. */
 #ifndef DT_CPU_FUNCTIONS_F64_H
 #define DT_CPU_FUNCTIONS_F64_H
 
@@ -38,7 +38,7 @@ cpu_exp(double x)
     return (1 + (r + rest)) * high * low;
 }
 
-/* (high - less) + high * (r + rest), where what the first sum loses is added to the rest. */
+/* (high - less) + high * (r + rest); the rounding error of the first difference is added to the rest. */
 static inline double
 cpu_exp_less(double high, double less, double r, double rest)
 {
@@ -54,7 +54,7 @@ cpu_expm1(double x)
     return copysign(cpu_exp_less(high, inverse, r, rest) * low, x);
 }
 
-/* From exp(2 * |x|) - 1, which is large enough at 44 for 1 to come out. */
+/* From exp(2 * |x|) - 1. |x| is limited to 22, where the result is 1. */
 static inline double
 cpu_tanh(double x)
 {
@@ -63,7 +63,8 @@ cpu_tanh(double x)
     return copysign(e / (e + 2), x);
 }
 
-/* What takes a positive number to 1 + f from sqrt(1/2) to sqrt(2), added to its bits: -n * 2 ** 52. */
+/* A positive number is 2 ** n * (1 + f) with 1 + f from sqrt(1/2) to sqrt(2). The result, -n * 2 ** 52, added to the
+ * bits of the number gives those of 1 + f. */
 static inline uint64_t
 cpu_exponent_down_f64(uint64_t bits)
 {
@@ -83,7 +84,7 @@ cpu_log_sum_f64(uint64_t down, double less, double f, double more)
     return minus_n * -CPU_LN2_HIGH + (f - (half - (s * (half + q) + (more - minus_n * CPU_LN2_LOW))));
 }
 
-/* What log is, where a logarithm begins at start */
+/* A logarithm at and below start, where it is -infinity, and at infinity and NaN; else log. */
 static inline double
 cpu_log_ends_f64(double x, double start, double log)
 {
@@ -100,7 +101,7 @@ cpu_log(double x)
     return cpu_log_ends_f64(x, 0, cpu_log_sum_f64(down, tiny ? 52 : 0, dt_bits_f64(bits + down) - 1, 0));
 }
 
-/* f = (1 + x) / 2 ** n - 1, and what is lost of it */
+/* f = (1 + x) / 2 ** n - 1, and its rounding error */
 static inline double
 cpu_log1p(double x)
 {
@@ -110,8 +111,8 @@ cpu_log1p(double x)
     return cpu_log_ends_f64(x, -1, cpu_log_sum_f64(down, 0, f, part - (f + whole)));
 }
 
-/* x less the nearest multiple of pi/2 as r + rest, for |x| < CPU_TURNS_F64: products with all but the last part of pi/2
- * are exact, and what the differences lose is in the rest. */
+/* x = n * pi/2 + r + rest, with n the nearest integer, for |x| < CPU_TURNS_F64. pi/2 is a sum of parts. The products of
+ * n with all parts but the last are exact, and rest has the rounding errors of the differences. */
 #define CPU_TURNS_F64 0x1p20
 static inline double
 cpu_turns_f64(double x, double *rest, uint64_t *number)
@@ -125,7 +126,7 @@ cpu_turns_f64(double x, double *rest, uint64_t *number)
     return r;
 }
 
-/* The sine of x, quarter turns further on. */
+/* sin(x + quarters * pi/2) */
 static inline double
 cpu_sin_quarters(double x, uint64_t quarters)
 {

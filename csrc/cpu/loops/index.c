@@ -1,100 +1,8 @@
 /* index.c: gather and scatter. Indices become offsets, a block of them at a time, checked; then rows are copied: what
  * is left of x where indices do not change any more, down to single elements. */
-#include "../cpu.h"
-
-#include "../../core/check.h"
+#include "places.h"
 
 #define BLOCK 256
-
-/* ---------------------------------------------------------------- indices to offsets */
-
-/* The first ndim dimensions of what is gone over, of which the indices know. */
-typedef struct {
-    const dt_index *by;
-    int first, ndim;
-    const int64_t *shape;
-    atomic_int_fast64_t bad; /* the first position with an index out of range; INT64_MAX: none so far */
-} places;
-
-static const int64_t *
-strides_of(const places *p, int k)
-{
-    return p->by->array[k].strides + p->first;
-}
-
-static const char *
-index_address(const places *p, int k, int64_t position)
-{
-    const dt_array *array = &p->by->array[k];
-    return (const char *)dt_array_data(array) +
-           cpu_offset(p->ndim, p->shape, strides_of(p, k), position) * (int64_t)dt_itemsize((dt_dtype)array->dtype);
-}
-
-/* Adds n indices times their stride to offsets; returns how many of them are in range before one that is not. */
-#define ADD_INDICES(type)                                                                                              \
-    static int64_t add_##type(const dt_index *by, int k, const char *data, int64_t step, int64_t n, int64_t *offsets)  \
-    {                                                                                                                  \
-        const type *in = (const type *)(const void *)data;                                                             \
-        const int64_t size = by->size[k], stride = by->stride[k], wrap = by->wraps ? size : 0;                         \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            int64_t at = in[i * step];                                                                                 \
-            at += at < 0 ? wrap : 0;                                                                                   \
-            if (DT_UNLIKELY((uint64_t)at >= (uint64_t)size)) {                                                         \
-                return i;                                                                                              \
-            }                                                                                                          \
-            offsets[i] += at * stride;                                                                                 \
-        }                                                                                                              \
-        return n;                                                                                                      \
-    }
-ADD_INDICES(int32_t)
-ADD_INDICES(int64_t)
-
-/* Offsets of n positions that follow each other along the last dimension, where each has step more; false: out of
- * range. */
-static bool
-find_offsets(places *p, int64_t position, int64_t n, int64_t step, int64_t *offsets)
-{
-    int64_t good = n;
-    for (int64_t i = 0; i < n; i++) {
-        offsets[i] = i * step;
-    }
-    for (int k = 0; k < p->by->n; k++) {
-        const char *data = index_address(p, k, position);
-        int64_t stride = p->ndim > 0 ? strides_of(p, k)[p->ndim - 1] : 0;
-        good = p->by->array[k].dtype == DT_INT32 ? add_int32_t(p->by, k, data, stride, good, offsets)
-                                                 : add_int64_t(p->by, k, data, stride, good, offsets);
-    }
-    if (good == n) {
-        return true;
-    }
-    int64_t seen = atomic_load(&p->bad);
-    while (position + good < seen && !atomic_compare_exchange_weak(&p->bad, &seen, position + good)) {
-    }
-    return false;
-}
-
-/* How far positions follow each other along the last dimension. */
-static int64_t
-run_from(const places *p, int64_t position)
-{
-    int64_t last = p->ndim > 0 ? p->shape[p->ndim - 1] : 1;
-    return last - position % last;
-}
-
-/* The first index out of range, if there was one. */
-static dt_status
-check_range(const places *p, dt_error *err)
-{
-    const dt_index *by = p->by;
-    int64_t bad = atomic_load(&p->bad);
-    for (int k = 0; bad < INT64_MAX && k < by->n; k++) {
-        int64_t index = dt_scalar_load((dt_dtype)by->array[k].dtype, index_address(p, k, bad)).i;
-        if (index >= by->size[k] || index < (by->wraps ? -by->size[k] : 0)) {
-            return dt_fail_index(by->op, index, by->dimension[k], by->size[k], err);
-        }
-    }
-    return DT_OK;
-}
 
 /* ---------------------------------------------------------------- rows */
 
@@ -174,7 +82,7 @@ static const move_elements writers[] = {[1] = write_8, [2] = write_16, [4] = wri
 /* ---------------------------------------------------------------- gather */
 
 typedef struct {
-    places places;
+    cpu_places places;
     rows rows; /* from x to out */
     const dt_array *x, *out;
 } gather_job;
@@ -183,16 +91,16 @@ static void
 gather_part(void *ctx, int64_t begin, int64_t end)
 {
     gather_job *job = ctx;
-    places *p = &job->places;
+    cpu_places *p = &job->places;
     const dt_array *x = job->x, *out = job->out;
     const rows *r = &job->rows;
     int last = p->ndim - 1;
     int64_t offsets[BLOCK], x_step = last < 0 ? 0 : x->strides[last], out_step = last < 0 ? 0 : out->strides[last];
     while (begin < end) {
-        int64_t n = CPU_MIN(CPU_MIN(end - begin, BLOCK), run_from(p, begin));
+        int64_t n = CPU_MIN(CPU_MIN(end - begin, BLOCK), cpu_run_from(p, begin));
         int64_t from = cpu_offset(p->ndim, p->shape, x->strides, begin);
         int64_t to = cpu_offset(p->ndim, p->shape, out->strides, begin);
-        if (!find_offsets(p, begin, n, x_step, offsets)) {
+        if (!cpu_find_offsets(p, begin, n, x_step, offsets)) {
             return;
         }
         if (r->walk.numel == 1) {
@@ -229,13 +137,13 @@ cpu_gather(const dt_array *x, const dt_index *index, dt_array *out, dt_error *er
     int64_t row = job.rows.walk.numel, positions = dt_array_numel(out) / row;
     /* the threads share the positions, or each of few large rows */
     cpu_parallel(positions, row >= CPU_GRAIN ? positions : CPU_CEIL_DIV(CPU_GRAIN, row), gather_part, &job);
-    return check_range(&job.places, err);
+    return cpu_check_range(&job.places, err);
 }
 
 /* ---------------------------------------------------------------- scatter */
 
 typedef struct {
-    places places;
+    cpu_places places;
     int64_t *offsets; /* of every position */
     int64_t positions;
     rows rows; /* from value to x */
@@ -246,10 +154,10 @@ static void
 find_offsets_part(void *ctx, int64_t begin, int64_t end)
 {
     scatter_job *job = ctx;
-    places *p = &job->places;
+    cpu_places *p = &job->places;
     while (begin < end) {
-        int64_t n = CPU_MIN(end - begin, run_from(p, begin));
-        if (!find_offsets(p, begin, n, 0, job->offsets + begin)) {
+        int64_t n = CPU_MIN(end - begin, cpu_run_from(p, begin));
+        if (!cpu_find_offsets(p, begin, n, 0, job->offsets + begin)) {
             return;
         }
         begin += n;
@@ -261,13 +169,13 @@ static void
 scatter_part(void *ctx, int64_t begin, int64_t end)
 {
     const scatter_job *job = ctx;
-    const places *p = &job->places;
+    const cpu_places *p = &job->places;
     const dt_array *value = job->value, *x = job->x;
     const rows *r = &job->rows;
     int64_t step = p->ndim > 0 ? value->strides[p->first + p->ndim - 1] : 0;
     while (begin < end) {
         int64_t before = begin / job->positions, position = begin % job->positions;
-        int64_t n = CPU_MIN(end - begin, run_from(p, position));
+        int64_t n = CPU_MIN(end - begin, cpu_run_from(p, position));
         int64_t to = cpu_offset(p->first, x->shape, x->strides, before);
         int64_t from = cpu_offset(p->first, x->shape, value->strides, before) +
                        cpu_offset(p->ndim, p->shape, value->strides + p->first, position);
@@ -304,7 +212,7 @@ cpu_scatter(const dt_array *value, const dt_index *index, dt_array *x, dt_error 
         return dt_fail_nomem(err, nbytes);
     }
     cpu_parallel(job.positions, CPU_GRAIN, find_offsets_part, &job);
-    dt_status rc = check_range(&job.places, err);
+    dt_status rc = cpu_check_range(&job.places, err);
     if (rc == DT_OK) {
         rows_init(&job.rows, x, value, index->first + index->ndim);
         int64_t row = job.rows.walk.numel, items = before * job.positions;

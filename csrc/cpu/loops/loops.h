@@ -11,12 +11,13 @@ typedef struct {
     cpu_row unary[DT_NUNARY], binary[DT_NBINARY], ternary[DT_NTERNARY];
 } cpu_ops;
 
-/* Of reductions.def, for one op and dtype (of some ops not every one: reduce.c): width accumulators side by side, and
- * for those that answer with a position, where each stands. */
+/* A reduction of reductions.def for one dtype: it keeps `width` accumulators, one for each result. argmax and argmin
+ * also keep at[j], the position of what accs[j] holds. Some ops have none for some dtypes (reduce.c). */
 typedef struct {
     void (*init)(void *accs, int64_t *at, int64_t width, const char *data, int64_t apart, int64_t position);
-    /* Count more elements for each, `along` apart, the first at `position`; accumulators read `apart` from each other.
-     * lines: one element for all of them after the other; else all elements of one, in lanes. */
+    /* Takes `count` more elements into each accumulator. Element i of accumulator j is data[j * apart + i * along], and
+     * its position is position + i. With `lines` the outer loop goes over i; else it goes over j, and the elements of
+     * one accumulator are reduced in lanes. */
     void (*step)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t count, int64_t along,
                  int64_t position, bool lines);
     void (*combine)(void *accs, int64_t *at, const void *others, const int64_t *others_at, int64_t width);
@@ -24,23 +25,25 @@ typedef struct {
     dt_dtype result;
 } cpu_reduction;
 
-/* The same for width rows of n neighbours, of some ops and dtypes: accumulators begin with the first of them, or count
- * them besides. Of sums, either every set has it or it gives the bits that the one for float32 gives of
- * CPU_CAST_AHEAD elements after the other, cast. */
-#define CPU_CAST_AHEAD 2048 /* elements cast at a time for a reduction: a block, or a leaf that is alone */
+/* A faster step for `width` rows of n elements that are neighbours; row j begins at data[j * apart]. With `first` it
+ * starts the accumulators, else it adds to them. Only some ops and dtypes have one. A sum must not depend on the
+ * instruction set: either all sets have the function, or it gives the bits of casting CPU_CAST_AHEAD elements at a time
+ * to float32 and summing those. */
+#define CPU_CAST_AHEAD 2048 /* elements that a reduction casts at a time */
 typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t n,
                                  int64_t position, bool first);
 
-/* Adds count lines of float32, so many elements apart, to the sums of width neighbours. */
+/* sums[j] += x[i * along + j], for each j < width and i < count */
 typedef void (*cpu_add_lines)(double *sums, const float *x, int64_t width, int64_t along, int64_t count);
 
-/* The parts of softmax in float32 or float64: of n neighbours of one row, and of a line across `width` rows. */
+/* The parts of softmax in float32 or float64, for n neighbours of one row. Those called line_ take one element of each
+ * of `width` rows. */
 typedef struct {
     double (*largest)(const void *x, int64_t n, double start);
     double (*exp)(const void *x, void *exps, int64_t n, double largest); /* the sum of exp(x - largest) */
     void (*scale)(const void *exps, void *out, int64_t n, double sum);
     void (*log)(const void *x, void *out, int64_t n, double largest, double log_sum);
-    /* Rows of n neighbours from end to end, so many elements apart; NULL for float64. */
+    /* Whole rows of n neighbours, which begin x_apart and out_apart elements after each other; NULL for float64. */
     void (*rows)(const void *x, void *out, int64_t rows, int64_t n, int64_t x_apart, int64_t out_apart, bool take_log);
     void (*line_largest)(const void *x, void *largest, int64_t width);
     void (*line_exp)(const void *x, const void *largest, void *exps, double *sums, int64_t width);
@@ -48,21 +51,34 @@ typedef struct {
     void (*line_log)(const void *x, const void *largest, void *out, const double *log_sums, int64_t width);
 } cpu_softmax_parts;
 
-/* The lines of a pool, in float, or double for float64: acc[i] and x[i * stride] become the larger one (NaN first), or
- * their sum. */
+/* The parts of softmax's gradient in float32 or float64, from the gradient and the result of n neighbours of one row,
+ * and of a line across `width` rows. What is summed up is their product, or with log the gradient alone. */
+typedef struct {
+    double (*sum)(const void *grad, const void *result, int64_t n, bool log);
+    void (*finish)(const void *grad, const void *result, void *out, int64_t n, double sum, bool log);
+    void (*line_sum)(const void *grad, const void *result, double *sums, int64_t width, bool log);
+    void (*line_finish)(const void *grad, const void *result, void *out, const double *sums, int64_t width, bool log);
+} cpu_softmax_grad_parts;
+
+/* acc[i] becomes the larger of acc[i] and x[i * stride], or NaN if one is; or their sum. acc is of float, or of double
+ * where x is. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
 
 /* The largest of n windows of 2 x 2 side by side in two rows. */
 typedef void (*cpu_pool_pairs)(void *out, const void *upper, const void *lower, int64_t n);
 
-/* The sines of neighbours, quarter turns further on, where |x| is CPU_TURNS_NEAR or more; the others stay. */
+/* sines[i] = sin(x[i] + quarters * pi/2) where |x[i]| is CPU_TURNS_NEAR or more; the others stay as they are. */
 typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quarters);
 
 /* The largest magnitude of neighbours; NaN if one is. */
 typedef float (*cpu_magnitude)(const float *x, int64_t n);
 
-/* Of ops that change no more of a half type than signs, what becomes of the bits: kept, flipped, and dropped from
- * negative numbers. NaN, above infinity, becomes the one that casts make. */
+/* n elements of one entry of an update, its arrays in float or double. */
+typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
+
+/* An op that changes only the sign of a half type, as masks of bits: those that are kept, then those that are flipped,
+ * then those that are cleared where the number is negative. Bits above those of infinity are NaN, which becomes the NaN
+ * that casts make. */
 typedef struct {
     uint16_t infinity, nan, kept, flipped, dropped;
 } cpu_half_signs;
@@ -79,8 +95,10 @@ typedef struct {
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
     cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
-    cpu_pool_line pool_largest[4], pool_sum[4];  /* float16, bfloat16, float32, float64 */
-    cpu_pool_pairs pool_pairs[4];                /* the same; NULL for the half types */
+    const cpu_softmax_grad_parts *softmax_grad[2];
+    cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
+    cpu_pool_pairs pool_pairs[4];               /* the same; NULL for the half types */
+    const cpu_update_row *updates[2];           /* float32, float64 */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;
@@ -101,7 +119,7 @@ cpu_loops_here(void)
     return sets[cpu_isa_here()];
 }
 
-/* Gives neighbours to a row of one or two inputs, and a result of the same dtype, whose elements are apart. */
+/* Calls a row of one or two inputs, all of one dtype, on packed copies of elements that are not neighbours. */
 void cpu_row_packed(cpu_row row, dt_dtype dtype, int ninputs, char *const *data, const int64_t *strides, int64_t n,
                     const void *ctx);
 

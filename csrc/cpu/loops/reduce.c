@@ -1,17 +1,18 @@
 /* reduce.c: the reductions of reductions.def.
  *
- * Outputs are made in blocks of neighbours, each by one thread: output by output where the reduced elements are close
- * together, line by line where the kept ones are. A block's reduced elements are halved down to leaves and combined
- * like a tree, so that sums of float64 lose little; few long blocks are cut in chunks that threads share. */
+ * A block is some neighbouring results, which one thread computes: one result after the other where the reduced
+ * elements are close together in memory, all of them line by line where the kept elements are. The reduced elements of
+ * a block are halved again and again, down to leaves, and the leaves are combined like a tree: so sums of float64 lose
+ * little. If there are few blocks, each is cut into chunks that threads share. */
 #include "../../core/layout.h"
 #include "loops.h"
 
 #define BLOCK 512
-#define WIDE_BLOCK 1024 /* where a chunk is one leaf: nothing is joined on the stack */
+#define WIDE_BLOCK 1024 /* of a chunk that is one leaf, which needs no accumulators on the stack to join */
 #define LEAF_LINES 128  /* reduced elements of a leaf */
 #define LEAF_FLOAT64 2048
 #define CHUNK 65536 /* elements */
-#define FEW 8       /* neighbours, or fewer, are read across rows */
+#define FEW 8       /* so many neighbours, or fewer, are reduced one result after the other */
 
 /* ---------------------------------------------------------------- the order of going over x */
 
@@ -50,7 +51,7 @@ take_dims(const dt_array *x, int first, int end, bool any_order)
 
 typedef struct {
     const cpu_reduction *kernel;
-    cpu_reduced_rows rows, rows_uncast; /* of what the kernel takes, of what x has; or NULL */
+    cpu_reduced_rows rows, rows_uncast; /* for the dtype of the kernel; for that of x, without a cast; or NULL */
     cpu_add_lines add_lines;            /* or NULL */
     const char *x;
     char *out;
@@ -77,7 +78,7 @@ block_first(const reduce_job *job, int64_t block)
     return row * job->kept.shape[job->kept.n - 1] + block % job->blocks_per_row * job->width;
 }
 
-/* What of x the next step takes, cast: the lines side by side, or what belongs to one output. */
+/* Casts what the next step takes of x: whole lines, or the elements of each result. */
 static void
 load_stage(const reduce_job *job, const char *x, int64_t apart, int64_t along, int64_t width, int64_t count,
            char *stage)
@@ -187,7 +188,7 @@ combine_chunks(const reduce_job *job, int64_t block)
     finish_block(job, block, accs, (int64_t *)accs + job->width);
 }
 
-/* What the kernel of op takes; x is cast to that on the way. */
+/* The dtype that the kernel of op takes. x is cast to it. */
 static dt_dtype
 taken_dtype(dt_reduce_op op, dt_dtype dtype)
 {

@@ -1,6 +1,7 @@
-/* softmax.c: softmax and its logarithm over the last dimension: the largest element is subtracted first, the sum is
- * accumulated in double. Rows go block by block, exponentials that have a place to stay are kept. Rows whose elements
- * lie far apart but whose neighbours do not are done together, line by line. */
+/* softmax.c: softmax and its logarithm over the last dimension. The largest element is subtracted first, and the sum is
+ * accumulated in double. A row is computed block by block. Its exponentials are kept where out has room for them, else
+ * computed twice. Where the elements of a row lie apart but rows are neighbours in memory, many rows are computed
+ * together: one element of each at a time, which is called a line. */
 #include "loops.h"
 
 #define BLOCK 1024
@@ -18,7 +19,7 @@ typedef struct {
 
 /* ---------------------------------------------------------------- row by row */
 
-/* n numbers from x, in the buffer unless they can stay where they are */
+/* n numbers of x: where they are if they can be read there, else in the buffer */
 static const char *
 loaded(const softmax_job *job, char *from, int64_t n, char *buffer)
 {
@@ -69,7 +70,7 @@ softmax_row(const softmax_job *job, char *from, char *to)
     }
 }
 
-/* Neighbouring rows: the first one's address, and so many elements apart, as the elements of a row are `step`. */
+/* Neighbouring rows: where the first begins, how many elements apart they are, and (`step`) the elements of a row. */
 typedef struct {
     char *first;
     int64_t size, apart, step; /* size: of an element */
@@ -88,7 +89,7 @@ cast_rows(cpu_row cast, row_block to, row_block from, int64_t rows, int64_t n)
     }
 }
 
-/* Rows that need a cast or a copy, no longer than a block: as many at a time as it has room for. */
+/* Rows, no longer than a block, that need a cast or a copy: as many at a time as fit in the block. */
 static void
 buffered_rows(const softmax_job *job, row_block from, row_block to, int64_t rows)
 {

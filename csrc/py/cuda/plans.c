@@ -105,6 +105,14 @@ py__cuda_tuned_export(PY_PARAMS)
     return list;
 }
 
+static PyObject *
+py__cuda_cache_directory(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    char path[CUDA_PATH_BYTES];
+    return cuda_disk_path(path) == NULL ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
+}
+
 /* How many of a row's ints are its key. */
 static PyObject *
 py__cuda_tuned_key(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -152,6 +160,8 @@ PyMethodDef py_plans_functions[] = {
     PY_HIDDEN(_cuda_workspace_limit, "Sets the limit of scratch memory if given; returns that before."),
     PY_HIDDEN(_cuda_tuning, "Switches tuning if given; returns whether it was on."),
     PY_HIDDEN(_cuda_tuned_export, "What tuning has found on a device, as rows of ints."),
+    {"_cuda_cache_directory", py__cuda_cache_directory, METH_NOARGS,
+     "_cuda_cache_directory()\n--\n\nWhere files are kept between processes; None where no variable says so."},
     {"_cuda_tuned_key", py__cuda_tuned_key, METH_NOARGS,
      "_cuda_tuned_key()\n--\n\nHow many of a row's ints are its key; the next is -1 where nothing holds any more."},
     PY_HIDDEN(_cuda_tuned_import, "Takes such a row; False where it has not the form of one."),

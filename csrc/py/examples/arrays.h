@@ -261,12 +261,26 @@
     EXAMPLE(">>> dt.zeros(2).pin_memory().is_pinned()  # doctest: +SKIP\n"                                             \
             "True")
 #define EXAMPLE_backward                                                                                               \
-    EXAMPLE(">>> dt.zeros(1).backward()\n"                                                                             \
-            "Traceback (most recent call last):\n"                                                                     \
-            "    ...\n"                                                                                                \
-            "NotImplementedError: backward(): devtensor computes no gradients yet")
+    EXAMPLE(">>> x = dt.array([1.0, 2.0], requires_grad=True)\n"                                                       \
+            ">>> (x * x).sum().backward()\n"                                                                           \
+            ">>> x.grad\n"                                                                                             \
+            "DeviceArray([2., 4.], device='cpu', dtype=float32)")
 #define EXAMPLE_requires_grad_                                                                                         \
-    EXAMPLE(">>> dt.zeros(2).requires_grad_(False).requires_grad\n"                                                    \
+    EXAMPLE(">>> dt.zeros(2).requires_grad_().requires_grad\n"                                                         \
+            "True")
+#define EXAMPLE_detach_                                                                                                \
+    EXAMPLE(">>> y = dt.ones(2, requires_grad=True) * 2\n"                                                             \
+            ">>> y.detach_().requires_grad\n"                                                                          \
+            "False")
+#define EXAMPLE_retain_grad                                                                                            \
+    EXAMPLE(">>> y = dt.ones(2, requires_grad=True) * 2\n"                                                             \
+            ">>> y.retain_grad()\n"                                                                                    \
+            ">>> y.sum().backward()\n"                                                                                 \
+            ">>> y.grad\n"                                                                                             \
+            "DeviceArray([1., 1.], device='cpu', dtype=float32)")
+#define EXAMPLE_is_grad_enabled                                                                                        \
+    EXAMPLE(">>> with dt.no_grad():\n"                                                                                 \
+            "...     print(dt.is_grad_enabled())\n"                                                                    \
             "False")
 #define EXAMPLE_from_cuda_array_interface                                                                              \
     EXAMPLE(">>> dt.from_cuda_array_interface(cupy.arange(3))  # doctest: +SKIP\n"                                     \

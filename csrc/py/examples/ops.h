@@ -183,6 +183,18 @@
 
 /* ---------------------------------------------------------------- indexing */
 
+#define EXAMPLE_scatter_add                                                                                            \
+    EXAMPLE(">>> dt.scatter_add(dt.tensor([1, 1, 1]), 0, dt.tensor([0, 2, 2]), dt.tensor([10, 20, 30]))\n"             \
+            "DeviceArray([11,  1, 51], device='cpu', dtype=int64)")
+#define EXAMPLE_scatter_add_                                                                                           \
+    EXAMPLE(">>> dt.tensor([1, 1, 1]).scatter_add_(0, dt.tensor([0, 2, 2]), dt.tensor([10, 20, 30]))\n"                \
+            "DeviceArray([11,  1, 51], device='cpu', dtype=int64)")
+#define EXAMPLE_index_add                                                                                              \
+    EXAMPLE(">>> dt.index_add(dt.tensor([1, 1, 1]), 0, dt.tensor([2, 2]), dt.tensor([10, 20]), alpha=2).tolist()\n"    \
+            "[1, 1, 61]")
+#define EXAMPLE_index_add_                                                                                             \
+    EXAMPLE(">>> dt.tensor([1, 1, 1]).index_add_(0, dt.tensor([2, 2]), dt.tensor([10, 20]), alpha=2).tolist()\n"       \
+            "[1, 1, 61]")
 #define EXAMPLE_gather                                                                                                 \
     EXAMPLE(">>> dt.gather(dt.tensor([[1, 2], [3, 4]]), 1, dt.tensor([[1], [0]]))\n"                                   \
             "DeviceArray([[2],\n"                                                                                      \

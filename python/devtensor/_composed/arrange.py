@@ -209,10 +209,11 @@ def _pad_constant(x: DeviceArray, sides: list[tuple[int, int, int]], value: floa
         start, stop = max(-before, 0), x.shape[d] - max(-after, 0)
         inner = inner.narrow(d, min(start, x.shape[d]), max(stop - start, 0))
     result = _C.full(shape, value, dtype=x.dtype, device=x.device)
-    target = result
+    place = [slice(None)] * x.ndim
     for d, before, _ in sides:
-        target = target.narrow(d, min(max(before, 0), shape[d]), inner.shape[d])
-    target.copy_(inner)
+        start = min(max(before, 0), shape[d])
+        place[d] = slice(start, start + inner.shape[d])
+    result[tuple(place)] = inner
     return result
 
 

@@ -9,6 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, conv2d
 from devtensor._composed.arguments import dims_of, need_array, need_sizes, widened
 from devtensor._composed.statistics import norm
+from devtensor.autograd.grad_mode import no_grad
 
 _One: TypeAlias = int | Sequence[int]
 
@@ -39,7 +40,7 @@ def conv1d(
     """
     names, arrays = ("input", "weight", "bias"), (input, weight, bias)
     need_array("conv1d", "weight", weight)
-    _C._check("conv1d", names, arrays)
+    _C._check("conv1d", names, arrays, convolution=True)
     _C._check_rank("conv1d", names, arrays, 0, 2, 3)
     _C._check_rank("conv1d", names, arrays, 1, 3, 3)
     step, spread = _single("stride", stride), _single("dilation", dilation)
@@ -117,7 +118,10 @@ def batch_norm(
 
 
 def _affine(x: DeviceArray, scale: DeviceArray | None, shift: DeviceArray | None) -> DeviceArray:
-    """x * scale + shift, in place."""
+    """x * scale + shift, in place where no gradient needs x."""
+    if _C.is_grad_enabled() and any(a is not None and a.requires_grad for a in (x, scale, shift)):
+        x = x if scale is None else x * scale
+        return x if shift is None else x + shift
     if scale is not None and shift is not None:
         return _C._affine_(x, scale, shift)
     if scale is not None:
@@ -129,7 +133,8 @@ def _affine(x: DeviceArray, scale: DeviceArray | None, shift: DeviceArray | None
 
 def _update(running: DeviceArray | None, batch: DeviceArray, momentum: float) -> None:
     if running is not None:
-        running.copy_(widened(running) * (1 - momentum) + batch * momentum)
+        with no_grad():
+            running.copy_(widened(running) * (1 - momentum) + batch * momentum)
 
 
 def layer_norm(

@@ -1,4 +1,4 @@
-"""Losses: numbers that tell how far predictions are from targets. Values only; there are no gradients."""
+"""Losses: numbers that tell how far predictions are from targets."""
 
 from __future__ import annotations
 

@@ -79,7 +79,15 @@ def std(
     >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
     DeviceArray(0.8165, device='cpu', dtype=float32)
     """
-    return _variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims).sqrt().to(input.dtype)
+    return _root(_variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims)).to(input.dtype)
+
+
+def _root(total: DeviceArray) -> DeviceArray:
+    """The square root of a sum of squares; its gradient is 0 where that is 0, as PyTorch's is."""
+    if not total.requires_grad:
+        return total.sqrt()
+    zero = total == 0
+    return _C.where(zero, 0.0, _C.where(zero, 1.0, total).sqrt())
 
 
 def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
@@ -98,7 +106,7 @@ def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims:
     x = widened(input)
     if any(x.shape[d] == 0 for d in dims):
         return x.exp().sum(dims, keepdim=keep).log().to(input.dtype)
-    most = x.amax(dims, keepdim=True)
+    most = x.detach().amax(dims, keepdim=True)
     most = _C.where(most.isfinite(), most, 0.0)
     result = (x - most).exp().sum(dims, keepdim=True).log() + most
     return (result if keep else result.squeeze(dims)).to(input.dtype)
@@ -147,7 +155,7 @@ def norm(
     elif order == 1:
         result = x.sum(dims, keepdim=keep)
     elif order == 2:
-        result = x.square().sum(dims, keepdim=keep).sqrt()
+        result = _root(x.square().sum(dims, keepdim=keep))
     else:
         result = (x**order).sum(dims, keepdim=keep) ** (1.0 / order)
     return result.to(input.dtype)

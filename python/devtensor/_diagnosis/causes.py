@@ -90,4 +90,44 @@ CAUSES = {
         "There is no such device here. `python -m devtensor` shows what was looked for and found; "
         "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."
     ),
+    "grad-missing": (
+        "Ops were not recorded between the leaves and this array: nothing wanted a gradient, or detach(), no_grad, a "
+        "Python number (.item(), float()) or an integer op stands in between."
+    ),
+    "grad-not-scalar": (
+        "backward() begins with the gradient of one number, which is 1. For an array of several, reduce it first, or "
+        "give its gradient."
+    ),
+    "grad-freed": (
+        "backward() gives back what the graph kept for it. A second call needs retain_graph=True at the first, or a "
+        "new forward pass; a state that goes on to the next step needs .detach()."
+    ),
+    "grad-modified": (
+        "An op kept this array for its gradient, and it was written to before backward(). Write to a copy (clone), or "
+        "use the op that makes a new array."
+    ),
+    "grad-leaf-in-place": (
+        "A leaf that wants a gradient would become the result of an op. An update of parameters belongs in `with "
+        "no_grad():`, or to an optimizer."
+    ),
+    "grad-leaf-view-in-place": (
+        "A view of a leaf that wants a gradient was written to. An update of parameters belongs in `with no_grad():`."
+    ),
+    "grad-shared": (
+        "The write would have to be recorded, and another array shares the memory: a view that was made earlier, or "
+        "the array that this one is a view of. Write to a copy (clone), or by an index into the whole array."
+    ),
+    "grad-out": ("An op that writes to out= is not recorded. Use its result, or no_grad."),
+    "grad-flag": (
+        "Only leaves have a flag to set: the result of a recorded op wants a gradient because an operand does. "
+        ".detach() gives one that does not."
+    ),
+    "grad-dtype": ("A gradient is a float. .float() makes an array that can have one."),
+    "grad-assign": ("What is given as a gradient has the shape, the dtype and the device of its array."),
+    "grad-host-access": (
+        "NumPy would see numbers whose history it does not know. .detach() leaves the history, and says so."
+    ),
+    "grad-unused": (
+        "An array that gradients are asked for does not lead to the outputs. allow_unused=True gives None for it."
+    ),
 }

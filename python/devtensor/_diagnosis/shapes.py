@@ -9,7 +9,8 @@ Shape = tuple[int, ...]
 Reading = tuple[str, str]  # (operand, what to append to it)
 
 PRODUCTS = {"matmul", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm"}
-_FREE = {"outer", "embedding", "gather", "index_select", "take", "take_along_dim"}  # any shapes, the rank aside
+# any shapes, the rank aside
+_FREE = {"outer", "embedding", "gather", "index_add", "index_select", "scatter_add", "take", "take_along_dim"}
 CLASSES = {"cross_entropy", "nll_loss"}
 _CHANNELS = {"batch_norm", "group_norm"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,13 @@ from typing import Any
 from devtensor import _C, _whole
 
 
-def cache_directory() -> Path:
-    """Where files are kept between processes; it need not exist."""
-    chosen = os.environ.get("DEVTENSOR_CACHE_DIR")
-    if chosen and os.path.isabs(chosen):
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(base if os.path.isabs(base) else Path.home() / ".cache", "devtensor")
-
-
 def _file(device: int) -> Path | None:
-    version = _C._cuda_library_versions()["cudnn"]
-    if version is None:
+    folder, version = _C._cuda_cache_directory(), _C._cuda_library_versions()["cudnn"]
+    if folder is None or version is None:
         return None
     info = _C._cuda_info(device)
     name = re.sub(r"[^A-Za-z0-9]+", "-", info["name"]).strip("-").lower()
-    return cache_directory() / f"conv2d-{name}-sm{info['major']}{info['minor']}-cudnn{version}.json"
+    return Path(folder) / f"conv2d-{name}-sm{info['major']}{info['minor']}-cudnn{version}.json"
 
 
 def _read(path: Path) -> list[list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from devtensor._C import _Buffer as Buffer
 from devtensor._C import _Parameter as Parameter
-from devtensor.nn import functional, init
+from devtensor.nn import functional, init, utils
 from devtensor.nn.activation import (
     ELU,
     GELU,
@@ -77,6 +77,7 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "utils",
 ]
 
 

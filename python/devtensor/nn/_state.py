@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
 from devtensor._errors import ShapeMismatchError
+from devtensor.autograd.grad_mode import no_grad
 
 if TYPE_CHECKING:
     from devtensor.nn.module import Module
@@ -75,8 +76,9 @@ def _mismatch(
 def _copy(places: Mapping[str, DeviceArray], state: Mapping[str, Any]) -> None:
     """What crosses devices or dtypes is converted first, so that a full device leaves everything as it was."""
     ready = {key: state[key].to(place.device, place.dtype) for key, place in places.items() if key in state}
-    for key, value in ready.items():
-        places[key].copy_(value)
+    with no_grad():
+        for key, value in ready.items():
+            places[key].copy_(value)
 
 
 def _assign(module: Module, state: Mapping[str, Any]) -> None:
@@ -87,7 +89,7 @@ def _assign(module: Module, state: Mapping[str, Any]) -> None:
             if part.__dict__[name] is None or value is None:
                 continue
             if name in part._parameter_names and not isinstance(value, _Parameter):
-                value = _Parameter(value)
+                value = _Parameter(value, part.__dict__[name].requires_grad)
             part.__dict__[name] = value
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_generator, _need_number
 from devtensor._composed.arguments import need_array
+from devtensor.autograd.grad_mode import no_grad
 
 __all__ = [
     "calculate_gain",
@@ -87,6 +88,7 @@ def _options(tensor: DeviceArray, generator: Any) -> dict[str, Any]:
     return {"dtype": wide, "device": tensor.device, "generator": generator}
 
 
+@no_grad()
 def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
     """Every element is val.
 
@@ -97,6 +99,7 @@ def constant_(tensor: DeviceArray, val: float) -> DeviceArray:
     return tensor.fill_(_need_number("constant_", "val", val))
 
 
+@no_grad()
 def zeros_(tensor: DeviceArray) -> DeviceArray:
     """Every element is 0.
 
@@ -107,6 +110,7 @@ def zeros_(tensor: DeviceArray) -> DeviceArray:
     return tensor.zero_()
 
 
+@no_grad()
 def ones_(tensor: DeviceArray) -> DeviceArray:
     """Every element is 1.
 
@@ -117,6 +121,7 @@ def ones_(tensor: DeviceArray) -> DeviceArray:
     return tensor.fill_(1)
 
 
+@no_grad()
 def eye_(tensor: DeviceArray) -> DeviceArray:
     """A matrix with ones on its diagonal, else 0. Raises ValueError for another rank.
 
@@ -130,6 +135,7 @@ def eye_(tensor: DeviceArray) -> DeviceArray:
     return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
+@no_grad()
 def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
     """Uniform from a to b, which is reached by rounding alone. Raises DTypeMismatchError for integers,
     RuntimeError for a above b.
@@ -146,6 +152,7 @@ def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.
     return tensor.copy_(_C.rand(tensor.shape, **_options(tensor, generator)) * (b - a) + a)
 
 
+@no_grad()
 def normal_(
     tensor: DeviceArray, mean: float = 0.0, std: float = 1.0, generator: _C.Generator | None = None
 ) -> DeviceArray:

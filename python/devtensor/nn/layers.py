@@ -21,6 +21,7 @@ from devtensor._C import (
 from devtensor._composed.arguments import need_array
 from devtensor._composed.layers import need_probability
 from devtensor._types import Device, DType
+from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn import functional as F
 from devtensor.nn import init
 from devtensor.nn.module import Module
@@ -163,7 +164,8 @@ class Embedding(Module):
         """New random numbers in weight."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            self.weight[self.padding_idx].zero_()
+            with no_grad():
+                self.weight[self.padding_idx].zero_()
 
     @classmethod
     def from_pretrained(
@@ -174,10 +176,15 @@ class Embedding(Module):
         if embeddings.ndim != 2:
             raise ValueError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx=padding_idx, _weight=embeddings, **options)
+        made = cls(rows, columns, padding_idx=padding_idx, _weight=embeddings, **options)
+        made.weight.requires_grad_(not _need_bool("from_pretrained", "freeze", freeze))
+        return made
 
     def forward(self, input: DeviceArray) -> DeviceArray:
-        return F.embedding(input, self.weight)
+        found = F.embedding(input, self.weight)
+        if self.padding_idx is None or not found.requires_grad:
+            return found
+        return _C.where((input == self.padding_idx).unsqueeze(-1), found.detach(), found)  # that row learns nothing
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

@@ -10,7 +10,9 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
 from devtensor._errors import _Explained
 from devtensor._types import Device, DType
+from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle, _Hooks
+from devtensor.nn._wish import Wish
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -344,19 +346,27 @@ class Module(_C._Layer):
     # ------------------------------------------------------------ moving and casting
 
     def _apply(self: Self, convert: Callable[[DeviceArray], DeviceArray]) -> Self:
-        """Every parameter and buffer becomes convert(it): all of them, or none when one fails. One that stands in two
-        places stays one."""
+        """Every parameter gets the memory of convert(it), its gradient as well, and every buffer becomes convert(it):
+        all of them, or none when one fails. One that stands in two places stays one."""
         done: dict[int, DeviceArray] = {}
+        moved: list[tuple[DeviceArray, DeviceArray, DeviceArray | None]] = []
         changes: list[tuple[dict[str, Any], str, DeviceArray]] = []
-        for module in self.modules():
-            for name in (*module._parameter_names, *module._buffer_names):
-                old = module.__dict__[name]
-                if old is None:
-                    continue
-                if id(old) not in done:
-                    done[id(old)] = _like(old, convert(old))
-                if done[id(old)] is not old:
-                    changes.append((module.__dict__, name, done[id(old)]))
+        with no_grad():
+            for module in self.modules():
+                for name in (*module._parameter_names, *module._buffer_names):
+                    old = module.__dict__[name]
+                    if old is None:
+                        continue
+                    if id(old) not in done:
+                        done[id(old)] = new = convert(old)
+                        if new is not old and isinstance(old, _Parameter):
+                            moved.append((old, new, None if old.grad is None else convert(old.grad)))
+                    if name in module._buffer_names and done[id(old)] is not old:
+                        changes.append((module.__dict__, name, _like(old, done[id(old)])))
+        for parameter, new, grad in moved:
+            parameter.grad = None
+            parameter.data = new
+            parameter.grad = grad
         for own, name, new in changes:
             own[name] = new
         return self
@@ -384,7 +394,7 @@ class Module(_C._Layer):
             raise NotImplementedError("Module.to(memory_format=) is not implemented: permute the arrays instead")
         if "tensor" in kwargs:
             args = (kwargs.pop("tensor"), *args)
-        probe, wish = _C.empty(0, dtype=_C.float32, device="cpu"), _Wish()
+        probe, wish = _C.empty(0, dtype=_C.float32, device="cpu"), Wish()
         wish.read(probe, args, kwargs)
         if wish.dtype is not None and not wish.dtype.is_floating_point:
             raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={wish.dtype}")
@@ -448,13 +458,19 @@ class Module(_C._Layer):
         return self
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """For code written for PyTorch: False changes nothing, True raises NotImplementedError."""
+        """Make gradients flow to every parameter, or to none."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """For code written for PyTorch: changes nothing, as there are no gradients."""
+        """Forget the gradients of all parameters; with set_to_none=False they become zeros."""
+        for parameter in self.parameters():
+            if parameter.grad is not None:
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    parameter.grad = parameter.grad.detach().zero_()
 
     # ------------------------------------------------------------ state
 
@@ -521,42 +537,6 @@ class Module(_C._Layer):
         return sorted({*object.__dir__(self)})
 
 
-class _Wish:
-    """What a call of to() asks for."""
-
-    device: Any = None
-    dtype: _C.dtype | None = None
-    non_blocking = False
-
-    def read(self, probe: DeviceArray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        names: tuple[str, ...] = ("device", "dtype", "non_blocking")
-        if args and isinstance(args[0], DeviceArray):
-            other, args = args[0], args[1:]
-            self.device, self.dtype, names = other.device, other.dtype, ("non_blocking",)
-        elif args and _is_dtype(args[0]):
-            names = ("dtype", "non_blocking")
-        given = dict(zip(names, args, strict=False))
-        if (
-            len(args) > len(names)
-            or given.keys() & kwargs.keys()
-            or kwargs.keys() - {"device", "dtype", "non_blocking"}
-        ):
-            raise TypeError("Module.to() takes a device, a dtype or an array, then non_blocking")
-        given |= kwargs
-        if given.get("device") is not None:
-            device = given["device"]
-            self.device = _C.device("cuda", device) if type(device) is int else _C.device(device)
-        if given.get("dtype") is not None:
-            self.dtype = probe.to(dtype=given["dtype"]).dtype
-        self.non_blocking = bool(given.get("non_blocking", False))
-
-
-def _is_dtype(value: object) -> bool:
-    if isinstance(value, str):
-        return isinstance(getattr(_C, value, None), _C.dtype)
-    return value is not None and not isinstance(value, (_C.device, int))
-
-
 def _view(module: Module, names: Mapping[str, Any]) -> Mapping[str, Any]:
     """What is registered under names, to read: assignment to an attribute of the module is how to change it."""
     from types import MappingProxyType
@@ -568,8 +548,6 @@ def _like(old: DeviceArray, new: DeviceArray) -> DeviceArray:
     """new as the same kind of array as old."""
     if new is old or type(new) is type(old):
         return new
-    if isinstance(old, _Parameter):
-        return _Parameter(new)
     return _Buffer(new, persistent=old.persistent) if isinstance(old, _Buffer) else new
 
 

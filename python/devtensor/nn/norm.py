@@ -9,15 +9,16 @@ from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Para
 from devtensor._composed.arguments import need_sizes
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
+from devtensor.nn import init
 from devtensor.nn.layers import _float_options
 from devtensor.nn.module import Module
 
 
 def _reset_affine(weight: DeviceArray | None, bias: DeviceArray | None) -> None:
     if weight is not None:
-        weight.fill_(1)
+        init.ones_(weight)
     if bias is not None:
-        bias.zero_()
+        init.zeros_(bias)
 
 
 class _BatchNorm(Module):

@@ -1,0 +1,37 @@
+/* grad.h: what the front keeps of a node: gradients of leaves, hooks (grad.c, grad_hooks.c), and what Python sees of it
+ * (grad_node.c). */
+#ifndef DT_PY_GRAD_H
+#define DT_PY_GRAD_H
+
+#include "../core/grad.h"
+#include "py.h"
+
+/* dt_node.owner */
+typedef struct {
+    PyObject *grad;  /* a DeviceArray; NULL: none */
+    PyObject *hooks; /* a dict of functions of the gradient, by when they came; NULL: none */
+    PyObject *after; /* the same, of a leaf, called when its gradient has been added to */
+    PyObject *array; /* borrowed: the leaf's DeviceArray, which tells when it ends */
+    bool retains;    /* no leaf, but keeps its gradient */
+} py_grad_state;
+
+/* That of the node; NULL with an exception. */
+py_grad_state *py_grad_state_of(dt_node *node);
+/* The node of array, if there is one. */
+static inline dt_node *
+py_node_of(PyObject *array)
+{
+    return py_array_of(array)->storage == NULL ? NULL : py_array_of(array)->node;
+}
+
+PyObject *py_grad_fn(PyObject *self, void *closure);
+/* A new DeviceArray that takes grad over, or NULL with an exception. */
+PyObject *py_grad_array(py_state *state, dt_array *grad);
+dt_status py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);
+/* The post-accumulate hooks of a leaf. */
+dt_status py_grad_after(py_grad_state *s);
+dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);
+extern py_state *py_grad_state_module;
+extern PyGetSetDef py_grad_getset[];
+
+#endif

@@ -1,0 +1,16 @@
+"""Optimizers by PyTorch's names, options and state: what changes parameters by their gradients."""
+
+from __future__ import annotations
+
+from devtensor.optim import lr_scheduler
+from devtensor.optim.adagrad import Adagrad
+from devtensor.optim.adam import Adam, AdamW
+from devtensor.optim.optimizer import Optimizer
+from devtensor.optim.rmsprop import RMSprop
+from devtensor.optim.sgd import SGD
+
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+
+
+def __dir__() -> list[str]:
+    return __all__

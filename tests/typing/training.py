@@ -1,0 +1,63 @@
+"""Optimizers, schedules and clipping."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import devtensor as dt
+from devtensor import nn
+from devtensor.optim import lr_scheduler
+
+net = nn.Linear(4, 3)
+for parameter in net.parameters():
+    parameter.grad = dt.ones_like(parameter)
+
+# ---------------------------------------------------------------- optimizers
+
+for optimizer in (
+    dt.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=True),
+    dt.optim.Adam([{"params": net.weight, "lr": 0.1}, {"params": [net.bias]}], betas=(0.9, 0.99), amsgrad=True),
+    dt.optim.AdamW(net.named_parameters(), lr=dt.tensor(0.1), fused=True),
+    dt.optim.RMSprop(net.parameters(), centered=True, momentum=0.5),
+    dt.optim.Adagrad(list(net.parameters()), lr_decay=0.1),
+):
+    assert isinstance(optimizer, dt.optim.Optimizer)
+    optimizer.step()
+    optimizer.step(lambda: 1.0)
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad(set_to_none=False)
+sgd = dt.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+sgd.add_param_group({"params": [nn.Parameter(dt.ones(2))], "lr": 0.2})
+with sgd.register_step_pre_hook(lambda optimizer, args, kwargs: None):
+    sgd.step()
+assert_type(sgd.state_dict(), dict[str, Any])
+assert_type(sgd.param_groups, list[dict[str, Any]])
+
+# ---------------------------------------------------------------- schedules
+
+warm_up = lr_scheduler.LinearLR(sgd, start_factor=0.5, total_iters=2)
+for schedule in (
+    lr_scheduler.LambdaLR(sgd, lambda epoch: 0.9**epoch), lr_scheduler.MultiplicativeLR(sgd, [float, lambda i: 0.9]),
+    lr_scheduler.StepLR(sgd, 3), lr_scheduler.MultiStepLR(sgd, [2, 4]), lr_scheduler.ConstantLR(sgd),
+    lr_scheduler.PolynomialLR(sgd), lr_scheduler.ExponentialLR(sgd, 0.9), lr_scheduler.CosineAnnealingLR(sgd, 10),
+    lr_scheduler.CosineAnnealingWarmRestarts(sgd, 5, T_mult=2), lr_scheduler.CyclicLR(sgd, 0.1, [0.2, 0.3]),
+    lr_scheduler.OneCycleLR(sgd, 0.1, total_steps=9), lr_scheduler.SequentialLR(sgd, [warm_up], []),
+    lr_scheduler.ChainedScheduler([warm_up]),
+):  # fmt: skip
+    sgd.step()
+    assert isinstance(schedule, lr_scheduler.LRScheduler)
+    assert_type(schedule.get_last_lr(), list[Any])
+    schedule.load_state_dict(schedule.state_dict())
+plateau = lr_scheduler.ReduceLROnPlateau(sgd, "max", patience=2)
+plateau.step(0.5)
+plateau.step(dt.tensor(0.5))
+assert_type(plateau.in_cooldown, bool)
+
+# ---------------------------------------------------------------- clipping
+
+assert_type(nn.utils.clip_grad_norm_(net.parameters(), 1.0), dt.DeviceArray)
+assert_type(nn.utils.get_total_norm([dt.ones(2)], float("inf")), dt.DeviceArray)
+nn.utils.clip_grads_with_norm_(net.weight, 1.0, dt.tensor(2.0))
+nn.utils.clip_grad_value_(net.parameters(), 0.5)
+assert_type(nn.utils.parameters_to_vector(net.parameters()), dt.DeviceArray)
+nn.utils.vector_to_parameters(dt.zeros(15), net.parameters())
