@@ -12,7 +12,7 @@ DT_DEVICE int64_t
 k_key_value(const k_scatter_add_args *a, uint64_t key)
 {
     int64_t at[2];
-    k_locate(&a->by.index, 2, (int64_t)(key & ((UINT64_C(1) << a->bits) - 1)), at);
+    k_locate(&a->by.index, 2, (int64_t)(key & (((uint64_t)1 << a->bits) - 1)), at);
     return at[1];
 }
 

@@ -61,3 +61,19 @@ nn.utils.clip_grads_with_norm_(net.weight, 1.0, dt.tensor(2.0))
 nn.utils.clip_grad_value_(net.parameters(), 0.5)
 assert_type(nn.utils.parameters_to_vector(net.parameters()), dt.DeviceArray)
 nn.utils.vector_to_parameters(dt.zeros(15), net.parameters())
+
+# ---------------------------------------------------------------- gradients checked, refused
+
+
+def cube(a: dt.Tensor) -> dt.Tensor:
+    return a * a * a
+
+
+point = dt.rand(3, dtype=dt.float64, requires_grad=True)
+assert_type(dt.autograd.gradcheck(cube, (point,)), bool)
+assert_type(dt.autograd.gradgradcheck(cube, (point,)), bool)
+assert_type(dt.is_grad_enabled(), bool)
+try:
+    dt.ones(2).sum().backward()
+except dt.GradientError as refused:
+    assert_type(refused.code, str | None)
