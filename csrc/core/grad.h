@@ -56,7 +56,8 @@ enum { DT_NODE_LEAF = 1, DT_NODE_WANTS = 2 /* a leaf: requires_grad */, DT_NODE_
 typedef struct dt_node {
     atomic_uint refs;
     uint8_t derivative, flags, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
-    uint16_t ninputs, nkept;
+    uint16_t nkept;
+    int ninputs;
     dt_device device;
     uint64_t order;          /* later than the nodes of its operands */
     void *place;             /* the front's: where the op was called; counted */

@@ -16,9 +16,10 @@ typedef struct dt_task {
     struct dt_run *run;
     struct dt_task *outer; /* the mark that a run around this one has put there */
     uint32_t pending;
-    uint16_t next;  /* while it is marked: the next operand to look at */
-    bool needed;    /* a wanted gradient is reached from here */
-    int32_t wanted; /* its place in found, or -1 */
+    int next;       /* while it is marked: the next operand to look at */
+    bool needed;    /* a wanted gradient is here, or reached from here */
+    bool passes;    /* a wanted gradient is reached from here */
+    int32_t wanted; /* its first place in found, or -1 */
     dt_array *sum;  /* what was given so far; NULL: nothing */
 } dt_task;
 
@@ -95,7 +96,7 @@ visit(dt_run *run, dt_node *node, dt_error *err)
     const dt_backward_options *o = run->options;
     task->needed = o->wanted == NULL && (node->flags & DT_NODE_LEAF);
     for (int i = 0; i < o->nwanted; i++) {
-        if (o->wanted[i] == node) {
+        if (o->wanted[i] == node && !task->needed) {
             task->wanted = i;
             task->needed = true;
         }
@@ -117,9 +118,10 @@ mark(dt_run *run, dt_node *node, dt_error *err)
         dt_node *from = task->node;
         if (task->next == from->ninputs) {
             run->nheap--;
-            for (int i = 0; i < from->ninputs && !task->needed; i++) {
-                task->needed = from->inputs[i] != NULL && from->inputs[i]->task->needed;
+            for (int i = 0; i < from->ninputs && !task->passes; i++) {
+                task->passes = from->inputs[i] != NULL && from->inputs[i]->task->needed;
             }
+            task->needed |= task->passes;
             continue;
         }
         dt_node *input = from->inputs[task->next++];
@@ -136,7 +138,7 @@ count_givers(dt_run *run)
     for (task_block *b = run->blocks; b != NULL; b = b->before) {
         for (int k = 0; k < b->n; k++) {
             const dt_node *node = b->tasks[k].node;
-            for (int i = 0; i < node->ninputs && b->tasks[k].needed; i++) {
+            for (int i = 0; i < node->ninputs && b->tasks[k].passes; i++) {
                 if (node->inputs[i] != NULL) {
                     node->inputs[i]->task->pending++;
                 }
@@ -410,11 +412,16 @@ differentiate(dt_run *run, dt_node *node, const dt_array *grad, dt_error *err)
 static dt_status
 deliver(dt_run *run, dt_task *task, dt_error *err)
 {
-    dt_array *found = task->wanted >= 0 ? run->options->found : NULL;
-    if (found != NULL) {
-        dt_array_share(task->sum, &found[task->wanted]);
-    } else if (task->node->flags & DT_NODE_LEAF) {
-        return dt_front.accumulate(task->node, task->sum, run->options->create_graph, err);
+    const dt_backward_options *o = run->options;
+    if (o->found == NULL) {
+        return task->node->flags & DT_NODE_WANTS /* a leaf may have been told since that it wants none */
+                   ? dt_front.accumulate(task->node, task->sum, o->create_graph, err)
+                   : DT_OK;
+    }
+    for (int i = task->wanted; i >= 0 && i < o->nwanted; i++) {
+        if (o->wanted[i] == task->node) {
+            dt_array_share(task->sum, &o->found[i]);
+        }
     }
     return DT_OK;
 }
@@ -430,7 +437,7 @@ run_task(dt_run *run, dt_task *task, dt_error *err)
         DT_TRY(dt_front.hooks(node, task->sum, err));
     }
     DT_TRY(deliver(run, task, err));
-    if (!(node->flags & DT_NODE_LEAF)) {
+    if (task->passes) {
         DT_TRY(differentiate(run, node, task->sum, err));
         if (!run->options->retain_graph) {
             dt_node_forget(node, run->options->place);
@@ -449,7 +456,7 @@ static dt_status
 hand_on(dt_run *run, const dt_task *task, dt_error *err)
 {
     const dt_node *node = task->node;
-    for (int i = 0; i < node->ninputs && task->needed; i++) {
+    for (int i = 0; i < node->ninputs && task->passes; i++) {
         dt_task *input = node->inputs[i] == NULL ? NULL : node->inputs[i]->task;
         if (input != NULL && --input->pending == 0) {
             DT_TRY(push(run, input, err));

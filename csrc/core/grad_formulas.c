@@ -19,7 +19,7 @@ static void
 zero_gradient(dt_tape *t)
 {
     for (int i = 0; i < t->node->ninputs; i++) {
-        dt_tape_give(t, i, dt_tape_wants(t, i) ? MUL(SIGN(G), N(0)) : NULL);
+        dt_tape_give(t, i, dt_tape_wants(t, i) ? dt_tape_zeros(t, G->ndim, G->shape) : NULL);
     }
 }
 
@@ -80,7 +80,7 @@ base_gradient(dt_tape *t)
     if (is_number(B)) {
         const double b = ((const dt_binary_record *)t->params)->number.f;
         if (b == 0) {
-            return MUL(SIGN(G), N(0));
+            return dt_tape_zeros(t, G->ndim, G->shape);
         }
         dt_value power = b == 2 ? A : POW(A, N(b - 1));
         return MUL(MUL(power, N(b)), G);

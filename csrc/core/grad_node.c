@@ -124,7 +124,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
                       .flags = plan->flags,
                       .dtype = result->dtype,
                       .ndim = result->ndim,
-                      .ninputs = (uint16_t)plan->ninputs,
+                      .ninputs = plan->ninputs,
                       .nkept = (uint16_t)plan->nkept,
                       .device = dt_array_device(result),
                       .inputs = (dt_node **)(void *)(block + at_inputs),

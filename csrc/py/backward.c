@@ -126,9 +126,9 @@ begin_roots(PyObject *roots, PyObject *gradients, root_list *r)
     return 0;
 }
 
-/* The nodes of inputs, a tuple of arrays. */
+/* The nodes of inputs, a tuple of arrays; added: their gradients are added to .grad, also of results. */
 static dt_node **
-wanted_nodes(PyObject *inputs)
+wanted_nodes(PyObject *inputs, bool added)
 {
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs);
     dt_node **nodes = PyMem_Calloc((size_t)n + 1, sizeof(*nodes));
@@ -141,7 +141,7 @@ wanted_nodes(PyObject *inputs)
             PyErr_Format(PyExc_TypeError, "inputs must be DeviceArrays, not %s", Py_TYPE(input)->tp_name);
         } else if (!dt_wants_grad(py_array_of(input))) {
             py_refuse_grad(input, "grad-unwanted", "grad", "One of the differentiated Tensors does not require grad");
-        } else {
+        } else if (!added || py_grad_retain(py_node_of(input)) == 0) {
             nodes[i] = py_node_of(input);
             continue;
         }
@@ -159,7 +159,7 @@ run(py_state *state, PyObject *roots, PyObject *gradients, PyObject *inputs, boo
     dt_node **wanted = NULL;
     int rc = -1;
     py_step *place = py_step_new("backward");
-    if (begin_roots(roots, gradients, &r) == 0 && (inputs == Py_None || (wanted = wanted_nodes(inputs)) != NULL) &&
+    if (begin_roots(roots, gradients, &r) == 0 && (inputs == Py_None || (wanted = wanted_nodes(inputs, found == NULL)) != NULL) &&
         enter_engine() == 0) {
         const dt_backward_options options = {
             .retain_graph = retain,

@@ -219,6 +219,10 @@ check_grad(PyObject *self, PyObject *value)
         PyErr_Format(PyExc_TypeError, "assigned grad must be a DeviceArray or None, not %s", Py_TYPE(value)->tp_name);
         return -1;
     }
+    if (value == self) {
+        PyErr_SetString(PyExc_RuntimeError, "can't assign Variable as its own grad");
+        return -1;
+    }
     dt_error err;
     if (dt_check_grad("grad", py_array_of(self), py_array_of(value), &err) == DT_OK) {
         return 0;

@@ -30,6 +30,8 @@ PyObject *py_grad_array(py_state *state, dt_array *grad);
 dt_status py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);
 /* The post-accumulate hooks of a leaf. */
 dt_status py_grad_after(py_grad_state *s);
+/* The gradient of a result stays in its .grad, as that of a leaf does. -1 with an exception. */
+int py_grad_retain(dt_node *node);
 dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);
 extern py_state *py_grad_state_module;
 extern PyGetSetDef py_grad_getset[];

@@ -1,5 +1,6 @@
 /* grad_hooks.c: functions of the user's that see gradients on their way. */
 #include "../core/check.h"
+#include "../core/ops.h"
 #include "grad.h"
 
 /* A callback raised an exception, which is pending. */
@@ -36,6 +37,26 @@ call_hooks(PyObject *hooks, PyObject *array)
     return array;
 }
 
+/* Adds the gradient of a result to what its .grad has. */
+static dt_status
+retain(py_grad_state *s, PyObject *gradient, dt_error *err)
+{
+    PyObject *sum = Py_NewRef(gradient);
+    if (s->grad != NULL) {
+        dt_array added = DT_ARRAY_EMPTY;
+        Py_DECREF(sum);
+        DT_TRY(dt_binary(DT_BINARY_add, "backward", py_array_of(s->grad), py_array_of(gradient), NULL, NULL, false,
+                         &added, err));
+        sum = py_grad_array(py_grad_state_module, &added);
+        if (sum == NULL) {
+            dt_array_clear(&added);
+            return failed(err);
+        }
+    }
+    Py_XSETREF(s->grad, sum);
+    return DT_OK;
+}
+
 dt_status
 py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
 {
@@ -67,11 +88,9 @@ py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
         dt_array_clear(grad);
         *grad = replaced;
     }
-    if (s->retains) {
-        Py_XSETREF(s->grad, Py_NewRef(array));
-    }
+    const dt_status rc = s->retains ? retain(s, array, err) : DT_OK;
     Py_DECREF(array);
-    return DT_OK;
+    return rc;
 }
 
 dt_status
@@ -132,6 +151,19 @@ py__grad_hooks(PY_PARAMS)
     return hook_dict(a.v[0], after);
 }
 
+int
+py_grad_retain(dt_node *node)
+{
+    if (!(node->flags & DT_NODE_LEAF)) {
+        py_grad_state *s = py_grad_state_of(node);
+        if (s == NULL) {
+            return -1;
+        }
+        s->retains = true;
+    }
+    return 0;
+}
+
 static PyObject *
 py_retain_grad(PY_PARAMS)
 {
@@ -144,12 +176,8 @@ py_retain_grad(PY_PARAMS)
         return py_refuse_grad(a.v[0], "grad-hook", "retain_grad",
                               "can't retain_grad on Tensor that has requires_grad=False");
     }
-    if (!(x->node->flags & DT_NODE_LEAF)) {
-        py_grad_state *s = py_grad_state_of(x->node);
-        if (s == NULL) {
-            return NULL;
-        }
-        s->retains = true;
+    if (py_grad_retain(x->node) < 0) {
+        return NULL;
     }
     Py_RETURN_NONE;
 }

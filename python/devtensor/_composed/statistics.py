@@ -79,15 +79,19 @@ def std(
     >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
     DeviceArray(0.8165, device='cpu', dtype=float32)
     """
-    return _root(_variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims)).to(input.dtype)
+    return _power(_variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims), 0.5).to(input.dtype)
 
 
-def _root(total: DeviceArray) -> DeviceArray:
-    """The square root of a sum of squares; its gradient is 0 where that is 0, as PyTorch's is."""
-    if not total.requires_grad:
-        return total.sqrt()
-    zero = total == 0
-    return _C.where(zero, 0.0, _C.where(zero, 1.0, total).sqrt())
+def _power(x: DeviceArray, exponent: float) -> DeviceArray:
+    """x ** exponent of what is not negative; its gradient is 0 where x is 0, as that of PyTorch's norms is."""
+    if not x.requires_grad:
+        return _plain_power(x, exponent)
+    zero = x == 0
+    return _C.where(zero, 0.0 if exponent > 0 else math.inf, _plain_power(_C.where(zero, 1.0, x), exponent))
+
+
+def _plain_power(x: DeviceArray, exponent: float) -> DeviceArray:
+    return x.sqrt() if exponent == 0.5 else x**exponent
 
 
 def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
@@ -155,7 +159,7 @@ def norm(
     elif order == 1:
         result = x.sum(dims, keepdim=keep)
     elif order == 2:
-        result = _root(x.square().sum(dims, keepdim=keep))
+        result = _power(x.square().sum(dims, keepdim=keep), 0.5)
     else:
-        result = (x**order).sum(dims, keepdim=keep) ** (1.0 / order)
+        result = _power(_power(x, order).sum(dims, keepdim=keep), 1.0 / order)
     return result.to(input.dtype)
