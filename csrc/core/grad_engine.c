@@ -414,7 +414,7 @@ deliver(dt_run *run, dt_task *task, dt_error *err)
 {
     const dt_backward_options *o = run->options;
     if (o->found == NULL) {
-        return task->node->flags & DT_NODE_WANTS /* a leaf may have been told since that it wants none */
+        return task->node->flags & DT_NODE_LEAF
                    ? dt_front.accumulate(task->node, task->sum, o->create_graph, err)
                    : DT_OK;
     }

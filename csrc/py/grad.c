@@ -287,6 +287,9 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
         return DT_EFRONT;
     }
     dt_array sum = DT_ARRAY_EMPTY;
+    if (!(leaf->flags & DT_NODE_WANTS)) { /* it has been told so since it was used */
+        return py_grad_after(s);
+    }
     if (s->grad == NULL) {
         if (!create_graph && !may_take(grad)) {
             DT_TRY(dt_clone(grad, &sum, err));

@@ -1,12 +1,21 @@
 /* pickle.c: copy, deepcopy and pickle. */
+#include "../core/grad.h"
+#include "../core/ops.h"
 #include "py.h"
 
 /* ---------------------------------------------------------------- copies */
 
+static bool
+wants_grad(PyObject *self)
+{
+    return dt_wants_grad(py_array_of(self));
+}
+
 static PyObject *
 py___copy__(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return py_array_handle(self, "copy");
+    PyObject *result = py_array_handle(self, "copy");
+    return wants_grad(self) ? py_want_grad(result) : result;
 }
 
 /* x is self, or its bytes. */
@@ -69,6 +78,30 @@ py_deep_copy(PyObject *self, PyObject *memo)
     return result;
 }
 
+/* A leaf is copied with its gradient. */
+static PyObject *
+py___deepcopy__(PyObject *self, PyObject *memo)
+{
+    const dt_array *x = py_array_of(self);
+    if (!wants_grad(self)) {
+        return py_deep_copy(self, memo);
+    }
+    if (!(x->node->flags & DT_NODE_LEAF)) {
+        return py_refuse_grad(self, "grad-deepcopy", "deepcopy",
+                              "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                              "protocol at the moment: use detach() or clone()");
+    }
+    PyObject *result = py_want_grad(py_deep_copy(self, memo));
+    PyObject *grad = result == NULL ? NULL : PyObject_GetAttrString(self, "grad");
+    PyObject *copy = grad == NULL || grad == Py_None ? Py_XNewRef(grad) : py_deep_copy(grad, memo);
+    if (copy == NULL || PyObject_SetAttrString(result, "grad", copy) < 0) {
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(copy);
+    Py_XDECREF(grad);
+    return result;
+}
+
 /* ---------------------------------------------------------------- to a pickle */
 
 /* x on the host with its elements side by side: in its own order where it is dense. */
@@ -117,7 +150,7 @@ pack(PyTypeObject *type, dt_array *x, int protocol)
     return buffer;
 }
 
-/* (_rebuild, (shape, dtype, data, device, strides, share)) */
+/* (_rebuild, (shape, dtype, data, device, strides, share, requires_grad)) */
 static PyObject *
 reduce(PyObject *self, int protocol)
 {
@@ -133,10 +166,11 @@ reduce(PyObject *self, int protocol)
     }
     PyObject *data = pack(Py_TYPE(self), &x, protocol);
     if (data != NULL) {
-        result = Py_BuildValue("O(NNOsNO)", rebuild, py_shape_tuple(x.ndim, x.shape),
+        result = Py_BuildValue("O(NNOsNOO)", rebuild, py_shape_tuple(x.ndim, x.shape),
                                py_dtype_object(state, (dt_dtype)x.dtype), data,
                                dt_device_text(dt_array_device(py_array_of(self)), text),
-                               py_shape_tuple(x.ndim, x.strides), protocol < 5 ? Py_False : Py_True);
+                               py_shape_tuple(x.ndim, x.strides), protocol < 5 ? Py_False : Py_True,
+                               wants_grad(self) ? Py_True : Py_False);
     }
     dt_array_clear(&x);
     Py_XDECREF(data);
@@ -167,7 +201,7 @@ py___reduce_ex__(PyObject *self, PyObject *protocol)
 typedef struct {
     dt_array array; /* without its storage */
     dt_device device;
-    bool share;
+    bool share, wants_grad;
 } pickled;
 
 static int
@@ -186,7 +220,8 @@ read_layout(const py_args *a, pickled *p)
     dt_array *x = &p->array;
     *p = (pickled){.device = {DT_CPU, 0}};
     if (!PyTuple_Check(a->v[0]) || py_arg_dims(a, 0, &n, x->shape) < 0 || py_arg_dtype(a, 1, &dtype) < 0 ||
-        py_arg_device(a, 3, &p->device) < 0 || py_arg_bool(a, 5, &p->share) < 0) {
+        py_arg_device(a, 3, &p->device) < 0 || py_arg_bool(a, 5, &p->share) < 0 ||
+        py_arg_bool(a, 6, &p->wants_grad) < 0) {
         return PyErr_Occurred() ? -1 : py_arg_wrong(a, 0, "a tuple");
     }
     if (dt_shape_check("_rebuild", n, x->shape, dtype, &err) != DT_OK) {
@@ -282,6 +317,7 @@ py__rebuild(PY_PARAMS)
         fail("the buffer is not contiguous");
     } else if (check_bytes(&p.array, PyMemoryView_GET_BUFFER(memory)) == 0) {
         result = rebuild(&a, &p, memory);
+        result = p.wants_grad ? py_want_grad(result) : result;
     }
     Py_DECREF(memory);
     return result;
@@ -294,7 +330,7 @@ PyMethodDef py_pickle_functions[] = {
 
 PyMethodDef py_pickle_methods[] = {
     {"__copy__", py___copy__, METH_NOARGS, NULL},
-    {"__deepcopy__", py_deep_copy, METH_O, NULL},
+    {"__deepcopy__", py___deepcopy__, METH_O, NULL},
     {"__reduce__", py___reduce__, METH_NOARGS, NULL},
     {"__reduce_ex__", py___reduce_ex__, METH_O, NULL},
     PY_END,

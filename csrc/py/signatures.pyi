@@ -478,6 +478,7 @@ def _rebuild(
     device: str,
     strides: tuple[int, ...] | None = None,
     share: bool = False,
+    requires_grad: bool = False,
 ) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Checks of composed ops
