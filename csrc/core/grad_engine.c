@@ -30,12 +30,13 @@ typedef struct task_block {
     dt_task tasks[TASKS];
 } task_block;
 
+/* In memory of its own, so that no other run ever has the address of one that a fork has cut off. */
 typedef struct dt_run {
     const dt_backward_options *options;
     task_block *blocks; /* the latest first */
     dt_task **heap;
     size_t nheap, room;
-    dt_tape *tape;
+    dt_tape tape;
 } dt_run;
 
 static dt_status
@@ -164,7 +165,7 @@ end_run(dt_run *run)
         dt_free(block);
     }
     dt_free(run->heap);
-    dt_free(run->tape);
+    dt_free(run);
 }
 
 /* ---------------------------------------------------------------- the heap: the latest node first */
@@ -392,7 +393,7 @@ unpack(dt_tape *t, const dt_node *node)
 static dt_status
 differentiate(dt_run *run, dt_node *node, const dt_array *grad, dt_error *err)
 {
-    dt_tape *t = run->tape;
+    dt_tape *t = &run->tape;
     dt_index_set_place(0); /* selections of a formula are no call of the user's */
     t->node = node;
     t->params = node->params;
@@ -474,7 +475,7 @@ start(dt_run *run, int n, dt_node *const *roots, const dt_array *const *gradient
         DT_TRY(mark(run, roots[i], err));
     }
     count_givers(run);
-    dt_tape *t = run->tape;
+    dt_tape *t = &run->tape;
     t->run = run;
     t->create_graph = run->options->create_graph;
     t->err = err;
@@ -496,20 +497,23 @@ dt_status
 dt_backward(int n, dt_node *const *roots, const dt_array *const *gradients, const dt_backward_options *options,
             dt_error *err)
 {
-    dt_run run = {.options = options};
-    run.tape = dt_malloc(sizeof(*run.tape));
-    if (run.tape == NULL) {
-        return dt_fail_nomem(err, sizeof(*run.tape));
+    dt_run *run = dt_malloc(sizeof(*run));
+    if (run == NULL) {
+        return dt_fail_nomem(err, sizeof(*run));
     }
+    run->options = options;
+    run->blocks = NULL;
+    run->heap = NULL;
+    run->nheap = run->room = 0;
     const bool was_off = dt_grad_off;
     dt_grad_off = !options->create_graph;
-    dt_status rc = start(&run, n, roots, gradients, err);
-    while (rc == DT_OK && run.nheap > 0) {
-        dt_task *task = pop(&run);
-        rc = run_task(&run, task, err);
-        rc = rc == DT_OK ? hand_on(&run, task, err) : rc;
+    dt_status rc = start(run, n, roots, gradients, err);
+    while (rc == DT_OK && run->nheap > 0) {
+        dt_task *task = pop(run);
+        rc = run_task(run, task, err);
+        rc = rc == DT_OK ? hand_on(run, task, err) : rc;
     }
     dt_grad_off = was_off;
-    end_run(&run);
+    end_run(run);
     return rc;
 }

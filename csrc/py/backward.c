@@ -3,40 +3,116 @@
 #include "../core/ops.h"
 #include "grad.h"
 
+#include <pthread.h>
+
 /* ---------------------------------------------------------------- backward */
 
-/* One run at a time; a run inside a hook of the thread that has it goes on. */
+/* One run works at a time. While it calls a hook others may begin, of this thread or of another one that the hook waits
+ * for: runs form a stack, and a hook's run goes on when those above it have ended, whose marks lie over its own. */
 static PyThread_type_lock engine;
-static unsigned long engine_thread;
-static int engine_depth;
+static unsigned long holder; /* the thread that has it; 0: none */
+static int depth;            /* runs that have begun and not ended; who has the engine changes it */
+
+/* In a child: the other threads are gone, with what they held. */
+static void
+forget_engine(void)
+{
+    engine = NULL;
+    holder = 0;
+}
 
 static int
-enter_engine(void)
+make_engine(void)
 {
-    const unsigned long me = PyThread_get_thread_ident();
-    if (engine_depth > 0 && engine_thread == me) {
-        engine_depth++;
-        return 0;
+    static bool watches_forks;
+    if (!watches_forks) {
+        watches_forks = true;
+        (void)pthread_atfork(NULL, NULL, forget_engine);
     }
-    if (engine == NULL && (engine = PyThread_allocate_lock()) == NULL) {
-        PyErr_NoMemory();
-        return -1;
+    if (engine == NULL) {
+        engine = PyThread_allocate_lock();
     }
-    if (!PyThread_acquire_lock(engine, NOWAIT_LOCK)) {
+    return engine == NULL ? -1 : 0;
+}
+
+/* Waits until the engine is free. interrupted: NULL, or whether a handler of a signal raised an exception. */
+static void
+take_engine(bool *interrupted)
+{
+    PyLockStatus taken = PyThread_acquire_lock_timed(engine, 0, 0);
+    while (taken != PY_LOCK_ACQUIRED) {
         Py_BEGIN_ALLOW_THREADS;
-        PyThread_acquire_lock(engine, WAIT_LOCK);
+        taken = PyThread_acquire_lock_timed(engine, -1, interrupted != NULL);
         Py_END_ALLOW_THREADS;
+        if (taken == PY_LOCK_INTR && PyErr_CheckSignals() < 0) {
+            *interrupted = true;
+            return;
+        }
     }
-    engine_thread = me;
-    engine_depth = 1;
-    return 0;
+    holder = PyThread_get_thread_ident();
 }
 
 static void
-leave_engine(void)
+give_engine(void)
 {
-    if (--engine_depth == 0) {
+    if (engine != NULL) { /* NULL: a fork in between */
+        holder = 0;
         PyThread_release_lock(engine);
+    }
+}
+
+/* took: what leave_engine is told; false where this thread has the engine: what ends in a run may run code of the
+ * user's. */
+static int
+enter_engine(bool *took)
+{
+    bool interrupted = false;
+    *took = holder != PyThread_get_thread_ident();
+    if (*took && make_engine() < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (*took) {
+        take_engine(&interrupted);
+    }
+    if (!interrupted) {
+        depth++;
+    }
+    return interrupted ? -1 : 0;
+}
+
+static void
+leave_engine(bool took)
+{
+    depth--;
+    if (took) {
+        give_engine();
+    }
+}
+
+int
+py_engine_pause(void)
+{
+    const int at = depth;
+    give_engine();
+    return at;
+}
+
+void
+py_engine_resume(int at)
+{
+    if (engine == NULL) { /* the hook forked, and is alone in the child */
+        depth = at;
+    }
+    while (make_engine() == 0) {
+        take_engine(NULL);
+        if (depth == at) {
+            return;
+        }
+        give_engine();
+        Py_BEGIN_ALLOW_THREADS;
+        dt_sleep_briefly();
+        Py_END_ALLOW_THREADS;
     }
 }
 
@@ -126,6 +202,15 @@ begin_roots(PyObject *roots, PyObject *gradients, root_list *r)
     return 0;
 }
 
+static void
+end_wanted(dt_node **nodes, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; nodes != NULL && i < n; i++) {
+        dt_node_release(nodes[i]);
+    }
+    PyMem_Free(nodes);
+}
+
 /* The nodes of inputs, a tuple of arrays; added: their gradients are added to .grad, also of results. */
 static dt_node **
 wanted_nodes(PyObject *inputs, bool added)
@@ -142,10 +227,10 @@ wanted_nodes(PyObject *inputs, bool added)
         } else if (!dt_wants_grad(py_array_of(input))) {
             py_refuse_grad(input, "grad-unwanted", "grad", "One of the differentiated Tensors does not require grad");
         } else if (!added || py_grad_retain(py_node_of(input)) == 0) {
-            nodes[i] = py_node_of(input);
+            nodes[i] = dt_node_retain(py_node_of(input)); /* a hook may cut it off */
             continue;
         }
-        PyMem_Free(nodes);
+        end_wanted(nodes, n);
         nodes = NULL;
     }
     return nodes;
@@ -157,28 +242,30 @@ run(py_state *state, PyObject *roots, PyObject *gradients, PyObject *inputs, boo
 {
     root_list r;
     dt_node **wanted = NULL;
+    const Py_ssize_t nwanted = inputs == Py_None ? 0 : PyTuple_GET_SIZE(inputs);
     int rc = -1;
+    bool took = false;
     py_step *place = py_step_new("backward");
     if (begin_roots(roots, gradients, &r) == 0 && (inputs == Py_None || (wanted = wanted_nodes(inputs, found == NULL)) != NULL) &&
-        enter_engine() == 0) {
+        enter_engine(&took) == 0) {
         const dt_backward_options options = {
             .retain_graph = retain,
             .create_graph = create,
             .wanted = wanted,
             .found = found,
-            .nwanted = wanted == NULL ? 0 : (int)PyTuple_GET_SIZE(inputs),
+            .nwanted = (int)nwanted,
             .place = place,
         };
         dt_error err;
         const dt_status status = dt_backward(r.n, r.nodes, r.pointers, &options, &err);
-        leave_engine();
+        leave_engine(took);
         rc = status == DT_OK ? 0 : -1;
         if (status != DT_OK && status != DT_EFRONT) {
             py_raise(state, &err, ((PyTupleObject *)roots)->ob_item, r.n);
         }
     }
     end_roots(&r);
-    PyMem_Free(wanted);
+    end_wanted(wanted, nwanted);
     py_step_release(place);
     return rc;
 }

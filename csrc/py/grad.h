@@ -33,6 +33,9 @@ dt_status py_grad_after(py_grad_state *s);
 /* The gradient of a result stays in its .grad, as that of a leaf does. -1 with an exception. */
 int py_grad_retain(dt_node *node);
 dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);
+/* Around hooks: other runs may work meanwhile. at: what pause gave. */
+int py_engine_pause(void);
+void py_engine_resume(int at);
 extern py_state *py_grad_state_module;
 extern PyGetSetDef py_grad_getset[];
 

@@ -16,6 +16,7 @@ failed(dt_error *err)
 static PyObject *
 call_hooks(PyObject *hooks, PyObject *array)
 {
+    const int at = py_engine_pause();
     PyObject *functions = PyDict_Values(hooks);
     array = Py_NewRef(array);
     for (Py_ssize_t i = 0; functions != NULL && array != NULL && i < PyList_GET_SIZE(functions); i++) {
@@ -34,6 +35,7 @@ call_hooks(PyObject *hooks, PyObject *array)
         Py_CLEAR(array);
     }
     Py_XDECREF(functions);
+    py_engine_resume(at);
     return array;
 }
 
@@ -99,6 +101,7 @@ py_grad_after(py_grad_state *s)
     if (s->after == NULL || s->array == NULL) {
         return DT_OK;
     }
+    const int at = py_engine_pause();
     PyObject *array = Py_NewRef(s->array), *functions = PyDict_Values(s->after);
     bool ok = functions != NULL;
     for (Py_ssize_t i = 0; ok && i < PyList_GET_SIZE(functions); i++) {
@@ -108,6 +111,7 @@ py_grad_after(py_grad_state *s)
     }
     Py_XDECREF(functions);
     Py_DECREF(array);
+    py_engine_resume(at);
     return ok ? DT_OK : DT_EFRONT;
 }
 

@@ -80,6 +80,15 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "cross_entropy": lambda x: dt.cross_entropy(x, dt.zeros(3, dtype=dt.int64, device=x.device)),
     "optimizer": lambda x: stepped(x.clone(), x, momentum=0.5),
     "optimizer over other strides": lambda x: stepped(x.clone(), x.T.contiguous().T, momentum=0.5),
+    "backward": lambda x: slope(x, lambda w: ((w @ w.t()).tanh() * w[:, :3]).sum()),
+    "backward of lists": lambda x: slope(x, lambda w: dt.cat([w, w[1:], *w.split(1)]).softmax(1)[:, 0].sum()),
+    "backward of selections": lambda x: slope(x, lambda w: w[[0, 2, 0]][:, dt.arange(2, device=x.device)].prod()),
+    "backward with hooks": lambda x: slope(x, lambda w: hooked(w * w).exp().sum()),
+    "backward of written": lambda x: slope(x, lambda w: written(w * 1, 0, w[1]).square().sum()),
+    "backward of norms": lambda x: slope(x, lambda w: (dt.layer_norm(w, 4) + w.std() + w.norm(3)).sum()),
+    "backward of itself": lambda x: slope(x, lambda w: dt.autograd.grad((w**3).sum(), w, create_graph=True)[0].sum()),
+    "copies of a leaf": lambda x: copy.deepcopy([gradient_given(x)])[0].grad + copy.copy(gradient_given(x)),
+    "pickle of a leaf": lambda x: pickle.loads(pickle.dumps(gradient_given(x))),
     "a kernel": lambda x: own_kernel(x),
     "a kernel refused": lambda x: own_kernel(x.cpu()),
 }
@@ -105,6 +114,25 @@ class Lender:
     def __init__(self, x: dt.DeviceArray) -> None:
         self.__cuda_array_interface__ = x.__cuda_array_interface__
         self.kept = x
+
+
+def slope(x: dt.DeviceArray, function: Callable[[dt.DeviceArray], dt.DeviceArray]) -> dt.DeviceArray:
+    """The gradient of function at x."""
+    leaf = x.detach().clone().requires_grad_()
+    function(leaf).backward()
+    return leaf.grad
+
+
+def hooked(x: dt.DeviceArray) -> dt.DeviceArray:
+    x.register_hook(lambda gradient: gradient * 2)
+    x.retain_grad()
+    return x
+
+
+def gradient_given(x: dt.DeviceArray) -> dt.DeviceArray:
+    leaf = x.detach().requires_grad_()
+    leaf.grad = x.clone()
+    return leaf
 
 
 def lend(x: dt.DeviceArray, protocol: str) -> Any:
