@@ -1,0 +1,38 @@
+"""Random programs beside PyTorch: DEVTENSOR_GRAPHS says how many; helpers/graph_programs.py runs more, and one alone."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest.importorskip("torch")
+
+import graph_programs
+
+GRAPHS = int(os.environ.get("DEVTENSOR_GRAPHS", "240"))
+PARTS = 4
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_programs_give_what_pytorch_gives(part: int) -> None:
+    share = GRAPHS // PARTS
+    found = [graph_programs.check(7, k) for k in range(part * share, (part + 1) * share)]
+    assert not any(found), "\n\n".join(text for text in found if text)
+
+
+PLANTED = {
+    "a value": ("v2 = v1 * 2", "v2 = v1 * (2 if lib.__name__ == 'torch' else 2.5)"),
+    "a flag": ("v2 = v1 * 2", "v2 = v1 * 2 if lib.__name__ == 'torch' else v1.detach() * 2"),
+    "a refusal": ("v2 = v1 * 2", "v2 = v1 * 2 if lib.__name__ == 'torch' else v1[7]"),
+    "a gradient": ("v2 = v1 * 2", "v2 = v1 * 2 if lib.__name__ == 'torch' else v1.detach() * 2 + v1 * 0"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_difference_is_found(name: str) -> None:
+    texts = ["v1 = lib.tensor([1.0, -2.0], dtype=lib.float64).requires_grad_()", *PLANTED[name], "v2.sum().backward()"]
+    good = graph_programs.Program([graph_programs.Statement(texts[k]) for k in (0, 1, 3)])
+    bad = graph_programs.Program([graph_programs.Statement(texts[k]) for k in (0, 2, 3)])
+    assert graph_programs.judge(good) is None
+    assert graph_programs.judge(bad) is not None
