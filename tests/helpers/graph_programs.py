@@ -358,7 +358,9 @@ def agree(a: Any, b: Any) -> bool:
     narrow = a.dtype.kind == "f" and a.dtype.itemsize < 8
     with np.errstate(all="ignore"):
         scale = np.abs(b[np.isfinite(b)]).max(initial=1.0) if b.dtype.kind == "f" else 1
-        return np.allclose(a, b, rtol=1e-3 if narrow else 1e-9, atol=(1e-4 if narrow else 1e-12) * scale, equal_nan=True)
+        return np.allclose(
+            a, b, rtol=1e-3 if narrow else 1e-9, atol=(1e-4 if narrow else 1e-12) * scale, equal_nan=True
+        )
 
 
 def flat(names: dict[str, Any]) -> dict[str, Any]:
@@ -390,7 +392,9 @@ def compare(theirs: dict[str, Any], ours: dict[str, Any]) -> list[tuple[str, str
         if tuple(x.shape) != tuple(y.shape) or str(x.dtype).split(".")[1] != str(y.dtype).split(".")[-1]:
             wrong.append((name, f"{tuple(y.shape)} {y.dtype}, PyTorch {tuple(x.shape)} {x.dtype}"))
         elif (x.requires_grad, x.is_leaf) != (y.requires_grad, y.is_leaf):
-            wrong.append((name, f"requires_grad, is_leaf {y.requires_grad, y.is_leaf}, PyTorch {x.requires_grad, x.is_leaf}"))
+            wrong.append(
+                (name, f"requires_grad, is_leaf {y.requires_grad, y.is_leaf}, PyTorch {x.requires_grad, x.is_leaf}")
+            )
         elif not agree(numbers(y), numbers(x)):
             wrong.append((name, "values"))
     return sorted(wrong)
@@ -414,20 +418,37 @@ class Difference:
 
 # Where the two are to differ.
 DIFFERENCES = [
-    Difference("", r"PyTorch: RuntimeError: Trying to backward.*\n.*devtensor: no error", "numbers are kept, not arrays"),
+    Difference(
+        "", r"PyTorch: RuntimeError: Trying to backward.*\n.*devtensor: no error", "numbers are kept, not arrays"
+    ),
     Difference("", r"PyTorch: RuntimeError: one of the variables.*\n.*devtensor: no error", "less is kept"),
     Difference("", r"PyTorch: RuntimeError: Function ScatterAdd.*\n.*no error", "its index is smaller than src"),
     Difference("", r"no error\n.*second time.*\(index_get\)", "repeat_interleave keeps an index"),
-    Difference("", r"PyTorch: RuntimeError: output with shape.*\n.*no error", "its clamp does not sum over a wider limit"),
+    Difference(
+        "", r"PyTorch: RuntimeError: output with shape.*\n.*no error", "its clamp does not sum over a wider limit"
+    ),
     Difference(r"\.mT|F\.linear|take_along_dim|unflatten|roll|repeat_interleave", "", "another rule for shapes"),
     Difference(r"\] = ", "the broadcast shape|shape mismatch", "its writes drop leading sizes of 1"),
     Difference("", r"no error\n.*does not require grad.*create_graph", "a gradient that is 0 everywhere is a constant"),
     Difference("", r"requires_grad, is_leaf \(False, True\), PyTorch \(True, False\).*create_graph", "as above"),
-    Difference(r"\.", "values.*register_hook", "grad() gives there what hooks have not seen where an earlier result is asked for"),
-    Difference("", r"(?s)only PyTorch has it.*(retain_grad|inputs=)", "retain_grad is of the op, not of what was written over"),
+    Difference(
+        r"\.",
+        "values.*register_hook",
+        "grad() gives there what hooks have not seen where an earlier result is asked for",
+    ),
+    Difference(
+        "", r"(?s)only PyTorch has it.*(retain_grad|inputs=)", "retain_grad is of the op, not of what was written over"
+    ),
+    Difference(r"\.view\(", r"RuntimeError: view size.*\n.*no error", "strides of results"),
+    Difference("max_pool2d", r"RuntimeError.*\n.*no error", "no batch"),
+    Difference("_\\(", "grad-leaf-view|view of a leaf", "a reshape that had to copy counts as a view"),
     Difference("mse_loss|cross_entropy|l1_loss|backward|grad", "DTypeMismatchError", "nothing is cast unasked"),
     Difference("index_add|scatter_add", r"PyTorch: no error\n.*IndexError", "it does not look at indices into nothing"),
-    Difference("index_select|embedding", r"PyTorch: RuntimeError.*\n.*IndexError", "the builtin class"),
+    Difference(
+        "index_select|embedding",
+        r"PyTorch: RuntimeError.*\n.*(IndexError|no error)",
+        "the builtin class; none of nothing",
+    ),
     Difference("", r"PyTorch: RuntimeError: index.*out of bounds.*\n.*devtensor: IndexError", "the builtin class"),
 ]
 
@@ -474,7 +495,9 @@ def shown(x: Any) -> str:
 
 
 def name_of(error: Exception | None) -> str:
-    return "no error" if error is None else f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return (
+        "no error" if error is None else f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    )
 
 
 def beyond_noise(program: Program, theirs: Any, ours: Any, wrong: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -490,7 +513,9 @@ def beyond_noise(program: Program, theirs: Any, ours: Any, wrong: list[tuple[str
                 eps = torch.finfo(x.dtype).eps
                 mode = torch.enable_grad() if x.requires_grad else torch.no_grad()
                 with mode:
-                    names[s.target] = x * torch.as_tensor(1 + eps * generator.normal(size=tuple(x.shape)), dtype=x.dtype)
+                    names[s.target] = x * torch.as_tensor(
+                        1 + eps * generator.normal(size=tuple(x.shape)), dtype=x.dtype
+                    )
         for name, x in flat(names).items():
             if name in exact and exact[name].shape == x.shape:
                 with np.errstate(all="ignore"):
@@ -502,7 +527,9 @@ def beyond_noise(program: Program, theirs: Any, ours: Any, wrong: list[tuple[str
         if what == "values" and name in spread:
             a, b = numbers(mine[name]).astype(np.float64), numbers(exact[name]).astype(np.float64)
             with np.errstate(all="ignore"):
-                bad = ~((np.abs(a - b) <= 1000 * spread[name].max(initial=0)) | (a == b) | (np.isnan(a) & np.isnan(b)))
+                bad = np.isfinite(spread[name]) & ~(
+                    (np.abs(a - b) <= 1000 * spread[name].max(initial=0)) | (a == b) | (np.isnan(a) & np.isnan(b))
+                )
             if ".grad" in name or "." in name or "log" in name:
                 bad &= ~np.isnan(b)  # a NaN that a mask stops here: PyTorch multiplies it by 0
                 bad &= np.isfinite(b) | np.isfinite(a)

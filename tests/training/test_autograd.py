@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import os
+import pickle
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -159,6 +164,102 @@ def test_only_what_is_wanted() -> None:
     assert dt.autograd.grad(x.sum(), [x, y], materialize_grads=True)[1].tolist() == [0, 0]
 
 
+def test_inputs_may_be_results() -> None:
+    x = leaf(2)
+    y = x * 3
+    (y * y).sum().backward(inputs=[y, x], retain_graph=True)
+    assert y.grad.tolist() == [6, 6] and x.grad.tolist() == [18, 18]
+    (y * 2).sum().backward()
+    assert y.grad.tolist() == [8, 8]  # as after retain_grad
+    first, second = dt.autograd.grad((x * 5).sum(), [x, x])
+    assert first.tolist() == second.tolist() == [5, 5]
+
+
+def test_what_is_asked_for_is_not_used_up() -> None:
+    x = leaf(2)
+    y = x.exp()
+    dt.autograd.grad(y.sum(), y)
+    y.sum().backward()
+    assert x.grad.equal(y.detach())
+
+
+def test_a_leaf_that_wants_none_any_more() -> None:
+    x, seen = leaf(2), []
+    y = x * 3
+    y.retain_grad()
+    x.register_hook(lambda gradient: seen.append(gradient.tolist()))
+    z = y.sum()
+    x.requires_grad_(False)
+    z.backward()
+    assert x.grad is None and y.grad.tolist() == [1, 1] and seen == [[3, 3]]
+
+
+def test_retained_gradients_add_up() -> None:
+    x = leaf(2)
+    y = x * 2
+    y.retain_grad()
+    for _ in range(3):
+        y.sum().backward(retain_graph=True)
+    assert y.grad.tolist() == [3, 3]
+
+
+def test_an_array_is_not_its_own_gradient() -> None:
+    x = leaf(2)
+    with pytest.raises(RuntimeError, match="own grad"):
+        x.grad = x
+    x.grad = x.detach()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_fill_is_recorded() -> None:
+    x = leaf(2)
+    y = x * 2
+    y.fill_(3.0)
+    assert y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+def test_a_write_to_the_result_of_relu6() -> None:
+    x = dt.tensor([-1.0, 1.0, 7.0], requires_grad=True)
+    y = dt.nn.functional.relu6(x)
+    y.mul_(2)
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("op", [dt.cat, dt.stack])
+def test_more_arrays_than_fit_16_bits(op) -> None:
+    x = leaf(1)
+    op([x] * 70_000).sum().backward()
+    assert x.grad.item() == 70_000
+
+
+def test_cat_with_nothing() -> None:
+    x, nothing = leaf(2, 3), leaf(0)
+    dt.cat([nothing, x, nothing], 1).sum().backward()
+    assert x.grad.shape == (2, 3) and nothing.grad.shape == (0,)
+
+
+def test_copies_of_leaves() -> None:
+    x = leaf(2)
+    x.grad = dt.full((2,), 5.0)
+    shallow, deep, pickled = copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))
+    assert (
+        shallow.requires_grad
+        and deep.requires_grad
+        and pickled.requires_grad
+        and pickle.loads(pickle.dumps(x, 5)).requires_grad
+    )
+    assert deep.grad.tolist() == [5, 5] and shallow.grad is None and pickled.grad is None
+    deep.grad.zero_()
+    assert x.grad.tolist() == [5, 5]
+    with pytest.raises(dt.GradientError, match="created explicitly") as failed:
+        copy.deepcopy(x * 2)
+    assert failed.value.code == "grad-deepcopy"
+    assert not copy.deepcopy((x * 2).detach()).requires_grad
+
+
 def test_gradients_of_gradients() -> None:
     x = dt.tensor(3.0, requires_grad=True)
     (first,) = dt.autograd.grad(x**4, x, create_graph=True)
@@ -201,6 +302,85 @@ def test_backward_in_a_hook() -> None:
     x.register_hook(again)
     (x * x).sum().backward()
     assert x.grad.tolist() == [2, 2] and w.grad.tolist() == [3, 3]
+
+
+def test_a_hook_may_wait_for_another_thread() -> None:
+    x, w = leaf(2), leaf(2)
+
+    def elsewhere(gradient):
+        thread = threading.Thread(target=lambda: (w * w).sum().backward(), daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+
+    x.register_hook(elsewhere)
+    x.register_post_accumulate_grad_hook(elsewhere)
+    (x * 3).sum().backward()
+    assert w.grad.tolist() == [4, 4] and x.grad.tolist() == [3, 3]
+
+
+def test_hooks_of_many_threads_over_one_graph() -> None:
+    x, failures = leaf(2), []
+    y = x * x
+    y.register_hook(lambda gradient: time.sleep(0.0005))
+    z = y.sum()
+
+    def work() -> None:
+        try:
+            for _ in range(10):
+                z.backward(retain_graph=True)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and x.grad.tolist() == [160, 160]
+
+
+def child_succeeds(work) -> bool:
+    """In a child that a fork makes here."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            os._exit(0 if work() else 1)
+        except BaseException:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_fork_in_a_hook_and_beside_one() -> None:
+    x, inside, end, results = leaf(2), threading.Event(), threading.Event(), []
+
+    def works_in_the_child() -> bool:
+        with dt.enable_grad():
+            (x * 5).sum().backward()
+        return x.grad.tolist() == [5, 5]
+
+    def forks(gradient):
+        results.append(child_succeeds(works_in_the_child))
+
+    def waits(gradient):
+        inside.set()
+        end.wait(20)
+
+    y = x * 2
+    handle = y.register_hook(forks)
+    y.sum().backward(retain_graph=True)
+    assert results == [True]
+    handle.remove()
+    x.grad = None
+    y.register_hook(waits)
+    thread = threading.Thread(target=lambda: y.sum().backward())
+    thread.start()
+    assert inside.wait(20)
+    beside = child_succeeds(works_in_the_child)
+    end.set()
+    thread.join()
+    assert beside and x.grad.tolist() == [2, 2]
 
 
 def test_a_long_chain_needs_no_stack() -> None:

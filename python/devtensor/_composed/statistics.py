@@ -147,7 +147,9 @@ def norm(
     order = _order(p)
     keep = kept("norm", keepdim, keepdims)
     dims = dims_over("norm", input, dim, axis)
-    x = widened(input).abs()
+    x = widened(input)
+    if order != 2:  # a square needs no abs, which has no second derivative at 0
+        x = x.abs()
     if x.ndim == 0:
         x, dims, keep = x.reshape(1), (0,), False
     if order == math.inf:
