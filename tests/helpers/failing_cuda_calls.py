@@ -260,6 +260,8 @@ def programs() -> dict[str, Prepare]:
         "setitem of a mask": lambda: in_place(values(9, 4), call=lambda t: t.__setitem__(t > 0, 9)),
         "matmul into": lambda: in_place(values(5, 5), values(5, 5) + 1, call=lambda t, x: dt.matmul(x, x, out=t)),
         "add into": lambda: in_place(values(5), values(5), call=lambda t, x: dt.add(x, 1, out=t)),
+        "backward of layers": lambda: inputs_of(values(1, 2, 6, 6), values(2, 2, 3, 3), call=layers_back),
+        "backward to the host": lambda: inputs_of(values(300, device="cpu"), call=moved_back),
         "steady state": lambda: steady(),
         "lent": lambda: inputs_of(values(9), call=lends),
         "a kernel": lambda: inputs_of(values(64), call=own_kernel),
@@ -267,6 +269,21 @@ def programs() -> dict[str, Prepare]:
     if hasattr(dt.cuda, "Stream"):
         found["streams and events"] = lambda: inputs_of(values(3), call=lambda x: events())
     return found
+
+
+def layers_back(image: dt.DeviceArray, kernel: dt.DeviceArray) -> Any:
+    """Gradients through a convolution, a pool and a loss; a leaf has its own or none."""
+    leaves = [image.detach().clone().requires_grad_(), kernel.detach().clone().requires_grad_()]
+    rows = dt.max_pool2d(dt.conv2d(*leaves).relu(), 2).flatten(1)
+    loss = dt.nn.functional.cross_entropy(rows, dt.zeros(1, dtype=dt.int64, device=image.device))
+    loss.backward()
+    return [leaf.grad for leaf in leaves]
+
+
+def moved_back(x: dt.DeviceArray) -> Any:
+    leaf = x.detach().clone().requires_grad_()
+    leaf.to(FIRST).square().sum().backward()
+    return leaf.grad
 
 
 def planted() -> dict[str, Prepare]:

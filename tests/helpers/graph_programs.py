@@ -60,19 +60,22 @@ lib.index_add({a}, 0, lib.tensor([0, 0]), {b}); lib.index_add({a}, -1, lib.tenso
 """
 # Steps and corners: only on exact operands, where both libraries see the same side.
 CORNERS = """
-{a}.abs(); {a}.relu(); F.elu({a}); F.relu6({a}); F.leaky_relu({a}, 0.25); F.hardtanh({a}, -0.5, 0.5); {a}.sign(); {a}.floor()
-({a} * 3).ceil(); {a}.round(); {a}.trunc(); lib.maximum({a}, {b}); lib.minimum({a}, {b}); {a}.clamp(-0.5, 1)
+{a}.abs(); {a}.relu(); F.elu({a}); F.relu6({a}); F.leaky_relu({a}, 0.25); F.hardtanh({a}, -0.5, 0.5); {a}.sign()
+{a}.floor(); ({a} * 3).ceil()
+{a}.round(); {a}.trunc(); lib.maximum({a}, {b}); lib.minimum({a}, {b}); {a}.clamp(-0.5, 1)
 {a}.clamp(min=0); {a}.clamp(max={b}); {a}.clamp({b}, {c}); lib.where({a} > {b}, {a}, {b}); lib.where({a} > 0, {b}, 0.5)
 lib.where({a} < {b}, 2.0, {a}); {a}.masked_fill({a} > 0, 2.0); {a}.masked_fill({b} > 0, -1); {a}[{a} > 0]
 {a}[{b} >= 0]; lib.masked_select({a}, {b} > 0); {a}.amax(); {a}.amax(0); {a}.amin(-1, keepdim=True); {a}.amax((0, -1))
-{a}.max(); {a}.min(); {a}.max(0).values; {a}.min(-1, keepdim=True).values; {a} % 0.75; {a} % {b}; {a}.detach() * ({b} > 0)
+{a}.max(); {a}.min(); {a}.max(0).values; {a}.min(-1, keepdim=True).values; {a} % 0.75; {a} % {b}
+{a}.detach() * ({b} > 0)
 F.l1_loss({a}, {b}); ({a} > {b}).double() * {a}; F.max_pool2d({a}, 1); lib.floor_divide({a}, 2).detach() * {b}
 {a} * {a}.sign()
 """
 VIEWS = """
 {a}.t(); {a}.transpose(0, -1); {a}.mT; {a}.reshape(-1); {a}.flatten(); {a}.unsqueeze(0); {a}.unsqueeze(-1)
 {a}.squeeze(); {a}.squeeze(0); {a}.squeeze(-1); {a}[0]; {a}[-1]; {a}[..., 0]; {a}[:, 0]; {a}[1:]; {a}[..., 1:]
-{a}[::2]; {a}[..., ::2]; {a}[None]; {a}[..., None]; {a}[1:1]; {a}.expand(2, 3); {a}.expand(2, -1, 3); {a}.expand(4, 2, 3)
+{a}[::2]; {a}[..., ::2]; {a}[None]; {a}[..., None]; {a}[1:1]; {a}.expand(2, 3); {a}.expand(2, -1, 3)
+{a}.expand(4, 2, 3)
 {a}.narrow(0, 1, 1); {a}.narrow(-1, 0, 2); {a}.select(-1, 0); {a}.permute(-1, 0); {a}.permute(2, 0, 1)
 {a}.reshape(3, -1); {a}.view(-1); {a}.view(1, -1); {a}.unbind()[0]; {a}.split(2)[0]; {a}.split([1, 1])[1]
 {a}.chunk(2, -1)[0]; {a}.movedim(0, -1); {a}.ravel(); {a}.unflatten(0, (1, -1)); {a}.detach(); {a}.contiguous()
