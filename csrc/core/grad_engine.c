@@ -415,9 +415,8 @@ deliver(dt_run *run, dt_task *task, dt_error *err)
 {
     const dt_backward_options *o = run->options;
     if (o->found == NULL) {
-        return task->node->flags & DT_NODE_LEAF
-                   ? dt_front.accumulate(task->node, task->sum, o->create_graph, err)
-                   : DT_OK;
+        return task->node->flags & DT_NODE_LEAF ? dt_front.accumulate(task->node, task->sum, o->create_graph, err)
+                                                : DT_OK;
     }
     for (int i = task->wanted; i >= 0 && i < o->nwanted; i++) {
         if (o->wanted[i] == task->node) {

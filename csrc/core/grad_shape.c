@@ -78,8 +78,9 @@ cat_gradient(dt_tape *t)
         if (dt_tape_wants(t, i)) {
             const dt_node *input = dt_tape_input(t, i);
             dt_tape_give(t, i,
-                         input->ndim == G->ndim ? dt_tape_narrow(t, G, dim, at, sizes[i])
-                                                : dt_tape_zeros(t, input->ndim, input->shape)); /* nothing: shape (0,) */
+                         input->ndim == G->ndim
+                             ? dt_tape_narrow(t, G, dim, at, sizes[i])
+                             : dt_tape_zeros(t, input->ndim, input->shape)); /* nothing: shape (0,) */
             dt_tape_drop(t, mark);
         }
     }

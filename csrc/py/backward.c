@@ -246,8 +246,8 @@ run(py_state *state, PyObject *roots, PyObject *gradients, PyObject *inputs, boo
     int rc = -1;
     bool took = false;
     py_step *place = py_step_new("backward");
-    if (begin_roots(roots, gradients, &r) == 0 && (inputs == Py_None || (wanted = wanted_nodes(inputs, found == NULL)) != NULL) &&
-        enter_engine(&took) == 0) {
+    if (begin_roots(roots, gradients, &r) == 0 &&
+        (inputs == Py_None || (wanted = wanted_nodes(inputs, found == NULL)) != NULL) && enter_engine(&took) == 0) {
         const dt_backward_options options = {
             .retain_graph = retain,
             .create_graph = create,

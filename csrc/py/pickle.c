@@ -166,11 +166,10 @@ reduce(PyObject *self, int protocol)
     }
     PyObject *data = pack(Py_TYPE(self), &x, protocol);
     if (data != NULL) {
-        result = Py_BuildValue("O(NNOsNOO)", rebuild, py_shape_tuple(x.ndim, x.shape),
-                               py_dtype_object(state, (dt_dtype)x.dtype), data,
-                               dt_device_text(dt_array_device(py_array_of(self)), text),
-                               py_shape_tuple(x.ndim, x.strides), protocol < 5 ? Py_False : Py_True,
-                               wants_grad(self) ? Py_True : Py_False);
+        result = Py_BuildValue(
+            "O(NNOsNOO)", rebuild, py_shape_tuple(x.ndim, x.shape), py_dtype_object(state, (dt_dtype)x.dtype), data,
+            dt_device_text(dt_array_device(py_array_of(self)), text), py_shape_tuple(x.ndim, x.strides),
+            protocol < 5 ? Py_False : Py_True, wants_grad(self) ? Py_True : Py_False);
     }
     dt_array_clear(&x);
     Py_XDECREF(data);

@@ -42,9 +42,8 @@ accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
             return dt_fail_nomem(err, sizeof(*sum));
         }
     }
-    return sum->storage == NULL
-               ? dt_clone(grad, sum, err)
-               : dt_binary(DT_BINARY_add, "backward", sum, grad, NULL, NULL, true, sum, err);
+    return sum->storage == NULL ? dt_clone(grad, sum, err)
+                                : dt_binary(DT_BINARY_add, "backward", sum, grad, NULL, NULL, true, sum, err);
 }
 
 static void
