@@ -304,6 +304,10 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
         DT_TRY(dt_binary(DT_BINARY_add, "backward", py_array_of(s->grad), grad, NULL, NULL, false, &sum, err));
         grad = &sum;
     }
+    if (!create_graph) { /* a hook may have given one that was recorded */
+        dt_node_release(grad->node);
+        grad->node = NULL;
+    }
     PyObject *array = py_grad_array(py_grad_state_module, grad);
     if (array == NULL) {
         dt_array_clear(&sum);

@@ -39,23 +39,26 @@ call_hooks(PyObject *hooks, PyObject *array)
     return array;
 }
 
-/* Adds the gradient of a result to what its .grad has. */
+/* Adds the gradient of a result to what its .grad has; on no record but with create_graph. */
 static dt_status
-retain(py_grad_state *s, PyObject *gradient, dt_error *err)
+retain(py_grad_state *s, const dt_array *gradient, dt_error *err)
 {
-    PyObject *sum = Py_NewRef(gradient);
+    dt_array sum = DT_ARRAY_EMPTY;
     if (s->grad != NULL) {
-        dt_array added = DT_ARRAY_EMPTY;
-        Py_DECREF(sum);
-        DT_TRY(dt_binary(DT_BINARY_add, "backward", py_array_of(s->grad), py_array_of(gradient), NULL, NULL, false,
-                         &added, err));
-        sum = py_grad_array(py_grad_state_module, &added);
-        if (sum == NULL) {
-            dt_array_clear(&added);
-            return failed(err);
-        }
+        DT_TRY(dt_binary(DT_BINARY_add, "backward", py_array_of(s->grad), gradient, NULL, NULL, false, &sum, err));
+    } else {
+        dt_array_share(gradient, &sum);
     }
-    Py_XSETREF(s->grad, sum);
+    if (dt_grad_off) {
+        dt_node_release(sum.node);
+        sum.node = NULL;
+    }
+    PyObject *array = py_grad_array(py_grad_state_module, &sum);
+    if (array == NULL) {
+        dt_array_clear(&sum);
+        return failed(err);
+    }
+    Py_XSETREF(s->grad, array);
     return DT_OK;
 }
 
@@ -90,7 +93,7 @@ py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
         dt_array_clear(grad);
         *grad = replaced;
     }
-    const dt_status rc = s->retains ? retain(s, array, err) : DT_OK;
+    const dt_status rc = s->retains ? retain(s, py_array_of(array), err) : DT_OK;
     Py_DECREF(array);
     return rc;
 }

@@ -203,6 +203,20 @@ def test_retained_gradients_add_up() -> None:
     assert y.grad.tolist() == [3, 3]
 
 
+def test_gradients_are_on_no_record() -> None:
+    x = leaf(2)
+    y = x * 2
+    y.retain_grad()
+
+    def recorded(gradient):
+        with dt.enable_grad():
+            return x * 3
+
+    x.register_hook(recorded)
+    y.backward(x * 1)
+    assert not y.grad.requires_grad and not x.grad.requires_grad and x.grad.tolist() == [3, 3]
+
+
 def test_an_array_is_not_its_own_gradient() -> None:
     x = leaf(2)
     with pytest.raises(RuntimeError, match="own grad"):
