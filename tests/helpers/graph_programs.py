@@ -433,7 +433,9 @@ DIFFERENCES = [
     Difference(
         "", "only PyTorch has it.*(retain_grad|inputs=)", "retain_grad is of the op, not of what is written over"
     ),
-    Difference("", "(values|only).*(allow_unused|inputs=).*register_hook", "PyTorch's hooks miss gradients that are asked for"),
+    Difference(
+        "", "(values|only).*(allow_unused|inputs=).*register_hook", "PyTorch's hooks miss gradients that are asked for"
+    ),
     Difference("", r"RuntimeError: Function ScatterAdd.*\n.*no error", "PyTorch: its index is smaller than src"),
     Difference("", r"RuntimeError: output with shape.*\n.*no error", "PyTorch: clamp does not sum over wider limits"),
     Difference("", r"no error\n.*DTypeMismatchError", "nothing is cast unasked"),
@@ -453,7 +455,9 @@ def known(statement: str, text: str) -> Difference | None:
 
 def mentioned(program: Program) -> str:
     """What of the whole program a difference may ask for, in one order."""
-    return " ".join(sorted(set(re.findall("allow_unused|create_graph|inputs=|prod|register_hook|retain_grad", program.text()))))
+    return " ".join(
+        sorted(set(re.findall("allow_unused|create_graph|inputs=|prod|register_hook|retain_grad", program.text())))
+    )
 
 
 def judge(program: Program) -> str | None:

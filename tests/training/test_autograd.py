@@ -501,6 +501,29 @@ def test_nothing_is_left_of_a_graph(ending: str) -> None:
     assert blocks() <= before + 2
 
 
+def test_ten_thousand_steps_leave_nothing() -> None:
+    w = dt.rand(8, 8, requires_grad=True)
+    w.register_hook(lambda gradient: gradient * 1)
+
+    def step(k: int) -> None:
+        w.grad = None
+        y = (w @ w).tanh()
+        y.retain_grad()
+        if k % 7 == 0:
+            y.register_hook(lambda gradient: 1 / 0)
+        try:
+            (y[1:] * 2).sum().backward()
+        except ZeroDivisionError:
+            pass
+
+    for k in range(100):
+        step(k)
+    before = blocks()
+    for k in range(10_000):
+        step(k)
+    assert blocks() <= before
+
+
 def test_each_thread_its_graph() -> None:
     shared = leaf(50, 50)
     errors = []
