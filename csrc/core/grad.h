@@ -119,7 +119,7 @@ void dt_node_take_kept(dt_node *node, dt_node *second);
 
 typedef struct {
     const dt_array *const *inputs;
-    dt_array *const *outputs; /* floats without nodes; those that get one */
+    dt_array *const *outputs; /* floats, which get a node; one that is an input too was written in place */
     const dt_array *const *kept;
     const int32_t *sources; /* of kept: the index among the inputs, after them among the outputs, or -1 */
     int ninputs, noutputs, nkept;
@@ -176,6 +176,8 @@ dt_status dt_record_close(dt_recording *r, dt_status rc, const void *params, siz
                           dt_error *err) DT_MUST_CHECK;
 /* Refuses a write to a leaf that wants a gradient, or to a result of an op on arrays that do. */
 dt_status dt_grad_check_write(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
+/* Refuses a write in place that would be recorded, where the history of others than target would be wrong. */
+dt_status dt_grad_check_in_place(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
 
 static inline bool
 dt_is_tracked(const dt_array *a)

@@ -57,11 +57,35 @@ output_node(dt_node *function, int index, const dt_array *like, dt_node **out, d
                        out, err);
 }
 
+/* Takes node over. */
+static void
+give_node(dt_array *output, dt_node *node)
+{
+    dt_node *before = output->node;
+    output->node = node;
+    dt_node_release(before);
+}
+
+/* Outputs that are inputs too may be written to. */
+static dt_status
+check_outputs(const dt_function_plan *plan, dt_error *err)
+{
+    for (int i = 0; i < plan->noutputs; i++) {
+        for (int k = 0; k < plan->ninputs; k++) {
+            if (plan->outputs[i] == plan->inputs[k]) {
+                DT_TRY(dt_grad_check_in_place("mark_dirty", plan->outputs[i], err));
+            }
+        }
+    }
+    return DT_OK;
+}
+
 dt_status
 dt_function_record(const dt_function_plan *plan, dt_node **function, dt_error *err)
 {
     dt_node *node = NULL;
-    dt_status rc = function_node(plan, &node, err);
+    dt_status rc = check_outputs(plan, err);
+    rc = rc == DT_OK ? function_node(plan, &node, err) : rc;
     if (rc != DT_OK) {
         dt_front.release_owner(plan->owner);
         return rc;
@@ -69,16 +93,22 @@ dt_function_record(const dt_function_plan *plan, dt_node **function, dt_error *e
     node->owner = plan->owner;
     *function = node;
     if (plan->noutputs == 1) {
-        plan->outputs[0]->node = node;
+        give_node(plan->outputs[0], node);
         return DT_OK;
     }
+    dt_node **nodes = dt_calloc((size_t)plan->noutputs, sizeof(*nodes));
+    rc = nodes == NULL ? dt_fail_nomem(err, (size_t)plan->noutputs * sizeof(*nodes)) : DT_OK;
     for (int i = 0; i < plan->noutputs && rc == DT_OK; i++) {
-        rc = output_node(node, i, plan->outputs[i], &plan->outputs[i]->node, err);
+        rc = output_node(node, i, plan->outputs[i], &nodes[i], err);
     }
-    for (int i = 0; i < plan->noutputs && rc != DT_OK; i++) {
-        dt_node_release(plan->outputs[i]->node);
-        plan->outputs[i]->node = NULL;
+    for (int i = 0; i < plan->noutputs && nodes != NULL; i++) {
+        if (rc == DT_OK) {
+            give_node(plan->outputs[i], nodes[i]);
+        } else {
+            dt_node_release(nodes[i]);
+        }
     }
+    dt_free(nodes);
     dt_node_release(node);
     return rc;
 }

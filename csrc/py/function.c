@@ -90,22 +90,22 @@ arrays_of(PyObject *tuple)
     return arrays;
 }
 
-/* Which of the inputs, or after them of the outputs, array is; -1: another. */
+static Py_ssize_t
+place_of(PyObject *array, PyObject *tuple)
+{
+    Py_ssize_t i = PyTuple_GET_SIZE(tuple) - 1;
+    while (i >= 0 && PyTuple_GET_ITEM(tuple, i) != array) {
+        i--;
+    }
+    return i;
+}
+
+/* Which of the inputs, or after them of the outputs, array is; -1: another. What was written in place is an output. */
 static int32_t
 source_of(PyObject *array, PyObject *inputs, PyObject *outputs)
 {
-    const Py_ssize_t n = PyTuple_GET_SIZE(inputs);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (PyTuple_GET_ITEM(inputs, i) == array) {
-            return (int32_t)i;
-        }
-    }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); i++) {
-        if (PyTuple_GET_ITEM(outputs, i) == array) {
-            return (int32_t)(n + i);
-        }
-    }
-    return -1;
+    const Py_ssize_t output = place_of(array, outputs);
+    return (int32_t)(output < 0 ? place_of(array, inputs) : PyTuple_GET_SIZE(inputs) + output);
 }
 
 /* What the node of a function owns: its context, and what the context finds the node by. NULL with an exception. */
@@ -161,7 +161,7 @@ py__record_function(PY_PARAMS)
             }
         } else {
             Py_CLEAR(handle);
-            py_raise(a.state, &err, NULL, 0);
+            py_raise(a.state, &err, ((PyTupleObject *)outputs)->ob_item, 1);
         }
     }
     PyMem_Free(in);

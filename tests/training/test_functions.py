@@ -246,14 +246,6 @@ def test_an_exception_leaves_leaves_whole() -> None:
 
 
 def test_what_cannot_be_done() -> None:
-    class Dirty(Exp):
-        @staticmethod
-        def forward(ctx: Any, x: dt.DeviceArray) -> dt.DeviceArray:
-            ctx.mark_dirty(x)
-            return x
-
-    with pytest.raises(NotImplementedError, match="Dirty.forward must not write to its inputs"):
-        Dirty.apply(leaf([1.0]))
     with pytest.raises(NotImplementedError, match="You must implement the forward"):
         dt.autograd.Function.apply(leaf([1.0]))
 
@@ -267,6 +259,40 @@ def test_what_cannot_be_done() -> None:
         Half.apply(leaf([1.0]))
     with pytest.raises(NotImplementedError, match="either the backward or vjp"):
         returning(None).__bases__[0].backward(None)
+
+
+class Doubled(dt.autograd.Function):
+    """x.exp_(), and y."""
+
+    @staticmethod
+    def forward(ctx: Any, x: dt.DeviceArray, y: dt.DeviceArray) -> Any:
+        ctx.mark_dirty(x.exp_())
+        ctx.save_for_backward(x)
+        return (x, y * 2) if y.numel() > 1 else y
+
+    @staticmethod
+    def backward(ctx: Any, a: dt.DeviceArray, b: dt.DeviceArray) -> Any:
+        return a * ctx.saved_tensors[0], b * 2
+
+
+def test_writes_in_place() -> None:
+    x, y = leaf([0.5, 1.0]), leaf([1.0, 2.0])
+    z = x * 3
+    before = z.data_ptr()
+    a, b = Doubled.apply(z, y)
+    assert a is z and z.data_ptr() == before and z.grad_fn.name() == "DoubledBackward" and b is not y
+    (z * b).sum().backward()
+    assert x.grad is not None and y.grad is not None
+    assert x.grad.tolist() == (z * 3 * b).tolist() and y.grad.tolist() == (2 * z).tolist()
+    with pytest.raises(dt.GradientError, match="a leaf Variable that requires grad"):
+        Doubled.apply(leaf([1.0, 2.0]), y)
+    z = x * 3
+    row = z[0]
+    with pytest.raises(NotImplementedError, match="memory that another array shares"):
+        Doubled.apply(z, y)
+    assert row.requires_grad
+    with pytest.raises(RuntimeError, match="marked as dirty"):
+        Doubled.apply(x * 3, leaf([1.0]))
 
 
 def test_once_differentiable() -> None:

@@ -128,8 +128,8 @@ CAUSES = {
         "NumPy would see numbers whose history it does not know. .detach() leaves the history, and says so."
     ),
     "grad-function": (
-        "backward of a Function gives one gradient for each argument of forward, None for what is no array. Each has the "
-        "shape, the dtype and the device of its argument; more dimensions are summed."
+        "backward of a Function gives one gradient for each argument of forward, None for what is no array. Each has "
+        "the shape, the dtype and the device of its argument; more dimensions are summed."
     ),
     "grad-nan": (
         "A block of detect_anomaly() found the first NaN here. The line named is that of the op in the forward pass: "

@@ -30,6 +30,7 @@ class FunctionCtx:
         self._saved: tuple[DeviceArray | None, ...] = ()
         self._kept: list[Any] = []  # of each saved array: its number, or itself
         self._constant: tuple[DeviceArray, ...] = ()
+        self._dirty: tuple[DeviceArray, ...] = ()
         self._materialize = True
         self._handle: Any = None
         self._arrays: list[int] = []  # the places of the arrays among the arguments
@@ -67,11 +68,11 @@ class FunctionCtx:
         self._materialize = value
 
     def mark_dirty(self, *args: DeviceArray) -> None:
-        """Not supported: forward must return new arrays instead of writing to its inputs."""
-        raise NotImplementedError(
-            f"mark_dirty(): {self._function.__name__}.forward must not write to its inputs: other arrays may share "
-            "their memory, and their gradients would be wrong; return a new array"
-        )
+        """Say that forward has written to these inputs, which it must return.
+
+        A leaf that wants a gradient, or memory that another array shares, is refused, as by ops in place.
+        """
+        self._dirty = args
 
     def name(self) -> str:
         """The name of the node: that of the function, and Backward."""
@@ -160,6 +161,11 @@ def _is_among(x: object, others: Any) -> bool:
 
 def _record(ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The outputs, of which floats are results of ctx's function now."""
+    if not all(_is_among(x, outputs) for x in ctx._dirty):
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
+        )
     given: list[Any] = []
     recorded: list[DeviceArray] = []
     places: dict[int, int] = {}  # of what forward returned, among the recorded
@@ -167,7 +173,9 @@ def _record(ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -
         part = -1
         if isinstance(x, DeviceArray):
             flows = x.dtype.is_floating_point and not _is_among(x, ctx._constant)
-            if x.requires_grad or _is_among(x, args) or _is_among(x, recorded):
+            if _is_among(x, ctx._dirty) and flows and not _is_among(x, recorded):
+                original = x
+            elif x.requires_grad or _is_among(x, args) or _is_among(x, recorded):
                 original, x = x, x.detach()  # another array over the same memory, with a history of its own
             else:
                 original = x
