@@ -51,7 +51,12 @@ typedef struct {
     int64_t *dims;                /* shape, then strides */
 } dt_kept;
 
-enum { DT_NODE_LEAF = 1, DT_NODE_WANTS = 2 /* a leaf: requires_grad */, DT_NODE_RELEASED = 4 /* what it kept */ };
+enum {
+    DT_NODE_LEAF = 1,
+    DT_NODE_WANTS = 2,    /* a leaf: requires_grad */
+    DT_NODE_RELEASED = 4, /* what it kept */
+    DT_NODE_SECOND = 8,   /* of a rerun: keeps what it has for another */
+};
 
 typedef struct dt_node {
     atomic_uint refs;
@@ -137,8 +142,8 @@ dt_status dt_function_unpack(dt_node *function, int k, dt_array *out, dt_error *
  * part again, and each node takes what its second self has kept. */
 typedef struct dt_rerun {
     atomic_uint refs;
-    bool again, done; /* it runs for the second time; it has */
-    uint32_t nodes;   /* recorded by the first run */
+    bool ended, again, done; /* the first run is over; the second has begun; it is over */
+    uint32_t nodes;          /* recorded by the first run */
     uint32_t nsecond, room;
     struct dt_node **second; /* those of the second run, by rank */
     void *owner;             /* the front's, owned */

@@ -471,6 +471,18 @@ deliver(dt_run *run, dt_task *task, dt_error *err)
     return DT_OK;
 }
 
+/* Whether a gradient of an operand is needed: that of the node alone may be what is wanted. */
+static bool
+leads_on(const dt_node *node)
+{
+    for (int i = 0; i < node->ninputs; i++) {
+        if (node->inputs[i] != NULL && node->inputs[i]->task->needed) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static dt_status
 run_task(dt_run *run, dt_task *task, dt_error *err)
 {
@@ -484,7 +496,7 @@ run_task(dt_run *run, dt_task *task, dt_error *err)
         }
         DT_TRY(deliver(run, task, err));
     }
-    if (!(node->flags & DT_NODE_LEAF)) {
+    if (leads_on(node)) {
         DT_TRY(differentiate(run, task, err));
         if (!run->options->retain_graph) {
             dt_node_forget(node, run->options->place);

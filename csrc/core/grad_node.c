@@ -48,7 +48,7 @@ end_rerun(dt_node *node)
 void
 dt_node_forget(dt_node *node, void *place)
 {
-    if (node->nkept == 0 || (node->flags & DT_NODE_RELEASED)) {
+    if (node->nkept == 0 || (node->flags & (DT_NODE_RELEASED | DT_NODE_SECOND))) {
         return;
     }
     node->flags |= DT_NODE_RELEASED;

@@ -59,6 +59,7 @@ note_second(dt_rerun *rerun, dt_node *node, dt_error *err)
         rerun->room = room;
     }
     rerun->second[rerun->nsecond++] = dt_node_retain(node);
+    node->flags |= DT_NODE_SECOND;
     return DT_OK;
 }
 
@@ -101,7 +102,9 @@ dt_rerun_fill(dt_node *node, dt_error *err)
         }
         rerun->done = true;
     }
-    dt_node *second = rerun->nsecond == rerun->nodes ? rerun->second[node->rank] : NULL;
+    /* a backward inside of the first run comes before its last op */
+    const bool fits = rerun->ended ? rerun->nsecond == rerun->nodes : rerun->nsecond >= rerun->nodes;
+    dt_node *second = fits ? rerun->second[node->rank] : NULL;
     if (second == NULL || !is_second_of(second, node)) {
         return dt_fail_grad_rerun(dt_derivatives[node->derivative].op, rerun->nodes, rerun->nsecond, err);
     }

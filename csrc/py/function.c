@@ -211,6 +211,7 @@ py__run_light(PY_PARAMS)
     dt_rerun_here = rerun;
     PyObject *result = PyObject_Call(a.v[0], a.v[1], a.v[2]);
     dt_rerun_here = outer;
+    rerun->ended = true;
     dt_rerun_release(rerun);
     return result;
 }

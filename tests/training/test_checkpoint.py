@@ -95,6 +95,23 @@ def test_more_ways_to_differentiate() -> None:
         assert not checkpoint(part, x, power=3.0).requires_grad
 
 
+def test_gradients_inside(device: str) -> None:
+    w = dt.tensor([0.5, -1.0], dtype=dt.float64, device=device, requires_grad=True)
+
+    def part(x: dt.DeviceArray, create_graph: bool) -> dt.DeviceArray:
+        x = x.sin()
+        y = (x.exp() * w).sum()
+        (slope,) = dt.autograd.grad(y, x, create_graph=create_graph)
+        return (slope.square() + x * w).sum()
+
+    for create_graph in (True, False):
+        found = []
+        for call in (part, lambda *args: checkpoint(part, *args)):
+            x = dt.tensor([0.3, 2.0], dtype=dt.float64, device=device, requires_grad=True)
+            found.append([g.tolist() for g in dt.autograd.grad(call(x, create_graph), (x, w))])
+        assert found[0] == found[1]
+
+
 def test_calls_that_differ() -> None:
     calls: list[int] = []
 
