@@ -247,7 +247,7 @@ typedef struct {
 void dt_set_grad_front(const dt_grad_front *front);
 extern dt_grad_front dt_front;
 /* Whether the front looks at every gradient of this thread's runs. */
-extern _Thread_local bool dt_grad_watched;
+extern _Thread_local bool dt_grad_watched __attribute__((tls_model("initial-exec")));
 
 typedef struct {
     bool retain_graph, create_graph;

@@ -147,7 +147,7 @@ count_givers(dt_run *run)
     }
 }
 
-_Thread_local bool dt_grad_watched;
+_Thread_local bool dt_grad_watched __attribute__((tls_model("initial-exec")));
 
 static void
 drop_sums(dt_task *task)

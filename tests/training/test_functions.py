@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from typing import Any
 
@@ -12,6 +13,7 @@ from support import no_transfers
 
 import devtensor as dt
 from devtensor.autograd.function import once_differentiable
+from devtensor.utils.checkpoint import checkpoint
 
 
 class Exp(dt.autograd.Function):
@@ -334,6 +336,28 @@ def test_no_cycles() -> None:
         assert [ref() for ref in contexts] == [None] * 4
     finally:
         gc.enable()
+
+
+def test_many_threads() -> None:
+    def work(seed: int, found: dict[int, list[Any]]) -> None:
+        values = np.random.default_rng(seed).normal(size=(20, 3))
+        for row in values:
+            x = leaf(row)
+            y = checkpoint(lambda v: Exp.apply(v.sin()) * v, x)
+            p, _, q, _ = Pair.apply(x, y, 2.0)
+            (p * q).sum().backward()
+            found.setdefault(seed, []).append(x.grad.tolist())  # type: ignore[union-attr]
+
+    alone: dict[int, list[Any]] = {}
+    together: dict[int, list[Any]] = {}
+    for seed in range(4):
+        work(seed, alone)
+    threads = [threading.Thread(target=work, args=(seed, together)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
 
 
 def test_around_a_kernel(cuda: str) -> None:
