@@ -161,6 +161,7 @@ dt_status dt_fail_grad_shared(const char *op, const dt_array *x, dt_error *err);
 dt_status dt_check_grad(const char *op, const dt_array *x, const dt_array *grad, dt_error *err) DT_MUST_CHECK;
 /* the way back: what op kept is gone, or is not as it was */
 dt_status dt_fail_grad_freed(const char *op, dt_error *err);
+dt_status dt_fail_grad_rerun(const char *op, unsigned recorded, unsigned again, dt_error *err);
 dt_status dt_fail_grad_modified(const char *op, const dt_array *x, uint32_t version, uint32_t expected, dt_error *err);
 dt_status dt_fail_grad_moved(const char *op, const dt_array *gradient, dt_device device, dt_error *err);
 

@@ -62,6 +62,16 @@ dt_fail_grad_freed(const char *op, dt_error *err)
 }
 
 dt_status
+dt_fail_grad_rerun(const char *op, unsigned recorded, unsigned again, dt_error *err)
+{
+    return dt_fail(err, DT_EGRAD, "grad-checkpoint", op,
+                   "checkpoint: a different number of tensors was saved during the original forward and "
+                   "recomputation, or they have different metadata (%s): %u ops were recorded, then %u. The function "
+                   "must do the same each time",
+                   op, recorded, again);
+}
+
+dt_status
 dt_fail_grad_modified(const char *op, const dt_array *x, uint32_t version, uint32_t expected, dt_error *err)
 {
     const dt_operand in[] = {{"kept", x, -1}};

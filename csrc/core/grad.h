@@ -51,7 +51,12 @@ typedef struct {
     int64_t *dims;                /* shape, then strides */
 } dt_kept;
 
-enum { DT_NODE_LEAF = 1, DT_NODE_WANTS = 2 /* a leaf: requires_grad */, DT_NODE_RELEASED = 4 /* what it kept */ };
+enum {
+    DT_NODE_LEAF = 1,
+    DT_NODE_WANTS = 2,    /* a leaf: requires_grad */
+    DT_NODE_RELEASED = 4, /* what it kept */
+    DT_NODE_SECOND = 8,   /* of a rerun: keeps what it has for another */
+};
 
 typedef struct dt_node {
     atomic_uint refs;
@@ -59,10 +64,12 @@ typedef struct dt_node {
     uint16_t nkept;
     int ninputs;
     dt_device device;
+    uint32_t rank;           /* among those of its rerun */
     uint64_t order;          /* later than the nodes of its operands */
     void *place;             /* the front's: where the op was called; counted */
     void *owner;             /* the front's: hooks, the gradient of a leaf; owned */
     void *freed;             /* the front's: the backward that released what it kept; counted */
+    struct dt_rerun *rerun;  /* what it keeps comes from there; NULL: it has it */
     struct dt_task *task;    /* of the run that has marked it; while it is released, the next one */
     struct dt_node **inputs; /* NULL: wants no gradient */
     dt_kept *kept;
@@ -107,9 +114,52 @@ dt_wants_grad(const dt_array *a)
 /* out becomes another holder of the same storage and node. */
 void dt_array_share(const dt_array *a, dt_array *out);
 /* Kept operand i as an array, checked to be as it was; out holds a new reference. */
-dt_status dt_node_unpack(const dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err) DT_MUST_CHECK;
+dt_status dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Gives back what it kept. place: the front's, of the backward that does it. */
 void dt_node_forget(dt_node *node, void *place);
+/* The same without a word, and its contrary: takes what second keeps, which is of the same kind. */
+void dt_node_empty(dt_node *node);
+void dt_node_take_kept(dt_node *node, dt_node *second);
+
+/* ---------------------------------------------------------------- functions of the front's: grad_function.c */
+
+typedef struct {
+    const dt_array *const *inputs;
+    dt_array *const *outputs; /* floats, which get a node; one that is an input too was written in place */
+    const dt_array *const *kept;
+    const int32_t *sources; /* of kept: the index among the inputs, after them among the outputs, or -1 */
+    int ninputs, noutputs, nkept;
+    void *owner; /* the front's, taken over in any case */
+} dt_function_plan;
+
+/* Records it: each output gets a node, whose gradients dt_front.function gets together. function: borrowed. */
+dt_status dt_function_record(const dt_function_plan *plan, dt_node **function, dt_error *err) DT_MUST_CHECK;
+/* The k-th array that it keeps, with its node. */
+dt_status dt_function_unpack(dt_node *function, int k, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- nodes whose ops run again: grad_rerun.c */
+
+/* What a part of a program recorded without keeping anything. When a formula reads the first of it, the front runs that
+ * part again, and each node takes what its second self has kept. */
+typedef struct dt_rerun {
+    atomic_uint refs;
+    bool ended, again, done; /* the first run is over; the second has begun; it is over */
+    uint32_t nodes;          /* recorded by the first run */
+    uint32_t nsecond, room;
+    struct dt_node **second; /* those of the second run, by rank */
+    void *owner;             /* the front's, owned */
+} dt_rerun;
+
+/* Of this thread; NULL: nodes keep what their formulas read. */
+extern _Thread_local dt_rerun *dt_rerun_here __attribute__((tls_model("initial-exec")));
+
+/* owner: taken over unless it fails. */
+dt_status dt_rerun_new(void *owner, dt_rerun **out, dt_error *err) DT_MUST_CHECK;
+void dt_rerun_release(dt_rerun *rerun);
+/* A node that was made while dt_rerun_here. */
+dt_status dt_rerun_note(dt_rerun *rerun, dt_node *node, dt_error *err) DT_MUST_CHECK;
+/* Before node is unpacked. */
+dt_status dt_rerun_fill(dt_node *node, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- recording: grad_record.c */
 
@@ -132,6 +182,8 @@ dt_status dt_record_close(dt_recording *r, dt_status rc, const void *params, siz
                           dt_error *err) DT_MUST_CHECK;
 /* Refuses a write to a leaf that wants a gradient, or to a result of an op on arrays that do. */
 dt_status dt_grad_check_write(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
+/* Refuses a write in place that would be recorded, where the history of others than target would be wrong. */
+dt_status dt_grad_check_in_place(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
 
 static inline bool
 dt_is_tracked(const dt_array *a)
@@ -180,6 +232,14 @@ typedef struct {
     dt_status (*accumulate)(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);
     /* Of a node with an owner: its complete gradient, which may be replaced. */
     dt_status (*hooks)(dt_node *node, dt_array *grad, dt_error *err);
+    /* Of a function: gradients of its n outputs, without a storage where nothing came, to those of its inputs, which
+     * are empty. */
+    dt_status (*function)(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);
+    /* Runs what the owner of a rerun stands for, recording; and its end. */
+    dt_status (*rerun)(dt_rerun *rerun, dt_error *err);
+    void (*release_rerun)(void *owner);
+    /* Where dt_grad_watched: what the formula of node gives to operand i. */
+    dt_status (*watch)(dt_node *node, int i, const dt_array *gradient, dt_error *err);
     /* Around work on large arrays: gives the front's lock back. */
     void *(*leave)(void);
     void (*enter)(void *state);
@@ -187,6 +247,8 @@ typedef struct {
 
 void dt_set_grad_front(const dt_grad_front *front);
 extern dt_grad_front dt_front;
+/* Whether the front looks at every gradient of this thread's runs. */
+extern _Thread_local bool dt_grad_watched __attribute__((tls_model("initial-exec")));
 
 typedef struct {
     bool retain_graph, create_graph;

@@ -16,11 +16,13 @@ typedef struct dt_task {
     struct dt_run *run;
     struct dt_task *outer; /* the mark that a run around this one has put there */
     uint32_t pending;
-    int next;       /* while it is marked: the next operand to look at */
-    bool needed;    /* a wanted gradient is here, or reached from here */
-    bool passes;    /* a wanted gradient is reached from here */
-    int32_t wanted; /* its first place in found, or -1 */
-    dt_array *sum;  /* what was given so far; NULL: nothing */
+    int next;        /* while it is marked: the next operand to look at */
+    bool needed;     /* a wanted gradient is here, or reached from here */
+    bool passes;     /* a wanted gradient is reached from here */
+    int32_t wanted;  /* its first place in found, or -1 */
+    dt_array *sum;   /* what was given so far; NULL: nothing */
+    dt_array *parts; /* of a function with several outputs: the same of each */
+    int nparts;
 } dt_task;
 
 #define TASKS 127
@@ -148,6 +150,24 @@ count_givers(dt_run *run)
     }
 }
 
+_Thread_local bool dt_grad_watched __attribute__((tls_model("initial-exec")));
+
+static void
+drop_sums(dt_task *task)
+{
+    if (task->sum != NULL) {
+        dt_array_clear(task->sum);
+        dt_free(task->sum);
+        task->sum = NULL;
+    }
+    for (int i = 0; i < task->nparts; i++) {
+        dt_array_clear(&task->parts[i]);
+    }
+    dt_free(task->parts);
+    task->parts = NULL;
+    task->nparts = 0;
+}
+
 static void
 end_run(dt_run *run)
 {
@@ -157,10 +177,7 @@ end_run(dt_run *run)
         for (int k = block->n - 1; k >= 0; k--) {
             dt_task *task = &block->tasks[k];
             task->node->task = task->outer;
-            if (task->sum != NULL) {
-                dt_array_clear(task->sum);
-                dt_free(task->sum);
-            }
+            drop_sums(task);
         }
         dt_free(block);
     }
@@ -294,9 +311,39 @@ dt_tape_give(dt_tape *t, int i, dt_value gradient)
     if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i) || !dt_tape_input(t, i)->task->needed) {
         return;
     }
-    gradient = fit(t, dt_tape_input(t, i), gradient);
+    if (DT_UNLIKELY(dt_grad_watched)) {
+        t->rc = dt_front.watch((dt_node *)t->node, i, gradient, t->err);
+    }
+    gradient = t->rc == DT_OK ? fit(t, dt_tape_input(t, i), gradient) : NULL;
     if (gradient != NULL) {
         t->rc = add_to(t, dt_tape_input(t, i)->task, gradient);
+    }
+}
+
+void
+dt_tape_give_part(dt_tape *t, int nparts, int i)
+{
+    dt_task *task = dt_tape_input(t, 0)->task;
+    if (!task->needed) {
+        return;
+    }
+    if (task->parts == NULL) {
+        task->parts = dt_calloc((size_t)nparts, sizeof(*task->parts));
+        if (task->parts == NULL) {
+            t->rc = dt_fail_nomem(t->err, (size_t)nparts * sizeof(*task->parts));
+            return;
+        }
+        task->nparts = nparts;
+    }
+    dt_array *part = &task->parts[i], sum = DT_ARRAY_EMPTY;
+    if (part->storage == NULL) {
+        dt_array_share(t->grad, part);
+        return;
+    }
+    t->rc = dt_binary(DT_BINARY_add, "backward", part, t->grad, NULL, NULL, false, &sum, t->err);
+    if (t->rc == DT_OK) {
+        dt_array_clear(part);
+        *part = sum;
     }
 }
 
@@ -374,7 +421,7 @@ dt_take_region(const dt_array *whole, const dt_region *region, dt_array *out, dt
 /* ---------------------------------------------------------------- one node */
 
 static dt_status
-unpack(dt_tape *t, const dt_node *node)
+unpack(dt_tape *t, dt_node *node)
 {
     for (int k = 0; k < node->nkept; k++) {
         const dt_kept *kept = &node->kept[k];
@@ -382,27 +429,32 @@ unpack(dt_tape *t, const dt_node *node)
         DT_TRY(dt_node_unpack(node, kept, slot, t->err));
         if (t->create_graph && slot->storage != NULL) {
             const bool result = kept->operand == DT_MAX_KEPT - 1;
-            slot->node = dt_node_retain(result ? (dt_node *)node : node->inputs[kept->operand]);
+            slot->node = dt_node_retain(result ? node : node->inputs[kept->operand]);
         }
         t->kept[kept->operand] = slot;
     }
     return DT_OK;
 }
 
-/* The formula of node for grad, the complete gradient of its result. */
+/* The formula of a node for the complete gradient of its result. */
 static dt_status
-differentiate(dt_run *run, dt_node *node, const dt_array *grad, dt_error *err)
+differentiate(dt_run *run, const dt_task *task, dt_error *err)
 {
     dt_tape *t = &run->tape;
+    dt_node *node = task->node;
     dt_index_set_place(0); /* selections of a formula are no call of the user's */
     t->node = node;
     t->params = node->params;
-    t->grad = grad;
+    t->grad = task->sum;
+    t->parts = task->parts == NULL ? task->sum : task->parts;
+    t->nparts = task->parts == NULL ? 1 : task->nparts;
     t->rc = DT_OK;
     t->err = err;
     t->n = 0;
     memset(t->kept, 0, sizeof(t->kept));
-    t->rc = unpack(t, node);
+    if (node->derivative != DT_GRAD_function) {
+        t->rc = unpack(t, node);
+    }
     if (t->rc == DT_OK) {
         dt_derivatives[node->derivative].gradient(t);
     }
@@ -430,24 +482,22 @@ static dt_status
 run_task(dt_run *run, dt_task *task, dt_error *err)
 {
     dt_node *node = task->node;
-    if (task->sum == NULL || !task->needed) {
+    if ((task->sum == NULL && task->parts == NULL) || !task->needed) {
         return DT_OK;
     }
-    if (node->owner != NULL && dt_front.hooks != NULL) {
-        DT_TRY(dt_front.hooks(node, task->sum, err));
+    if (task->sum != NULL) {
+        if (node->owner != NULL && dt_front.hooks != NULL) {
+            DT_TRY(dt_front.hooks(node, task->sum, err));
+        }
+        DT_TRY(deliver(run, task, err));
     }
-    DT_TRY(deliver(run, task, err));
     if (task->passes) {
-        DT_TRY(differentiate(run, node, task->sum, err));
+        DT_TRY(differentiate(run, task, err));
         if (!run->options->retain_graph) {
             dt_node_forget(node, run->options->place);
         }
     }
-    if (task->sum != NULL) {
-        dt_array_clear(task->sum);
-        dt_free(task->sum);
-        task->sum = NULL;
-    }
+    drop_sums(task);
     return DT_OK;
 }
 

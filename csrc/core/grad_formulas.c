@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "clamp.h"
+#include "grad_function.h"
 #include "grad_shape.h"
 #include "grad_tape.h"
 #include "ops.h"

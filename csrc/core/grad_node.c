@@ -30,15 +30,30 @@ release_kept(dt_kept *kept)
 }
 
 void
-dt_node_forget(dt_node *node, void *place)
+dt_node_empty(dt_node *node)
 {
-    if (node->nkept == 0 || (node->flags & DT_NODE_RELEASED)) {
-        return;
-    }
-    node->flags |= DT_NODE_RELEASED;
     for (int i = 0; i < node->nkept; i++) {
         release_kept(&node->kept[i]);
     }
+}
+
+static void
+end_rerun(dt_node *node)
+{
+    dt_rerun *rerun = node->rerun;
+    node->rerun = NULL;
+    dt_rerun_release(rerun);
+}
+
+void
+dt_node_forget(dt_node *node, void *place)
+{
+    if (node->nkept == 0 || (node->flags & (DT_NODE_RELEASED | DT_NODE_SECOND))) {
+        return;
+    }
+    node->flags |= DT_NODE_RELEASED;
+    dt_node_empty(node);
+    end_rerun(node);
     if (place != NULL && dt_front.retain_place != NULL) {
         node->freed = dt_front.retain_place(place);
     }
@@ -61,11 +76,32 @@ keep(dt_kept *kept, const dt_array *x, int operand)
     }
 }
 
+void
+dt_node_take_kept(dt_node *node, dt_node *second)
+{
+    for (int k = 0; k < node->nkept; k++) {
+        dt_kept *kept = &node->kept[k], *from = &second->kept[k];
+        const dt_array x = {.storage = from->storage, .offset = from->offset, .dtype = from->dtype, .ndim = from->ndim};
+        dt_array shaped = x;
+        memcpy(shaped.shape, from->dims, from->ndim * sizeof(int64_t));
+        memcpy(shaped.strides, from->dims + from->ndim, from->ndim * sizeof(int64_t));
+        if (x.storage != NULL) {
+            dt_storage_retain(x.storage);
+            keep(kept, &shaped, kept->operand);
+            kept->version = from->version;
+            dt_storage_release(x.storage);
+        }
+    }
+}
+
 dt_status
-dt_node_unpack(const dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err)
+dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err)
 {
     if (node->flags & DT_NODE_RELEASED) {
         return dt_fail_grad_freed(dt_derivatives[node->derivative].op, err);
+    }
+    if (DT_UNLIKELY(node->rerun != NULL)) {
+        DT_TRY(dt_rerun_fill(node, err));
     }
     dt_array x = {.offset = kept->offset, .dtype = kept->dtype, .ndim = kept->ndim};
     memcpy(x.shape, kept->dims, kept->ndim * sizeof(int64_t));
@@ -145,6 +181,13 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
     if (plan->nbytes > 0) {
         memcpy(node->params, plan->params, plan->nbytes);
     }
+    if (DT_UNLIKELY(dt_rerun_here != NULL) && plan->ninputs > 0) {
+        const dt_status rc = dt_rerun_note(dt_rerun_here, node, err);
+        if (rc != DT_OK) {
+            dt_node_release(node);
+            return rc;
+        }
+    }
     *out = node;
     return DT_OK;
 }
@@ -168,9 +211,8 @@ free_one(dt_node *node)
     for (int i = 0; i < node->ninputs; i++) {
         dt_node_release(node->inputs[i]);
     }
-    for (int k = 0; k < node->nkept; k++) {
-        release_kept(&node->kept[k]);
-    }
+    dt_node_empty(node);
+    end_rerun(node);
     if (node->place != NULL) {
         dt_front.release_place(node->place);
     }

@@ -37,6 +37,18 @@ is_view_of_leaf(const dt_node *node)
     return node != NULL && (node->flags & DT_NODE_LEAF);
 }
 
+dt_status
+dt_grad_check_in_place(const char *op, const dt_array *target, dt_error *err)
+{
+    if (is_wanting_leaf(target)) {
+        return dt_fail_grad_leaf(op, target, err);
+    }
+    if (is_view_of_leaf(target->node)) {
+        return dt_fail_grad_leaf_view(op, target, err);
+    }
+    return holders(target) > 1 ? dt_fail_grad_shared(op, target, err) : DT_OK;
+}
+
 /* What the gradients of the operands that want one read. */
 static unsigned
 kept_of(const dt_recording *r)
@@ -64,19 +76,8 @@ reads_target(const dt_recording *r, const dt_array *out)
 static dt_status
 check_target(dt_recording *r, dt_array *out, dt_error *err)
 {
-    if (!r->in_place) {
-        return dt_fail_grad_out(r->derivative->op, out, err);
-    }
-    if (is_wanting_leaf(out)) {
-        return dt_fail_grad_leaf(r->derivative->op, out, err);
-    }
-    if (is_view_of_leaf(out->node)) {
-        return dt_fail_grad_leaf_view(r->derivative->op, out, err);
-    }
-    if (holders(out) > 1) {
-        return dt_fail_grad_shared(r->derivative->op, out, err);
-    }
-    return DT_OK;
+    return r->in_place ? dt_grad_check_in_place(r->derivative->op, out, err)
+                       : dt_fail_grad_out(r->derivative->op, out, err);
 }
 
 dt_status

@@ -15,7 +15,9 @@ typedef struct dt_tape {
     const dt_node *node;
     const void *params;
     bool create_graph;
-    dt_value grad;              /* of the result */
+    dt_value grad;         /* of the result */
+    const dt_array *parts; /* of the outputs of a function; without a storage where nothing came */
+    int nparts;
     dt_value kept[DT_MAX_KEPT]; /* operands, 15: the result; NULL: not kept */
     struct dt_run *run;
     dt_status rc;
@@ -44,6 +46,9 @@ dt_tape_input(const dt_tape *t, int i)
 void dt_tape_give(dt_tape *t, int i, dt_value gradient);
 /* The same of the part of operand i that is in the region. */
 void dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient);
+
+/* The gradient of output i to the function that is operand 0, which has so many. */
+void dt_tape_give_part(dt_tape *t, int nparts, int i);
 
 /* Zeros of this shape with part in the region; and the region of a dense whole. */
 dt_status dt_embed(const dt_array *part, const dt_region *region, int ndim, const int64_t *shape, dt_array *out,

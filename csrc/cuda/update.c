@@ -27,7 +27,7 @@ cuda_update(const dt_update *update, dt_array *param, dt_error *err)
 {
     cuda_device *d;
     CUfunction function;
-    k_update_args args = {.rule = update->rule, .wide = has_wide_states(update)};
+    k_update_args args = {.rule = (int32_t)update->rule, .wide = has_wide_states(update)};
     memcpy(args.number, update->number, sizeof(args.number));
     DT_TRY(cuda_enter(param->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_update, (dt_dtype)param->dtype, &function, err));

@@ -36,8 +36,28 @@ end_state(py_grad_state *s)
     Py_XDECREF(s->grad);
     Py_XDECREF(s->hooks);
     Py_XDECREF(s->after);
+    if (s->handle != NULL) {
+        PyCapsule_SetContext(s->handle, NULL);
+        Py_DECREF(s->handle);
+    }
+    Py_XDECREF(s->context);
     PyErr_Restore(error_type, error, trace);
     dt_free(s);
+}
+
+static void
+end_object(PyObject *object)
+{
+    PyObject *error_type, *error, *trace;
+    PyErr_Fetch(&error_type, &error, &trace);
+    Py_DECREF(object);
+    PyErr_Restore(error_type, error, trace);
+}
+
+static void
+release_rerun(void *owner)
+{
+    WITH_GIL(end_object(owner));
 }
 
 static void
@@ -69,6 +89,10 @@ py_grad_init(py_state *state)
         .release_owner = release_owner,
         .accumulate = py_grad_accumulate,
         .hooks = py_grad_run_hooks,
+        .function = py_grad_function,
+        .rerun = py_grad_rerun,
+        .release_rerun = release_rerun,
+        .watch = py_grad_watch,
         .leave = leave,
         .enter = enter,
     });

@@ -8,11 +8,12 @@
 
 /* dt_node.owner */
 typedef struct {
-    PyObject *grad;  /* a DeviceArray; NULL: none */
-    PyObject *hooks; /* a dict of functions of the gradient, by when they came; NULL: none */
-    PyObject *after; /* the same, of a leaf, called when its gradient has been added to */
-    PyObject *array; /* borrowed: the leaf's DeviceArray, which tells when it ends */
-    bool retains;    /* no leaf, but keeps its gradient */
+    PyObject *grad;             /* a DeviceArray; NULL: none */
+    PyObject *hooks;            /* a dict of functions of the gradient, by when they came; NULL: none */
+    PyObject *after;            /* the same, of a leaf, called when its gradient has been added to */
+    PyObject *array;            /* borrowed: the leaf's DeviceArray, which tells when it ends */
+    PyObject *context, *handle; /* of a function of Python's: its ctx, and a capsule by which that finds the node */
+    bool retains;               /* no leaf, but keeps its gradient */
 } py_grad_state;
 
 /* That of the node; NULL with an exception. */
@@ -36,6 +37,11 @@ dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);
 /* Around hooks: other runs may work meanwhile. at: what pause gave. */
 int py_engine_pause(void);
 void py_engine_resume(int at);
+dt_status py_grad_function(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);
+dt_status py_grad_rerun(dt_rerun *rerun, dt_error *err);
+dt_status py_grad_watch(dt_node *node, int i, const dt_array *gradient, dt_error *err);
+/* What Python sees of node, None of NULL. */
+PyObject *py_node_object(py_state *state, dt_node *node);
 extern py_state *py_grad_state_module;
 extern PyGetSetDef py_grad_getset[];
 

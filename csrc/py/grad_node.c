@@ -5,11 +5,14 @@ typedef struct {
     PyObject_HEAD dt_node *node;
 } py_node;
 
-static PyObject *
-wrap(py_state *state, dt_node *node)
+PyObject *
+py_node_object(py_state *state, dt_node *node)
 {
     if (node == NULL) {
         Py_RETURN_NONE;
+    }
+    if (node->derivative == DT_GRAD_output) { /* all outputs of a function show the function */
+        node = node->inputs[0];
     }
     py_node *self = PyObject_New(py_node, state->node_type);
     if (self != NULL) {
@@ -22,7 +25,7 @@ PyObject *
 py_grad_fn(PyObject *self, void *Py_UNUSED(closure))
 {
     dt_node *node = py_node_of(self);
-    return wrap(py_state_of(self), node != NULL && (node->flags & DT_NODE_LEAF) ? NULL : node);
+    return py_node_object(py_state_of(self), node != NULL && (node->flags & DT_NODE_LEAF) ? NULL : node);
 }
 
 static dt_node *
@@ -43,6 +46,9 @@ node_dealloc(PyObject *self)
 static PyObject *
 text_of(const dt_node *node)
 {
+    if (node->derivative == DT_GRAD_function) {
+        return PyObject_CallMethod(((py_grad_state *)node->owner)->context, "name", NULL);
+    }
     return node->flags & DT_NODE_LEAF ? PyUnicode_FromString("AccumulateGrad")
                                       : PyUnicode_FromFormat("%sBackward0", dt_derivatives[node->derivative].name);
 }
@@ -60,7 +66,7 @@ get_next_functions(PyObject *self, void *Py_UNUSED(closure))
     py_state *state = py_state_of(self);
     PyObject *result = PyTuple_New(node->ninputs);
     for (Py_ssize_t i = 0; result != NULL && i < node->ninputs; i++) {
-        PyObject *pair = Py_BuildValue("Ni", wrap(state, node->inputs[i]), 0);
+        PyObject *pair = Py_BuildValue("Ni", py_node_object(state, node->inputs[i]), 0);
         if (pair == NULL) {
             Py_CLEAR(result);
         } else {

@@ -473,6 +473,7 @@ void py_backends_register(void);
     X(sent)                                                                                                            \
     X(transfers)                                                                                                       \
     X(backward)                                                                                                        \
+    X(function)                                                                                                        \
     X(grad)                                                                                                            \
     X(grad_hooks)
 

@@ -319,7 +319,27 @@ py_normal(PY_PARAMS)
     "hold them,\n"                                                                                                     \
     "ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError."
 
+/* The default generator as it was; state: how it is from now on. */
+static PyObject *
+py__generator_state(PY_PARAMS)
+{
+    PY_PARSE(_generator_state)
+    dt_generator *g = &dt_default_generator;
+    PyObject *was = Py_BuildValue("(KK)", (unsigned long long)g->seed, (unsigned long long)g->offset);
+    unsigned long long seed, offset;
+    if (was != NULL && py_given(a.v[0])) {
+        if (!PyArg_ParseTuple(a.v[0], "KK", &seed, &offset)) {
+            Py_DECREF(was);
+            return NULL;
+        }
+        g->seed = seed;
+        g->offset = offset;
+    }
+    return was;
+}
+
 PyMethodDef py_random_functions[] = {
+    PY_HIDDEN(_generator_state, "Seed and offset of the default generator as they were; state: as they are now."),
     PY_OP(rand, "Numbers evenly distributed over [0, 1); floats." SAME),
     PY_OP(randn, "Numbers of the standard normal distribution; floats." SAME),
     PY_OP(rand_like, "Like rand, of the shape, dtype and device of input." SAME),

@@ -201,6 +201,16 @@
 #define PY_TEXT_is_grad_enabled ""
 #define PY_SPEC__grad_hooks {"_grad_hooks", 2, 2, -1, {"input", "after"}}
 #define PY_TEXT__grad_hooks "input, after"
+#define PY_SPEC__record_function {"_record_function", 4, 4, -1, {"context", "inputs", "outputs", "saved"}}
+#define PY_TEXT__record_function "context, inputs, outputs, saved"
+#define PY_SPEC__saved_of_function {"_saved_of_function", 2, 2, -1, {"handle", "k"}}
+#define PY_TEXT__saved_of_function "handle, k"
+#define PY_SPEC__run_light {"_run_light", 4, 4, -1, {"function", "args", "kwargs", "again"}}
+#define PY_TEXT__run_light "function, args, kwargs, again"
+#define PY_SPEC__watch_gradients {"_watch_gradients", 1, 1, -1, {"watched"}}
+#define PY_TEXT__watch_gradients "watched"
+#define PY_SPEC__generator_state {"_generator_state", 0, 1, -1, {"state"}}
+#define PY_TEXT__generator_state "state=None"
 #define PY_SPEC_clone {"clone", 1, 1, -1, {"input"}}
 #define PY_TEXT_clone "input"
 #define PY_SELF_clone "$self"

@@ -22,6 +22,8 @@ _STDIN = "<stdin>"
 
 # What `import torch.x` may ask for, and where devtensor has it.
 _MODULES = {
+    "torch.autograd": "autograd",
+    "torch.autograd.function": "autograd.function",
     "torch.cuda": "cuda",
     "torch.nn": "nn",
     "torch.nn.functional": "nn.functional",
@@ -30,6 +32,7 @@ _MODULES = {
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.utils": "utils",
+    "torch.utils.checkpoint": "utils.checkpoint",
     "torch.utils.data": "utils.data",
     "torch.testing": "testing",
 }

@@ -21,6 +21,12 @@ WANT_AN_ARRAY = {
     "one_hot": lambda x: dt.nn.functional.one_hot(x),
     "cross_entropy": lambda x: dt.nn.functional.cross_entropy(dt.ones(2, 3), x),
     "nll_loss": lambda x: dt.nn.functional.nll_loss(dt.ones(2, 3), x),
+    **{
+        name: lambda x, name=name: getattr(dt.nn.functional, name)(dt.ones(2), x, reduction="sum")
+        for name in ("huber_loss", "smooth_l1_loss", "kl_div")
+    },
+    "binary_cross_entropy": lambda x: dt.nn.functional.binary_cross_entropy(dt.ones(2), x),
+    "binary_cross_entropy_with_logits": lambda x: dt.nn.functional.binary_cross_entropy_with_logits(dt.ones(2), x),
     "set_stream": lambda x: dt.cuda.set_stream(0 if x is None else x),
     **{
         name: lambda x, name=name: getattr(dt.nn.functional, name)(x, inplace=True)

@@ -61,6 +61,7 @@ WORDS = {
     "dim_order": ("None",),
 }
 INTEGRAL = ("index", "indices", "target")
+INTEGRAL_TARGETS = ("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss")
 PAIRS = ("kernel_size", "stride", "padding", "dilation", "output_size")
 
 
@@ -88,7 +89,7 @@ class Pool:
         if self.roots and rng.random() < 0.12:
             return self.view(rng.choice(sorted(self.roots)))
         dtype, shape, kind = self.dtype, self.shaped(name, target), self.kind
-        if name in INTEGRAL and target.name not in ("mse_loss", "l1_loss"):
+        if name in INTEGRAL and (name != "target" or target.name in INTEGRAL_TARGETS):
             dtype, kind = "int64", rng.choice(("index", "zeros"))
         if name in ("mask", "condition"):
             dtype = "bool"

@@ -24,6 +24,7 @@ from cases import CASES, Case
 from support import Built, bits_of, stepped
 
 import devtensor as dt
+from devtensor.utils.checkpoint import checkpoint
 
 MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "clone": lambda x: x.clone(),
@@ -89,10 +90,52 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "backward of itself": lambda x: slope(x, lambda w: dt.autograd.grad((w**3).sum(), w, create_graph=True)[0].sum()),
     "copies of a leaf": lambda x: copy.deepcopy([gradient_given(x)])[0].grad + copy.copy(gradient_given(x)),
     "pickle of a leaf": lambda x: pickle.loads(pickle.dumps(gradient_given(x))),
+    "gradient": lambda x: gradient(x, lambda w: (w * w + w[0]).tanh().log_softmax(1)),
+    "gradient of a gradient": lambda x: gradient(x, lambda w: gradient(w, dt.Tensor.exp, create_graph=True)),
+    "gradient of a function of a user's": lambda x: gradient(
+        x, lambda w: Both.apply(w, w + 1)[1] * Both.apply(w, w)[0]
+    ),
+    "gradient through a checkpoint": lambda x: gradient(x, lambda w: checkpoint(lambda v: v.exp().sin() * w, w)),
+    "gradient under watch": lambda x: watched(x),
+    "gradient through a module with hooks": lambda x: through_hooked_module(x),
+    "binary_cross_entropy": lambda x: gradient(x, lambda w: dt.nn.functional.binary_cross_entropy(w.sigmoid(), x * 0)),
     "a kernel": lambda x: own_kernel(x),
     "a kernel refused": lambda x: own_kernel(x.cpu()),
 }
 SAMPLE = 40
+
+
+def gradient(x: dt.DeviceArray, function: Callable[[Any], Any], **options: Any) -> dt.DeviceArray:
+    w = x if x.requires_grad else x.clone().requires_grad_()
+    (found,) = dt.autograd.grad(function(w).sum(), w, **options)
+    return found
+
+
+class Both(dt.autograd.Function):
+    """x * y and x + y."""
+
+    @staticmethod
+    def forward(ctx: Any, x: dt.DeviceArray, y: dt.DeviceArray) -> Any:
+        product = x * y
+        ctx.save_for_backward(x, y, product)
+        return product, x + y
+
+    @staticmethod
+    def backward(ctx: Any, p: dt.DeviceArray, q: dt.DeviceArray) -> Any:
+        x, y, _ = ctx.saved_tensors
+        return p * y + q, p * x + q
+
+
+def watched(x: dt.DeviceArray) -> dt.DeviceArray:
+    with dt.autograd.detect_anomaly():
+        return gradient(x, lambda w: w.exp() * w)
+
+
+def through_hooked_module(x: dt.DeviceArray) -> dt.DeviceArray:
+    module = dt.nn.Flatten()
+    module.register_full_backward_hook(lambda module, into, out: (into[0] * 2,))
+    module.register_full_backward_pre_hook(lambda module, out: None)
+    return gradient(x, module)
 
 
 KERNEL = 'extern "C" __global__ void twice(const float *x, float *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'

@@ -105,6 +105,14 @@ SAMPLES: dict[str, Sample] = {
     "nll_loss": Sample({"input": f(2, 3), "target": i(2), "weight": f(3)}, own=("target", "weight")),
     "mse_loss": Sample({"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3)}, own=("weight",)),
     "l1_loss": Sample({"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3)}, own=("weight",)),
+    "huber_loss": Sample({"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3)}, own=("weight",)),
+    "smooth_l1_loss": Sample({"input": f(2, 3), "target": f(2, 3)}),
+    "kl_div": Sample({"input": f(2, 3), "target": f(2, 3)}, {"reduction": "batchmean"}),
+    "binary_cross_entropy": Sample({"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3)}, own=("target", "weight")),
+    "binary_cross_entropy_with_logits": Sample(
+        {"input": f(2, 3), "target": f(2, 3), "weight": f(2, 3), "pos_weight": f(2, 3)},
+        own=("target", "weight", "pos_weight"),
+    ),
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {

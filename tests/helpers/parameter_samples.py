@@ -17,7 +17,7 @@ def saved() -> str:
 
 
 # Calls need these too, though each of them has a default.
-GIVEN = {"arange": ["end"], "clamp": ["max"], "randint": ["low", "high", "size"]}
+GIVEN = {"arange": ["end"], "kl_div": ["reduction"], "clamp": ["max"], "randint": ["low", "high", "size"]}
 # What cannot be called here, and why.
 NOT_CALLED = {
     "requires_grad_": "True, its default, is refused: no gradients are computed",
@@ -148,6 +148,7 @@ VALUES: dict[str, Any] = {
     "output_size": 2,
     "pad": (1, 1),
     "precision": "highest",
+    "reduction": "batchmean",
     "repeats": 2,
     "running_mean": lambda: dt.zeros(3),
     "running_var": lambda: dt.ones(3),

@@ -7,6 +7,8 @@ RECORDED: dict[str, str] = {
     "nn.AdaptiveAvgPool2d": "output_size",
     "nn.AvgPool2d": "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
     "divisor_override=None",
+    "nn.BCELoss": "weight=None, size_average=None, reduce=None, reduction='mean'",
+    "nn.BCEWithLogitsLoss": "weight=None, size_average=None, reduce=None, reduction='mean', pos_weight=None",
     "nn.BatchNorm1d": "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
     "dtype=None, *, bias=True",
     "nn.BatchNorm2d": "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
@@ -25,7 +27,9 @@ RECORDED: dict[str, str] = {
     "nn.Flatten": "start_dim=1, end_dim=-1",
     "nn.GELU": "approximate='none'",
     "nn.Hardtanh": "min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None",
+    "nn.HuberLoss": "reduction='mean', delta=1.0",
     "nn.Identity": "*args, **kwargs",
+    "nn.KLDivLoss": "size_average=None, reduce=None, reduction='mean', log_target=False",
     "nn.L1Loss": "size_average=None, reduce=None, reduction='mean'",
     "nn.LayerNorm": "normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, device=None, dtype=None",
     "nn.LeakyReLU": "negative_slope=0.01, inplace=False",
@@ -45,6 +49,7 @@ RECORDED: dict[str, str] = {
     "nn.Sequential": "*args",
     "nn.SiLU": "inplace=False",
     "nn.Sigmoid": "*args, **kwargs",
+    "nn.SmoothL1Loss": "size_average=None, reduce=None, reduction='mean', beta=1.0",
     "nn.Softmax": "dim=None",
     "nn.Softplus": "beta=1.0, threshold=20.0",
     "nn.Tanh": "*args, **kwargs",
@@ -52,6 +57,10 @@ RECORDED: dict[str, str] = {
     "nn.functional.adaptive_avg_pool2d": "input, output_size",
     "nn.functional.batch_norm": "input, running_mean, running_var, weight=None, bias=None, training=False, "
     "momentum=0.1, eps=1e-05",
+    "nn.functional.binary_cross_entropy": "input, target, weight=None, size_average=None, reduce=None, "
+    "reduction='mean'",
+    "nn.functional.binary_cross_entropy_with_logits": "input, target, weight=None, size_average=None, reduce=None, "
+    "reduction='mean', pos_weight=None",
     "nn.functional.cross_entropy": "input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, "
     "reduction='mean', label_smoothing=0.0",
     "nn.functional.dropout": "input, p=0.5, training=True, inplace=False",
@@ -59,6 +68,8 @@ RECORDED: dict[str, str] = {
     "nn.functional.embedding": "input, weight, padding_idx=None, max_norm=None, norm_type=2.0, "
     "scale_grad_by_freq=False, sparse=False",
     "nn.functional.hardtanh": "input, min_val=-1.0, max_val=1.0, inplace=False",
+    "nn.functional.huber_loss": "input, target, reduction='mean', delta=1.0, weight=None",
+    "nn.functional.kl_div": "input, target, size_average=None, reduce=None, reduction='mean', log_target=False",
     "nn.functional.l1_loss": "input, target, size_average=None, reduce=None, reduction='mean', weight=None",
     "nn.functional.layer_norm": "input, normalized_shape, weight=None, bias=None, eps=1e-05",
     "nn.functional.leaky_relu": "input, negative_slope=0.01, inplace=False",
@@ -74,6 +85,7 @@ RECORDED: dict[str, str] = {
     "nn.functional.relu6": "input, inplace=False",
     "nn.functional.sigmoid": "input",
     "nn.functional.silu": "input, inplace=False",
+    "nn.functional.smooth_l1_loss": "input, target, size_average=None, reduce=None, reduction='mean', beta=1.0",
     "nn.functional.softmax": "input, dim=None, _stacklevel=3, dtype=None",
     "nn.functional.tanh": "input",
     "nn.init.calculate_gain": "nonlinearity, param=None",

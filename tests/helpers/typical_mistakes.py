@@ -483,6 +483,64 @@ scores.numpy()  # here
 """,
         ),
     ],
+    "grad-function": [
+        (
+            "A gradient of another shape",
+            """
+import devtensor as dt
+
+
+class Total(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x * x).sum(1)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return (2 * x).sum(1) * gradient
+
+
+w = dt.ones(3, 2, requires_grad=True)
+Total.apply(w).sum().backward()  # here
+""",
+        ),
+    ],
+    "grad-nan": [
+        (
+            "A square root at 0, in a block that looks for NaN",
+            """
+import devtensor as dt
+
+w = dt.zeros(3, requires_grad=True)
+with dt.autograd.detect_anomaly():
+    length = w.sqrt()
+    (length * 0).sum().backward()  # here
+""",
+        ),
+    ],
+    "grad-checkpoint": [
+        (
+            "A function that does something else the second time",
+            """
+import devtensor as dt
+from devtensor.utils.checkpoint import checkpoint
+
+steps = []
+
+
+def block(x):
+    steps.append(x)
+    return x.exp() if len(steps) > 1 else x.exp().sin()
+
+
+w = dt.ones(3, requires_grad=True)
+loss = checkpoint(block, w).sum()
+loss.backward()  # here
+""",
+        ),
+    ],
     "grad-unused": [
         (
             "An input that the output does not need",

@@ -218,6 +218,28 @@ def test_losses(device: str) -> None:
     close(total(a, t), slow.nll_loss(x, target, reduction="sum", **options), device)
     close(nn.MSELoss()(a, a * 0), (x**2).mean(), device)
     close(nn.L1Loss(reduction="none")(a, a * 0), np.abs(x), device)
+    huber = np.where(np.abs(x) < 0.5, x * x / 2, 0.5 * (np.abs(x) - 0.25))
+    close(nn.HuberLoss("none", 0.5)(a, a * 0), huber, device)
+    close(nn.SmoothL1Loss(reduction="sum", beta=0.5)(a, a * 0), huber.sum() / 0.5, device)
+    shares = 1 / (1 + np.exp(-x))
+    s = put(shares, device)
+    close(nn.KLDivLoss(reduction="none")(a, s), shares * (np.log(shares) - x), device)
+    entropy = -(shares * np.log(shares) + (1 - shares) * np.log(1 - shares)) * np.array([1.0, 2.0, 0.5])
+    close(nn.BCELoss(w)(s, s), entropy.mean(), device)
+    logits = nn.BCEWithLogitsLoss(w, pos_weight=w * 0 + 1)
+    close(logits(a, s), entropy.mean(), device)
+    assert [n for n, _ in logits.named_buffers()] == ["weight", "pos_weight"]
+
+
+def test_mean_of_kl_div_warns() -> None:
+    with pytest.warns(UserWarning, match="'batchmean' divides only by the batch size"):
+        nn.KLDivLoss()(dt.zeros(2), dt.ones(2))
+
+
+def test_certain_answers_give_finite_gradients(device: str) -> None:
+    x = dt.tensor([0.0, 1.0, 0.0, 1.0], device=device, requires_grad=True)
+    nn.BCELoss()(x, dt.tensor([0.0, 1.0, 1.0, 0.0], device=device)).backward()
+    assert x.grad is not None and dt.isfinite(x.grad).all()
 
 
 # ---------------------------------------------------------------- how parameters begin

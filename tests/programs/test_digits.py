@@ -132,6 +132,46 @@ def test_output_without_cuda() -> None:
     assert "cuda:0" not in job.stdout
 
 
+def test_a_short_training() -> None:
+    first, second = (run_job("--train", "--epochs", "1", "--seed", "3", cuda="sim:1") for _ in range(2))
+    for job in (first, second):  # one epoch is too few to pass
+        assert job.returncode == 1 and "too many wrong answers" in job.stderr
+    digests = [re.findall(r"(?m)(?<=  )[0-9a-f]{8}$", job.stdout) for job in (first, second)]
+    assert len(digests[0]) == 2 and digests[0] == digests[1]
+    assert "23 steps" in first.stdout
+    assert "DeviceMismatchError" in first.stdout and "In module: Net.conv1" in first.stdout
+    assert "Fix: x = x.to(" in first.stdout
+
+
+def test_training_on_the_cpu_alone(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib, which draws the plot, is not installed")
+    target = tmp_path / "curve.png"
+    job = run_job("--train", "--epochs", "2", "--plot", str(target), cuda="off")
+    assert "cuda:0" not in job.stdout
+    assert "GradientError" in job.stdout and "loss.backward()" in job.stdout
+    assert target.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_training_without_tqdm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    digits.main(["--train", "--epochs", "1", "--device", "cpu"])
+    assert re.search(r"(?m)^cpu: loss 0\.\d{3}, held out \d\d\.\d%$", capsys.readouterr().err)
+
+
+def test_training_wants_epochs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        digits.main(["--train", "--epochs", "0"])
+    assert "expected at least 1, but got 0" in capsys.readouterr().err
+
+
+def test_training_reads_the_digits() -> None:
+    job = run_job("--train", cuda="sim:1")
+    assert job.returncode == 0, job.stdout + job.stderr
+    found = ACCURACY.findall(job.stdout)
+    assert len(found) == 2
+    assert all(float(number) >= 98 and sign == "%" for number, sign in found)
+
+
 def test_shuffled_labels_are_not_met(cpu: digits.Result, data: tuple[digits.Images, digits.Labels]) -> None:
     shuffled = np.random.default_rng(0).permutation(data[1])
     assert held_out_accuracy(cpu, shuffled) < 0.3

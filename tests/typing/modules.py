@@ -26,7 +26,10 @@ for output in (
     nn.MaxPool2d(2)(image), nn.AvgPool2d(2)(image), nn.AdaptiveAvgPool2d(1)(image), nn.ReLU(inplace=False)(x),
     nn.ReLU6()(x), nn.LeakyReLU(0.1)(x), nn.ELU()(x), nn.GELU()(x), nn.SiLU()(x), nn.Sigmoid()(x), nn.Tanh()(x),
     nn.Softplus()(x), nn.Hardtanh()(x), nn.Softmax(dim=1)(x), nn.LogSoftmax(1)(x), nn.CrossEntropyLoss()(x, labels),
-    nn.NLLLoss()(x, labels), nn.MSELoss()(x, x), nn.L1Loss()(x, x), nn.Sequential(linear, nn.ReLU())(x),
+    nn.NLLLoss()(x, labels), nn.MSELoss()(x, x), nn.L1Loss()(x, x),
+    nn.HuberLoss("sum", delta=0.5)(x, x), nn.SmoothL1Loss(beta=0.5)(x, x), nn.KLDivLoss(reduction="batchmean")(x, x),
+    nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
+    nn.Sequential(linear, nn.ReLU())(x),
 ):  # fmt: skip
     assert_type(output, dt.DeviceArray)
 assert_type(nn.MaxPool2d(2, return_indices=True)(image), tuple[dt.DeviceArray, dt.DeviceArray])
@@ -80,6 +83,8 @@ for value in (
     F.avg_pool2d(image, 2), F.adaptive_avg_pool2d(image, 1), F.batch_norm(x, None, None, training=True),
     F.layer_norm(x, [4]), F.dropout(x), F.embedding(labels, x), F.pad(x, (1, 1)), F.normalize(x), F.one_hot(labels),
     F.cross_entropy(x, labels), F.nll_loss(x, labels), F.mse_loss(x, x), F.l1_loss(x, x),
+    F.huber_loss(x, x), F.smooth_l1_loss(x, x), F.kl_div(x, x, reduction="batchmean", log_target=True),
+    F.binary_cross_entropy(x.sigmoid(), x.sigmoid()), F.binary_cross_entropy_with_logits(x, x, pos_weight=x),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 w = dt.empty(3, 4)

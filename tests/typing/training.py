@@ -77,3 +77,32 @@ try:
     dt.ones(2).sum().backward()
 except dt.GradientError as refused:
     assert_type(refused.code, str | None)
+
+# ---------------------------------------------------------------- functions, checkpoints, anomalies
+
+
+class Doubled(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx: dt.autograd.function.FunctionCtx, a: dt.Tensor) -> dt.Tensor:
+        ctx.save_for_backward(a, None)
+        ctx.set_materialize_grads(True)
+        assert_type(ctx.needs_input_grad, tuple[bool, ...])
+        return a * 2
+
+    @staticmethod
+    @dt.autograd.function.once_differentiable
+    def backward(ctx: dt.autograd.function.FunctionCtx, gradient: dt.Tensor) -> dt.Tensor:
+        assert len(ctx.saved_tensors) == 2
+        return gradient * 2
+
+
+doubled: dt.Tensor = Doubled.apply(point)
+with dt.autograd.detect_anomaly(), dt.autograd.set_detect_anomaly(False):
+    doubled.sum().backward()
+light: dt.Tensor = dt.utils.checkpoint.checkpoint(cube, point, use_reentrant=False)
+light = dt.utils.checkpoint.checkpoint_sequential([cube, cube], 2, point)
+with (
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: None),
+    net.register_full_backward_pre_hook(lambda module, grad_output: None),
+):
+    net(dt.ones(1, net.in_features)).sum().backward()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_array, widened
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
+BatchReduction: TypeAlias = Literal["none", "batchmean", "mean", "sum"]
 
 
 def _reduced(losses: DeviceArray, reduction: str, dtype: _C.dtype) -> DeviceArray:
@@ -21,8 +22,20 @@ def _reduced(losses: DeviceArray, reduction: str, dtype: _C.dtype) -> DeviceArra
     return losses.to(dtype)
 
 
-def chosen(op: str, size_average: bool | None, reduce: bool | None, reduction: Reduction) -> Reduction:
-    """The reduction, which two parameters of PyTorch's first years decide where they are given."""
+@overload
+def chosen(op: str, size_average: bool | None, reduce: bool | None, reduction: Reduction) -> Reduction: ...
+@overload
+def chosen(
+    op: str, size_average: bool | None, reduce: bool | None, reduction: BatchReduction, more: tuple[str, ...]
+) -> BatchReduction: ...
+def chosen(
+    op: str,
+    size_average: bool | None,
+    reduce: bool | None,
+    reduction: BatchReduction,
+    more: tuple[str, ...] = (),
+) -> BatchReduction:
+    """The reduction, which two parameters of PyTorch's first years decide where they are given; more: others."""
     size_average = None if size_average is None else _need_bool(op, "size_average", size_average)
     reduce = None if reduce is None else _need_bool(op, "reduce", reduce)
     if size_average is not None or reduce is not None:
@@ -31,19 +44,15 @@ def chosen(op: str, size_average: bool | None, reduce: bool | None, reduction: R
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             stacklevel=3,
         )
-    if not isinstance(reduction, str) or reduction not in ("none", "mean", "sum"):
+    if not isinstance(reduction, str) or reduction not in ("none", "mean", "sum", *more):
         raise ValueError(f"{op}(): {_C._shown(reduction)} is not a valid value for reduction")
     return reduction
 
 
-def _distance(
-    op: str,
-    input: DeviceArray,
-    target: DeviceArray,
-    weight: DeviceArray | None,
-    reduction: str,
-    measure: Callable[[DeviceArray], DeviceArray],
-) -> DeviceArray:
+def _matched(
+    op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None = None
+) -> tuple[DeviceArray, DeviceArray]:
+    """input and target widened, after all checks of a loss whose caller is the user's."""
     names, arrays = ("input", "target", "weight"), (input, target, weight)
     need_array(op, "target", target)
     _C._check(op, names, arrays)
@@ -56,10 +65,23 @@ def _distance(
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-    losses = measure(widened(input) - widened(target))
+    return widened(input), widened(target)
+
+
+def _distance(
+    op: str,
+    input: DeviceArray,
+    target: DeviceArray,
+    weight: DeviceArray | None,
+    reduction: str,
+    measure: Callable[[DeviceArray], DeviceArray],
+    mean_by_weight: bool = True,
+) -> DeviceArray:
+    wide, other = _matched(op, input, target, weight)
+    losses = measure(wide - other)
     if weight is not None:
         losses = losses * widened(weight)
-        if reduction == "mean":
+        if reduction == "mean" and mean_by_weight:
             return (losses.sum() / widened(weight).sum()).to(input.dtype)
     return _reduced(losses, reduction, input.dtype)
 
@@ -105,6 +127,185 @@ def l1_loss(
     reduction = chosen("l1_loss", size_average, reduce, reduction)
     return _distance("l1_loss", input, target, weight, reduction, DeviceArray.abs)
 
+
+def _huber(distance: DeviceArray, delta: float) -> DeviceArray:
+    """Half the square up to delta, from there on a line with the slope that it has there."""
+    size = distance.abs()
+    square = size.clamp(max=delta)
+    return square * (size - square * 0.5)
+
+
+def huber_loss(
+    input: DeviceArray,
+    target: DeviceArray,
+    reduction: Reduction = "mean",
+    delta: float = 1.0,
+    weight: DeviceArray | None = None,
+) -> DeviceArray:
+    """Half the square of input - target up to delta, a line of slope delta beyond, times weight.
+
+    The mean over all elements, the sum, or all of them. Floats of one dtype on one device; the shapes of input and
+    target broadcast, with a warning where they differ, and weight has that of input. Raises DeviceMismatchError,
+    DTypeMismatchError, ShapeMismatchError, ValueError for another reduction, RuntimeError for a delta that is not
+    above 0.
+
+    >>> F.huber_loss(dt.tensor([1.0, 2.0]), dt.tensor([1.5, 4.0]), reduction="none")
+    DeviceArray([0.1250, 1.5000], device='cpu', dtype=float32)
+    """
+    reduction = chosen("huber_loss", None, None, reduction)
+    delta = _need_number("huber_loss", "delta", delta)
+    if not delta > 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got: {delta}")
+    return _distance("huber_loss", input, target, weight, reduction, lambda d: _huber(d, delta), False)
+
+
+def smooth_l1_loss(
+    input: DeviceArray,
+    target: DeviceArray,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: Reduction = "mean",
+    beta: float = 1.0,
+) -> DeviceArray:
+    """huber_loss with delta = beta, divided by beta: the slope beyond is 1. beta 0 gives l1_loss.
+
+    The mean, the sum, or all of them. Floats of one dtype on one device; the shapes of input and target broadcast,
+    with a warning where they differ. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError
+    for another reduction, RuntimeError for a beta below 0.
+
+    >>> F.smooth_l1_loss(dt.tensor([1.0, 2.0]), dt.tensor([1.5, 4.0]), reduction="none")
+    DeviceArray([0.1250, 1.5000], device='cpu', dtype=float32)
+    """
+    reduction = chosen("smooth_l1_loss", size_average, reduce, reduction)
+    beta = _need_number("smooth_l1_loss", "beta", beta)
+    if not beta >= 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. Got: {beta}")
+
+    def measure(distance: DeviceArray) -> DeviceArray:
+        return _huber(distance, beta) / beta if beta else distance.abs()
+
+    return _distance("smooth_l1_loss", input, target, None, reduction, measure)
+
+
+def kl_div(
+    input: DeviceArray,
+    target: DeviceArray,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: BatchReduction = "mean",
+    log_target: bool = False,
+) -> DeviceArray:
+    """target * (log(target) - input), the divergence of probabilities: input holds logarithms, target none.
+
+    log_target: target holds logarithms too. "batchmean" divides the sum by the first size, which is the divergence of
+    a batch; "mean" divides by the number of elements, and warns of it. Floats of one dtype on one device; the
+    shapes broadcast, with a warning where they differ. Raises DeviceMismatchError, DTypeMismatchError,
+    ShapeMismatchError, ValueError for another reduction.
+
+    >>> F.kl_div(dt.tensor([[0.25, 0.75]]).log(), dt.tensor([[0.5, 0.5]]), reduction="batchmean")
+    DeviceArray(0.1438, device='cpu', dtype=float32)
+    """
+    reduction = chosen("kl_div", size_average, reduce, reduction, ("batchmean",))
+    log_target = _need_bool("kl_div", "log_target", log_target)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition. 'mean' will be changed to behave the "
+            "same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    logs, shares = _matched("kl_div", input, target)
+    if log_target:
+        losses = shares.exp() * (shares - logs)
+    else:
+        losses = shares * (_C.where(shares == 0, 1.0, shares).log() - logs)  # 0 log 0 is 0
+    if reduction == "batchmean":
+        return (losses.sum() / (input.shape[0] if input.ndim else 1)).to(input.dtype)
+    return _reduced(losses, reduction, input.dtype)
+
+
+# ---------------------------------------------------------------- yes or no
+
+
+def _check_answers(op: str, input: DeviceArray, target: DeviceArray, **weights: DeviceArray | None) -> None:
+    """All checks of input, target of its shape, and weights that broadcast to it."""
+    need_array(op, "target", target)
+    names, arrays = ("input", "target", *weights), (input, target, *weights.values())
+    _C._check(op, names, arrays)
+    shape = input.shape
+    _C._check_shape(op, names, arrays, 1, shape)
+    for which, weight in enumerate(arrays[2:], 2):
+        if weight is not None:
+            pairs = zip(shape[-weight.ndim :] if weight.ndim else (), weight.shape, strict=False)
+            spread = [1 if own == 1 else size for size, own in pairs]
+            _C._check_shape(op, names, arrays, which, spread if weight.ndim <= input.ndim else shape)
+
+
+def _bounded_log(x: DeviceArray, at_infinity: DeviceArray, log: Callable[[DeviceArray], DeviceArray]) -> DeviceArray:
+    """log(x), at least -100. Where it is -infinity no gradient flows."""
+    return _C.where(at_infinity, -100.0, log(_C.where(at_infinity, 0.5, x))).clamp(min=-100.0)
+
+
+def binary_cross_entropy(
+    input: DeviceArray,
+    target: DeviceArray,
+    weight: DeviceArray | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: Reduction = "mean",
+) -> DeviceArray:
+    """-(target * log(input) + (1 - target) * log(1 - input)), times weight: their mean, their sum, or all of them.
+
+    input holds probabilities; outside of 0 to 1 the loss is NaN. Logarithms are at least -100. Floats of one dtype on
+    one device; target has the shape of input, and weight broadcasts to it. Raises DeviceMismatchError,
+    DTypeMismatchError, ShapeMismatchError, ValueError for another reduction.
+
+    >>> F.binary_cross_entropy(dt.tensor([0.9, 0.2]), dt.tensor([1.0, 0.0]))
+    DeviceArray(0.1643, device='cpu', dtype=float32)
+    """
+    reduction = chosen("binary_cross_entropy", size_average, reduce, reduction)
+    _check_answers("binary_cross_entropy", input, target, weight=weight)
+    x, y = widened(input), widened(target)
+    yes = _bounded_log(x, x == 0, DeviceArray.log)
+    no = _bounded_log(-x, x == 1, DeviceArray.log1p)
+    losses = (y - 1) * no - y * yes
+    if weight is not None:
+        losses = losses * widened(weight)
+    return _reduced(losses, reduction, input.dtype)
+
+
+def binary_cross_entropy_with_logits(
+    input: DeviceArray,
+    target: DeviceArray,
+    weight: DeviceArray | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: Reduction = "mean",
+    pos_weight: DeviceArray | None = None,
+) -> DeviceArray:
+    """binary_cross_entropy of sigmoid(input), exact for large logits too.
+
+    weight is for all elements, pos_weight for the part with target; both broadcast to input. Floats of one dtype on one
+    device; target has the shape of input. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError,
+    ValueError for another reduction.
+
+    >>> F.binary_cross_entropy_with_logits(dt.tensor([2.0, -1.0]), dt.tensor([1.0, 0.0]))
+    DeviceArray(0.2201, device='cpu', dtype=float32)
+    """
+    op = "binary_cross_entropy_with_logits"
+    reduction = chosen(op, size_average, reduce, reduction)
+    _check_answers(op, input, target, weight=weight, pos_weight=pos_weight)
+    x, y = widened(input), widened(target)
+    surprise = _C.softplus(-x, threshold=40.0)  # -log(sigmoid(x)), in every digit of float64
+    if pos_weight is not None:
+        surprise = surprise * ((widened(pos_weight) - 1) * y + 1)
+    losses = (1 - y) * x + surprise
+    if weight is not None:
+        losses = losses * widened(weight)
+    return _reduced(losses, reduction, input.dtype)
+
+
+# ---------------------------------------------------------------- classes
 
 _NAMES = ("input", "target", "weight")
 

@@ -127,6 +127,18 @@ CAUSES = {
     "grad-host-access": (
         "NumPy would see numbers whose history it does not know. .detach() leaves the history, and says so."
     ),
+    "grad-function": (
+        "backward of a Function gives one gradient for each argument of forward, None for what is no array. Each has "
+        "the shape, the dtype and the device of its argument; more dimensions are summed."
+    ),
+    "grad-nan": (
+        "A block of detect_anomaly() found the first NaN here. The line named is that of the op in the forward pass: "
+        "its operand has a value at which the slope is infinite, or was NaN before."
+    ),
+    "grad-checkpoint": (
+        "backward() calls a function of checkpoint() a second time, and it must do the same as the first time: no "
+        "counters, no branches on what changes between the calls."
+    ),
     "grad-unused": (
         "An array that gradients are asked for does not lead to the outputs. allow_unused=True gives None for it."
     ),

@@ -6,20 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
+from devtensor.autograd import function
+from devtensor.autograd.anomaly import detect_anomaly, set_detect_anomaly
+from devtensor.autograd.function import Function
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor.autograd.gradcheck import gradcheck, gradgradcheck
 
 Node = _C.Node
 
 __all__ = [
+    "Function",
     "Node",
     "backward",
+    "detect_anomaly",
     "enable_grad",
+    "function",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -23,6 +23,7 @@ from safetensors import safe_open
 
 import devtensor as dt
 from devtensor import testing
+from devtensor.digits import _training
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,11 +161,16 @@ def _predict_all(
 
 def classic_mistake(weights: Mapping[str, dt.DeviceArray], images: Images) -> str:
     """Leave the images on the CPU while the weights are on the device; return what is shown."""
+    return _shown_error(lambda: predict(weights, dt.from_numpy(images).to(dt.float32)))
+
+
+def _shown_error(call: Callable[[], object]) -> str:
+    """What Python prints of the mistake that call makes, with the last of our lines; "" where it made none."""
     try:
-        predict(weights, dt.from_numpy(images).to(dt.float32))
-    except dt.DeviceMismatchError as error:
+        call()
+    except (dt.DeviceMismatchError, dt.GradientError) as error:
         shown = traceback.TracebackException.from_exception(error)
-        own = [frame for frame in shown.stack if frame.filename == __file__][-1]
+        own = [frame for frame in shown.stack if Path(frame.filename).parent == Path(__file__).parent][-1]
         name = Path(own.filename).name
         frame = traceback.FrameSummary(name, own.lineno, own.name, line=own.line)
         shown.stack = traceback.StackSummary.from_list([frame])
@@ -252,8 +258,84 @@ def _all_devices(weights: Mapping[str, NDArray[np.float32]], images: Images) -> 
     return results
 
 
+def _places() -> list[str]:
+    """The cpu, and a CUDA device, which is simulated where there is none."""
+    if not dt.cuda.is_available():
+        if os.environ.get("DEVTENSOR_CUDA") == "off":
+            print("DEVTENSOR_CUDA=off: CUDA is left out, cpu only\n")
+            return ["cpu"]
+        print("no CUDA device here: devtensor simulates one\n")
+        testing.simulate_cuda(1)
+    return ["cpu", "cuda:0"]
+
+
+def _train_everywhere(options: argparse.Namespace) -> int:
+    """Train on each device and print everything; 1 when a device is wrong."""
+    images, labels = load()
+    hidden = held_out(len(labels))
+    print(f"devtensor learns to read: {len(labels) - hidden.sum()} digits to learn from, {hidden.sum()} held out\n")
+    runs = []
+    for device in [options.device] if options.device else _places():
+        runs.append(
+            _training.train(
+                device,
+                _label(device),
+                images,
+                labels,
+                hidden,
+                seed=options.seed,
+                epochs=options.epochs,
+                explain=_shown_error,
+            )
+        )
+    print(f"\n{_training.chart(runs)}\n")
+    table = [("device", "accuracy", "seconds", "to device", "to host", "weights")]
+    for run in runs:
+        moved = _size(run.bytes_to_device), _size(run.bytes_to_host)
+        table.append((run.label, _percent(run.accuracies[-1]), f"{run.seconds:.1f}", *moved, run.digest))
+    _print_cells(table)
+    print()
+    failures = []
+    for run in runs:
+        print(f"{run.label}: accuracy {_percent(run.accuracies[-1])} on {hidden.sum()} held-out images")
+        if run.accuracies[-1] < LOWEST_ACCURACY:
+            failures.append(f"{run.label}: too many wrong answers")
+        if not run.mistake:
+            failures.append(f"{run.label}: the mistake raised no error")
+    what = "a batch left on the cpu" if "DeviceMismatchError" in runs[-1].mistake else "a loss without a graph"
+    print(f"\nThe classic mistake of training, {what}:\n\n{runs[-1].mistake}")
+    code = _fail(failures)
+    return (_write_plot(options.plot, lambda file: _training.plot(file, runs)) if options.plot else 0) or code
+
+
+def _fail(failures: Sequence[str]) -> int:
+    for failure in failures:
+        print(f"FAILED {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _write_plot(file: Path, draw_to: Callable[[Path], None]) -> int:
+    try:
+        draw_to(file)
+    except OSError as error:
+        print(f"cannot write {file}: {error.strerror}", file=sys.stderr)
+        return 2
+    print(f"\nwrote {file}")
+    return 0
+
+
+def _print_cells(table: Sequence[Sequence[str]]) -> None:
+    """Rows of a table: the first and the last column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for first, *numbers, last in table:
+        cells = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:-1], strict=True)]
+        print("  ".join([f"{first:<{widths[0]}}", *cells, last]))
+
+
 def _size(count: int) -> str:
-    return f"{count / 1e6:.2f} MB" if count else "none"
+    if not count:
+        return "none"
+    return f"{count / 1e6:.2f} MB" if count >= 1e4 else f"{count / 1e3:.1f} kB"
 
 
 def _percent(share: float) -> str:
@@ -276,10 +358,7 @@ def _print_table(results: Sequence[Result], reference: Result, scores: Sequence[
                 "(reference)" if result is reference else agreement,
             )
         )
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for device, *numbers, agreement in table:
-        cells = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:-1], strict=True)]
-        print("  ".join([f"{device:<{widths[0]}}", *cells, agreement]))
+    _print_cells(table)
 
 
 def _report(results: Sequence[Result], reference: Result, images: Images, labels: Labels) -> int:
@@ -311,9 +390,7 @@ def _report(results: Sequence[Result], reference: Result, images: Images, labels
     captions = [f"read {last.predictions[i]}, is {labels[i]}" for i in chosen]
     print("".join(f"{caption:^16}" for caption in captions).rstrip())
 
-    for failure in failures:
-        print(f"FAILED {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    return _fail(failures)
 
 
 def _device_problem(device: str) -> str | None:
@@ -330,11 +407,21 @@ def _device_problem(device: str) -> str | None:
     return None
 
 
+def _count(text: str) -> int:
+    """A number from 1, as argparse wants it."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, but got {number}")
+    return number
+
+
 def main(argv: list[str]) -> int:
     """`python -m devtensor digits`; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m devtensor digits", description=__doc__)
     parser.add_argument("--device", metavar="D", help="only this device, such as cpu or cuda:0")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="also write a PNG")
+    parser.add_argument("--train", action="store_true", help="learn the weights, on every device, from the same start")
+    parser.add_argument("--epochs", metavar="N", type=_count, default=_training.EPOCHS, help="of --train (%(default)s)")
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="of --train (%(default)s)")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
 
@@ -345,6 +432,8 @@ def main(argv: list[str]) -> int:
         print(" ".join(problem.splitlines()), file=sys.stderr)
         return 2
 
+    if options.train:
+        return _train_everywhere(options)
     images, labels = load()
     weights = load_weights()
     if options.json:
@@ -363,10 +452,6 @@ def main(argv: list[str]) -> int:
 
     if options.plot:
         hidden = held_out(len(labels))
-        try:
-            plot(options.plot, images[hidden], labels[hidden], results[-1].predictions[hidden])
-        except OSError as error:
-            print(f"cannot write {options.plot}: {error.strerror}", file=sys.stderr)
-            return 2
-        print(f"\nwrote {options.plot}")
+        answers = results[-1].predictions[hidden]
+        code = _write_plot(options.plot, lambda file: plot(file, images[hidden], labels[hidden], answers)) or code
     return code

@@ -32,7 +32,17 @@ from devtensor.nn.layers import (
     MaxPool2d,
     Unflatten,
 )
-from devtensor.nn.loss import CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
+from devtensor.nn.loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
 from devtensor.nn.module import Module
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, LayerNorm
 
@@ -41,6 +51,8 @@ __all__ = [
     "GELU",
     "AdaptiveAvgPool2d",
     "AvgPool2d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
@@ -51,7 +63,9 @@ __all__ = [
     "Embedding",
     "Flatten",
     "Hardtanh",
+    "HuberLoss",
     "Identity",
+    "KLDivLoss",
     "L1Loss",
     "LayerNorm",
     "LeakyReLU",
@@ -71,6 +85,7 @@ __all__ = [
     "Sequential",
     "SiLU",
     "Sigmoid",
+    "SmoothL1Loss",
     "Softmax",
     "Softplus",
     "Tanh",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from devtensor.nn._passage import Passage
+
 if TYPE_CHECKING:
     from devtensor.nn.module import Module
 
@@ -33,6 +35,8 @@ class _Hooks:
     def __init__(self) -> None:
         self.before: dict[int, Any] = {}
         self.after: dict[int, Any] = {}
+        self.backward: dict[int, Any] = {}
+        self.before_backward: dict[int, Any] = {}
         self.count = 0
 
     def add(self, hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
@@ -46,6 +50,9 @@ class _Hooks:
 
     def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         kwargs, result, called = kwargs or {}, None, set()
+        passage = None
+        if self.backward or self.before_backward:
+            passage = Passage(module, list(self.backward.values()), list(self.before_backward.values()))
 
         def call(hook: Any, with_kwargs: bool) -> Any:
             given = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
@@ -58,6 +65,8 @@ class _Hooks:
                     args, kwargs = given
                 elif given is not None:
                     args = given if isinstance(given, tuple) else (given,)
+            if passage is not None:
+                args = passage.enter(args)
             result = module.forward(*args, **kwargs)
             for key, (hook, with_kwargs, _) in list(self.after.items()):
                 called.add(key)
@@ -70,4 +79,4 @@ class _Hooks:
                     except Exception as error:
                         warnings.warn(f"a forward hook with always_call=True raised {error!r}", stacklevel=2)
             raise
-        return result
+        return result if passage is None else passage.leave(result)

@@ -18,12 +18,24 @@ from devtensor._C import (
 from devtensor._composed.activations import elu, gelu, hardtanh, leaky_relu, relu, relu6, silu
 from devtensor._composed.arrange import pad
 from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
-from devtensor._composed.losses import cross_entropy, l1_loss, mse_loss, nll_loss
+from devtensor._composed.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 
 __all__ = [
     "adaptive_avg_pool2d",
     "avg_pool2d",
     "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "conv1d",
     "conv2d",
     "cross_entropy",
@@ -32,6 +44,8 @@ __all__ = [
     "embedding",
     "gelu",
     "hardtanh",
+    "huber_loss",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -47,6 +61,7 @@ __all__ = [
     "relu6",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
     "softplus",
     "tanh",

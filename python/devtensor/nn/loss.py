@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from devtensor._C import DeviceArray, _need_int, _need_number
-from devtensor._composed.losses import Reduction, chosen
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
+from devtensor._composed.losses import BatchReduction, Reduction, chosen
 from devtensor.nn import functional as F
 from devtensor.nn.module import Module
 
@@ -36,6 +36,113 @@ class L1Loss(_Loss):
 
     def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
         return F.l1_loss(input, target, reduction=self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """Half the square of input - target over beta up to beta, a line of slope 1 beyond: see functional.smooth_l1_loss.
+
+    >>> nn.SmoothL1Loss()(dt.tensor([1.0, 2.0]), dt.tensor([1.5, 4.0]))
+    DeviceArray(0.8125, device='cpu', dtype=float32)
+    """
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+        beta: float = 1.0,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.beta: float = _need_number("SmoothL1Loss", "beta", beta)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+
+
+class HuberLoss(_Loss):
+    """Half the square of input - target up to delta, a line of slope delta beyond: see functional.huber_loss.
+
+    >>> nn.HuberLoss()(dt.tensor([1.0, 2.0]), dt.tensor([1.5, 4.0]))
+    DeviceArray(0.8125, device='cpu', dtype=float32)
+    """
+
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction=reduction)
+        self.delta: float = _need_number("HuberLoss", "delta", delta)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+
+
+class KLDivLoss(Module):
+    """The divergence of the probabilities target from those whose logarithms are input: see functional.kl_div.
+
+    >>> nn.KLDivLoss(reduction="batchmean")(dt.tensor([[0.25, 0.75]]).log(), dt.tensor([[0.5, 0.5]]))
+    DeviceArray(0.1438, device='cpu', dtype=float32)
+    """
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: BatchReduction = "mean",
+        log_target: bool = False,
+    ) -> None:
+        super().__init__()
+        self.reduction: BatchReduction = chosen("KLDivLoss", size_average, reduce, reduction, ("batchmean",))
+        self.log_target: bool = _need_bool("KLDivLoss", "log_target", log_target)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class BCELoss(_Loss):
+    """Binary cross entropy of the probabilities input: see functional.binary_cross_entropy.
+
+    >>> nn.BCELoss()(dt.tensor([0.9, 0.2]), dt.tensor([1.0, 0.0]))
+    DeviceArray(0.1643, device='cpu', dtype=float32)
+    """
+
+    weight: DeviceArray | None
+
+    def __init__(
+        self,
+        weight: DeviceArray | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(BCELoss):
+    """BCELoss of the sigmoid of input: see functional.binary_cross_entropy_with_logits.
+
+    >>> nn.BCEWithLogitsLoss()(dt.tensor([2.0, -1.0]), dt.tensor([1.0, 0.0]))
+    DeviceArray(0.2201, device='cpu', dtype=float32)
+    """
+
+    pos_weight: DeviceArray | None
+
+    def __init__(
+        self,
+        weight: DeviceArray | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+        pos_weight: DeviceArray | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.binary_cross_entropy_with_logits(
+            input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
+        )
 
 
 class _Weighted(_Loss):

@@ -130,6 +130,22 @@ class Module(_C._Layer):
         hooks = self._own_hooks()
         return hooks.add(hooks.after, (hook, with_kwargs, always_call), prepend)
 
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call hook(module, grad_input, grad_output) when the gradients of the arguments have been computed.
+
+        Both are tuples, with None for what has no gradient; what hook returns, unless None, replaces grad_input.
+        """
+        hooks = self._own_hooks()
+        return hooks.add(hooks.backward, hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call hook(module, grad_output) before the gradients of the module are computed.
+
+        What it returns, unless None, replaces grad_output.
+        """
+        hooks = self._own_hooks()
+        return hooks.add(hooks.before_backward, hook, prepend)
+
     # ------------------------------------------------------------ registration
 
     def register_parameter(self, name: str, param: _Parameter | None) -> None:

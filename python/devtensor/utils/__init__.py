@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 from devtensor import data
+from devtensor.utils import checkpoint
 
 sys.modules[f"{__name__}.data"] = data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,109 @@
+"""Less memory for more time: parts of a model that compute again what their gradients read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from devtensor import _C
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def _no_contexts() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    return nullcontext(), nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = _no_contexts,
+    determinism_check: str = "default",
+    debug: bool = False,
+    preserve_rng_state: bool = True,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call function(*args, **kwargs), and keep nothing for its gradients: backward calls it once more.
+
+    Parameters
+    ----------
+    function : callable
+        Must do the same both times; it may use parameters that are no arguments.
+    use_reentrant : bool, optional
+        Taken for code written for PyTorch: both ways there are this one.
+    context_fn : callable
+        Gives two context managers, for the first call and the second.
+    determinism_check, debug, early_stop
+        Taken for code written for PyTorch.
+    preserve_rng_state : bool
+        The second call draws the same random numbers, such as those of dropout, and leaves the generator as it was.
+
+    Returns
+    -------
+    What function returns.
+
+    Raises
+    ------
+    GradientError
+        In backward, where the second call recorded other ops.
+
+    Examples
+    --------
+    >>> x = dt.ones(3, requires_grad=True)
+    >>> dt.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x).sum().backward()
+    >>> x.grad
+    DeviceArray([-2.4783, -2.4783, -2.4783], device='cpu', dtype=float32)
+    """
+    if not callable(function):
+        raise TypeError(f"checkpoint(): argument 'function' must be callable, not {type(function).__name__}")
+    first, second = context_fn()
+    if not _C.is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+    before = _C._generator_state()
+
+    def again() -> None:
+        now = _C._generator_state(before) if preserve_rng_state else None
+        try:
+            with second:
+                function(*args, **kwargs)
+        finally:
+            if now is not None:
+                _C._generator_state(now)
+
+    with first:
+        return _C._run_light(function, args, kwargs, again)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Call functions one after the other on input, in as many checkpoints; the last segment keeps what it needs.
+
+    >>> layers = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2), nn.Tanh())
+    >>> dt.utils.checkpoint.checkpoint_sequential(layers, 2, dt.ones(1, 2)).shape
+    (1, 2)
+    """
+    layers: Sequence[Callable[[Any], Any]] = list(functions)
+    if not 1 <= segments <= max(len(layers), 1):
+        raise ValueError(f"checkpoint_sequential(): segments must be from 1 to {len(layers)}, but got {segments}")
+
+    def run(part: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        def call(x: Any) -> Any:
+            for layer in part:
+                x = layer(x)
+            return x
+
+        return call
+
+    size = len(layers) // segments
+    for i in range(segments - 1):
+        input = checkpoint(run(layers[i * size : (i + 1) * size]), input, use_reentrant=use_reentrant, **kwargs)
+    return run(layers[(segments - 1) * size :])(input)
