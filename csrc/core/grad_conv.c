@@ -182,6 +182,12 @@ positions(dt_tape *t, dt_value x)
     return dt_tape_made(t, dt_call_pool2d(&from, t->params, &to, &at, t->err), indices);
 }
 
+static int64_t
+plane_size(dt_value x)
+{
+    return x->shape[x->ndim - 2] * x->shape[x->ndim - 1];
+}
+
 /* x (.., H, W) as (.., H * W) */
 static dt_value
 flat_planes(dt_tape *t, dt_value x)
@@ -193,14 +199,31 @@ flat_planes(dt_tape *t, dt_value x)
     for (int d = 0; d < x->ndim - 2; d++) {
         shape[d] = x->shape[d];
     }
-    shape[x->ndim - 2] = x->shape[x->ndim - 2] * x->shape[x->ndim - 1];
+    shape[x->ndim - 2] = plane_size(x);
     return dt_tape_reshape(t, x, x->ndim - 1, shape);
+}
+
+/* In one pass over x, without the places. */
+static dt_value
+spread_to_largest(dt_tape *t)
+{
+    dt_array *slot = dt_tape_slot(t);
+    if (slot == NULL || dt_tape_made(t, dt_empty_beside(A, dt_wide((dt_dtype)A->dtype), slot, t->err), slot) == NULL) {
+        return NULL;
+    }
+    const dt_array x = dt_as_batch(A), grad = dt_as_batch(G);
+    dt_array to = dt_as_batch(slot);
+    return dt_tape_made(t, dt_call_max_pool2d_grad(&x, &grad, t->params, &to, t->err), slot);
 }
 
 void
 max_pool2d_gradient(dt_tape *t)
 {
     const dt_node *input = dt_tape_input(t, 0);
+    if (!t->create_graph && A->shape[A->ndim - 3] * plane_size(A) <= INT32_MAX) {
+        dt_tape_give(t, 0, spread_to_largest(t));
+        return;
+    }
     dt_value at = flat_planes(t, positions(t, A)), g = flat_planes(t, G);
     int64_t planes[DT_MAX_NDIM];
     for (int d = 0; d < input->ndim - 2; d++) {

@@ -14,6 +14,7 @@
     X(log_softmax)                                                                                                     \
     X(softmax_grad)                                                                                                    \
     X(max_pool2d)                                                                                                      \
+    X(max_pool2d_grad)                                                                                                 \
     X(avg_pool2d)                                                                                                      \
     X(arange)                                                                                                          \
     X(tri)                                                                                                             \

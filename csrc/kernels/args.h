@@ -114,6 +114,13 @@ typedef struct {
     int32_t adaptive;
 } k_pool2d_args;
 
+/* pool.out is the gradient of x, pool.sizes those of x; grad (N, C, P, Q) is what came. */
+typedef struct {
+    k_pool2d_args pool;
+    k_operand grad;
+    int64_t results[2], grad_strides[4]; /* results: P, Q */
+} k_max_pool2d_grad_args;
+
 enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GELU_TANH };
 
 #define K_STRIP 4 /* results below each other, of one thread: they share rows of the image */

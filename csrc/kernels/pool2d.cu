@@ -52,6 +52,16 @@ k_pool_taps(const k_pool2d_args *a, int d, int64_t p, int64_t *begin, int64_t *e
     *end = last < size ? last : size;
 }
 
+/* The results [first, last] along d whose windows reach over entry i of the image, whether or not they look at it. */
+DT_DEVICE void
+k_pool_windows_over(const k_pool2d_args *a, int d, int64_t i, int64_t results, int64_t *first, int64_t *last)
+{
+    const int64_t behind = i + a->padding[d], before = behind - (a->kernel[d] - 1) * a->dilation[d];
+    const int64_t begin = before > 0 ? (before + a->stride[d] - 1) / a->stride[d] : 0, end = behind / a->stride[d];
+    *first = begin;
+    *last = end < results ? end : results - 1;
+}
+
 #undef DT_ROOM
 #define DT_ROOM , 4
 #define DT_EACH "../kernels/pool2d.inc"

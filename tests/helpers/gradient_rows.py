@@ -170,6 +170,8 @@ LAYERS = [
     "F.max_pool2d(im, 3, 2, 1)",
     "F.max_pool2d(im, 3, 2, ceil_mode=True)",
     "F.max_pool2d(im[0], 2)",
+    "F.max_pool2d(im, (3, 2), (1, 2), (1, 0), (1, 2))",
+    "F.max_pool2d(im, 4, 1, 2)",
     "F.avg_pool2d(im, 2)",
     "F.avg_pool2d(im, 3, 2, 1)",
     "F.avg_pool2d(im, 3, 2, 1, count_include_pad=False)",

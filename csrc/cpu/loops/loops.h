@@ -64,6 +64,16 @@ typedef struct {
  * where x is. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
 
+/* x[i * stride] is entry `tap` of window i: where it is the first, or larger than largest[i], or NaN, it is the
+ * largest, and where[i] is tap. where[i] is POOL_NOWHERE before the first. */
+#define POOL_NOWHERE INT32_MIN
+typedef void (*cpu_pool_pick)(void *largest, int32_t *where, const void *x, int64_t stride, int32_t tap, int64_t n);
+/* out[i] += grad[i] where where[i] is tap; out is of the accumulator's type. */
+typedef void (*cpu_pool_give)(void *out, const int32_t *where, const void *grad, int32_t tap, int64_t n);
+/* out[where[i] + i * apart] += grad[i * stride], but for POOL_NOWHERE: a dilated window may miss the image. */
+typedef void (*cpu_pool_scatter)(void *out, const int32_t *where, const void *grad, int64_t apart, int64_t stride,
+                                 int64_t n);
+
 /* The largest of n windows of 2 x 2 side by side in two rows. */
 typedef void (*cpu_pool_pairs)(void *out, const void *upper, const void *lower, int64_t n);
 
@@ -97,8 +107,11 @@ typedef struct {
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
     const cpu_softmax_grad_parts *softmax_grad[2];
     cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
-    cpu_pool_pairs pool_pairs[4];               /* the same; NULL for the half types */
-    const cpu_update_row *updates[2];           /* float32, float64 */
+    cpu_pool_pick pool_pick[4];
+    cpu_pool_give pool_give[4];
+    cpu_pool_scatter pool_scatter[4];
+    cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
+    const cpu_update_row *updates[2]; /* float32, float64 */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;

@@ -1,24 +1,11 @@
 /* pool2d.c: largest or mean of windows over an image. Results side by side are made together; one by one where the
  * places of the largest are asked for, or where windows differ in size. */
-#include "loops.h"
+#include "pool2d.h"
 
 typedef struct {
     const dt_pool2d_params *params;
     const dt_array *x, *out, *indices; /* indices or NULL */
 } pool_job;
-
-/* [begin, end) lie in the image; size is what a mean divides by. */
-typedef struct {
-    int64_t begin, end, size;
-} window;
-
-static window
-dilated_window(const dt_pool2d_params *params, int dim, int64_t i, int64_t length)
-{
-    int64_t begin = i * params->stride[dim] - params->padding[dim], step = params->dilation[dim];
-    int64_t end = CPU_MIN(begin + (params->kernel[dim] - 1) * step + 1, length);
-    return (window){begin < 0 ? begin + CPU_CEIL_DIV(-begin, step) * step : begin, end, 0};
-}
 
 static window
 average_window(const pool_job *job, int dim, int64_t i)
@@ -47,8 +34,6 @@ divisor_of(const pool_job *job, window rows, window columns)
 }
 
 /* ---------------------------------------------------------------- lines of results side by side */
-
-#define LINE 256
 
 /* A line: results whose windows lie side by side, along a row of the image, or along the channels where these are
  * neighbours in memory. */
@@ -114,18 +99,6 @@ channel_line(const line_job *job, const char *x, char *out, int64_t n, int64_t p
     job->store((char *[]){to, (char *)acc}, (const int64_t[]){1, 1}, n, NULL);
 }
 
-/* The columns of a window that touch the image in any of n windows side by side from column first. */
-static window
-taps_of_row(const line_job *job, int64_t first, int64_t n)
-{
-    const dt_pool2d_params *params = job->job->params;
-    int64_t step = job->max ? params->dilation[1] : 1, width = job->job->x->shape[3];
-    int64_t left = first * params->stride[1] - params->padding[1], right = left + (n - 1) * params->stride[1];
-    int64_t begin = right < 0 ? CPU_CEIL_DIV(-right, step) : 0;
-    int64_t end = left < width ? CPU_MIN(params->kernel[1], (width - 1 - left) / step + 1) : 0;
-    return (window){begin, end, 0};
-}
-
 /* n results of row p from column first: element (i, j) of the windows of all of them at once */
 static void
 row_line(const line_job *job, const char *x, char *out, int64_t p, int64_t first, int64_t n)
@@ -134,16 +107,17 @@ row_line(const line_job *job, const char *x, char *out, int64_t p, int64_t first
     const dt_pool2d_params *params = job->job->params;
     const int64_t *xs = job->job->x->strides, *os = job->job->out->strides;
     const int64_t apart = params->stride[1], width = job->job->x->shape[3];
-    window rows = find_window(job, 0, p), taps = taps_of_row(job, first, n);
+    const int64_t step = job->max ? params->dilation[1] : 1;
+    window rows = find_window(job, 0, p), taps = taps_of_row(params, step, width, first, n);
     set_line(job, acc, n);
     for (int64_t i = rows.begin; i < rows.end; i += job->max ? params->dilation[0] : 1) {
         for (int64_t j = taps.begin; j < taps.end; j++) {
-            int64_t column = first * apart - params->padding[1] + j * (job->max ? params->dilation[1] : 1);
-            int64_t skip = column < 0 ? CPU_CEIL_DIV(-column, apart) : 0, left = width - 1 - column;
-            int64_t end = left < 0 ? 0 : CPU_MIN(n, left / apart + 1);
-            if (skip < end) {
-                job->step((char *)acc + skip * job->size,
-                          x + (i * xs[2] + (column + skip * apart) * xs[3]) * job->in_size, apart * xs[3], end - skip);
+            int64_t column = first * apart - params->padding[1] + j * step;
+            window in = columns_inside(column, apart, width, n);
+            if (in.begin < in.end) {
+                job->step((char *)acc + in.begin * job->size,
+                          x + (i * xs[2] + (column + in.begin * apart) * xs[3]) * job->in_size, apart * xs[3],
+                          in.end - in.begin);
             }
         }
     }
