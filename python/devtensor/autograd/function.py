@@ -25,7 +25,7 @@ class FunctionCtx:
     """
 
     def __init__(self, function: type[Function], args: tuple[Any, ...]) -> None:
-        self.needs_input_grad = tuple(isinstance(a, DeviceArray) and a.requires_grad for a in args)
+        self.needs_input_grad: tuple[bool, ...] = tuple(isinstance(a, DeviceArray) and a.requires_grad for a in args)
         self._function = function
         self._saved: tuple[DeviceArray | None, ...] = ()
         self._kept: list[Any] = []  # of each saved array: its number, or itself

@@ -77,7 +77,7 @@ class LRScheduler:
                     "last_epoch >= 0: load the state of the optimizer first, or begin with last_epoch=-1"
                 )
         self.base_lrs: list[Any] = values(optimizer, "initial_lr")
-        self.last_epoch = last_epoch
+        self.last_epoch: int = last_epoch
         self._initial_step()
 
     def _initial_step(self) -> None:

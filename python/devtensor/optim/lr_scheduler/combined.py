@@ -69,7 +69,7 @@ class SequentialLR(_Combined):
 
     def step(self) -> None:  # type: ignore[override]
         """Set the learning rates of the next epoch, by the schedule whose turn it is."""
-        self.last_epoch += 1
+        self.last_epoch: int = self.last_epoch + 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
         if i > 0 and self._milestones[i - 1] == self.last_epoch:

@@ -24,7 +24,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if not isinstance(eta_min, float | int):
             raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0 = T_0
-        self.T_i = T_0
+        self.T_i: int = T_0
         self.T_mult = T_mult
         self.eta_min = eta_min
         self.T_cur: float = last_epoch
@@ -46,7 +46,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
         else:
             self._jump(epoch)
-        self.last_epoch = math.floor(epoch)
+        self.last_epoch: int = math.floor(epoch)
         self._set_lr(self.get_lr())
 
     def _go_on(self) -> None:
@@ -119,10 +119,10 @@ class CyclicLR(_WithMomentum):
             raise ValueError("mode is invalid and scale_fn is None")
         self.optimizer = optimizer
         base_lrs = for_each_group("base_lr", optimizer, base_lr)
-        self.max_lrs = for_each_group("max_lr", optimizer, max_lr)
+        self.max_lrs: list[Any] = for_each_group("max_lr", optimizer, max_lr)
         up = float(step_size_up)
-        self.total_size = up + (up if step_size_down is None else float(step_size_down))
-        self.step_ratio = up / self.total_size
+        self.total_size: float = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio: float = up / self.total_size
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
@@ -131,8 +131,8 @@ class CyclicLR(_WithMomentum):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.base_momentums = for_each_group("base_momentum", optimizer, base_momentum)
-            self.max_momentums = for_each_group("max_momentum", optimizer, max_momentum)
+            self.base_momentums: list[Any] = for_each_group("base_momentum", optimizer, base_momentum)
+            self.max_momentums: list[Any] = for_each_group("max_momentum", optimizer, max_momentum)
             self._begin_momentum(self.base_momentums, self.max_momentums, last_epoch)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
@@ -201,7 +201,7 @@ class OneCycleLR(_WithMomentum):
     ) -> None:
         need_optimizer(optimizer)
         self.optimizer = optimizer
-        self.total_steps = _total(total_steps, epochs, steps_per_epoch)
+        self.total_steps: int = _total(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):

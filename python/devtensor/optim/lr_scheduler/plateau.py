@@ -39,21 +39,21 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError(f"expected {count} min_lrs, got {len(min_lr)}")  # type: ignore[arg-type]
         self.factor = factor
         self.optimizer = optimizer
-        self.default_min_lr = None if several else min_lr
+        self.default_min_lr: float | None = None if several else min_lr  # type: ignore[assignment]
         self.min_lrs: list[Any] = list(min_lr) if several else [min_lr] * count  # type: ignore[arg-type]
         self.patience = patience
         self.cooldown = cooldown
         self.eps = eps
-        self.last_epoch = 0
+        self.last_epoch: int = 0
         self._last_lr = values(optimizer, "lr")
         self._check_mode(mode, threshold_mode)
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
-        self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.best = self.mode_worse
-        self.cooldown_counter = 0
-        self.num_bad_epochs = 0
+        self.mode_worse: float = math.inf if mode == "min" else -math.inf
+        self.best: float = self.mode_worse
+        self.cooldown_counter: int = 0
+        self.num_bad_epochs: int = 0
 
     @staticmethod
     def _check_mode(mode: str, threshold_mode: str) -> None:
