@@ -407,6 +407,51 @@ dt_embed(const dt_array *part, const dt_region *region, int ndim, const int64_t 
     return rc;
 }
 
+static dt_status
+clear_region(const dt_array *whole, const dt_region *region, dt_error *err)
+{
+    const dt_scalar zero = dt_scalar_int(0);
+    dt_array part = DT_ARRAY_EMPTY;
+    DT_TRY(view_region(whole, region, &part, err));
+    dt_status rc = dt_fill("backward", &part, &zero, err);
+    dt_array_clear(&part);
+    return rc;
+}
+
+dt_status
+dt_without_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err)
+{
+    DT_RECORD(DT_GRAD_without, region, out, dt_without_region(whole, region, out, err), whole);
+    DT_TRY(dt_empty(dt_array_device(whole), (dt_dtype)whole->dtype, whole->ndim, whole->shape, out, err));
+    dt_status rc = dt_copy_into("backward", out, "src", whole, false, false, err);
+    rc = rc == DT_OK ? clear_region(out, region, err) : rc;
+    if (rc != DT_OK) {
+        dt_array_clear(out);
+    }
+    return rc;
+}
+
+void
+dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
+{
+    if (t->rc != DT_OK || !dt_tape_wants(t, i) || !dt_tape_input(t, i)->task->needed) {
+        return;
+    }
+    dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;
+    if (from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) && dt_array_is_contiguous(t->grad) &&
+        dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) && t->grad->dtype == to->node->dtype) {
+        t->rc = clear_region(t->grad, region, t->err);
+        to->sum = from->sum;
+        from->sum = NULL;
+        t->grad = NULL;
+        return;
+    }
+    dt_array *slot = dt_tape_slot(t);
+    dt_tape_give(t, i,
+                 slot == NULL ? NULL
+                              : dt_tape_made(t, dt_without_region(t->grad, region, slot, t->err), slot));
+}
+
 dt_status
 dt_take_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err)
 {
@@ -430,6 +475,10 @@ unpack(dt_tape *t, dt_node *node)
         if (t->create_graph && slot->storage != NULL) {
             const bool result = kept->operand == DT_MAX_KEPT - 1;
             slot->node = dt_node_retain(result ? node : node->inputs[kept->operand]);
+            if (slot->node == NULL && dt_has_history(slot)) {
+                DT_TRY(dt_leaf_new(slot, false, &slot->node, t->err));
+                slot->node->flags |= DT_NODE_APART;
+            }
         }
         t->kept[kept->operand] = slot;
     }
@@ -554,8 +603,8 @@ dt_backward(int n, dt_node *const *roots, const dt_array *const *gradients, cons
     run->blocks = NULL;
     run->heap = NULL;
     run->nheap = run->room = 0;
-    const bool was_off = dt_grad_off;
-    dt_grad_off = !options->create_graph;
+    const uint8_t was_off = dt_grad_off;
+    dt_grad_off = options->create_graph ? 0 : DT_GRAD_OFF_INSIDE;
     dt_status rc = start(run, n, roots, gradients, err);
     while (rc == DT_OK && run->nheap > 0) {
         dt_task *task = pop(run);
