@@ -80,13 +80,10 @@ node_of_region(dt_derivative_id id, const dt_array *result, dt_node *const *inpu
                dt_node **out, dt_error *err)
 {
     const dt_region region = region_in_flat(part);
-    return dt_node_new(&(dt_node_plan){.id = id,
-                                       .result = result,
-                                       .inputs = inputs,
-                                       .ninputs = n,
-                                       .params = &region,
-                                       .nbytes = sizeof(region)},
-                       out, err);
+    return dt_node_new(
+        &(dt_node_plan){
+            .id = id, .result = result, .inputs = inputs, .ninputs = n, .params = &region, .nbytes = sizeof(region)},
+        out, err);
 }
 
 dt_status
@@ -96,8 +93,22 @@ dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err)
     if (history == NULL) {
         return DT_OK;
     }
-    dt_status rc = node_of_region(DT_GRAD_subset, x, &history, 1, x, out, err);
+    dt_array part = *x; /* without what expand() repeats */
+    bool repeats = false;
+    for (int d = 0; d < x->ndim; d++) {
+        if (x->strides[d] == 0 && x->shape[d] > 1) {
+            part.shape[d] = 1;
+            repeats = true;
+        }
+    }
+    dt_status rc = node_of_region(DT_GRAD_subset, &part, &history, 1, &part, out, err);
     dt_node_release(history);
+    if (rc == DT_OK && repeats) {
+        dt_node *node = *out;
+        *out = NULL;
+        rc = dt_node_new(&(dt_node_plan){.id = DT_GRAD_expand, .result = x, .inputs = &node, .ninputs = 1}, out, err);
+        dt_node_release(node);
+    }
     return rc;
 }
 

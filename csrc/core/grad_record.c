@@ -154,7 +154,8 @@ drop_nodes(dt_node *made)
 static bool
 is_view(const dt_recording *r, const dt_array *out)
 {
-    return !r->in_place && r->inputs[0]->storage == out->storage && r->inputs[0]->dtype == out->dtype;
+    const dt_array *x = r->inputs[0];
+    return !r->in_place && x != NULL && x->storage == out->storage && x->dtype == out->dtype;
 }
 
 static dt_status

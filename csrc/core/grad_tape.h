@@ -57,6 +57,10 @@ void dt_tape_give_part(dt_tape *t, int nparts, int i);
 dt_status dt_embed(const dt_array *part, const dt_region *region, int ndim, const int64_t *shape, dt_array *out,
                    dt_error *err) DT_MUST_CHECK;
 dt_status dt_take_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* whole[region] = or += part, whole[region] = 0 */
+dt_status dt_write_region(const dt_array *whole, const dt_region *region, const dt_array *part, bool add,
+                          dt_error *err) DT_MUST_CHECK;
+dt_status dt_clear_region(const dt_array *whole, const dt_region *region, dt_error *err) DT_MUST_CHECK;
 /* A copy of whole with zeros in the region of a dense one. */
 dt_status dt_without_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
