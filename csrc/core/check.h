@@ -156,6 +156,7 @@ dt_status dt_fail_kernel_launch(const dt_kernel *kernel, const char *what, const
 dt_status dt_fail_grad_leaf(const char *op, const dt_array *x, dt_error *err);
 dt_status dt_fail_grad_leaf_view(const char *op, const dt_array *x, dt_error *err);
 dt_status dt_fail_grad_out(const char *op, const dt_array *x, dt_error *err);
+dt_status dt_fail_grad_view(const char *op, const dt_array *x, dt_error *err);
 dt_status dt_fail_grad_shared(const char *op, const dt_array *x, dt_error *err);
 /* what shall be the gradient of x: its shape, dtype and device */
 dt_status dt_check_grad(const char *op, const dt_array *x, const dt_array *grad, dt_error *err) DT_MUST_CHECK;

@@ -39,13 +39,22 @@ dt_fail_grad_out(const char *op, const dt_array *x, dt_error *err)
 }
 
 dt_status
+dt_fail_grad_view(const char *op, const dt_array *x, dt_error *err)
+{
+    return fail_about("grad-view-in-place", op, "input", x,
+                      "A view was created in no_grad mode, or of a detached array, and is being modified inplace with "
+                      "grad mode enabled.",
+                      err);
+}
+
+dt_status
 dt_fail_grad_shared(const char *op, const dt_array *x, dt_error *err)
 {
     const dt_operand in[] = {{"input", x, -1}};
     dt_sentence_begin(err, DT_ENOTIMPL, "grad-shared", op, in, 1);
     dt_sentence_add(err,
-                    "gradients through a write in place to memory that another array shares are not supported yet: "
-                    "write to a copy (clone), or into the array itself (x[i] = ...)");
+                    "gradients through a write in place to memory that another array shares in another way are not "
+                    "supported: write to a copy (clone)");
     dt_sentence_operands(err, DT_SHOW_SHAPE);
     return DT_ENOTIMPL;
 }

@@ -70,6 +70,9 @@ dt_status
 dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *src, bool across, bool non_blocking,
              dt_error *err)
 {
+    if (dt_array_is_same_view(dst, src) && !(dst->node != NULL && (dst->node->flags & DT_NODE_WANTS))) {
+        return dt_check_writable(op, "input", dst, err); /* x[i] += y ends with x[i] = x[i] */
+    }
     DT_RECORD(DT_GRAD_copy_, DT_NO_PARAMS, dst, dt_copy_into(op, dst, name, src, across, non_blocking, err), dst, src);
     const dt_operand in[] = {{"input", dst, -1}, {name, src, -1}};
     if (!across) {
@@ -203,7 +206,7 @@ any_tracked(const dt_array *const *arrays, int n)
 {
     bool tracked = false;
     for (int i = 0; i < n; i++) {
-        tracked |= arrays[i]->node != NULL;
+        tracked |= dt_is_tracked(arrays[i]);
     }
     return tracked;
 }

@@ -212,6 +212,7 @@ typedef struct dt_storage {
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
     void (*release_owner)(void *owner, void *data); /* NULL: backend->free */
     void *private;                                  /* the backend's */
+    _Atomic(struct dt_node *) history;              /* of writes that gradients flow through (grad_history.c), owned */
 } dt_storage;
 
 /* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */

@@ -56,6 +56,9 @@ enum {
     DT_NODE_WANTS = 2,    /* a leaf: requires_grad */
     DT_NODE_RELEASED = 4, /* what it kept */
     DT_NODE_SECOND = 8,   /* of a rerun: keeps what it has for another */
+    DT_NODE_APART = 16,   /* detach(): writes through other arrays do not reach it */
+    DT_NODE_SEEN = 32,    /* APART, and a view of it was made */
+    DT_NODE_CUT = 64,     /* a view that was not recorded */
 };
 
 typedef struct dt_node {
@@ -74,6 +77,7 @@ typedef struct dt_node {
     struct dt_node **inputs; /* NULL: wants no gradient */
     dt_kept *kept;
     void *params;
+    int64_t *source; /* of a view: offset and strides of what it is a view of; NULL: not in the same memory */
     int64_t shape[];
 } dt_node;
 
@@ -98,18 +102,20 @@ typedef struct {
     const dt_array *const *kept;
     const uint8_t *operands; /* of kept */
     const void *params;
-    size_t nbytes; /* of params */
+    size_t nbytes;          /* of params */
+    const dt_array *source; /* of a view, or NULL */
 } dt_node_plan;
 
 dt_status dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err) DT_MUST_CHECK;
 /* A leaf for an array like x; wants: requires_grad. */
 dt_status dt_leaf_new(const dt_array *x, bool wants, dt_node **out, dt_error *err) DT_MUST_CHECK;
-/* Whether a gradient shall flow to a. */
+/* Gives node a later order than any that there is. */
+void dt_node_mark_epoch(dt_node *node);
+/* Whether a gradient shall flow to node. */
 static inline bool
-dt_wants_grad(const dt_array *a)
+dt_node_flows(const dt_node *node)
 {
-    return a != NULL && a->storage != NULL && a->node != NULL &&
-           (a->node->flags & (DT_NODE_LEAF | DT_NODE_WANTS)) != DT_NODE_LEAF;
+    return node != NULL && (node->flags & (DT_NODE_LEAF | DT_NODE_WANTS)) != DT_NODE_LEAF;
 }
 /* out becomes another holder of the same storage and node. */
 void dt_array_share(const dt_array *a, dt_array *out);
@@ -161,16 +167,51 @@ dt_status dt_rerun_note(dt_rerun *rerun, dt_node *node, dt_error *err) DT_MUST_C
 /* Before node is unpacked. */
 dt_status dt_rerun_fill(dt_node *node, dt_error *err) DT_MUST_CHECK;
 
+/* ---------------------------------------------------------------- shared memory: grad_history.c */
+
+static inline bool
+dt_has_history(const dt_array *a)
+{
+    return DT_UNLIKELY(atomic_load_explicit(&a->storage->history, memory_order_relaxed) != NULL);
+}
+
+/* Whether other arrays see the memory of x. */
+bool dt_is_shared(const dt_array *x);
+/* Whether the node of x is older than a write through another array over its memory. */
+bool dt_is_stale(const dt_array *x);
+/* The node of x as it is now; *out stays as it is where that of x is not stale. */
+dt_status dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err) DT_MUST_CHECK;
+/* Goes from node through views to what they are views of, and sets where that lies. */
+const dt_node *dt_node_under_views(const dt_node *node, dt_array *layout);
+/* out shares the memory of x, and no gradient flows to it, whatever is written to that memory. */
+dt_status dt_detach(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Whether a write to x, whose memory others share, can be told to them. */
+dt_status dt_check_history(const char *op, const dt_array *x, dt_error *err) DT_MUST_CHECK;
+/* x was written in place: before and write are its nodes (NULL: no gradient flows). */
+dt_status dt_history_add(const dt_array *x, dt_node *before, dt_node *write, dt_error *err) DT_MUST_CHECK;
+void dt_history_end(dt_storage *storage);
+/* A holder of a storage with a history goes; true: it was the last. */
+bool dt_history_leave(dt_storage *storage);
+
+/* Whether a gradient shall flow to a. */
+static inline bool
+dt_wants_grad(const dt_array *a)
+{
+    return a != NULL && a->storage != NULL && (dt_node_flows(a->node) || (dt_has_history(a) && dt_is_stale(a)));
+}
+
 /* ---------------------------------------------------------------- recording: grad_record.c */
 
-/* Whether this thread records nothing. */
-extern _Thread_local bool dt_grad_off __attribute__((tls_model("initial-exec")));
+/* Why this thread records nothing; 0: it does. */
+enum { DT_GRAD_OFF_BY_USER = 1, DT_GRAD_OFF_INSIDE = 2 /* an op, or a formula */ };
+extern _Thread_local uint8_t dt_grad_off __attribute__((tls_model("initial-exec")));
 
 typedef struct {
     const dt_derivative *derivative;
     const dt_array *const *inputs;
     int n;
-    bool wanted, in_place;
+    bool wanted, in_place, shared; /* shared: in place, other arrays see the memory */
+    uint8_t was_off;
     dt_array before; /* in place: what was there, as long as it is needed */
 } dt_recording;
 
@@ -188,7 +229,14 @@ dt_status dt_grad_check_in_place(const char *op, const dt_array *target, dt_erro
 static inline bool
 dt_is_tracked(const dt_array *a)
 {
-    return a != NULL && a->storage != NULL && a->node != NULL;
+    return a != NULL && a->storage != NULL && (a->node != NULL || dt_has_history(a));
+}
+
+/* What views show is noted also where the user has turned recording off. */
+static inline bool
+dt_notes_views(void)
+{
+    return !(dt_grad_off & DT_GRAD_OFF_INSIDE);
 }
 
 #define DT_NO_PARAMS ((const char *)NULL)
@@ -206,10 +254,10 @@ dt_is_tracked(const dt_array *a)
             DT_RECORD_LIST(id, params, out, call, inputs_, (int)(sizeof(inputs_) / sizeof(*inputs_)));                 \
         }                                                                                                              \
     } while (0)
-/* The same for an op whose result is always new, also where out was never written. */
+/* The same for an op whose result is always new, also where out was never written: views and copies. */
 #define DT_RECORD_NEW(id, params, out, call, x)                                                                        \
     do {                                                                                                               \
-        if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {                                                           \
+        if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {                                                       \
             const dt_array *const inputs_[] = {x};                                                                     \
             (out)->storage = NULL;                                                                                     \
             DT_RECORD_LIST(id, params, out, call, inputs_, 1);                                                         \

@@ -347,26 +347,6 @@ dt_tape_give_part(dt_tape *t, int nparts, int i)
     }
 }
 
-static dt_status
-view_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err)
-{
-    const int64_t offset = whole->offset + region->offset * (int64_t)dt_itemsize((dt_dtype)whole->dtype);
-    return dt_as_strided(whole->storage, offset, (dt_dtype)whole->dtype, region->ndim, region->shape, region->strides,
-                         out, err);
-}
-
-/* whole[region] = or += gradient */
-static dt_status
-write_region(const dt_array *whole, const dt_region *region, dt_value gradient, bool add, dt_error *err)
-{
-    dt_array part = DT_ARRAY_EMPTY;
-    DT_TRY(view_region(whole, region, &part, err));
-    dt_status rc = add ? dt_binary(DT_BINARY_add, "backward", &part, gradient, NULL, NULL, true, &part, err)
-                       : dt_copy_into("backward", &part, "src", gradient, false, false, err);
-    dt_array_clear(&part);
-    return rc;
-}
-
 void
 dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient)
 {
@@ -376,7 +356,7 @@ dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradien
     const dt_node *input = dt_tape_input(t, i);
     dt_array *sum = input->task->sum;
     if (sum != NULL && sum->dtype == gradient->dtype && is_own(t, sum) && dt_array_is_contiguous(sum)) {
-        t->rc = write_region(sum, region, gradient, true, t->err);
+        t->rc = dt_write_region(sum, region, gradient, true, t->err);
         return;
     }
     if (t->create_graph) {
@@ -389,33 +369,28 @@ dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradien
     }
     dt_value whole = dt_tape_zeros(t, input->ndim, input->shape);
     if (whole != NULL) {
-        t->rc = write_region(whole, region, gradient, false, t->err);
+        t->rc = dt_write_region(whole, region, gradient, false, t->err);
         dt_tape_give(t, i, t->rc == DT_OK ? whole : NULL);
     }
 }
 
-dt_status
-dt_embed(const dt_array *part, const dt_region *region, int ndim, const int64_t *shape, dt_array *out, dt_error *err)
+void
+dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
 {
-    DT_RECORD(DT_GRAD_embed, region, out, dt_embed(part, region, ndim, shape, out, err), part);
-    const dt_scalar zero = dt_scalar_int(0);
-    DT_TRY(dt_full("backward", dt_array_device(part), (dt_dtype)part->dtype, ndim, shape, &zero, out, err));
-    dt_status rc = write_region(out, region, part, false, err);
-    if (rc != DT_OK) {
-        dt_array_clear(out);
+    if (t->rc != DT_OK || !dt_tape_wants(t, i) || !dt_tape_input(t, i)->task->needed) {
+        return;
     }
-    return rc;
-}
-
-dt_status
-dt_take_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err)
-{
-    DT_RECORD(DT_GRAD_subset, region, out, dt_take_region(whole, region, out, err), whole);
-    dt_array dense;
-    DT_TRY(dt_contiguous(whole, &dense, err));
-    dt_status rc = view_region(&dense, region, out, err);
-    dt_array_clear(&dense);
-    return rc;
+    dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;
+    if (from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) && dt_array_is_contiguous(t->grad) &&
+        dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) && t->grad->dtype == to->node->dtype) {
+        t->rc = dt_clear_region(t->grad, region, t->err);
+        to->sum = from->sum;
+        from->sum = NULL;
+        t->grad = NULL;
+        return;
+    }
+    dt_array *slot = dt_tape_slot(t);
+    dt_tape_give(t, i, slot == NULL ? NULL : dt_tape_made(t, dt_without_region(t->grad, region, slot, t->err), slot));
 }
 
 /* ---------------------------------------------------------------- one node */
@@ -430,6 +405,10 @@ unpack(dt_tape *t, dt_node *node)
         if (t->create_graph && slot->storage != NULL) {
             const bool result = kept->operand == DT_MAX_KEPT - 1;
             slot->node = dt_node_retain(result ? node : node->inputs[kept->operand]);
+            if (slot->node == NULL && dt_has_history(slot)) {
+                DT_TRY(dt_leaf_new(slot, false, &slot->node, t->err));
+                slot->node->flags |= DT_NODE_APART;
+            }
         }
         t->kept[kept->operand] = slot;
     }
@@ -554,8 +533,8 @@ dt_backward(int n, dt_node *const *roots, const dt_array *const *gradients, cons
     run->blocks = NULL;
     run->heap = NULL;
     run->nheap = run->room = 0;
-    const bool was_off = dt_grad_off;
-    dt_grad_off = !options->create_graph;
+    const uint8_t was_off = dt_grad_off;
+    dt_grad_off = options->create_graph ? 0 : DT_GRAD_OFF_INSIDE;
     dt_status rc = start(run, n, roots, gradients, err);
     while (rc == DT_OK && run->nheap > 0) {
         dt_task *task = pop(run);

@@ -127,7 +127,7 @@ index_add_to_gradient(dt_tape *t)
 
 /* ---------------------------------------------------------------- x[..] = value */
 
-/* G with zeros where was written. */
+/* G with zeros where was written through arrays of indices. */
 static dt_status
 without_part(const dt_tape *t, const dt_setitem_record *r, const dt_selector *selectors, dt_array *out, dt_error *err)
 {
@@ -139,8 +139,7 @@ without_part(const dt_tape *t, const dt_setitem_record *r, const dt_selector *se
         rc = dt_take_region(&whole, &r->region, &part, err);
     }
     if (rc == DT_OK) {
-        rc = r->selection.n == 0 ? dt_fill("backward", &part, &zero, err)
-                                 : dt_index_set("backward", &part, &part, r->selection.n, selectors, NULL, &zero, err);
+        rc = dt_index_set("backward", &part, &part, r->selection.n, selectors, NULL, &zero, err);
     }
     dt_array_clear(&part);
     if (rc != DT_OK) {
@@ -174,18 +173,17 @@ setitem_gradient(dt_tape *t)
 {
     const dt_setitem_record *r = t->params;
     dt_selector selectors[DT_MAX_NDIM];
+    const int mark = t->n;
     selectors_of(&r->selection, &t->kept[2], selectors);
     if (dt_tape_wants(t, 1)) {
-        dt_value part = dt_tape_region(t, G, &r->region);
-        if (r->selection.n > 0) {
-            part = select_again(t, part, &r->selection, &t->kept[2]);
-        } else if (part != NULL) {
-            dt_array *slot = dt_tape_slot(t);
-            part = slot == NULL ? NULL : dt_tape_made(t, dt_clone(part, slot, t->err), slot);
-        }
-        dt_tape_give(t, 1, part);
+        const dt_value part = dt_tape_region(t, G, &r->region);
+        dt_tape_give(t, 1,
+                     r->selection.n > 0 ? select_again(t, part, &r->selection, &t->kept[2]) : dt_tape_clone(t, part));
+        dt_tape_drop(t, mark);
     }
-    if (dt_tape_wants(t, 0)) {
+    if (r->selection.n == 0) {
+        dt_tape_give_rest(t, 0, &r->region);
+    } else if (dt_tape_wants(t, 0)) {
         dt_array *slot = t->create_graph ? NULL : dt_tape_slot(t);
         dt_tape_give(t, 0,
                      t->create_graph ? masked(t, r, selectors)

@@ -123,10 +123,26 @@ dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err)
 
 /* Later than all that this thread has recorded. */
 static _Thread_local uint64_t latest_order;
+/* That of the latest history: what is recorded after it by any thread is later. */
+static atomic_uint_fast64_t epoch;
+
+#define EPOCH ((uint64_t)1 << 24) /* more nodes than threads record between two histories */
+
+void
+dt_node_mark_epoch(dt_node *node)
+{
+    uint64_t was = atomic_load_explicit(&epoch, memory_order_relaxed), now;
+    do {
+        now = (was > node->order ? was : node->order) / EPOCH * EPOCH + EPOCH;
+    } while (!atomic_compare_exchange_weak(&epoch, &was, now));
+    node->order = latest_order = now;
+}
 
 static uint64_t
 next_order(const dt_node *const *inputs, int n)
 {
+    const uint64_t least = atomic_load_explicit(&epoch, memory_order_relaxed);
+    latest_order = latest_order < least ? least : latest_order;
     for (int i = 0; i < n; i++) {
         if (inputs[i] != NULL && inputs[i]->order > latest_order) { /* recorded by another thread */
             latest_order = inputs[i]->order;
@@ -151,9 +167,11 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
     for (int k = 0; k < plan->nkept; k++) {
         at_params += 2 * plan->kept[k]->ndim * sizeof(int64_t);
     }
-    char *block = dt_malloc(at_params + aligned(plan->nbytes));
+    const size_t at_source = at_params + aligned(plan->nbytes);
+    const size_t size = at_source + (plan->source == NULL ? 0 : 1 + (size_t)plan->source->ndim) * sizeof(int64_t);
+    char *block = dt_malloc(size);
     if (block == NULL) {
-        return dt_fail_nomem(err, at_params + plan->nbytes);
+        return dt_fail_nomem(err, size);
     }
     dt_node *node = (dt_node *)(void *)block;
     *node = (dt_node){.derivative = (uint8_t)plan->id,
@@ -180,6 +198,11 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
     }
     if (plan->nbytes > 0) {
         memcpy(node->params, plan->params, plan->nbytes);
+    }
+    if (plan->source != NULL) {
+        node->source = (int64_t *)(void *)(block + at_source);
+        node->source[0] = plan->source->offset;
+        memcpy(node->source + 1, plan->source->strides, plan->source->ndim * sizeof(int64_t));
     }
     if (DT_UNLIKELY(dt_rerun_here != NULL) && plan->ninputs > 0) {
         const dt_status rc = dt_rerun_note(dt_rerun_here, node, err);

@@ -48,6 +48,26 @@ embed_gradient(dt_tape *t)
 }
 
 void
+without_gradient(dt_tape *t)
+{
+    dt_tape_give_rest(t, 0, t->params);
+}
+
+/* The content of memory after a write: that before it, and what the part shows now. */
+void
+write_gradient(dt_tape *t)
+{
+    const dt_region *region = t->params;
+    const int mark = t->n;
+    if (dt_tape_wants(t, 1)) {
+        const dt_value part = dt_tape_region(t, G, region);
+        dt_tape_give(t, 1, dt_tape_wants(t, 0) ? dt_tape_clone(t, part) : part);
+        dt_tape_drop(t, mark);
+    }
+    dt_tape_give_rest(t, 0, region);
+}
+
+void
 to_gradient(dt_tape *t)
 {
     const dt_node *input = dt_tape_input(t, 0);

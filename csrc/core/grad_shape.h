@@ -10,6 +10,8 @@ void permute_gradient(struct dt_tape *t);
 void pass_gradient(struct dt_tape *t);
 void subset_gradient(struct dt_tape *t);
 void embed_gradient(struct dt_tape *t);
+void without_gradient(struct dt_tape *t);
+void write_gradient(struct dt_tape *t);
 void to_gradient(struct dt_tape *t);
 void copy_gradient(struct dt_tape *t);
 void cat_gradient(struct dt_tape *t);

@@ -290,3 +290,9 @@ dt_tape_region(dt_tape *t, dt_value x, const dt_region *region)
 {
     NEW(x, dt_take_region(x, region, out, t->err));
 }
+
+dt_value
+dt_tape_clone(dt_tape *t, dt_value x)
+{
+    NEW(x, dt_clone(x, out, t->err));
+}

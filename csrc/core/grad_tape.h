@@ -46,6 +46,9 @@ dt_tape_input(const dt_tape *t, int i)
 void dt_tape_give(dt_tape *t, int i, dt_value gradient);
 /* The same of the part of operand i that is in the region. */
 void dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient);
+/* Gives operand i the gradient of the result with zeros in the region, mostly the very memory of it: nothing reads it
+ * after that. */
+void dt_tape_give_rest(dt_tape *t, int i, const dt_region *region);
 
 /* The gradient of output i to the function that is operand 0, which has so many. */
 void dt_tape_give_part(dt_tape *t, int nparts, int i);
@@ -54,6 +57,12 @@ void dt_tape_give_part(dt_tape *t, int nparts, int i);
 dt_status dt_embed(const dt_array *part, const dt_region *region, int ndim, const int64_t *shape, dt_array *out,
                    dt_error *err) DT_MUST_CHECK;
 dt_status dt_take_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* whole[region] = or += part, whole[region] = 0 */
+dt_status dt_write_region(const dt_array *whole, const dt_region *region, const dt_array *part, bool add,
+                          dt_error *err) DT_MUST_CHECK;
+dt_status dt_clear_region(const dt_array *whole, const dt_region *region, dt_error *err) DT_MUST_CHECK;
+/* A copy of whole with zeros in the region of a dense one. */
+dt_status dt_without_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
 /* A value that is read in several places. */
 dt_value dt_tape_hold(dt_tape *t, dt_value x);
@@ -84,6 +93,7 @@ dt_value dt_tape_matmul(dt_tape *t, dt_value a, dt_value b);
 dt_value dt_tape_tri(dt_tape *t, dt_value x, int64_t diagonal, bool upper);
 dt_value dt_tape_to(dt_tape *t, dt_value x, dt_device device, dt_dtype dtype);
 dt_value dt_tape_region(dt_tape *t, dt_value x, const dt_region *region);
+dt_value dt_tape_clone(dt_tape *t, dt_value x);
 /* New: zeros of this shape, of the dtype and device of the gradient. */
 dt_value dt_tape_zeros(dt_tape *t, int ndim, const int64_t *shape);
 

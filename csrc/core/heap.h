@@ -26,7 +26,7 @@ typedef struct dt_heap {
 extern _Thread_local dt_heap dt_heap_here __attribute__((tls_model("initial-exec")));
 extern atomic_bool dt_failures_planned;
 
-#define DT_SMALL_BLOCK 144 /* bytes */
+#define DT_SMALL_BLOCK 160 /* bytes */
 #define DT_MAX_SPARE 64
 
 /* A fresh block, if none is planned to fail. */

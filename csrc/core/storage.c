@@ -1,4 +1,5 @@
 /* storage.c: one counted block of memory, and the one path on which it is released. */
+#include "grad.h"
 #include "storage.h"
 
 #include <string.h>
@@ -108,10 +109,13 @@ dt_storage_release(dt_storage *storage)
     if (storage == NULL) {
         return;
     }
-    /* the only holder needs no locked instruction */
-    if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 &&
-        atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
-        return;
+    if (DT_UNLIKELY(atomic_load_explicit(&storage->history, memory_order_relaxed) != NULL)) {
+        if (!dt_history_leave(storage)) {
+            return;
+        }
+    } else if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 &&
+               atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) {
+        return; /* the only holder needs no locked instruction */
     }
     if (DT_UNLIKELY(atomic_load_explicit(&storage->kept, memory_order_relaxed))) {
         storage->backend->forget(storage);

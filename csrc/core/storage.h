@@ -39,6 +39,7 @@ dt_storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
     s->owner = NULL;
     s->release_owner = NULL;
     s->private = NULL;
+    atomic_init(&s->history, NULL);
     *out = s;
     return DT_OK;
 }

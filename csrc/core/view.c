@@ -28,7 +28,7 @@ dt_permute(const char *op, const dt_array *x, int ndims, const int64_t *dims, dt
         return dt_fail_permute(op, x, ndims, err);
     }
     DT_TRY(dt_check_dims(op, ndims, dims, x->ndim, indices, err));
-    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
         dt_dims_record order = {.n = ndims};
         for (int d = 0; d < ndims; d++) {
             order.dims[d] = indices[d];
@@ -190,7 +190,7 @@ dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t 
 {
     int d;
     DT_TRY(dt_check_dim(op, dim, x->ndim, &d, err));
-    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
         dt_region part = whole_of(x);
         part.offset = length > 0 ? start * part.strides[d] : 0;
         part.shape[d] = length;
@@ -232,7 +232,7 @@ dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_arra
     if (i < 0 || i >= size) {
         return dt_fail_index(op, index, at, size, err);
     }
-    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
         dt_region part = whole_of(x);
         part.offset = i * part.strides[at];
         part.ndim--;
@@ -259,7 +259,7 @@ dt_diagonal(const char *op, const dt_array *x, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", x, -1}};
     DT_TRY(dt_check_rank(op, in, 1, 0, 2, err));
-    if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
+    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
         const dt_region all = whole_of(x);
         const dt_region part = {.ndim = 1,
                                 .shape = {x->shape[0] < x->shape[1] ? x->shape[0] : x->shape[1]},

@@ -1,4 +1,5 @@
 /* attributes.c: methods that tell about an array, or take its values to Python. */
+#include "../core/grad.h"
 #include "py.h"
 
 #define NO_ARGUMENTS(name) static PyObject *py_##name(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -167,8 +168,9 @@ py_array_handle(PyObject *self, const char *action)
 {
     PyObject *result = py_array_new(Py_TYPE(self), action);
     if (result != NULL) {
-        dt_array_copy_handle(py_array_of(self), py_array_of(result));
-        py_step_link(result, &self, 1);
+        dt_error err;
+        const dt_status rc = dt_detach(py_array_of(self), py_array_of(result), &err);
+        result = py_finish(result, rc, &err, &self, 1);
     }
     return result;
 }

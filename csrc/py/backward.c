@@ -142,6 +142,9 @@ begin_root(PyObject *root, int index, PyObject *given, dt_array *gradient)
     const dt_array *x = py_array_of(root);
     dt_error err;
     dt_status rc;
+    if (py_node_refresh(root) < 0) {
+        return -1;
+    }
     if (!dt_wants_grad(x)) {
         py_refuse_grad(root, "grad-missing", "backward",
                        "element %d of tensors does not require grad and does not have a grad_fn", index);
@@ -224,6 +227,8 @@ wanted_nodes(PyObject *inputs, bool added)
         PyObject *input = PyTuple_GET_ITEM(inputs, i);
         if (!py_is_array(input)) {
             PyErr_Format(PyExc_TypeError, "inputs must be DeviceArrays, not %s", Py_TYPE(input)->tp_name);
+        } else if (py_node_refresh(input) < 0) {
+            ; /* there is an exception */
         } else if (!dt_wants_grad(py_array_of(input))) {
             py_refuse_grad(input, "grad-unwanted", "grad", "One of the differentiated Tensors does not require grad");
         } else if (!added || py_grad_retain(py_node_of(input)) == 0) {

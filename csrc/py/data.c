@@ -8,7 +8,7 @@
 /* ---------------------------------------------------------------- arrays that ops read without the GIL */
 
 static int unmarked; /* ops that run without the GIL, and have not marked what they read; the GIL guards it */
-static int waiting;  /* threads in wait_for_readers: ops that would begin let them go first */
+static int waiting;  /* threads in py_wait_for_readers: ops that would begin let them go first */
 
 static void
 let_others_run(void)
@@ -51,8 +51,8 @@ py_mark_busy(PyObject *const *objects, Py_ssize_t n, int by)
 }
 
 /* Until no op reads the array. */
-static void
-wait_for_readers(PyObject *self)
+void
+py_wait_for_readers(PyObject *self)
 {
     py_array *array = (py_array *)self;
     waiting++;
@@ -97,7 +97,7 @@ py_set_data(PyObject *self, PyObject *value)
     if (self == value) {
         return 0;
     }
-    wait_for_readers(self);
+    py_wait_for_readers(self);
     dt_array *x = py_array_of(self), new, old = *x;
     if (change_node(self, py_array_of(value)) < 0) {
         return -1;

@@ -141,11 +141,10 @@ GETTER(get_is_cuda)
 
 GETTER(get_data)
 {
+    dt_error err;
     PyObject *result = py_array_new(Py_TYPE(self), "data");
-    if (result != NULL) {
-        dt_array_copy_handle(py_array_of(self), py_array_of(result));
-    }
-    return result;
+    return result == NULL ? NULL
+                          : py_finish(result, dt_detach(py_array_of(self), py_array_of(result), &err), &err, NULL, 0);
 }
 
 static int

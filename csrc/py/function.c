@@ -220,9 +220,9 @@ dt_status
 py_grad_rerun(dt_rerun *rerun, dt_error *err)
 {
     dt_rerun *outer = dt_rerun_here;
-    const bool was_off = dt_grad_off;
+    const uint8_t was_off = dt_grad_off;
     dt_rerun_here = rerun;
-    dt_grad_off = false;
+    dt_grad_off = 0;
     PyObject *answer = PyObject_CallNoArgs(rerun->owner);
     dt_grad_off = was_off;
     dt_rerun_here = outer;

@@ -110,6 +110,29 @@ py_grad_state_of(dt_node *node)
     return node->owner;
 }
 
+int
+py_node_refresh(PyObject *array)
+{
+    dt_array *x = py_array_of(array);
+    if (x->storage == NULL || !dt_has_history(x)) {
+        return 0;
+    }
+    dt_error err;
+    dt_node *node = NULL, *old;
+    py_wait_for_readers(array);
+    if (dt_node_after_writes(x, &node, &err) != DT_OK) {
+        py_raise(py_state_of(array), &err, &array, 1);
+        return -1;
+    }
+    if (node != NULL) {
+        node->place = py_step_retain(((py_array *)array)->step);
+        old = x->node;
+        x->node = node;
+        dt_node_release(old);
+    }
+    return 0;
+}
+
 /* ---------------------------------------------------------------- leaves */
 
 /* Makes array a leaf that wants a gradient, or not. -1 with an exception. */
@@ -117,6 +140,9 @@ static int
 set_wants(PyObject *self, bool wants)
 {
     dt_array *x = py_array_of(self);
+    if (py_node_refresh(self) < 0) {
+        return -1;
+    }
     if (x->node == NULL && !wants) {
         return 0;
     }
@@ -175,6 +201,9 @@ set_requires_grad(PyObject *self, PyObject *value, void *Py_UNUSED(closure))
 static PyObject *
 get_is_leaf(PyObject *self, void *Py_UNUSED(closure))
 {
+    if (py_node_refresh(self) < 0) {
+        return NULL;
+    }
     const dt_node *node = py_node_of(self);
     return PyBool_FromLong(node == NULL || (node->flags & DT_NODE_LEAF));
 }
@@ -198,8 +227,17 @@ py_detach_(PY_PARAMS)
         return NULL;
     }
     dt_array *x = py_array_of(self);
-    dt_node_release(x->node);
-    x->node = NULL;
+    py_wait_for_readers(self);
+    dt_node *before = x->node, *leaf = NULL;
+    dt_error err;
+    if (dt_is_tracked(x)) { /* later than what was written so far */
+        if (dt_leaf_new(x, false, &leaf, &err) != DT_OK) {
+            py_raise(py_state_of(self), &err, &self, 1);
+            return NULL;
+        }
+    }
+    x->node = leaf;
+    dt_node_release(before);
     return Py_NewRef(self);
 }
 
@@ -219,6 +257,9 @@ py_refuse_tracked(PyObject *array, const char *op)
 static PyObject *
 get_grad(PyObject *self, void *Py_UNUSED(closure))
 {
+    if (py_node_refresh(self) < 0) {
+        return NULL;
+    }
     dt_node *node = py_node_of(self);
     const py_grad_state *s = node == NULL ? NULL : node->owner;
     if (s != NULL && s->grad != NULL) {
@@ -260,6 +301,9 @@ static int
 set_grad(PyObject *self, PyObject *value, void *Py_UNUSED(closure))
 {
     dt_array *x = py_array_of(self);
+    if (py_node_refresh(self) < 0) {
+        return -1;
+    }
     if (value == NULL || value == Py_None) {
         py_grad_state *s = x->node == NULL ? NULL : x->node->owner;
         if (s != NULL) {
@@ -352,7 +396,7 @@ py__set_grad_enabled(PY_PARAMS)
         return NULL;
     }
     const bool was = !dt_grad_off;
-    dt_grad_off = !enabled;
+    dt_grad_off = enabled ? 0 : DT_GRAD_OFF_BY_USER;
     return PyBool_FromLong(was);
 }
 

@@ -25,6 +25,10 @@ py_node_of(PyObject *array)
     return py_array_of(array)->storage == NULL ? NULL : py_array_of(array)->node;
 }
 
+/* Before the node of an array is asked for: takes up what was written through other arrays. -1 with an exception. */
+int py_node_refresh(PyObject *array);
+/* Until no op reads the array (data.c). */
+void py_wait_for_readers(PyObject *array);
 PyObject *py_grad_fn(PyObject *self, void *closure);
 /* A new DeviceArray that takes grad over, or NULL with an exception. */
 PyObject *py_grad_array(py_state *state, dt_array *grad);

@@ -144,7 +144,7 @@ py__grad_hooks(PY_PARAMS)
     PY_PARSE(_grad_hooks)
     bool after = false;
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || py_arg_bool(&a, 1, &after) < 0) {
+    if (x == NULL || py_arg_bool(&a, 1, &after) < 0 || py_node_refresh(a.v[0]) < 0) {
         return NULL;
     }
     if (!dt_wants_grad(x)) {
@@ -176,7 +176,7 @@ py_retain_grad(PY_PARAMS)
 {
     PY_PARSE(retain_grad)
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL) {
+    if (x == NULL || py_node_refresh(a.v[0]) < 0) {
         return NULL;
     }
     if (!dt_wants_grad(x)) {

@@ -24,6 +24,9 @@ py_node_object(py_state *state, dt_node *node)
 PyObject *
 py_grad_fn(PyObject *self, void *Py_UNUSED(closure))
 {
+    if (py_node_refresh(self) < 0) {
+        return NULL;
+    }
     dt_node *node = py_node_of(self);
     return py_node_object(py_state_of(self), node != NULL && (node->flags & DT_NODE_LEAF) ? NULL : node);
 }

@@ -361,6 +361,19 @@ set_plainly(PyObject *self, PyObject *index, PyObject *value, const dt_array *so
     return rc;
 }
 
+/* The same on record, where other arrays see the memory: a view is written. 1: the index has arrays. */
+static int
+set_view(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+{
+    selection s;
+    int rc = resolve(self, "setitem", index, &s);
+    if (rc == 0) {
+        rc = s.n > 0 ? 1 : write_selection(self, &s, value, source, scalar);
+    }
+    selection_clear(&s);
+    return rc;
+}
+
 /* The same on record: what was written, and where, is what the gradient has to know. */
 static int
 set_recorded(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
@@ -409,8 +422,11 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
     }
     const dt_array *source = rc == 0 ? py_array_of(value) : NULL;
     const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
-    return DT_UNLIKELY(tracked) && !dt_grad_off ? set_recorded(self, index, value, source, &scalar)
-                                                : set_plainly(self, index, value, source, &scalar);
+    if (!DT_UNLIKELY(tracked) || dt_grad_off) {
+        return set_plainly(self, index, value, source, &scalar);
+    }
+    rc = dt_is_shared(py_array_of(self)) ? set_view(self, index, value, source, &scalar) : 1;
+    return rc <= 0 ? rc : set_recorded(self, index, value, source, &scalar);
 }
 
 /* ---------------------------------------------------------------- what Python calls */

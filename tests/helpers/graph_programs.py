@@ -1,7 +1,6 @@
 """Random programs that build graphs: the same text runs on PyTorch and on devtensor, in float64.
 
-    python tests/helpers/graph_programs.py --seed 1 --count 100000 [--views-in-place]
-    python tests/helpers/graph_programs.py --seed 1 --program 4711
+    python tests/helpers/graph_programs.py --seed 1 --count 100000 [--views-in-place] [--program 4711]
 
 A program is a list of statements. While it is written, PyTorch runs it, so that the next statement knows shapes and
 flags. Judged are the outcome of every statement (a refusal by its class), and at the end all values, flags and
@@ -12,6 +11,7 @@ there adds noise of one unit in the last place to results of inexact ops.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import re
 import sys
@@ -189,8 +189,12 @@ class Writer:
         self.edges = self.random.random() < 0.1
 
     def arrays(self, wanted: Any = lambda name, x: True) -> list[str]:
+        def asked(name: str, x: torch.Tensor) -> Any:
+            with contextlib.suppress(RuntimeError):  # a piece of a split whose source was written to
+                return bool(wanted(name, x))
+
         return [
-            n for n, x in self.names.items() if isinstance(x, torch.Tensor) and x.is_floating_point() and wanted(n, x)
+            n for n, x in self.names.items() if isinstance(x, torch.Tensor) and x.is_floating_point() and asked(n, x)
         ]
 
     def fresh(self) -> str:
@@ -424,7 +428,6 @@ DIFFERENCES = [
     Difference("", r"RuntimeError: Trying to backward.*\n.*devtensor: no error", "numbers are kept, not arrays"),
     Difference("", r"RuntimeError: one of the variables.*\n.*devtensor: no error", "less is kept"),
     Difference("", r"no error\n.*second time.*\(index_get\)", "repeat_interleave keeps an index"),
-    Difference("", "view of a leaf", "a reshape that had to copy counts as a view"),
     Difference("", "(values|only).*create_graph.*prod", "no second derivative at 0; it reads its result"),
     Difference("", r"no error\n.*does not require grad.*create_graph", "a gradient of zeros is a constant"),
     Difference(
@@ -589,7 +592,7 @@ def main() -> int:
             wrong += 1
             print(found, "\n", flush=True)
     print(f"{options.count} programs, {wrong} differ")
-    return 1 if wrong else 0
+    return min(wrong, 1)
 
 
 if __name__ == "__main__":

@@ -413,16 +413,30 @@ w[0].fill_(0)  # here
 """,
         ),
     ],
-    "grad-shared": [
+    "grad-view-in-place": [
         (
-            "A write to a view",
+            "A view made under no_grad",
             """
 import devtensor as dt
 
 x = dt.ones(4, requires_grad=True)
 y = x * 2
-row = y[1:]
-row.mul_(3)  # here
+with dt.no_grad():
+    row = y[1:]
+row.mul_(x[1:])  # here
+""",
+        ),
+    ],
+    "grad-shared": [
+        (
+            "A write to a detached array that has views",
+            """
+import devtensor as dt
+
+x = dt.ones(4, requires_grad=True)
+state = (x * 2).detach()
+row = state[1:]
+state.mul_(x)  # here
 """,
         ),
     ],

@@ -113,9 +113,13 @@ CAUSES = {
     "grad-leaf-view-in-place": (
         "A view of a leaf that wants a gradient was written to. An update of parameters belongs in `with no_grad():`."
     ),
+    "grad-view-in-place": (
+        "Nothing was recorded when this view was made, so nobody can say what its source becomes. Make the view where "
+        "gradients are on, or write to a copy (clone)."
+    ),
     "grad-shared": (
-        "The write would have to be recorded, and another array shares the memory: a view that was made earlier, or "
-        "the array that this one is a view of. Write to a copy (clone), or by an index into the whole array."
+        "The write would have to be recorded, and other arrays see the memory in a way that cannot be followed: views "
+        "of a detached array, or views of another dtype. Write to a copy (clone)."
     ),
     "grad-out": ("An op that writes to out= is not recorded. Use its result, or no_grad."),
     "grad-flag": (

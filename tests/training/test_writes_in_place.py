@@ -1,0 +1,203 @@
+"""Writes in place under gradients: to arrays, to views, to what shares memory with them; beside PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import textwrap
+from typing import Any
+
+import pytest
+from support import DEVICES
+
+import devtensor as dt
+
+# The program has x, float64 [4, 3], with 1/7, 2/7, ... and a gradient wanted; it gives loss.
+PROGRAMS = {
+    "rows of zeros": "out = T.zeros(4, 3, **kw)\nfor i in range(4): out[i] += x[i] * x[i]\nloss = (out * out).sum()",
+    "rows assigned, a view alive": (
+        "out = T.zeros(4, 3, **kw)\nv = out[1]\nfor i in range(4): out[i] = x[i].exp()\nloss = (out * v).sum()"
+    ),
+    "a view times another array": "y = x * 2\nv = y[1:3]\nv.mul_(x[:2])\nloss = (y**2).sum() + v.sum()",
+    "through a transpose": "y = x * 2\nt = y.T\nt.add_(x.T)\nt[0].exp_()\nloss = (y * t.T).sum()",
+    "through reshapes": "y = x * 1\nr = y.view(2, 6)\nr[:, 0].zero_()\nr[0].pow_(3)\nloss = (y * x).sum()",
+    "the view came first": (
+        "base = T.zeros(4, 3, **kw)\nv = base[1:]\nv.copy_(x[1:] ** 2)\nbase.mul_(3)\nloss = (v * x[:3]).sum()"
+    ),
+    "two views in turns": "y = x * 1\na, b = y[:2], y[2:]\na += b * 2\nb += 1\na += 3\nloss = (y * y).sum()",
+    "a view of a view": "y = x * 1\nv = y[1:][1]\nv *= 3\nw = y[2]\nw += v * 1\nloss = (y.sin()).sum()",
+    "a scalar": "y = x * 1\ny[1, 2] = 5.0\nv = y[1]\ny[0, 0] = 2.0\nloss = (v * v).sum() + y.sum()",
+    "arrays of indices": "y = x * 1\nv = y[0]\ny[[0, 2]] = x[:2] * 4\nloss = (y * y).sum() + v.sum()",
+    "a detached array": "y = x * 2\nd = y.detach()\nd[0] = 5\nloss = y.sum() + d.sum()",
+    "detached first": (
+        "y = T.zeros(4, 3, **kw)\nd = y.detach()\ny[0] = x[0]\nloss = (y * x).sum()\nassert not d.requires_grad"
+    ),
+    "data": "y = T.zeros(4, 3, **kw)\nd = y.data\nv = y[0]\nv += x[0]\nloss = (v * d[0]).sum()",
+    "expanded": "y = x[:1] * 1\ne = y.expand(4, 3)\ny.exp_()\nloss = (e * x).sum()",
+    "a result kept by its op": "y = x * 1\nv = y[0]\nv.exp_()\nloss = (v * 2).sum() + y.sum()",
+    "filled": "y = x * 1\nv = y[0]\nv.fill_(2)\nloss = (y * x).sum()",
+    "a graph of the gradient": (
+        "y = x * 1\n"
+        "v = y[1]\n"
+        "v *= x[0]\n"
+        "(g,) = T.autograd.grad((y**3).sum(), x, create_graph=True)\n"
+        "loss = (g * g).sum()"
+    ),
+    "float32 between": "y = x.float()\nv = y[1]\nv *= 2\nloss = (y.double() * x).sum()",
+}
+
+
+def gradient(lib: Any, program: str, device: str = "cpu") -> list[list[float]]:
+    kw = {"dtype": lib.float64, "device": device}
+    x = (lib.arange(1, 13, **kw) / 7).reshape(4, 3).clone().requires_grad_()
+    names = {"T": lib, "kw": kw, "x": x}
+    exec(textwrap.dedent(program), names)
+    names["loss"].backward()
+    return x.grad.tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_pytorchs_gradient(name: str, device: str) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = gradient(dt, PROGRAMS[name], device), gradient(torch, PROGRAMS[name])
+    for a, b in zip(ours, theirs, strict=True):
+        assert a == pytest.approx(b, rel=1e-6 if "float32" in name else 1e-12)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_written_in_a_loop(device: str) -> None:
+    x = dt.arange(1, 5, dtype=dt.float64, device=device).requires_grad_()
+    out = dt.zeros(4, dtype=dt.float64, device=device)
+    first = out[:2]
+    for i in range(4):
+        out[i] += x[i] * x[i]
+    first *= 10
+    assert out.tolist() == [10, 40, 9, 16] and first.requires_grad and not first.is_leaf
+    out.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [20, 40, 6, 8]
+
+
+def test_pieces_of_a_chunk_may_be_written() -> None:
+    x = dt.arange(1, 7, dtype=dt.float64).requires_grad_()
+    y = x * 1
+    a, b = y.chunk(2)
+    a *= 2
+    b += a * 3
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [8, 8, 8, 1, 1, 1]
+
+
+def doubled(x: dt.DeviceArray) -> dt.DeviceArray:
+    y = x * 1
+    v = y[1:]
+    v *= x[:-1]
+    y[0] += v.sum()
+    return y.sin()
+
+
+def test_gradients_of_any_order() -> None:
+    x = dt.rand(4, dtype=dt.float64, requires_grad=True)
+    assert dt.autograd.gradcheck(doubled, (x,)) and dt.autograd.gradgradcheck(doubled, (x,))
+
+
+def refusal(program: str) -> str:
+    x = dt.ones(4, requires_grad=True)
+    with pytest.raises((dt.GradientError, NotImplementedError)) as error:
+        exec(textwrap.dedent(program), {"x": x, "dt": dt, "y": x * 2})
+    return getattr(error.value, "code", "")
+
+
+REFUSED = {
+    "x[1:].mul_(2)": "grad-leaf-view-in-place",
+    "x.view(2, 2)[0] += 1": "grad-leaf-view-in-place",
+    "with dt.no_grad(): v = y[1:]\nv.mul_(x[1:])": "grad-view-in-place",
+    "v = y.detach()[1:]\nv.mul_(x[1:])": "grad-view-in-place",
+    "d = y.detach()\nv = d[1:]\nd.mul_(x)": "grad-shared",
+    "v = y[1:]\nz = y * y\nv += 1\nz.sum().backward()": "grad-modified",
+    "v = y[1:]\nz = v * v\ny += 1\nz.sum().backward()": "grad-modified",
+    "v = y[1:]\nv.mul_(y[:-1])": "grad-shared",
+}
+
+
+@pytest.mark.parametrize("program", REFUSED)
+def test_what_is_refused(program: str) -> None:
+    assert refusal(program) == REFUSED[program]
+
+
+def test_a_reshape_that_copied_is_no_view_of_the_leaf() -> None:
+    x = dt.ones(2, 3, requires_grad=True)
+    y = x.T.reshape(6)
+    y *= 2
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[2] * 3] * 2
+
+
+def test_a_copy_onto_itself_is_nothing() -> None:
+    x = dt.ones(3, requires_grad=True)
+    y = x * 1
+    z = y * y
+    y[1:] = y[1:]
+    y.copy_(y)
+    z.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2, 2]
+
+
+def test_hooks_and_retained_gradients_see_the_write() -> None:
+    x = dt.ones(3, requires_grad=True)
+    y = x * 1
+    v = y[:2]
+    y *= 3
+    seen: list[Any] = []
+    v.register_hook(lambda g: seen.append(g.tolist()))
+    v.retain_grad()
+    (v * 2).sum().backward()
+    assert seen == [[2, 2]] and v.grad is not None and v.grad.tolist() == [2, 2]
+    assert x.grad is not None and x.grad.tolist() == [6, 6, 0]
+
+
+def test_detach_in_place_ends_it() -> None:
+    x = dt.ones(3, requires_grad=True)
+    out = dt.zeros(3)
+    v = out[:2]
+    v += x[:2]
+    out.detach_()
+    assert not out.requires_grad and out.is_leaf and v.requires_grad
+    v.mul_(2)
+    assert out.requires_grad
+
+
+def held() -> int:
+    gc.collect()
+    return dt._C._test.live_blocks()
+
+
+def test_thousands_of_writes_leave_nothing() -> None:
+    w = dt.rand(4, requires_grad=True)
+
+    def step() -> None:
+        w.grad = None
+        y = dt.zeros(3, 4)
+        v = y[1]
+        y[0] += w * w
+        v.copy_(w)
+        v.exp_()  # keeps its own result
+        copy.copy(y)
+        y.sum().backward()
+
+    for _ in range(50):
+        step()
+    before = held()
+    for _ in range(2_000):
+        step()
+    assert held() <= before
+
+
+def test_a_loop_of_writes_is_linear_in_memory() -> None:
+    x = dt.rand(200, 8, requires_grad=True)
+    out = dt.zeros(200, 8)
+    keep = out[0]
+    for i in range(200):
+        out[i] = x[i] * 2
+    out.sum().backward()
+    assert x.grad is not None and float(x.grad.sum()) == 3200 and keep.requires_grad
