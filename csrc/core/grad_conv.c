@@ -145,6 +145,7 @@ own_gradient(dt_tape *t, dt_value x, dt_value weight, dt_value g, const dt_node 
 {
     const dt_conv_record *r = t->params;
     const dt_dtype dtype = (dt_dtype)g->dtype;
+    const int mark = t->n;
     dt_array *slot = t->create_graph ? NULL : dt_tape_slot(t);
     if (slot == NULL ||
         dt_tape_made(t, dt_empty(dt_array_device(g), dtype, of->ndim, of->shape, slot, t->err), slot) == NULL) {
@@ -154,16 +155,22 @@ own_gradient(dt_tape *t, dt_value x, dt_value weight, dt_value g, const dt_node 
         dt_set_channels_last(slot);
     }
     dt_array out = dt_as_batch(slot);
+    const dt_array *image = x != NULL ? x : &out, *filter = weight != NULL ? weight : &out;
     dt_conv2d_params p = {.groups = r->groups};
     for (int i = 0; i < 2; i++) {
-        p.stride[i] = g->shape[2 + i] == 1 ? 1 : r->stride[i];
         p.dilation[i] = r->dilation[i];
         p.pad_before[i] = r->before[i];
         p.pad_after[i] = r->after[i];
+        const int64_t padded = image->shape[2 + i] + p.pad_before[i] + p.pad_after[i];
+        const int64_t reach = (filter->shape[2 + i] - 1) * p.dilation[i] + 1;
+        p.stride[i] = g->shape[2 + i] == 1 ? padded - reach + 1 : r->stride[i]; /* never taken: see conv2d.c */
     }
     bool made = true;
     t->rc = weight != NULL ? dt_call_conv2d_input_grad(g, weight, &p, &out, &made, t->err)
                            : dt_call_conv2d_weight_grad(x, g, &p, &out, &made, t->err);
+    if (t->rc == DT_OK && !made) {
+        dt_tape_drop(t, mark);
+    }
     return t->rc == DT_OK && made ? slot : NULL;
 }
 

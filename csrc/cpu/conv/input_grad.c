@@ -146,7 +146,7 @@ dt_status
 cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, dt_array *out,
                       bool *made, dt_error *err)
 {
-    *made = true;
+    (void)made;
     if (dt_array_numel(grad) == 0) {
         return clear(out, err);
     }

@@ -272,7 +272,7 @@ dt_status
 cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
                        bool *made, dt_error *err)
 {
-    *made = true;
+    (void)made;
     if (dt_array_numel(grad) == 0) {
         const dt_scalar zero = dt_scalar_float(0);
         return cpu_fill(out, &zero, err);
@@ -291,6 +291,9 @@ cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_
         .patches = grad->shape[0] * grad->shape[2] * grad->shape[3],
     };
     job.size = (int64_t)dt_itemsize(job.compute);
+    for (int i = 0; i < 2; i++) {
+        job.conv.stride[i] = job.conv.result[i] == 1 ? 1 : job.conv.stride[i]; /* a step that is never taken */
+    }
     plane_job planes = {.job = &job};
     if (job.channels == 1 && job.outputs < FEW_OUTPUTS && cut_planes(&planes)) {
         cpu_parallel(out->shape[0], CPU_CEIL_DIV(CPU_GRAIN, job.patches * job.taps), run_planes, &planes);
