@@ -113,14 +113,15 @@ recorded(const dt_array *input, const dt_array *weight, const dt_array *bias, co
         return rc;
     }
     const dt_array *const inputs[] = {input, weight, bias};
-    dt_conv_record r = {.stride = {stride[0], stride[1]},
-                        .dilation = {dilation[0], dilation[1]},
-                        .groups = groups,
-                        .relu = activation == DT_ACTIVATION_RELU};
+    dt_conv_record r = {.groups = groups, .relu = activation == DT_ACTIVATION_RELU};
     for (int i = 0; i < 2 && weight->ndim == 4; i++) {
-        r.before[i] = mode == DT_PADDING_NUMBERS ? padding[i]
-                      : mode == DT_PADDING_SAME  ? dilation[i] * (weight->shape[2 + i] - 1) / 2
-                                                 : 0;
+        const bool taken = weight->shape[2 + i] > 1; /* a step from tap to tap */
+        const bool same = mode == DT_PADDING_SAME && taken;
+        const int64_t total = same ? dilation[i] * (weight->shape[2 + i] - 1) : 0;
+        r.stride[i] = stride[i];
+        r.dilation[i] = taken ? dilation[i] : 1;
+        r.before[i] = mode == DT_PADDING_NUMBERS ? padding[i] : total / 2;
+        r.after[i] = same ? total - total / 2 : r.before[i];
     }
     DT_RECORD_LIST(r.relu ? DT_GRAD_conv2d_relu : DT_GRAD_conv2d, &r, out,
                    dt_conv2d(input, weight, bias, stride, mode, padding, dilation, groups, activation, out, err),

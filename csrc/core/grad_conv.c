@@ -138,6 +138,42 @@ weight_gradient(dt_tape *t, const dt_conv_record *r, dt_value g, dt_value x, con
     return result == NULL ? NULL : dt_tape_permute(t, result, 4, order);
 }
 
+/* The same by the device's own way, where it has one: NULL else. Formulas are for those, and for gradients that are
+ * recorded. */
+static dt_value
+own_gradient(dt_tape *t, dt_value x, dt_value weight, dt_value g, const dt_node *of)
+{
+    const dt_conv_record *r = t->params;
+    const dt_dtype dtype = (dt_dtype)g->dtype;
+    const int mark = t->n;
+    dt_array *slot = t->create_graph ? NULL : dt_tape_slot(t);
+    if (slot == NULL ||
+        dt_tape_made(t, dt_empty(dt_array_device(g), dtype, of->ndim, of->shape, slot, t->err), slot) == NULL) {
+        return NULL;
+    }
+    if (weight != NULL && dt_is_channels_last(g)) {
+        dt_set_channels_last(slot);
+    }
+    dt_array out = dt_as_batch(slot);
+    const dt_array *image = x != NULL ? x : &out, *filter = weight != NULL ? weight : &out;
+    dt_conv2d_params p = {.groups = r->groups};
+    for (int i = 0; i < 2; i++) {
+        p.dilation[i] = r->dilation[i];
+        p.pad_before[i] = r->before[i];
+        p.pad_after[i] = r->after[i];
+        const int64_t padded = image->shape[2 + i] + p.pad_before[i] + p.pad_after[i];
+        const int64_t reach = (filter->shape[2 + i] - 1) * p.dilation[i] + 1;
+        p.stride[i] = g->shape[2 + i] == 1 ? padded - reach + 1 : r->stride[i]; /* never taken: see conv2d.c */
+    }
+    bool made = true;
+    t->rc = weight != NULL ? dt_call_conv2d_input_grad(g, weight, &p, &out, &made, t->err)
+                           : dt_call_conv2d_weight_grad(x, g, &p, &out, &made, t->err);
+    if (t->rc == DT_OK && !made) {
+        dt_tape_drop(t, mark);
+    }
+    return t->rc == DT_OK && made ? slot : NULL;
+}
+
 /* input, weight, bias */
 void
 conv2d_gradient(dt_tape *t)
@@ -153,10 +189,17 @@ conv2d_gradient(dt_tape *t)
     }
     if (dt_tape_wants(t, 0)) {
         const dt_node *input = dt_tape_input(t, 0);
-        give_image(t, 0, input_gradient(t, r, g, B, input->shape + input->ndim - 2));
+        dt_value own = own_gradient(t, NULL, B, g, input);
+        if (own != NULL) {
+            dt_tape_give(t, 0, own);
+        } else if (t->rc == DT_OK) {
+            give_image(t, 0, input_gradient(t, r, g, B, input->shape + input->ndim - 2));
+        }
     }
     if (dt_tape_wants(t, 1)) {
-        dt_tape_give(t, 1, weight_gradient(t, r, g, batched(t, A), dt_tape_input(t, 1)));
+        const dt_node *weight = dt_tape_input(t, 1);
+        dt_value x = HOLD(batched(t, A)), own = x == NULL ? NULL : own_gradient(t, x, NULL, g, weight);
+        dt_tape_give(t, 1, own != NULL || t->rc != DT_OK ? own : weight_gradient(t, r, g, x, weight));
     }
     if (dt_tape_wants(t, 2)) {
         static const int64_t dims[3] = {0, 2, 3};

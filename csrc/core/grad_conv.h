@@ -5,7 +5,7 @@
 #include "grad_index.h"
 
 typedef struct {
-    int64_t stride[2], before[2], dilation[2], groups; /* before: the padding above and to the left */
+    int64_t stride[2], before[2], after[2], dilation[2], groups; /* before: the padding above and to the left */
     bool relu;
 } dt_conv_record;
 

@@ -298,3 +298,131 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
     cuda_temporary_clear(&laid_bias.copy);
     return rc;
 }
+
+/* ---------------------------------------------------------------- gradients */
+
+/* One call: arrays are ready, x or weight is written. *made false: the library has no engine. */
+static dt_status
+call_gradient(cuda_device *d, int kind, const dt_conv2d_params *params, const dt_array *x, const dt_array *weight,
+              const dt_array *grad, bool channels_last, int64_t *images, bool *made, dt_error *err)
+{
+    conv_key key;
+    int fused = 0;
+    cuda_conv_key(x, weight, false, params, grad, channels_last, &key);
+    key.kind = kind;
+    const conv_pointers pointers = {cuda_address(x), cuda_address(weight), 0, cuda_address(grad)};
+    dt_status rc = cuda_conv_run(d, &key, &pointers, &fused, images, err);
+    *made = !(rc == DT_ECUDA && cuda_conv_refused(err->library_status));
+    return *made ? rc : DT_OK;
+}
+
+/* A result as the library takes it, and from there to where it belongs. */
+static dt_status
+result_open(cuda_device *d, dt_array *out, bool channels_last, operand *laid, dt_error *err)
+{
+    laid->array = *out;
+    return is_ready(out, channels_last) ? DT_OK : operand_new(d, out, channels_last, laid, err);
+}
+
+static dt_status
+result_close(cuda_device *d, dt_status rc, bool wanted, operand *laid, dt_array *out, dt_error *err)
+{
+    if (rc == DT_OK && wanted && laid->copy.array.storage != NULL) {
+        rc = cuda_copy_within(d, &laid->array, out, err);
+    }
+    cuda_temporary_clear(&laid->copy);
+    return rc;
+}
+
+static bool
+is_large(const dt_array *a)
+{
+    return dt_array_numel(a) > cuda_size_limit();
+}
+
+/* Nothing came: zeros. */
+static dt_status
+clear(dt_array *out, dt_error *err)
+{
+    const dt_scalar zero = dt_scalar_float(0);
+    return cuda_fill(out, &zero, err);
+}
+
+/* Some images of the gradient of the input, or all. */
+static dt_status
+input_grad_of_images(cuda_device *d, const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params,
+                     bool channels_last, dt_array *out, int64_t *images, bool *made, dt_error *err)
+{
+    operand laid_grad = {0}, result = {0};
+    dt_status rc = operand_open(d, grad, channels_last, &laid_grad, err);
+    if (rc == DT_OK) {
+        rc = result_open(d, out, channels_last, &result, err);
+    }
+    if (rc == DT_OK) {
+        rc = call_gradient(d, CONV_INPUT_GRAD, params, &result.array, weight, &laid_grad.array, channels_last, images,
+                           made, err);
+    }
+    cuda_temporary_clear(&laid_grad.copy);
+    return result_close(d, rc, *made && *images == 0, &result, out, err);
+}
+
+dt_status
+cuda_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, dt_array *out,
+                       bool *made, dt_error *err)
+{
+    cuda_device *d;
+    operand laid = {0};
+    const int64_t n = out->shape[0];
+    if (dt_array_numel(grad) == 0) {
+        return clear(out, err);
+    }
+    const int64_t of_grad = dt_array_numel(grad) / n, of_out = dt_array_numel(out) / n;
+    const bool channels_last = !cuda_conv_has_layout(out, false) && cuda_conv_has_layout(out, true);
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    dt_status rc = weight_open(d, weight, channels_last, &laid, err);
+    int64_t most = cuda_size_limit() / (of_grad > of_out ? of_grad : of_out);
+    most = most > 0 ? most : 1;
+    for (int64_t done = 0; done < n && rc == DT_OK && *made;) {
+        int64_t count = fewer(most, n - done), fewer_images = 0;
+        dt_array part_grad = images(grad, done, count), part = images(out, done, count);
+        rc = input_grad_of_images(d, &part_grad, &laid.array, params, channels_last, &part, &fewer_images, made, err);
+        most = fewer_images > 0 ? fewer_images : most;
+        done += fewer_images > 0 ? 0 : count;
+    }
+    cuda_weight_release(&laid.kept);
+    cuda_temporary_clear(&laid.copy);
+    return rc;
+}
+
+/* Images are not cut in parts: their sums would have to be added up. */
+dt_status
+cuda_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
+                        bool *made, dt_error *err)
+{
+    cuda_device *d;
+    operand laid_x = {0}, laid_grad = {0}, result = {0};
+    int64_t images = 0;
+    if (dt_array_numel(grad) == 0) {
+        return clear(out, err);
+    }
+    if (is_large(x) || is_large(grad)) {
+        *made = false;
+        return DT_OK;
+    }
+    const bool channels_last = !cuda_conv_has_layout(x, false) && cuda_conv_has_layout(x, true);
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    dt_status rc = operand_open(d, x, channels_last, &laid_x, err);
+    if (rc == DT_OK) {
+        rc = operand_open(d, grad, channels_last, &laid_grad, err);
+    }
+    if (rc == DT_OK) {
+        rc = result_open(d, out, channels_last, &result, err);
+    }
+    if (rc == DT_OK) {
+        rc = call_gradient(d, CONV_WEIGHT_GRAD, params, &laid_x.array, &result.array, &laid_grad.array, channels_last,
+                           &images, made, err);
+    }
+    cuda_temporary_clear(&laid_x.copy);
+    cuda_temporary_clear(&laid_grad.copy);
+    return result_close(d, rc, *made, &result, out, err);
+}

@@ -1,5 +1,5 @@
 /* conv_graph.c: a convolution as a graph of cuDNN: the convolution and, with a bias, an addition and, with an
- * activation, a ReLU. What stands between them is virtual and never reaches memory. */
+ * activation, a ReLU. What stands between them is virtual and never reaches memory. A gradient is one operation. */
 #include "conv_plan.h"
 
 /* A new descriptor that the graph owns. */
@@ -42,6 +42,31 @@ add_tensor(cuda_device *d, conv_graph *g, tensor t, cudnnBackendDescriptor_t *ou
     return DT_OK;
 }
 
+/* What a kind of operation is called, and its attributes. */
+typedef struct {
+    cudnnBackendDescriptorType_t type;
+    int x, weight, out, convolution, alpha, beta;
+} operation_names;
+
+static const operation_names operations[] = {
+    [CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    [CONV_INPUT_GRAD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    [CONV_WEIGHT_GRAD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+
 static dt_status
 add_convolution(cuda_device *d, conv_graph *g, const conv_key *key, int compute, const cudnnBackendDescriptor_t xwy[3],
                 cudnnBackendDescriptor_t *op, dt_error *err)
@@ -61,17 +86,18 @@ add_convolution(cuda_device *d, conv_graph *g, const conv_key *key, int compute,
     CONV_SET(d, conv, CONVOLUTION_FILTER_STRIDES, INT64, 2, key->stride);
     CONV_SET(d, conv, CONVOLUTION_DILATIONS, INT64, 2, key->dilation);
     CUDA_TRY(d, cudnnBackendFinalize, (conv));
-    DT_TRY(add_part(d, g, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, op, err));
-    CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_X, BACKEND_DESCRIPTOR, 1, &xwy[0]);
-    CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_W, BACKEND_DESCRIPTOR, 1, &xwy[1]);
-    CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_Y, BACKEND_DESCRIPTOR, 1, &xwy[2]);
-    CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_CONV_DESC, BACKEND_DESCRIPTOR, 1, &conv);
-    if (wide) {
-        CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_ALPHA, DOUBLE, 1, &wide_scale[0]);
-        CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_BETA, DOUBLE, 1, &wide_scale[1]);
-    } else {
-        CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_ALPHA, FLOAT, 1, &narrow_scale[0]);
-        CONV_SET(d, *op, OPERATION_CONVOLUTION_FORWARD_BETA, FLOAT, 1, &narrow_scale[1]);
+    const operation_names *names = &operations[key->kind];
+    DT_TRY(add_part(d, g, names->type, op, err));
+    const int of_tensors[] = {names->x, names->weight, names->out};
+    for (int i = 0; i < 3; i++) {
+        CUDA_TRY(d, cudnnBackendSetAttribute, (*op, of_tensors[i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &xwy[i]));
+    }
+    CUDA_TRY(d, cudnnBackendSetAttribute, (*op, names->convolution, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv));
+    const int of_scales[] = {names->alpha, names->beta};
+    for (int i = 0; i < 2; i++) {
+        const void *scale = wide ? (const void *)&wide_scale[i] : (const void *)&narrow_scale[i];
+        CUDA_TRY(d, cudnnBackendSetAttribute,
+                 (*op, of_scales[i], wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT, 1, scale));
     }
     CUDA_TRY(d, cudnnBackendFinalize, (*op));
     return DT_OK;

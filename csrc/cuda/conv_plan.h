@@ -4,10 +4,13 @@
 
 #include "device.h"
 
+/* What is computed of the three: the result, or what its gradient, in its place, gives x or the weight. */
+enum { CONV_FORWARD, CONV_INPUT_GRAD, CONV_WEIGHT_GRAD };
+
 /* Everything that a plan depends on, in 64-bit words; shapes are N C H W, strides in elements. activation is NONE or
  * RELU: the others are never part of a graph. */
 typedef struct {
-    int64_t dtype, tf32, channels_last, workspace_limit, has_bias, activation;
+    int64_t kind, dtype, tf32, channels_last, workspace_limit, has_bias, activation;
     int64_t x[4], weight[4], out[4];
     int64_t x_strides[4], weight_strides[4], out_strides[4];
     int64_t before[2], after[2], stride[2], dilation[2];

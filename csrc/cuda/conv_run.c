@@ -74,7 +74,8 @@ open_library(cuda_device *d, dt_error *err)
     return cuda_check(d, DT_API_cudnnCreate, status, err);
 }
 
-/* An entry without a plan says that there is none, where the caller has another way: paddings that differ. */
+/* An entry without a plan says that there is none, where the caller has another way: paddings that differ, gradients.
+ */
 static dt_status
 remember_none(cuda_device *d, const conv_key *key, dt_error *err)
 {
@@ -236,8 +237,9 @@ cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *poi
 {
     pthread_mutex_lock(&device->library_lock);
     dt_status rc = run_locked(device, key, *pointers, fused, images, err);
-    if (rc == DT_ECUDA && cuda_conv_refused(err->library_status) && !cuda_conv_is_even(key) &&
-        cuda_cache_find(&device->convolutions, key) == NULL && remember_none(device, key, err) != DT_OK) {
+    if (rc == DT_ECUDA && cuda_conv_refused(err->library_status) &&
+        (!cuda_conv_is_even(key) || key->kind != CONV_FORWARD) && cuda_cache_find(&device->convolutions, key) == NULL &&
+        remember_none(device, key, err) != DT_OK) {
         rc = DT_ENOMEM;
     }
     pthread_mutex_unlock(&device->library_lock);

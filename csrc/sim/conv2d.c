@@ -11,6 +11,7 @@ typedef struct {
     dt_array x, weight, bias, y;
     uint64_t x_address, weight_address, bias_address, y_address, workspace;
     size_t workspace_size;
+    sim_operation_kind kind;
     dt_conv2d_params params;
     sim_rounding rounding;
     cudnnBackendDescriptor_t plan; /* may own the code */
@@ -89,9 +90,9 @@ check_tail(const sim_graph *graph)
     int last_mode = -1;
     for (int64_t i = 1; i < graph->nops; i++) {
         const sim_operation *op = &graph->ops[i];
-        bool add = !op->is_convolution && op->pointwise.mode == CUDNN_POINTWISE_ADD && i == 1;
-        bool relu =
-            !op->is_convolution && op->pointwise.mode == CUDNN_POINTWISE_RELU_FWD && last_mode != op->pointwise.mode;
+        bool add = op->kind == SIM_POINTWISE && op->pointwise.mode == CUDNN_POINTWISE_ADD && i == 1;
+        bool relu = op->kind == SIM_POINTWISE && op->pointwise.mode == CUDNN_POINTWISE_RELU_FWD &&
+                    last_mode != op->pointwise.mode;
         if ((!add && !relu) || op->x.uid != y->uid || !op->x.is_virtual || !y->is_virtual || op->x.ndim != 4 ||
             op->y.ndim != 4 || memcmp(op->x.dims, y->dims, 4 * sizeof(int64_t)) != 0 ||
             memcmp(op->y.dims, y->dims, 4 * sizeof(int64_t)) != 0) {
@@ -111,8 +112,10 @@ cudnnStatus_t
 sim_check_graph(const sim_graph *graph)
 {
     const sim_operation *first = &graph->ops[0], *last = &graph->ops[graph->nops - 1];
-    if (!first->is_convolution || first->x.is_virtual || first->b.is_virtual) {
-        return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "the graph does not begin with a convolution");
+    if (first->kind == SIM_POINTWISE || (first->kind != SIM_CONVOLUTION && graph->nops > 1) || first->x.is_virtual ||
+        first->b.is_virtual) {
+        return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+                            "the graph is no convolution with a tail, and no gradient alone");
     }
     cudnnStatus_t status = check_tail(graph);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -228,30 +231,49 @@ sim_check_plan(sim_plan *plan)
 
 /* ---------------------------------------------------------------- running it */
 
-static CUresult
-convolve_on_host(sim_device *device, convolution *call, dt_array *y, dt_error *err)
+enum { X, WEIGHT, Y };
+
+static dt_status
+compute(const convolution *call, dt_array arrays[3], const dt_array *bias, dt_error *err)
 {
-    dt_storage storage[3];
-    void *copies[2] = {NULL, NULL};
-    dt_array x = call->x, weight = call->weight, bias = call->bias;
-    CUresult status = sim_bind(device, call->x_address, &storage[0], &x);
-    if (status == CUDA_SUCCESS) {
-        status = sim_bind(device, call->weight_address, &storage[1], &weight);
+    bool made = true;
+    switch (call->kind) {
+    case SIM_INPUT_GRAD:
+        return cpu_conv2d_input_grad(&arrays[Y], &arrays[WEIGHT], &call->params, &arrays[X], &made, err);
+    case SIM_WEIGHT_GRAD:
+        return cpu_conv2d_weight_grad(&arrays[X], &arrays[Y], &call->params, &arrays[WEIGHT], &made, err);
+    default:
+        return cpu_conv2d(&arrays[X], &arrays[WEIGHT], bias, &call->params, &arrays[Y], err);
+    }
+}
+
+static CUresult
+convolve_on_host(sim_device *device, const convolution *call, dt_error *err)
+{
+    static const int results[] = {[SIM_CONVOLUTION] = Y, [SIM_INPUT_GRAD] = X, [SIM_WEIGHT_GRAD] = WEIGHT};
+    dt_storage storage[4];
+    void *copies[3] = {NULL, NULL, NULL};
+    dt_array arrays[] = {call->x, call->weight, call->y}, bias = call->bias;
+    const uint64_t addresses[] = {call->x_address, call->weight_address, call->y_address};
+    CUresult status = CUDA_SUCCESS;
+    for (int i = 0; i < 3 && status == CUDA_SUCCESS; i++) {
+        status = sim_bind(device, addresses[i], &storage[i], &arrays[i]);
+        if (status == CUDA_SUCCESS && i != results[call->kind]) {
+            status = sim_round(call->rounding, &storage[i], &arrays[i], &copies[i]);
+        }
     }
     if (status == CUDA_SUCCESS && call->bias_address != 0) {
-        status = sim_bind(device, call->bias_address, &storage[2], &bias);
+        status = sim_bind(device, call->bias_address, &storage[3], &bias);
     }
     if (status == CUDA_SUCCESS) {
-        status = sim_round(call->rounding, &storage[0], &x, &copies[0]);
+        status = sim_from_status(compute(call, arrays, call->bias_address ? &bias : NULL, err));
     }
-    if (status == CUDA_SUCCESS) {
-        status = sim_round(call->rounding, &storage[1], &weight, &copies[1]);
+    if (status == CUDA_SUCCESS && call->drops_nans) {
+        sim_drop_nans(&arrays[results[call->kind]]);
     }
-    if (status == CUDA_SUCCESS) {
-        status = sim_from_status(cpu_conv2d(&x, &weight, call->bias_address ? &bias : NULL, &call->params, y, err));
+    for (int i = 0; i < 3; i++) {
+        dt_free(copies[i]);
     }
-    dt_free(copies[0]);
-    dt_free(copies[1]);
     return status;
 }
 
@@ -260,8 +282,6 @@ run_convolution(sim_device *device, const sim_item *item)
 {
     convolution *call = item->held;
     dt_error err;
-    dt_storage storage;
-    dt_array y = call->y;
     uint64_t addresses = call->x_address | call->weight_address | call->bias_address | call->y_address;
     if (sim_handle_get(SIM_DNN_DESC, call->plan) == NULL) {
         return CUDA_ERROR_ILLEGAL_INSTRUCTION;
@@ -269,17 +289,8 @@ run_convolution(sim_device *device, const sim_item *item)
     if (call->wants_aligned && addresses % 16 != 0) {
         return CUDA_ERROR_MISALIGNED_ADDRESS;
     }
-    CUresult status = sim_bind(device, call->y_address, &storage, &y);
-    if (status == CUDA_SUCCESS) {
-        status = sim_scribble(device, call->workspace, call->workspace_size);
-    }
-    if (status == CUDA_SUCCESS) {
-        status = convolve_on_host(device, call, &y, &err);
-    }
-    if (status == CUDA_SUCCESS && call->drops_nans) {
-        sim_drop_nans(&y);
-    }
-    return status;
+    CUresult status = sim_scribble(device, call->workspace, call->workspace_size);
+    return status == CUDA_SUCCESS ? convolve_on_host(device, call, &err) : status;
 }
 
 static dt_array
@@ -318,6 +329,7 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
     const sim_operation *conv = &graph->ops[0];
     const sim_tensor *y = &graph->ops[graph->nops - 1].y;
     memset(call, 0, sizeof(*call));
+    call->kind = conv->kind;
     call->x = array_of(&conv->x);
     call->weight = array_of(&conv->b);
     call->y = array_of(y);

@@ -204,6 +204,24 @@ find_attribute(const sim_dnn_desc *desc, cudnnBackendAttributeName_t name, cudnn
 
 /* ---------------------------------------------------------------- descriptors */
 
+/* Of a sim_operation; -1: no operation. */
+static int
+kind_of(cudnnBackendDescriptorType_t type)
+{
+    switch (type) {
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        return SIM_POINTWISE;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        return SIM_CONVOLUTION;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        return SIM_INPUT_GRAD;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+        return SIM_WEIGHT_GRAD;
+    default:
+        return -1;
+    }
+}
+
 cudnnStatus_t
 sim_cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *handle)
 {
@@ -224,8 +242,8 @@ sim_cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackend
         return sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory for a descriptor");
     }
     desc->type = type;
-    if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
-        desc->operation.is_convolution = true;
+    if (kind_of(type) > SIM_POINTWISE) {
+        desc->operation.kind = (sim_operation_kind)kind_of(type);
         desc->operation.alpha = 1.0f;
         desc->operation.alpha_double = 1.0;
     }
@@ -252,9 +270,7 @@ set_child(const attribute *a, cudnnBackendDescriptor_t handle, void *field)
     if (child == NULL) {
         return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "not a descriptor");
     }
-    bool operation = child->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
-                     child->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-    if (a->child == ANY_OPERATION ? !operation : child->type != a->child) {
+    if (a->child == ANY_OPERATION ? kind_of(child->type) < 0 : child->type != a->child) {
         return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the descriptor given is of another type");
     }
     if (!child->final) {
@@ -341,6 +357,8 @@ check(sim_dnn_desc *desc)
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
         return check_convolution_parameters(&desc->convolution);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
         return sim_check_convolution(&desc->operation);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
         return desc->operation.pointwise.mode == CUDNN_POINTWISE_ADD && desc->operation.b.ndim == 0

@@ -26,8 +26,11 @@ typedef struct {
     int mode, compute, nans; /* nans: CUDNN_PROPAGATE_NAN or not */
 } sim_pointwise;
 
+typedef enum { SIM_POINTWISE, SIM_CONVOLUTION, SIM_INPUT_GRAD, SIM_WEIGHT_GRAD } sim_operation_kind;
+
+/* Of a gradient y is the gradient that comes, and x or b the result. */
 typedef struct {
-    bool is_convolution;
+    sim_operation_kind kind;
     sim_convolution convolution;
     sim_pointwise pointwise;
     sim_tensor x, b, y; /* b: the weight, or the second operand */

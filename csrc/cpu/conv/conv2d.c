@@ -2,36 +2,13 @@
  * other way round, where the patches are never laid out: the product reads them where they lie in x, or packs its
  * panels of them straight from there (gemm.c). With one input channel and few results a group there is nothing to gain
  * from that, and the sums are made directly. Strides of all arrays are free. */
-#include "depthwise.h"
+#include "conv.h"
 
 #define FEW_PATCHES 64 /* of an image: better rows than columns, which come in larger panels */
 #define FEW_OUTPUTS 8
 #define FEW_CHANNELS 7
 #define PADDED_BYTES ((int64_t)8 << 20)
 #define LARGE_WORK ((int64_t)1 << 21) /* multiplications */
-
-static struct cpu_conv
-geometry(const dt_array *x, const dt_array *weight, const dt_array *out, const dt_conv2d_params *params)
-{
-    return (struct cpu_conv){
-        .height = x->shape[2],
-        .width = x->shape[3],
-        .kernel = {weight->shape[2], weight->shape[3]},
-        .result = {out->shape[2], out->shape[3]},
-        .stride = {params->stride[0], params->stride[1]},
-        .pad = {params->pad_before[0], params->pad_before[1]},
-        .dilation = {params->dilation[0], params->dilation[1]},
-        .x_image = x->strides[0],
-        .x_row = x->strides[2],
-        .x_column = x->strides[3],
-        .x_channel = x->strides[1],
-        .weight_output = weight->strides[0],
-        .weight_row = weight->strides[2],
-        .weight_column = weight->strides[3],
-        .weight_channel = weight->strides[1],
-        .weight = params->groups == 1 ? weight->storage : NULL,
-    };
-}
 
 /* With a weight of 1 x 1 that misses nothing, an image is one long row if x can be read so, and so are all images. */
 static void
@@ -106,7 +83,7 @@ run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
     int64_t step = out->strides[out->shape[3] > 1 ? 3 : out->shape[2] > 1 ? 2 : 0]; /* from pixel to pixel */
     bool empty = channels == 0;                                                     /* no address to move then */
     conv_job job = {
-        .conv = geometry(x, weight, out, params),
+        .conv = conv_geometry(x, weight, out, params),
         .out = out,
         .outputs = outputs,
         .piece = out->shape[3],
@@ -267,7 +244,7 @@ run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, c
               dt_array *out, dt_error *err)
 {
     conv_rows job = {
-        .conv = geometry(x, weight, out, params),
+        .conv = conv_geometry(x, weight, out, params),
         .dtype = (dt_dtype)x->dtype,
         .x = dt_array_data(x),
         .weight = dt_array_data(weight),

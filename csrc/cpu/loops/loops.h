@@ -83,6 +83,9 @@ typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quar
 /* The largest magnitude of neighbours; NaN if one is. */
 typedef float (*cpu_magnitude)(const float *x, int64_t n);
 
+/* The sum of the products of rows of n neighbours, a multiple of 16, that begin a_row and b_row after each other. */
+typedef double (*cpu_correlate)(const void *a, const void *b, int64_t rows, int64_t n, int64_t a_row, int64_t b_row);
+
 /* n elements of one entry of an update, its arrays in float or double. */
 typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
 
@@ -111,6 +114,7 @@ typedef struct {
     cpu_pool_give pool_give[4];
     cpu_pool_scatter pool_scatter[4];
     cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
+    cpu_correlate correlate[2];       /* float32, float64 */
     const cpu_update_row *updates[2]; /* float32, float64 */
 } cpu_loops;
 

@@ -1,0 +1,176 @@
+/* input_grad.c: what the gradient of a convolution's result gives its input: convolutions of that gradient with the
+ * weight turned over. A stride cuts the input into phases: entries with the same place between two steps get the same
+ * taps, and those of a phase are the result of one convolution of stride 1. */
+#include "conv.h"
+
+/* Entries of one phase along a dimension, `stride` apart from `first` on, and the taps that reach them, `step` apart
+ * from `tap` on: a convolution with that dilation and padding. */
+typedef struct {
+    int64_t first, count, stride, tap, step, taps, dilation, pad;
+} phase;
+
+static int64_t
+common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Number `index` of the phases along dimension i (0: rows). Entry h gets from result p by tap r where h + before = p *
+ * stride + r * dilation. */
+static phase
+find_phase(const dt_conv2d_params *params, int i, int64_t stride, int64_t index, int64_t size, int64_t kernel)
+{
+    const int64_t before = params->pad_before[i], dilation = params->dilation[i];
+    const int64_t common = common_divisor(stride, dilation);
+    phase f = {.stride = stride, .step = stride / common, .dilation = dilation / common};
+    f.first = (index - before % stride + stride) % stride;
+    f.count = f.first < size ? (size - 1 - f.first) / stride + 1 : 0;
+    while (f.tap < kernel && f.tap < f.step && f.tap * dilation % stride != index) {
+        f.tap++;
+    }
+    if (f.tap < kernel && f.tap < f.step) {
+        f.taps = (kernel - 1 - f.tap) / f.step + 1;
+        f.pad = (f.taps - 1) * f.dilation - ((f.first + before - index) - (f.tap * dilation - index)) / stride;
+    }
+    return f;
+}
+
+/* The weight's taps of a phase, turned over, as (groups * channels of one, outputs of one, rows, columns). */
+typedef struct {
+    const dt_array *weight;
+    const phase *f;
+    char *to;
+    int64_t groups;
+} turn_job;
+
+#define TURN(type)                                                                                                     \
+    for (int64_t k = 0; k < outputs; k++) {                                                                            \
+        const type *from = (const type *)dt_array_data(w) + (group * outputs + k) * w->strides[0] +                    \
+                           input % channels * w->strides[1] + start;                                                   \
+        for (int64_t r = 0; r < f[0].taps; r++) {                                                                      \
+            for (int64_t s = 0; s < f[1].taps; s++) {                                                                  \
+                ((type *)(void *)job->to)[((input * outputs + k) * f[0].taps + r) * f[1].taps + s] =                   \
+                    from[-r * along[0] - s * along[1]];                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+static void
+turn_weight(void *ctx, int64_t begin, int64_t end)
+{
+    const turn_job *job = ctx;
+    const dt_array *w = job->weight;
+    const phase *f = job->f;
+    const int64_t channels = w->shape[1], outputs = w->shape[0] / job->groups;
+    const int64_t along[2] = {f[0].step * w->strides[2], f[1].step * w->strides[3]};
+    const int64_t start = (f[0].tap + (f[0].taps - 1) * f[0].step) * w->strides[2] +
+                          (f[1].tap + (f[1].taps - 1) * f[1].step) * w->strides[3];
+    for (int64_t input = begin; input < end; input++) {
+        const int64_t group = input / channels;
+        switch (dt_itemsize((dt_dtype)w->dtype)) {
+        case 2:
+            TURN(uint16_t)
+            break;
+        case 4:
+            TURN(uint32_t)
+            break;
+        default:
+            TURN(uint64_t)
+        }
+    }
+}
+
+static dt_status
+clear(dt_array *out, dt_error *err)
+{
+    const dt_scalar zero = dt_scalar_float(0);
+    return cpu_fill(out, &zero, err);
+}
+
+/* One phase: `weights` has room for its taps, and `dense` for its entries if they stand apart in out. */
+static dt_status
+run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const phase f[2], char *weights,
+          char *dense, dt_array *out, dt_error *err)
+{
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)grad->dtype);
+    dt_array part = *out, g = *grad;
+    dt_conv2d_params inner = {.stride = {1, 1}, .groups = params->groups};
+    for (int i = 0; i < 2; i++) {
+        part.offset += f[i].first * out->strides[2 + i] * itemsize;
+        part.shape[2 + i] = f[i].count;
+        part.strides[2 + i] *= f[i].stride;
+        inner.dilation[i] = f[i].dilation;
+        inner.pad_before[i] = CPU_MAX(f[i].pad, 0);
+        const int64_t skipped = CPU_MIN(CPU_MAX(-f[i].pad, 0), g.shape[2 + i]);
+        g.offset += skipped * g.strides[2 + i] * itemsize;
+        g.shape[2 + i] -= skipped;
+    }
+    if (f[0].count == 0 || f[1].count == 0) {
+        return DT_OK;
+    }
+    if (f[0].taps == 0 || f[1].taps == 0 || g.shape[2] == 0 || g.shape[3] == 0) {
+        return clear(&part, err);
+    }
+    turn_job turn = {weight, f, weights, params->groups};
+    const int64_t inputs = out->shape[1], outputs = weight->shape[0] / params->groups, taps = f[0].taps * f[1].taps;
+    cpu_parallel(inputs, CPU_CEIL_DIV(CPU_GRAIN, outputs * taps), turn_weight, &turn);
+    dt_storage weight_storage = {.data = weights}, dense_storage = {.data = dense};
+    const dt_array turned = {
+        .storage = &weight_storage,
+        .dtype = weight->dtype,
+        .ndim = 4,
+        .shape = {inputs, outputs, f[0].taps, f[1].taps},
+        .strides = {outputs * taps, taps, f[1].taps, 1},
+    };
+    if (dense == NULL) {
+        return cpu_conv2d(&g, &turned, NULL, &inner, &part, err);
+    }
+    dt_array result = part;
+    const bool last = out->strides[1] == 1 && inputs > 1;
+    result.storage = &dense_storage;
+    result.offset = 0;
+    result.strides[3] = last ? inputs : 1;
+    result.strides[2] = f[1].count * result.strides[3];
+    result.strides[1] = last ? 1 : f[0].count * f[1].count;
+    result.strides[0] = inputs * f[0].count * f[1].count;
+    DT_TRY(cpu_conv2d(&g, &turned, NULL, &inner, &result, err));
+    return cpu_copy(&result, &part, false, err);
+}
+
+dt_status
+cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, dt_array *out,
+                      bool *made, dt_error *err)
+{
+    (void)made;
+    if (dt_array_numel(grad) == 0) {
+        return clear(out, err);
+    }
+    int64_t stride[2], most = out->shape[0] * out->shape[1];
+    for (int i = 0; i < 2; i++) {
+        stride[i] = grad->shape[2 + i] == 1 ? 1 : params->stride[i]; /* a step that is never taken */
+        most *= CPU_CEIL_DIV(out->shape[2 + i], stride[i]);
+    }
+    const bool apart = stride[0] > 1 || stride[1] > 1;
+    const size_t itemsize = dt_itemsize((dt_dtype)grad->dtype);
+    const size_t nweights = ((size_t)dt_array_numel(weight) * itemsize + 63) & ~(size_t)63;
+    const size_t nbytes = nweights + (apart ? (size_t)most * itemsize : 0);
+    char *buffer = dt_large_new(nbytes);
+    if (buffer == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    dt_status rc = DT_OK;
+    for (int64_t i = 0; i < stride[0] * stride[1] && rc == DT_OK; i++) {
+        const phase f[2] = {
+            find_phase(params, 0, stride[0], i / stride[1], out->shape[2], weight->shape[2]),
+            find_phase(params, 1, stride[1], i % stride[1], out->shape[3], weight->shape[3]),
+        };
+        rc = run_phase(grad, weight, params, f, buffer, apart ? buffer + nweights : NULL, out, err);
+    }
+    dt_large_free(buffer);
+    return rc;
+}

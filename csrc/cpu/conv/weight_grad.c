@@ -1,0 +1,303 @@
+/* weight_grad.c: what the gradient of a convolution's result gives its weight: products of that gradient (outputs,
+ * patches) with patches (patches, channels and taps). Some patches at a time are laid out, where they cannot be read in
+ * place, and added to what is there: never those of a whole batch. With one channel a group, planes are correlated tap
+ * by tap. What is added up apart follows from the shapes alone, and is joined in one order. */
+#include "../loops/loops.h"
+#include "conv.h"
+
+#define DEPTH 256     /* patches laid out at a time */
+#define BLOCK 256     /* columns, channels times taps, of one product */
+#define ITEMS 8       /* products, if sums are long enough to be cut */
+#define SLICE 1024    /* patches that are worth sums of their own */
+#define IN_PLACE 256  /* patches evenly apart that are worth a product */
+#define FEW_OUTPUTS 4 /* of a group: planes are correlated */
+#define PLANE_BYTES 65536
+#define LANES 16
+
+/* Sums of one (slice, group, block of channels) each, (outputs, columns); columns are (channel, tap), or (tap, channel)
+ * where channels lie side by side. */
+typedef struct {
+    struct cpu_conv conv;
+    const dt_array *x, *grad, *out;
+    dt_dtype compute;
+    int64_t itemsize, size; /* of an element, of a sum */
+    int64_t outputs, channels, taps, groups;
+    int64_t block, blocks, slices; /* channels of one, and how many */
+    int64_t patches;               /* in all */
+    int64_t grad_run, x_run;       /* patches whose places lie evenly apart; 0: laid out */
+    int64_t grad_step, x_step;     /* from one to the next */
+    bool lines, grad_lines;        /* channels side by side */
+    char *sums;
+    atomic_int status;
+} weight_job;
+
+/* Rows of a plane of the result at a time, with the rows of x that they need: columns that a stride keeps apart lie
+ * side by side, in stride[1] lines of `pitch` numbers; what is missing is 0. */
+typedef struct {
+    const weight_job *job;
+    int64_t rows, pitch, grad_pitch, in_rows;
+} plane_job;
+
+static int64_t
+columns_of(const weight_job *job, int64_t block)
+{
+    return CPU_MIN(job->block, job->channels - block * job->block) * job->taps;
+}
+
+/* Where the sums of an item begin, among all. */
+static char *
+sums_of(const weight_job *job, int64_t slice, int64_t group, int64_t block)
+{
+    const int64_t row = job->channels * job->taps, before = (slice * job->groups + group) * job->outputs * row;
+    return job->sums + (before + block * job->block * job->taps * job->outputs) * job->size;
+}
+
+#define DT_EACH "../cpu/conv/weight_grad_dtype.inc"
+#include "../../core/each_dtype.inc"
+#undef DT_EACH
+
+#define BY_DTYPE(name, dtype)                                                                                          \
+    ((dtype) == DT_FLOAT16    ? name##_FLOAT16                                                                         \
+     : (dtype) == DT_BFLOAT16 ? name##_BFLOAT16                                                                        \
+     : (dtype) == DT_FLOAT32  ? name##_FLOAT32                                                                         \
+                              : name##_FLOAT64)
+
+/* How many of the pixels of images, (N, .., H, W), lie evenly apart, and how far. */
+static int64_t
+even_run(const dt_array *a, int64_t *step)
+{
+    const int64_t *shape = a->shape, *strides = a->strides, plane = shape[2] * shape[3];
+    *step = strides[shape[3] > 1 ? 3 : shape[2] > 1 ? 2 : 0];
+    if (shape[2] > 1 && shape[3] > 1 && strides[2] != shape[3] * *step) {
+        return 0;
+    }
+    return shape[0] == 1 || strides[0] == plane * *step ? shape[0] * plane : plane;
+}
+
+/* Whether patches are the image's pixels, one for one. */
+static bool
+is_plain(const dt_array *x, const struct cpu_conv *conv)
+{
+    bool plain = conv->kernel[0] * conv->kernel[1] == 1;
+    for (int i = 0; i < 2; i++) {
+        plain = plain && conv->pad[i] == 0 && conv->result[i] == x->shape[2 + i] &&
+                (conv->stride[i] == 1 || conv->result[i] == 1);
+    }
+    return plain;
+}
+
+/* Where patch t stands, in an array of even runs. */
+static int64_t
+place_of(const dt_array *a, int64_t run, int64_t step, int64_t t)
+{
+    return run == 0 ? 0 : t / run * a->strides[0] + t % run * step;
+}
+
+/* One product: patches [t, t + count), of which `laid` and `grads` have room for as many as are not read in place. */
+static dt_status
+add_product(const weight_job *job, int64_t group, int64_t block, int64_t t, int64_t count, bool first, char *laid,
+            char *grads, char *sums, dt_error *err)
+{
+    const int64_t columns = columns_of(job, block);
+    const int64_t x_from = (group * job->channels + block * job->block) * job->conv.x_channel;
+    const int64_t grad_from = group * job->outputs * job->grad->strides[1];
+    const char *x = (const char *)dt_array_data(job->x) + x_from * job->itemsize;
+    const char *grad = (const char *)dt_array_data(job->grad) + grad_from * job->itemsize;
+    cpu_gemm_args g = {
+        .dtype = job->compute,
+        .m = job->outputs,
+        .n = columns,
+        .k = count,
+        .alpha = 1,
+        .beta = first ? 0 : 1,
+        .a = grads,
+        .b = laid,
+        .c = sums,
+        .a_row = job->grad_lines ? 1 : count,
+        .a_column = job->grad_lines ? job->outputs : 1,
+        .b_row = job->lines ? columns : 1,
+        .b_column = job->lines ? 1 : count,
+        .c_row = columns,
+        .c_column = 1,
+    };
+    if (job->grad_run > 0) {
+        g.a = grad + place_of(job->grad, job->grad_run, job->grad_step, t) * job->itemsize;
+        g.a_row = job->grad->strides[1];
+        g.a_column = job->grad_step;
+    } else {
+        BY_DTYPE(lay_grad, job->x->dtype)(job, grad, grads, t, count);
+    }
+    if (job->x_run > 0) {
+        g.b = x + place_of(job->x, job->x_run, job->x_step, t) * job->itemsize;
+        g.b_row = job->x_step;
+        g.b_column = job->conv.x_channel;
+    } else {
+        BY_DTYPE(lay_patches, job->x->dtype)(job, x, laid, t, count, columns / job->taps);
+    }
+    return cpu_gemm(&g, err);
+}
+
+static dt_status
+run_item(const weight_job *job, int64_t item, dt_error *err)
+{
+    const int64_t slice = item % job->slices, block = item / job->slices % job->blocks;
+    const int64_t group = item / job->slices / job->blocks, columns = columns_of(job, block);
+    const int64_t begin = job->patches * slice / job->slices, end = job->patches * (slice + 1) / job->slices;
+    const bool in_place = job->x_run > 0 && job->grad_run > 0;
+    const int64_t most = in_place ? INT64_MAX : DEPTH, room = CPU_MIN(most, end - begin);
+    const size_t laid = job->x_run > 0 ? 0 : (size_t)(room * columns * job->size);
+    const size_t grads = job->grad_run > 0 ? 0 : (size_t)(room * job->outputs * job->size);
+    char *buffer = in_place ? NULL : dt_large_new(laid + grads);
+    dt_status rc = DT_OK;
+    if (buffer == NULL && !in_place) {
+        return dt_fail_nomem(err, laid + grads);
+    }
+    for (int64_t t = begin, count; t < end && rc == DT_OK; t += count) {
+        count = CPU_MIN(most, end - t);
+        count = job->x_run > 0 ? CPU_MIN(count, job->x_run - t % job->x_run) : count;
+        count = job->grad_run > 0 ? CPU_MIN(count, job->grad_run - t % job->grad_run) : count;
+        rc = add_product(job, group, block, t, count, t == begin, buffer, buffer + laid,
+                         sums_of(job, slice, group, block), err);
+    }
+    dt_large_free(buffer);
+    return rc;
+}
+
+static void
+run_items(void *ctx, int64_t begin, int64_t end)
+{
+    weight_job *job = ctx;
+    for (int64_t item = begin; item < end; item++) {
+        dt_error err;
+        if (run_item(job, item, &err) != DT_OK) { /* for want of memory, and nothing else */
+            atomic_store(&job->status, (int)err.status);
+            return;
+        }
+    }
+}
+
+/* Outputs [begin, end) of all groups: slices joined, and rounded once. */
+static void
+join_slices(void *ctx, int64_t begin, int64_t end)
+{
+    const weight_job *job = ctx;
+    for (int64_t k = begin; k < end; k++) {
+        for (int64_t block = 0; block < job->blocks; block++) {
+            const int64_t columns = columns_of(job, block);
+            for (int64_t slice = 1; slice < job->slices; slice++) {
+                char *to = sums_of(job, 0, k / job->outputs, block);
+                const char *from = sums_of(job, slice, k / job->outputs, block);
+                const int64_t row = k % job->outputs * columns;
+                for (int64_t i = row; i < row + columns; i++) {
+                    if (job->size == 8) {
+                        ((double *)(void *)to)[i] += ((const double *)(const void *)from)[i];
+                    } else {
+                        ((float *)(void *)to)[i] += ((const float *)(const void *)from)[i];
+                    }
+                }
+            }
+        }
+        BY_DTYPE(put_weight, job->x->dtype)(job, k);
+    }
+}
+
+static dt_status
+run_products(weight_job *job, dt_error *err)
+{
+    const bool plain = job->compute == (dt_dtype)job->x->dtype;
+    const int64_t run = even_run(job->grad, &job->grad_step), x_run = even_run(job->x, &job->x_step);
+    job->grad_run = plain && (run >= IN_PLACE || run == job->patches) ? run : 0;
+    job->x_run = plain && is_plain(job->x, &job->conv) && (x_run >= IN_PLACE || x_run == job->patches) ? x_run : 0;
+    job->lines = job->conv.x_channel == 1 && job->channels > 1;
+    job->grad_lines = job->grad->strides[1] == 1 && job->outputs > 1;
+    job->blocks = CPU_CEIL_DIV(job->channels, CPU_MAX(BLOCK / job->taps, 1));
+    job->block = CPU_CEIL_DIV(job->channels, job->blocks);
+    job->blocks = CPU_CEIL_DIV(job->channels, job->block);
+    const int64_t products = job->groups * job->blocks;
+    job->slices = CPU_MAX(CPU_MIN(ITEMS / products, job->patches / SLICE), 1);
+    const size_t nbytes = (size_t)(job->slices * job->groups * job->outputs * job->channels * job->taps * job->size);
+    job->sums = dt_large_new(nbytes);
+    if (job->sums == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    const int64_t items = products * job->slices;
+    const int64_t work = CPU_MAX(dt_array_numel(job->out) / items * job->patches, 1);
+    cpu_parallel(items, CPU_CEIL_DIV(CPU_GRAIN, work), run_items, job);
+    dt_status rc = (dt_status)atomic_load(&job->status);
+    if (rc == DT_OK) {
+        const int64_t row = job->channels * job->taps * job->slices;
+        cpu_parallel(job->groups * job->outputs, CPU_CEIL_DIV(CPU_GRAIN, row), join_slices, job);
+    } else {
+        rc = dt_fail_nomem(err, nbytes);
+    }
+    dt_large_free(job->sums);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- one channel a group */
+
+static bool
+cut_planes(plane_job *p)
+{
+    const struct cpu_conv *conv = &p->job->conv;
+    const int64_t numbers = PLANE_BYTES / p->job->size, reach = (conv->kernel[1] - 1) * conv->dilation[1];
+    const int64_t below = (conv->kernel[0] - 1) * conv->dilation[0] + 1;
+    p->grad_pitch = CPU_CEIL_DIV(conv->result[1], LANES) * LANES;
+    if (conv->stride[1] > numbers || reach > numbers || p->grad_pitch > numbers || p->job->taps > DEPTHWISE_TAPS) {
+        return false;
+    }
+    p->pitch = p->grad_pitch + reach / conv->stride[1];
+    const int64_t line = p->pitch * conv->stride[1];
+    if (line > numbers || below > numbers / line || conv->stride[0] > numbers) {
+        return false;
+    }
+    const int64_t left = numbers - below * line;
+    p->rows = CPU_MIN(left / (line * conv->stride[0] + p->grad_pitch), conv->result[0]);
+    p->in_rows = (p->rows - 1) * conv->stride[0] + below;
+    return p->rows > 0;
+}
+
+static void
+run_planes(void *ctx, int64_t begin, int64_t end)
+{
+    const plane_job *p = ctx;
+    const weight_job *job = p->job;
+    _Alignas(64) char lines[PLANE_BYTES];
+    for (int64_t k = begin; k < end; k++) {
+        BY_DTYPE(correlate_plane, job->x->dtype)(p, lines, k);
+    }
+}
+
+dt_status
+cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
+                       bool *made, dt_error *err)
+{
+    (void)made;
+    if (dt_array_numel(grad) == 0) {
+        const dt_scalar zero = dt_scalar_float(0);
+        return cpu_fill(out, &zero, err);
+    }
+    weight_job job = {
+        .conv = conv_geometry(x, out, grad, params),
+        .x = x,
+        .grad = grad,
+        .out = out,
+        .compute = cpu_computed((dt_dtype)x->dtype),
+        .itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype),
+        .outputs = out->shape[0] / params->groups,
+        .channels = out->shape[1],
+        .taps = out->shape[2] * out->shape[3],
+        .groups = params->groups,
+        .patches = grad->shape[0] * grad->shape[2] * grad->shape[3],
+    };
+    job.size = (int64_t)dt_itemsize(job.compute);
+    for (int i = 0; i < 2; i++) {
+        job.conv.stride[i] = job.conv.result[i] == 1 ? 1 : job.conv.stride[i]; /* a step that is never taken */
+    }
+    plane_job planes = {.job = &job};
+    if (job.channels == 1 && job.outputs < FEW_OUTPUTS && cut_planes(&planes)) {
+        cpu_parallel(out->shape[0], CPU_CEIL_DIV(CPU_GRAIN, job.patches * job.taps), run_planes, &planes);
+        return DT_OK;
+    }
+    return run_products(&job, err);
+}
