@@ -208,6 +208,9 @@ note_write(const dt_recording *r, dt_node *before, dt_node *node, const dt_array
 static dt_status
 record(const dt_recording *r, const void *params, size_t nbytes, dt_array *out, dt_error *err)
 {
+    if (is_view(r, out) && dt_has_history(out) && dt_is_stale(r->inputs[0])) {
+        return dt_node_after_writes(out, &out->node, err); /* not by way of the whole */
+    }
     dt_node *few[DT_MAX_KEPT], **nodes = few, *made = NULL, *node = NULL;
     if (r->n > DT_MAX_KEPT && (nodes = dt_malloc((size_t)r->n * sizeof(*nodes))) == NULL) {
         return dt_fail_nomem(err, (size_t)r->n * sizeof(*nodes));

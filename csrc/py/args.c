@@ -143,7 +143,7 @@ py_arg_array(const py_args *a, int i)
 {
     PyObject *object = a->v[i];
     if (object != NULL && py_is_array(object)) {
-        return py_array_of(object);
+        return py_operand(object);
     }
     py_arg_wrong(
         a, i, object != NULL && py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one)" : "DeviceArray");

@@ -110,6 +110,12 @@ py_grad_state_of(dt_node *node)
     return node->owner;
 }
 
+dt_array *
+py_written_operand(PyObject *array)
+{
+    return py_node_refresh(array) < 0 ? NULL : py_array_of(array);
+}
+
 int
 py_node_refresh(PyObject *array)
 {

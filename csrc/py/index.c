@@ -420,7 +420,10 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
     if (rc < 0) {
         return -1;
     }
-    const dt_array *source = rc == 0 ? py_array_of(value) : NULL;
+    const dt_array *source = rc == 0 ? py_operand(value) : NULL;
+    if (DT_UNLIKELY(source == NULL && rc == 0)) {
+        return -1;
+    }
     const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
     if (!DT_UNLIKELY(tracked) || dt_grad_off) {
         return set_plainly(self, index, value, source, &scalar);

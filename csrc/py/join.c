@@ -23,7 +23,11 @@ arrays_of(const py_args *a, PyObject *tuple, bool *large)
             PyMem_Free(arrays);
             return NULL;
         }
-        arrays[i] = py_array_of(entry);
+        arrays[i] = py_operand(entry);
+        if (DT_UNLIKELY(arrays[i] == NULL)) {
+            PyMem_Free(arrays);
+            return NULL;
+        }
         *large = *large || py_is_large(arrays[i]);
     }
     return arrays;

@@ -6,7 +6,10 @@ PyObject *
 py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
 {
     dt_scalar scalar;
-    const dt_array *x = py_is_array(a) ? py_array_of(a) : NULL, *y = py_is_array(b) ? py_array_of(b) : NULL;
+    const dt_array *x = py_is_array(a) ? py_operand(a) : NULL, *y = py_is_array(b) ? py_operand(b) : NULL;
+    if (DT_UNLIKELY((x == NULL && py_is_array(a)) || (y == NULL && py_is_array(b)))) {
+        return NULL;
+    }
     if (x == NULL || y == NULL) {
         PyObject *other = x == NULL ? a : b;
         int rc = py_scalar(other, &scalar);
@@ -40,8 +43,11 @@ static PyObject *
 in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
 {
     dt_scalar scalar;
-    dt_array *x = py_array_of(self);
-    const dt_array *y = py_is_array(other) ? py_array_of(other) : NULL;
+    dt_array *x = py_operand(self);
+    const dt_array *y = py_is_array(other) ? py_operand(other) : NULL;
+    if (DT_UNLIKELY(x == NULL || (y == NULL && py_is_array(other)))) {
+        return NULL;
+    }
     if (y == NULL) {
         int rc = py_scalar(other, &scalar);
         if (rc < 0) {
@@ -120,7 +126,11 @@ nb_matrix_multiply(PyObject *a, PyObject *b)
     if (result == NULL) {
         return NULL;
     }
-    const dt_array *x = py_array_of(a), *y = py_array_of(b);
+    const dt_array *x = py_operand(a), *y = py_operand(b);
+    if (DT_UNLIKELY(x == NULL || y == NULL)) {
+        Py_DECREF(result);
+        return NULL;
+    }
     PY_CALL(py_matmul_is_large(x, y), status, dt_matmul(x, y, py_array_of(result), &err));
     PyObject *operands[] = {a, b};
     return py_finish(result, status, &err, operands, 2);
@@ -142,7 +152,10 @@ compare(PyObject *a, PyObject *b, int op)
 static PyObject *
 unary(dt_unary_op op, const char *name, PyObject *self)
 {
-    const dt_array *x = py_array_of(self);
+    const dt_array *x = py_operand(self);
+    if (DT_UNLIKELY(x == NULL)) {
+        return NULL;
+    }
     PY_RETURN_OF(self, py_array_new(Py_TYPE(self), name), py_is_large(x),
                  dt_unary(op, name, x, NULL, false, out, &err));
 }

@@ -71,6 +71,16 @@ py_array_of(PyObject *object)
 
 /* An empty array (no storage yet) made by action, from a free list. A plain DeviceArray also for type Parameter. */
 PyObject *py_array_new(PyTypeObject *type, const char *action);
+/* The array of an operand, whose node knows what was written through other arrays (grad.c). NULL with an exception. */
+dt_array *py_written_operand(PyObject *array);
+static inline dt_array *
+py_operand(PyObject *array)
+{
+    dt_array *x = py_array_of(array);
+    return DT_UNLIKELY(atomic_load_explicit(&x->storage->history, memory_order_relaxed) != NULL)
+               ? py_written_operand(array)
+               : x;
+}
 /* A plain DeviceArray that shares the memory of self: attributes.c. */
 PyObject *py_array_handle(PyObject *self, const char *action);
 /* result, which comes from operands, if status is DT_OK; else it is released and the exception raised (py_raise). */

@@ -201,3 +201,14 @@ def test_a_loop_of_writes_is_linear_in_memory() -> None:
         out[i] = x[i] * 2
     out.sum().backward()
     assert x.grad is not None and float(x.grad.sum()) == 3200 and keep.requires_grad
+
+
+def test_a_gradient_of_a_view_that_was_written_elsewhere() -> None:
+    x = dt.ones(4, requires_grad=True)
+    y = x * 2
+    v = y[1:]
+    y[2] = 0.0
+    total = (v * 3).sum() + (v @ v)
+    found = dt.autograd.grad(total, [v, x])
+    assert found[0].tolist() == [7, 3, 7] and found[1].tolist() == [0, 14, 0, 14]
+    assert v.grad_fn is not None and v.grad_fn is not y.grad_fn
