@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import data_rows, loop_rows, machine, memory, networks, nn_rows, report, rows
+from . import data_rows, gradient_rows, loop_rows, machine, memory, networks, nn_rows, report, rows
 
 OURS = "devtensor"
 CONTROL = "control"
@@ -230,7 +230,15 @@ def run(options, threads):
     set_threads(libs, threads)
     effort = Effort(options.quick, threads)
     wanted = options.only.lower()
-    everything = [*rows.ROWS, *loop_rows.ROWS, *nn_rows.ROWS, *data_rows.ROWS, *networks.ROWS, *rows.SIMULATED]
+    everything = [
+        *rows.ROWS,
+        *loop_rows.ROWS,
+        *nn_rows.ROWS,
+        *gradient_rows.ROWS,
+        *data_rows.ROWS,
+        *networks.ROWS,
+        *rows.SIMULATED,
+    ]
     everything += [] if options.quick else rows.LADDERS
     chosen = [row for row in everything if wanted in f"{row.group} {row.name} {row.ladder}".lower()]
     imports = wanted in "import"

@@ -7,9 +7,10 @@ the description of a device in place of one. Each case must have a plan that kee
 that converts inputs to fewer bits, sums in fewer bits, transforms (FFT, Winograd) or varies from run to run; no tensor
 core for strict float32; and nothing that is compiled at run time. How many plans in half precision and TF32 do without
 tensor cores is counted. Convolutions that are products of matrices are shown as such: they are cuBLASLt's, which plans
-nothing without a device. How many calls they, attention and other products take is counted on the simulated GPU
-(plan_calls.py). --write stores the table in docs/plans.csv and docs/plans.md; without it, the stored table is
-compared where it is of the same version of cuDNN. NVIDIA's wheels have to be importable (pip install .[cuda13]).
+nothing without a device. The gradients of each convolution's input and weight are planned too. How many calls products,
+attention and the like take is counted on the simulated GPU (plan_calls.py). --write stores the tables in docs/plans.md,
+docs/plans.csv and docs/plans_gradients.csv; without it, the stored ones are compared where they are of the same version
+of cuDNN. NVIDIA's wheels have to be importable (pip install .[cuda13]).
 """
 
 import argparse
@@ -26,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 TABLE = ROOT / "docs" / "plans.csv"
+GRADIENTS = ROOT / "docs" / "plans_gradients.csv"
 SUMMARY = ROOT / "docs" / "plans.md"
 
 # name: (compute capability, multiprocessors, shared memory a block may opt in to, shared memory, registers and threads
@@ -43,6 +45,7 @@ RUNTIME_COMPILED = 1 << 0
 # What is computed: dtype and the float32 policy.
 PRECISIONS = (("float32", "highest"), ("float32", "tf32"), ("float16", ""), ("bfloat16", ""), ("float64", ""))
 GRAPHS = ((False, None), (True, None), (True, "relu"), (False, "relu"))
+KINDS = (1, 2)  # gradients: of the input, of the weight
 # The library of engines compiled at run time is linked with the driver; these are what it asks for when it is loaded.
 DRIVER = """cuGetErrorString cuGetErrorName cuModuleGetFunction cuModuleLoadData cuModuleUnload cuTensorMapEncodeIm2col
 cuTensorMapEncodeTiled cuCtxGetCurrent cuCtxGetLimit cuCtxPopCurrent cuCtxPushCurrent cuStreamGetCtx cuDriverGetVersion
@@ -182,10 +185,10 @@ def large():
 # ---------------------------------------------------------------- planning
 
 
-def plan(dt, json_text, sizes, dtype, channels_last, bias, activation):
+def plan(dt, json_text, sizes, dtype, channels_last, bias=False, activation=None, kind=0):
     """What the extension plans, or the text of its error."""
     try:
-        return dt._C._test.describe_conv2d(json_text, getattr(dt, dtype), *sizes, channels_last, bias, activation)
+        return dt._C._test.describe_conv2d(json_text, getattr(dt, dtype), *sizes, channels_last, bias, activation, kind)
     except dt.CudaError as error:
         return str(error)
 
@@ -200,7 +203,7 @@ def cell(found):
     return f"{found['engine']}{notes}/{-(-found['workspace'] // 1024)}"
 
 
-def complaint(found, precision, bias, activation):
+def complaint(found, precision):
     """What a plan does against the rules; an empty text: nothing."""
     if isinstance(found, str):
         return "no plan: " + found.splitlines()[0]
@@ -222,7 +225,7 @@ def plan_case(dt, json_text, sizes, precision, channels_last):
     could = precision[0] in ("float16", "bfloat16") or precision[1] == "tf32"
     for bias, activation in GRAPHS:
         found = plan(dt, json_text, sizes, precision[0], channels_last, bias, activation)
-        bad = complaint(found, precision, bias, activation)
+        bad = complaint(found, precision)
         if bad:
             wrong.append(bad)
         if isinstance(found, str):
@@ -238,6 +241,14 @@ def plan_case(dt, json_text, sizes, precision, channels_last):
     return cells[0] if same else " ".join(cells), wrong, counts
 
 
+def plan_gradients(dt, json_text, sizes, precision, channels_last):
+    """The cells of the input's gradient and the weight's, and what is wrong."""
+    dt.set_float32_precision(precision[1] or "highest")
+    found = [plan(dt, json_text, sizes, precision[0], channels_last, kind=kind) for kind in KINDS]
+    wrong = [f"a gradient: {bad}" for bad in (complaint(one, precision) for one in found) if bad]
+    return " ".join("none" if isinstance(one, str) else cell(one) for one in found), wrong
+
+
 def plan_all(devices, every):
     import devtensor as dt
 
@@ -246,7 +257,7 @@ def plan_all(devices, every):
         raise SystemExit("cuDNN cannot be loaded:\n" + dt._C._cuda_report())
     sizes = {**table_cases(), **resnet50(), **mobilenet_v2(), **large()}
     sizes = dict(list(sizes.items())[::every])
-    rows, wrong, summary = {}, [], {}
+    rows, gradients, wrong, summary = {}, {}, [], {}
     for device in devices:
         text, total = properties(device), Counter()
         for name, case in sizes.items():
@@ -255,16 +266,19 @@ def plan_all(devices, every):
                     key = (name, " ".join(precision).strip(), layout)
                     got, bad, counts = plan_case(dt, text, case, precision, layout == "NHWC")
                     rows.setdefault(key, {})[device] = got
-                    wrong += [f"{device}: {' '.join(key)}: {b}" for b in bad]
+                    grads, bad_grads = plan_gradients(dt, text, case, precision, layout == "NHWC")
+                    gradients.setdefault(key, {})[device] = grads
+                    counts["gradients"] = len(KINDS) - len(bad_grads)
+                    wrong += [f"{device}: {' '.join(key)}: {b}" for b in bad + bad_grads]
                     total.update(counts)
         summary[device] = total
         print(
             f"{device}: {total['plans']} plans, {total['apart']} with bias or ReLU apart, {total['plain']} in half"
-            f" precision or TF32 without tensor cores; {total['products']} products",
+            f" precision or TF32 without tensor cores; {total['products']} products; {total['gradients']} gradients",
             flush=True,
         )
     dt.set_float32_precision("highest")
-    return version, len(sizes), rows, wrong, summary
+    return version, len(sizes), rows, gradients, wrong, summary
 
 
 def count_calls():
@@ -281,12 +295,13 @@ def count_calls():
 # ---------------------------------------------------------------- the stored table
 
 
-def write_table(version, ncases, rows, summary, calls):
-    with TABLE.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([f"cuDNN {version}", "precision", "layout", *summary])
-        for key, found in rows.items():
-            writer.writerow([*key, *(found[device] for device in summary)])
+def write_table(version, ncases, rows, gradients, summary, calls):
+    for path, lines in ((TABLE, rows), (GRADIENTS, gradients)):
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([f"cuDNN {version}", "precision", "layout", *summary])
+            for key, found in lines.items():
+                writer.writerow([*key, *(found[device] for device in summary)])
     total, products = (sum(counts[name] for counts in summary.values()) for name in ("plans", "products"))
     lines = [
         "# Which engines cuDNN plans",
@@ -303,10 +318,11 @@ def write_table(version, ncases, rows, summary, calls):
         " of 16 bytes, so that there",
         "is one plan for all alignments.",
         "",
-        "| GPU | plans | bias or ReLU as passes of their own | half or TF32 without tensor cores | products |",
-        "|---|---|---|---|---|",
+        "| GPU | plans | bias or ReLU as passes of their own | half or TF32 without tensor cores | products |"
+        " gradients |",
+        "|---|---|---|---|---|---|",
         *(
-            f"| {device} | {c['plans']} | {c['apart']} | {c['plain']} | {c['products']} |"
+            f"| {device} | {c['plans']} | {c['apart']} | {c['plain']} | {c['products']} | {c['gradients']} |"
             for device, c in summary.items()
         ),
         "",
@@ -314,7 +330,9 @@ def write_table(version, ncases, rows, summary, calls):
         "workspace, such as `41t/6344`, once where the four graphs get the same plan, else four times. Notes are t:",
         "tensor cores; n: NaN kept; c: compiled at run time; *: cuDNN names an engine before this one that it compiles",
         "and loads while planning, which takes a driver, so that a GPU may run that one. `+apart`: the graph does less",
-        "than was asked for, and kernels do the rest. `product`: a product of matrices.",
+        "than was asked for, and kernels do the rest. `product`: a product of matrices. `plans_gradients.csv` has the"
+        " plans of the",
+        "input's gradient and the weight's, which keep the same rules.",
         "",
         "## Calls of products",
         "",
@@ -331,9 +349,9 @@ def write_table(version, ncases, rows, summary, calls):
     SUMMARY.write_text("\n".join(lines))
 
 
-def compare_table(version, rows, devices):
-    """Lines of the stored table that this cuDNN plans otherwise; None where the stored one is of another version."""
-    with TABLE.open(newline="") as file:
+def compare_table(path, version, rows, devices):
+    """Lines of a stored table that this cuDNN plans otherwise; None where the stored one is of another version."""
+    with path.open(newline="") as file:
         stored = list(csv.reader(file))
     head, body = stored[0], stored[1:]
     if head[0] != f"cuDNN {version}":
@@ -357,15 +375,17 @@ def main():
         parser.error("the whole table is stored, or nothing")
     devices = options.device or list(GPUS)
     load_driver()
-    version, ncases, rows, wrong, summary = plan_all(devices, options.every)
+    version, ncases, rows, gradients, wrong, summary = plan_all(devices, options.every)
     for line in wrong[:40]:
         print("  " + line)
     print(f"cuDNN {version}: {ncases} convolutions, {len(rows)} lines of the table, {len(wrong)} against the rules")
     calls = count_calls()
     if options.write:
-        write_table(version, ncases, rows, summary, calls)
+        write_table(version, ncases, rows, gradients, summary, calls)
     else:
-        changed = compare_table(version, rows, devices)
+        changed = compare_table(TABLE, version, rows, devices)
+        if changed is not None:
+            changed += compare_table(GRADIENTS, version, gradients, devices) or []
         print("the stored table is of another version" if changed is None else f"{len(changed)} lines have changed")
         stored = SUMMARY.read_text().splitlines()
         changed = (changed or []) + [f"calls: {line}" for line in calls if line not in stored]

@@ -242,13 +242,20 @@ images(const dt_array *x, int64_t first, int64_t count)
     return part;
 }
 
-/* cuDNN counts elements in 32 bits: a larger batch is convolved in parts, as is one for which there is no room. */
+/* cuDNN counts elements in 32 bits: so many images of a batch it takes at once. */
+static int64_t
+most_images(const dt_array *x, const dt_array *out)
+{
+    int64_t n = x->shape[0], of_x = dt_array_numel(x) / n, of_out = dt_array_numel(out) / n;
+    int64_t most = cuda_size_limit() / (of_x > of_out ? of_x : of_out);
+    return most > 0 ? most : 1;
+}
+
+/* In parts where the batch is larger, and where there is no room for all of it. */
 static dt_status
 convolve_batch(const convolution *c, const dt_array *x, dt_array *out, dt_error *err)
 {
-    int64_t n = x->shape[0], of_x = dt_array_numel(x) / n, of_out = dt_array_numel(out) / n;
-    int64_t most = cuda_size_limit() / (of_x > of_out ? of_x : of_out), done = 0;
-    most = most > 0 ? most : 1;
+    int64_t n = x->shape[0], most = most_images(x, out), done = 0;
     while (done < n) {
         int64_t count = fewer(most, n - done), fewer_images = 0;
         dt_array part_x = images(x, done, count), part_out = images(out, done, count);
@@ -334,12 +341,6 @@ result_close(cuda_device *d, dt_status rc, bool wanted, operand *laid, dt_array 
     return rc;
 }
 
-static bool
-is_large(const dt_array *a)
-{
-    return dt_array_numel(a) > cuda_size_limit();
-}
-
 /* Nothing came: zeros. */
 static dt_status
 clear(dt_array *out, dt_error *err)
@@ -376,12 +377,10 @@ cuda_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_co
     if (dt_array_numel(grad) == 0) {
         return clear(out, err);
     }
-    const int64_t of_grad = dt_array_numel(grad) / n, of_out = dt_array_numel(out) / n;
     const bool channels_last = !cuda_conv_has_layout(out, false) && cuda_conv_has_layout(out, true);
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     dt_status rc = weight_open(d, weight, channels_last, &laid, err);
-    int64_t most = cuda_size_limit() / (of_grad > of_out ? of_grad : of_out);
-    most = most > 0 ? most : 1;
+    int64_t most = most_images(grad, out);
     for (int64_t done = 0; done < n && rc == DT_OK && *made;) {
         int64_t count = fewer(most, n - done), fewer_images = 0;
         dt_array part_grad = images(grad, done, count), part = images(out, done, count);
@@ -394,23 +393,12 @@ cuda_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_co
     return rc;
 }
 
-/* Images are not cut in parts: their sums would have to be added up. */
-dt_status
-cuda_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
-                        bool *made, dt_error *err)
+/* The gradient of the weight from some images, or all. */
+static dt_status
+weight_grad_of_images(cuda_device *d, const dt_array *x, const dt_array *grad, const dt_conv2d_params *params,
+                      bool channels_last, dt_array *out, int64_t *images, bool *made, dt_error *err)
 {
-    cuda_device *d;
     operand laid_x = {0}, laid_grad = {0}, result = {0};
-    int64_t images = 0;
-    if (dt_array_numel(grad) == 0) {
-        return clear(out, err);
-    }
-    if (is_large(x) || is_large(grad)) {
-        *made = false;
-        return DT_OK;
-    }
-    const bool channels_last = !cuda_conv_has_layout(x, false) && cuda_conv_has_layout(x, true);
-    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     dt_status rc = operand_open(d, x, channels_last, &laid_x, err);
     if (rc == DT_OK) {
         rc = operand_open(d, grad, channels_last, &laid_grad, err);
@@ -420,9 +408,44 @@ cuda_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d
     }
     if (rc == DT_OK) {
         rc = call_gradient(d, CONV_WEIGHT_GRAD, params, &laid_x.array, &result.array, &laid_grad.array, channels_last,
-                           &images, made, err);
+                           images, made, err);
     }
     cuda_temporary_clear(&laid_x.copy);
     cuda_temporary_clear(&laid_grad.copy);
-    return result_close(d, rc, *made, &result, out, err);
+    return result_close(d, rc, *made && *images == 0, &result, out, err);
+}
+
+/* Parts are added up in their order. */
+dt_status
+cuda_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
+                        bool *made, dt_error *err)
+{
+    cuda_device *d;
+    cuda_temporary part_out = {0};
+    if (dt_array_numel(grad) == 0) {
+        return clear(out, err);
+    }
+    const int64_t n = x->shape[0];
+    const bool channels_last = !cuda_conv_has_layout(x, false) && cuda_conv_has_layout(x, true);
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    dt_status rc = DT_OK;
+    int64_t most = most_images(x, grad);
+    for (int64_t done = 0; done < n && rc == DT_OK && *made;) {
+        int64_t count = fewer(most, n - done), fewer_images = 0;
+        const dt_array part_x = images(x, done, count), part_grad = images(grad, done, count);
+        if (done > 0 && part_out.array.storage == NULL) {
+            rc = cuda_temporary_init(&part_out, d, out, (dt_dtype)out->dtype, err);
+        }
+        if (rc == DT_OK) {
+            rc = weight_grad_of_images(d, &part_x, &part_grad, params, channels_last, done > 0 ? &part_out.array : out,
+                                       &fewer_images, made, err);
+        }
+        if (rc == DT_OK && *made && fewer_images == 0 && done > 0) {
+            rc = cuda_binary(DT_BINARY_add, NULL, out, &part_out.array, out, err);
+        }
+        most = fewer_images > 0 ? fewer_images : most;
+        done += fewer_images > 0 ? 0 : count;
+    }
+    cuda_temporary_clear(&part_out);
+    return rc;
 }

@@ -25,8 +25,8 @@ dense(dt_dtype dtype, const int64_t shape[4], bool channels_last)
 
 dt_status
 cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_t x[4], const int64_t weight[4],
-                   bool has_bias, const dt_conv2d_params *params, bool channels_last, cuda_conv_description *out,
-                   dt_error *err)
+                   bool has_bias, const dt_conv2d_params *params, bool channels_last, int kind,
+                   cuda_conv_description *out, dt_error *err)
 {
     out->out[0] = x[0];
     out->out[1] = weight[0];
@@ -39,11 +39,12 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     conv_key key;
-    out->product = cuda_conv_is_product(&arrays[0], &arrays[1], params, &arrays[2]);
+    out->product = kind == CONV_FORWARD && cuda_conv_is_product(&arrays[0], &arrays[1], params, &arrays[2]);
     if (out->product) {
         return DT_OK;
     }
     cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, &key);
+    key.kind = kind;
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = make_properties(json, length, &planner.properties, err);
     if (rc == DT_OK) {

@@ -224,8 +224,7 @@ cuda_conv_choose(const conv_planner *planner, const conv_key *key, const conv_wi
     conv_plan *p;
     int64_t images = 0;
     DT_TRY(cuda_conv_plan_new(planner, key, wish, &p, err));
-    dt_status rc =
-        p->crowded && key->kind != CONV_WEIGHT_GRAD ? find_batch_part(planner, key, *wish, &images, err) : DT_OK;
+    dt_status rc = p->crowded ? find_batch_part(planner, key, *wish, &images, err) : DT_OK;
     if (rc != DT_OK) {
         cuda_conv_destroy(p);
         return rc;

@@ -251,7 +251,8 @@ dt_status cuda_tuned_import(int device, const int64_t *row, dt_error *err) DT_MU
 int64_t cuda_workspace_limit(void);
 void cuda_set_workspace_limit(int64_t nbytes);
 
-/* conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
+/* kind: 0 the convolution, 1 the gradient of its input, 2 of its weight
+ * conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
 typedef struct {
     bool product; /* of matrices: cuDNN plans nothing */
     int64_t engine, workspace, out[4];
@@ -262,7 +263,7 @@ typedef struct {
 } cuda_conv_description;
 dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_t x[4],
                              const int64_t weight[4], bool has_bias, const dt_conv2d_params *params, bool channels_last,
-                             cuda_conv_description *out, dt_error *err) DT_MUST_CHECK;
+                             int kind, cuda_conv_description *out, dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- for tests and benchmarks */
 

@@ -562,8 +562,8 @@
 #define PY_TEXT_binary "op, input, other, p0=0.0, p1=0.0, in_place=False"
 #define PY_SPEC_check_cost {"check_cost", 1, 1, -1, {"n"}}
 #define PY_TEXT_check_cost "n"
-#define PY_SPEC_describe_conv2d {"describe_conv2d", 10, 11, -1, {"properties", "dtype", "input", "weight", "stride", "before", "after", "dilation", "channels_last", "bias", "activation"}}
-#define PY_TEXT_describe_conv2d "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None"
+#define PY_SPEC_describe_conv2d {"describe_conv2d", 10, 12, -1, {"properties", "dtype", "input", "weight", "stride", "before", "after", "dilation", "channels_last", "bias", "activation", "kind"}}
+#define PY_TEXT_describe_conv2d "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None, kind=0"
 #define PY_SPEC_fail_allocations {"fail_allocations", 1, 2, -1, {"n", "sticky"}}
 #define PY_TEXT_fail_allocations "n, sticky=False"
 #define PY_SPEC_guard_violations {"guard_violations", 0, 0, -1, {NULL}}

@@ -56,6 +56,9 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "DLPack and a copy": lambda x: np.from_dlpack(x, device="cpu", copy=True).tolist(),
     "CUDA array interface": lambda x: dt.asarray(lend(x, "__cuda_array_interface__")),
     "frombuffer": lambda x: dt.frombuffer(x.cpu(), dtype=dt.float32, offset=4),
+    "gradients of conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 1),
+    "gradients of conv2d in float16": lambda x: gradients_of_layers(x.device, dt.float16, 1),
+    "gradients of a depthwise conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 4),
     "layer_norm": lambda x: dt.layer_norm(x, 4, x[0], x[1]),
     "batch_norm": lambda x: dt.batch_norm(x, x[0], x[1], x[2], x[0]),
     "batch_norm in float16": lambda x: dt.batch_norm(*(a.to(dt.float16) for a in (x, *x))),
@@ -139,6 +142,13 @@ def through_hooked_module(x: dt.DeviceArray) -> dt.DeviceArray:
 
 
 KERNEL = 'extern "C" __global__ void twice(const float *x, float *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'
+
+
+def gradients_of_layers(device: dt.device, dtype: dt.dtype, groups: int) -> tuple[dt.DeviceArray, ...]:
+    x = dt.ones((2, 4, 7, 6), device=device, dtype=dtype, requires_grad=True)
+    w = dt.ones((4, 4 // groups, 3, 3), device=device, dtype=dtype, requires_grad=True)
+    loss = dt.max_pool2d(dt.conv2d(x, w, stride=2, padding=1, groups=groups), 2, 1).sum()
+    return dt.autograd.grad(loss, (x, w))
 
 
 def own_kernel(x: dt.DeviceArray) -> Any:

@@ -1,7 +1,8 @@
 /* weight_grad.c: what the gradient of a convolution's result gives its weight: products of that gradient (outputs,
  * patches) with patches (patches, channels and taps). Some patches at a time are laid out, where they cannot be read in
  * place, and added to what is there: never those of a whole batch. With one channel a group, planes are correlated tap
- * by tap. What is added up apart follows from the shapes alone, and is joined in one order. */
+ * by tap; where channels lie side by side, some of them at once. What is added up apart follows from the shapes alone,
+ * and is joined in one order. */
 #include "../loops/loops.h"
 #include "conv.h"
 
@@ -268,6 +269,53 @@ run_planes(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+/* Groups of one output, CPU_CHANNELS at a time, side by side in x and the gradient: a part of the last that another has
+ * too is made twice and written once. */
+static void
+run_channels(void *ctx, int64_t begin, int64_t end)
+{
+    const weight_job *job = ctx;
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t *gs = job->grad->strides, *os = job->out->strides;
+    const bool wide = job->size == sizeof(double);
+    const cpu_correlate_channels correlate = cpu_loops_here()->correlate_channels[wide];
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t own = item * CPU_CHANNELS, first = CPU_MIN(own, job->groups - CPU_CHANNELS);
+        for (int64_t tap = 0; tap < job->taps; tap++) {
+            const int64_t r = tap / conv->kernel[1], s = tap % conv->kernel[1];
+            double sums[CPU_CHANNELS] = {0};
+            for (int64_t t = 0; t < job->patches; t += conv->result[1]) {
+                double lanes[CPU_CHANNELS] = {0}; /* room for either type */
+                const conv_run run = conv_next_run(conv, t, conv->result[1]);
+                const conv_span in = conv_clip(conv, &run, r, s);
+                const int64_t row = t / conv->result[1];
+                const int64_t at = row / conv->result[0] * gs[0] + row % conv->result[0] * gs[2] + in.begin * gs[3];
+                correlate((const char *)dt_array_data(job->grad) + (at + first) * job->size,
+                          (const char *)dt_array_data(job->x) + (in.offset + first) * job->size, in.end - in.begin,
+                          gs[3], conv->stride[1] * conv->x_column, lanes);
+                for (int l = 0; l < CPU_CHANNELS; l++) {
+                    sums[l] += wide ? lanes[l] : (double)((const float *)(const void *)lanes)[l];
+                }
+            }
+            for (int64_t k = own; k < first + CPU_CHANNELS; k++) {
+                char *to = (char *)dt_array_data(job->out) + (k * os[0] + r * os[2] + s * os[3]) * job->size;
+                if (wide) {
+                    *(double *)(void *)to = sums[k - first];
+                } else {
+                    *(float *)(void *)to = (float)sums[k - first];
+                }
+            }
+        }
+    }
+}
+
+static bool
+has_lines_of_channels(const weight_job *job)
+{
+    return job->compute == (dt_dtype)job->x->dtype && job->outputs == 1 && job->groups >= CPU_CHANNELS &&
+           job->conv.x_channel == 1 && job->grad->strides[1] == 1;
+}
+
 dt_status
 cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
                        bool *made, dt_error *err)
@@ -295,6 +343,10 @@ cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_
         job.conv.stride[i] = job.conv.result[i] == 1 ? 1 : job.conv.stride[i]; /* a step that is never taken */
     }
     plane_job planes = {.job = &job};
+    if (job.channels == 1 && has_lines_of_channels(&job)) {
+        cpu_parallel(CPU_CEIL_DIV(job.groups, CPU_CHANNELS), 1, run_channels, &job);
+        return DT_OK;
+    }
     if (job.channels == 1 && job.outputs < FEW_OUTPUTS && cut_planes(&planes)) {
         cpu_parallel(out->shape[0], CPU_CEIL_DIV(CPU_GRAIN, job.patches * job.taps), run_planes, &planes);
         return DT_OK;

@@ -86,6 +86,11 @@ typedef float (*cpu_magnitude)(const float *x, int64_t n);
 /* The sum of the products of rows of n neighbours, a multiple of 16, that begin a_row and b_row after each other. */
 typedef double (*cpu_correlate)(const void *a, const void *b, int64_t rows, int64_t n, int64_t a_row, int64_t b_row);
 
+/* lanes[l] += the sum of the n products a[i * a_step + l] * b[i * b_step + l], for CPU_CHANNELS of l. */
+#define CPU_CHANNELS 16
+typedef void (*cpu_correlate_channels)(const void *a, const void *b, int64_t n, int64_t a_step, int64_t b_step,
+                                       void *lanes);
+
 /* n elements of one entry of an update, its arrays in float or double. */
 typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
 
@@ -113,9 +118,10 @@ typedef struct {
     cpu_pool_pick pool_pick[4];
     cpu_pool_give pool_give[4];
     cpu_pool_scatter pool_scatter[4];
-    cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
-    cpu_correlate correlate[2];       /* float32, float64 */
-    const cpu_update_row *updates[2]; /* float32, float64 */
+    cpu_pool_pairs pool_pairs[4];                 /* the same; NULL for the half types */
+    cpu_correlate correlate[2];                   /* float32, float64 */
+    cpu_correlate_channels correlate_channels[2]; /* the same */
+    const cpu_update_row *updates[2];             /* float32, float64 */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;

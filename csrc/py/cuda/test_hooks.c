@@ -138,6 +138,7 @@ py_describe_conv2d(PY_PARAMS)
     dt_dtype dtype = DT_FLOAT32;
     int64_t x[4], weight[4];
     bool channels_last = false, bias = false;
+    int64_t kind = 0;
     dt_conv2d_params params = {.groups = 1};
     Py_ssize_t length = 0;
     const char *json = PyUnicode_AsUTF8AndSize(a.v[0], &length);
@@ -145,17 +146,19 @@ py_describe_conv2d(PY_PARAMS)
         parse_sizes(&a, 3, 4, weight) < 0 || parse_sizes(&a, 4, 2, params.stride) < 0 ||
         parse_sizes(&a, 5, 2, params.pad_before) < 0 || parse_sizes(&a, 6, 2, params.pad_after) < 0 ||
         parse_sizes(&a, 7, 2, params.dilation) < 0 || py_arg_bool(&a, 8, &channels_last) < 0 ||
-        py_arg_bool(&a, 9, &bias) < 0 || py_arg_activation(&a, 10, &params.activation) < 0) {
+        py_arg_bool(&a, 9, &bias) < 0 || py_arg_activation(&a, 10, &params.activation) < 0 ||
+        (a.v[11] != NULL && py_arg_int(&a, 11, &kind) < 0)) {
         return NULL;
     }
-    if (params.stride[0] < 1 || params.stride[1] < 1 || !dt_is_float(dtype)) {
+    if (params.stride[0] < 1 || params.stride[1] < 1 || !dt_is_float(dtype) || kind < 0 || kind > 2) {
         return PyErr_Format(PyExc_ValueError, "%s(): no such convolution", a.op);
     }
     cuda_conv_description d = {0};
     dt_error err;
     dt_status status;
-    PY_CALL(true, status,
-            cuda_conv_describe(json, (size_t)length, dtype, x, weight, bias, &params, channels_last, &d, &err));
+    PY_CALL(
+        true, status,
+        cuda_conv_describe(json, (size_t)length, dtype, x, weight, bias, &params, channels_last, (int)kind, &d, &err));
     if (status != DT_OK) {
         return py_raise_args(&a, &err);
     }

@@ -1,0 +1,138 @@
+"""conv2d and max_pool2d have gradients of their own besides the formulas, which create_graph takes: both agree."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from support import CUDA_DEVICES, DEVICES
+
+import devtensor as dt
+
+F = dt.nn.functional
+EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def sizes(draw):
+    """Shapes of input and weight, stride, padding, dilation, groups of a convolution that has a result."""
+    while True:
+        groups = draw.choice((1, 1, 1, 2, 3, 20))
+        inside, outputs = draw.choice(((1, 1), (1, 1), (1, 2), (1, 5), (2, 3), (5, 9), (17, 8)))
+        x = (draw.choice((1, 2, 5)), groups * inside, draw.randint(1, 19), draw.randint(1, 19))
+        w = (groups * outputs, inside, draw.choice((1, 2, 3, 5)), draw.choice((1, 1, 3, 4)))
+        stride, padding, dilation = ([draw.choice(p) for _ in "hw"] for p in ((1, 1, 2, 3, 5), (0, 1, 4), (1, 1, 2, 3)))
+        if all(x[2 + i] + 2 * padding[i] > dilation[i] * (w[2 + i] - 1) for i in (0, 1)):
+            return x, w, stride, padding, dilation, groups
+
+
+def channels_last(a):
+    return a.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+
+
+def numbers(rng, shape, dtype, device, last):
+    a = dt.tensor(rng.standard_normal(shape), dtype=getattr(dt, dtype), device=device)
+    return channels_last(a) if last else a
+
+
+def both(x, w, grad, *parameters):
+    """The gradients, and the formulas' in float64; the same for magnitudes."""
+    y = dt.conv2d(x, w, None, *parameters)
+    own = dt.autograd.grad(y, (x, w), grad, retain_graph=True)
+    exact = []
+    for change in (lambda a: a.double(), lambda a: a.double().abs()):
+        wide = [change(a.detach()).requires_grad_() for a in (x, w)]
+        y = dt.conv2d(*wide, None, *parameters)
+        exact.append(dt.autograd.grad(y, wide, change(grad), create_graph=True))
+    return own, *exact
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("seed", range(6))
+def test_conv2d(device, seed):
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    for _ in range(12):
+        x_shape, w_shape, *parameters = sizes(draw)
+        dtype, last = draw.choice(list(EPS)), [draw.random() < 0.4 for _ in "xwg"]
+        x = numbers(rng, x_shape, dtype, device, last[0]).requires_grad_()
+        w = numbers(rng, w_shape, dtype, device, last[1]).requires_grad_()
+        grad = numbers(rng, dt.conv2d(x.detach(), w.detach(), None, *parameters).shape, dtype, device, last[2])
+        for own, exact, size in zip(*both(x, w, grad, *parameters), strict=True):
+            assert own.dtype is x.dtype and own.device == x.device and own.shape == exact.shape
+            error = (own.double() - exact.detach()).abs().cpu().numpy()
+            smallest = 2.0**-24 if dtype == "float16" else 0.0
+            count = max(grad.numel() // grad.shape[1], w.numel()) ** 0.5 if dtype in ("float32", "float64") else 1
+            bound = 2 * EPS[dtype] * count * size.detach().cpu().numpy() + smallest
+            assert (error <= bound).all(), (x_shape, w_shape, parameters, dtype, last)
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    draw, rng = random.Random(7), np.random.default_rng(7)
+    before = dt.get_num_threads()
+    cases = [sizes(draw) for _ in range(10)] + [((4, 16, 30, 30), (24, 16, 3, 3), (1, 1), (1, 1), (1, 1), 1)]
+    try:
+        for x_shape, w_shape, *parameters in cases:
+            for last in (False, True):
+                x = numbers(rng, x_shape, "float32", "cpu", last).requires_grad_()
+                w = numbers(rng, w_shape, "float32", "cpu", False).requires_grad_()
+                found = []
+                for n in (1, 2, 3):
+                    dt.set_num_threads(n)
+                    y = dt.conv2d(x, w, None, *parameters)
+                    found.append([g.numpy().tobytes() for g in dt.autograd.grad(y.sum(), (x, w))])
+                assert found[0] == found[1] == found[2], (x_shape, w_shape, parameters)
+    finally:
+        dt.set_num_threads(before)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("parameters", [(2,), (3, 2, 1), (3, 1, 1, 2), ((2, 3), (3, 1), (1, 1)), (2, 1, 1, 5)])
+def test_max_pool2d(device, last, parameters):
+    """Integers: sums are exact. Ties go to the first, NaN to the last."""
+    rng = np.random.default_rng(5)
+    for shape in ((2, 3, 9, 11), (1, 70, 7, 8), (2, 9, 5, 300)):
+        values = rng.integers(-3, 4, shape).astype("float32")
+        values[rng.random(shape) < 0.2] = -np.inf
+        x = dt.tensor(values, device=device)
+        x = (channels_last(x) if last else x).requires_grad_()
+        y = F.max_pool2d(x, *parameters)
+        grad = dt.tensor(rng.integers(-8, 9, tuple(y.shape)), dtype=dt.float32, device=device)
+        (own,) = dt.autograd.grad(y, x, grad, retain_graph=True)
+        (formula,) = dt.autograd.grad(y, x, grad, create_graph=True)
+        missed = parameters == (2, 1, 1, 5)  # some of its windows miss the image; they have nobody to give to
+        assert missed or np.array_equal(own.cpu().numpy(), formula.detach().cpu().numpy())
+        assert not missed or abs(own.sum().item()) <= grad.abs().sum().item()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_max_pool2d_gives_to_the_last_nan(device):
+    x = dt.tensor([[[[1.0, float("nan")], [float("nan"), 5.0]]]], device=device, requires_grad=True)
+    dt.max_pool2d(x, 2).sum().backward()
+    assert x.grad.tolist() == [[[[0.0, 0.0], [1.0, 0.0]]]]
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES)
+def test_large_batches_go_in_parts(device):
+    """A weight's gradient is added up."""
+    x = dt.ones((4, 2, 6, 6), device=device, requires_grad=True)
+    w = dt.ones((3, 2, 3, 3), device=device, requires_grad=True)
+    whole = [g.cpu().numpy() for g in dt.autograd.grad(dt.conv2d(x, w, padding=1).sum(), (x, w))]
+    dt._C._test.set_size_limit(250)
+    try:
+        parts = [g.cpu().numpy() for g in dt.autograd.grad(dt.conv2d(x, w, padding=1).sum(), (x, w))]
+    finally:
+        dt._C._test.set_size_limit(0)
+    assert all(np.array_equal(*pair) for pair in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES)
+def test_cudnn_makes_one_call_a_gradient(device):
+    shapes = {"x": (4, 8, 6, 6), "w": (8, 8, 3, 3)}
+    grad = dt.ones((4, 8, 6, 6), device=device)
+    for leaf in shapes:
+        made = {name: dt.ones(shape, device=device, requires_grad=name == leaf) for name, shape in shapes.items()}
+        y = dt.conv2d(made["x"], made["w"], padding=1)
+        before = dt._C.counters()["launches"]
+        dt.autograd.grad(y, made[leaf], grad)
+        assert dt._C.counters()["launches"] - before == 1
