@@ -183,7 +183,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
                       .device = dt_array_device(result),
                       .inputs = (dt_node **)(void *)(block + at_inputs),
                       .kept = (dt_kept *)(void *)(block + at_kept),
-                      .params = block + at_params};
+                      .params = plan->nbytes > 0 ? block + at_params : NULL};
     atomic_init(&node->refs, 1);
     memcpy(node->shape, result->shape, result->ndim * sizeof(int64_t));
     for (int i = 0; i < plan->ninputs; i++) {
