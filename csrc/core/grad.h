@@ -56,7 +56,7 @@ enum {
     DT_NODE_WANTS = 2,    /* a leaf: requires_grad */
     DT_NODE_RELEASED = 4, /* what it kept */
     DT_NODE_SECOND = 8,   /* of a rerun: keeps what it has for another */
-    DT_NODE_APART = 16,   /* detach(): writes through other arrays do not reach it */
+    DT_NODE_APART = 16,   /* detach(), and what is made of it: writes through other arrays do not reach it */
     DT_NODE_SEEN = 32,    /* APART, and a view of it was made */
     DT_NODE_CUT = 64,     /* a view that was not recorded */
 };

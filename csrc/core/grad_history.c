@@ -116,7 +116,7 @@ dt_status
 dt_detach(const dt_array *x, dt_array *out, dt_error *err)
 {
     dt_array_copy_handle(x, out);
-    if (dt_is_float((dt_dtype)x->dtype) && (dt_is_tracked(x) || !dt_grad_off)) {
+    if (dt_is_float((dt_dtype)x->dtype)) {
         const dt_status rc = dt_leaf_new(x, false, &out->node, err);
         if (rc != DT_OK) {
             dt_array_clear(out);
@@ -157,11 +157,8 @@ dt_check_history(const char *op, const dt_array *x, dt_error *err)
     if (flags & DT_NODE_CUT) {
         return dt_fail_grad_view(op, x, err);
     }
-    if (!fits || x->offset % itemsize != 0 ||
-        (flags & (DT_NODE_APART | DT_NODE_SEEN)) == (DT_NODE_APART | DT_NODE_SEEN)) {
-        return dt_fail_grad_shared(op, x, err);
-    }
-    return DT_OK;
+    const bool has_views = (flags & DT_NODE_APART) && ((flags & DT_NODE_SEEN) || x->node->source != NULL);
+    return !fits || has_views || x->offset % itemsize != 0 ? dt_fail_grad_shared(op, x, err) : DT_OK;
 }
 
 /* The content before the first write on record: that of the array which the views of it go back to. */

@@ -188,17 +188,31 @@ make_node(const dt_recording *r, dt_node *const *nodes, const void *params, size
     return dt_node_new(&plan, node, err);
 }
 
+/* What lies apart from other arrays of its memory stays so: a view of it, and what is written to it. */
+static void
+keep_apart(const dt_recording *r, dt_node *node, const dt_array *out)
+{
+    dt_node *source = is_view(r, out) ? r->inputs[0]->node : r->in_place ? out->node : NULL;
+    if (source == NULL || node == NULL || !(source->flags & DT_NODE_APART)) {
+        return;
+    }
+    node->flags |= DT_NODE_APART;
+    if (!r->in_place) {
+        source->flags |= DT_NODE_SEEN;
+    }
+}
+
 /* What was written in place is the end of a history of its own, or part of that which others see. */
 static dt_status
 note_write(const dt_recording *r, dt_node *before, dt_node *node, const dt_array *out, dt_error *err)
 {
     if (out->node != NULL && (out->node->flags & DT_NODE_APART)) {
-        if (node != NULL) {
-            node->flags |= DT_NODE_APART;
-        }
-    } else if (r->shared) {
+        return DT_OK;
+    }
+    if (r->shared) {
         return dt_history_add(out, before, node, err);
-    } else if (dt_has_history(out)) {
+    }
+    if (dt_has_history(out)) {
         dt_history_end(out->storage);
     }
     return DT_OK;
@@ -223,6 +237,7 @@ record(const dt_recording *r, const void *params, size_t nbytes, dt_array *out, 
         rc = note_write(r, nodes[0], node, out, err);
     }
     if (rc == DT_OK) {
+        keep_apart(r, node, out);
         dt_node_release(out->node);
         out->node = node;
     } else {

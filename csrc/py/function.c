@@ -74,7 +74,7 @@ py_grad_function(dt_node *node, const dt_array *gradients, int n, dt_array *foun
     return DT_OK;
 }
 
-/* The arrays of a tuple, behind which there is room for as many numbers. NULL with an exception. */
+/* The arrays of a tuple as they are now, behind which there is room for as many numbers. NULL with an exception. */
 static dt_array **
 arrays_of(PyObject *tuple)
 {
@@ -85,7 +85,11 @@ arrays_of(PyObject *tuple)
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
-        arrays[i] = py_array_of(PyTuple_GET_ITEM(tuple, (Py_ssize_t)i));
+        arrays[i] = py_operand(PyTuple_GET_ITEM(tuple, (Py_ssize_t)i));
+        if (arrays[i] == NULL) {
+            PyMem_Free(arrays);
+            return NULL;
+        }
     }
     return arrays;
 }

@@ -114,6 +114,7 @@ REFUSED = {
     "with dt.no_grad(): v = y[1:]\nv.mul_(x[1:])": "grad-view-in-place",
     "v = y.detach()[1:]\nv.mul_(x[1:])": "grad-view-in-place",
     "d = y.detach()\nv = d[1:]\nd.mul_(x)": "grad-shared",
+    "d = y.detach()\nd.mul_(x)\nd[1:].mul_(x[1:])": "grad-shared",
     "v = y[1:]\nz = y * y\nv += 1\nz.sum().backward()": "grad-modified",
     "v = y[1:]\nz = v * v\ny += 1\nz.sum().backward()": "grad-modified",
     "v = y[1:]\nv.mul_(y[:-1])": "grad-shared",
@@ -212,3 +213,43 @@ def test_a_gradient_of_a_view_that_was_written_elsewhere() -> None:
     found = dt.autograd.grad(total, [v, x])
     assert found[0].tolist() == [7, 3, 7] and found[1].tolist() == [0, 14, 0, 14]
     assert v.grad_fn is not None and v.grad_fn is not y.grad_fn
+
+
+def test_what_is_written_to_a_detached_array_stays_there() -> None:
+    x, w = dt.ones(4, requires_grad=True), dt.full((4,), 3.0, requires_grad=True)
+    y = x * 2
+    apart = y.detach()
+    apart *= w
+    assert apart.requires_grad and apart.grad_fn is not None and apart.grad_fn.origin is not None
+    assert apart[1:].requires_grad
+    (y * 1).sum().backward()
+    assert w.grad is None and x.grad is not None and x.grad.tolist() == [2, 2, 2, 2]
+
+
+def test_an_array_detached_without_gradients_stays_detached() -> None:
+    out = dt.zeros(3)
+    with dt.no_grad():
+        apart = out.detach()
+    out[0] = dt.ones(1, requires_grad=True)[0]
+    assert out.requires_grad and not apart.requires_grad
+
+
+class Square(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: dt.DeviceArray) -> dt.DeviceArray:
+        ctx.save_for_backward(a)
+        return a * a
+
+    @staticmethod
+    def backward(ctx: Any, gradient: dt.DeviceArray) -> dt.DeviceArray:
+        (a,) = ctx.saved_tensors
+        return gradient * 2 * a
+
+
+def test_a_function_sees_the_write() -> None:
+    x = dt.ones(3, requires_grad=True)
+    out = dt.zeros(3)
+    v = out[:2]
+    out[0] = x[0] * 3
+    Square.apply(v).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [18, 0, 0]
