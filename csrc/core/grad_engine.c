@@ -220,6 +220,12 @@ pop(dt_run *run)
 
 /* ---------------------------------------------------------------- giving */
 
+bool
+dt_tape_wants(const dt_tape *t, int i)
+{
+    return i < t->node->ninputs && t->node->inputs[i] != NULL && t->node->inputs[i]->task->needed;
+}
+
 /* gradient, summed over what was broadcast and cast, as node's result is. */
 static dt_value
 fit(dt_tape *t, const dt_node *node, dt_value gradient)
@@ -308,7 +314,7 @@ add_to(dt_tape *t, dt_task *task, dt_value gradient)
 void
 dt_tape_give(dt_tape *t, int i, dt_value gradient)
 {
-    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i) || !dt_tape_input(t, i)->task->needed) {
+    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i)) {
         return;
     }
     if (DT_UNLIKELY(dt_grad_watched)) {
@@ -350,7 +356,7 @@ dt_tape_give_part(dt_tape *t, int nparts, int i)
 void
 dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient)
 {
-    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i) || !dt_tape_input(t, i)->task->needed) {
+    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i)) {
         return;
     }
     const dt_node *input = dt_tape_input(t, i);
@@ -377,7 +383,7 @@ dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradien
 void
 dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
 {
-    if (t->rc != DT_OK || !dt_tape_wants(t, i) || !dt_tape_input(t, i)->task->needed) {
+    if (t->rc != DT_OK || !dt_tape_wants(t, i)) {
         return;
     }
     dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;

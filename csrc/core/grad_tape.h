@@ -27,12 +27,8 @@ typedef struct dt_tape {
     bool fresh[DT_TAPE_VALUES]; /* made by an op and read by one place: that may write over it */
 } dt_tape;
 
-/* Whether operand i wants a gradient. */
-static inline bool
-dt_tape_wants(const dt_tape *t, int i)
-{
-    return i < t->node->ninputs && t->node->inputs[i] != NULL;
-}
+/* Whether operand i wants a gradient, and this run needs it. */
+bool dt_tape_wants(const dt_tape *t, int i);
 
 /* What operand i, which wants a gradient, looked like. */
 static inline const dt_node *

@@ -158,6 +158,19 @@ def test_an_array_times_itself_in_place() -> None:
     assert x.grad.tolist() == [2, 4, 6]
 
 
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_what_no_wanted_gradient_needs_is_not_computed(device: str) -> None:
+    x, w = leaf(4, 4, device=device), leaf(4, 4, device=device)
+    y = x @ w
+
+    def products(*wanted: dt.DeviceArray) -> int:
+        before = dt._C.counters()["launches"]
+        dt.autograd.grad(y, wanted, dt.ones_like(y), retain_graph=True)
+        return dt._C.counters()["launches"] - before
+
+    assert products(x) < products(x, w) and products(w) < products(x, w)
+
+
 def test_only_what_is_wanted() -> None:
     x, y = leaf(2), leaf(2)
     z = x * y
