@@ -67,6 +67,9 @@ in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
         PyObject *operands[] = {self, other};
         return py_raise(py_state_of(self), &err, operands, 2);
     }
+    if (DT_UNLIKELY(x->node != NULL)) {
+        py_step_place(self);
+    }
     return Py_NewRef(self);
 }
 
