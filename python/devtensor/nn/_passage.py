@@ -25,13 +25,7 @@ class _Entrance(Function):
         return None, *ctx.passage.at_entrance(gradients)
 
 
-class _Exit(Function):
-    @staticmethod
-    def forward(ctx: Any, passage: Passage, *arrays: DeviceArray) -> tuple[DeviceArray, ...]:
-        ctx.passage = passage
-        ctx.set_materialize_grads(False)
-        return arrays
-
+class _Exit(_Entrance):
     @staticmethod
     def backward(ctx: Any, *gradients: DeviceArray | None) -> Any:
         return None, *ctx.passage.at_exit(gradients)
