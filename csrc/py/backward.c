@@ -7,8 +7,9 @@
 
 /* ---------------------------------------------------------------- backward */
 
-/* One run works at a time. While it calls a hook others may begin, of this thread or of another one that the hook waits
- * for: runs form a stack, and a hook's run goes on when those above it have ended, whose marks lie over its own. */
+/* One run works at a time. While it calls a hook, or the backward of a Function, others may begin, of this thread or of
+ * another one that the hook waits for: runs form a stack, and a hook's run goes on when those above it have ended,
+ * whose marks lie over its own. */
 static PyThread_type_lock engine;
 static unsigned long holder; /* the thread that has it; 0: none */
 static int depth;            /* runs that have begun and not ended; who has the engine changes it */

@@ -58,8 +58,10 @@ py_grad_function(dt_node *node, const dt_array *gradients, int n, dt_array *foun
         }
     }
     if (given != NULL) {
+        const int at = py_engine_pause();
         answer = call("devtensor.autograd.function", "_differentiate",
                       Py_BuildValue("ONN", s->context, given, py_node_object(py_grad_state_module, node)));
+        py_engine_resume(at);
     }
     if (answer == NULL) {
         return failed(err);

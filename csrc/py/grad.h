@@ -38,7 +38,7 @@ dt_status py_grad_after(py_grad_state *s);
 /* The gradient of a result stays in its .grad, as that of a leaf does. -1 with an exception. */
 int py_grad_retain(dt_node *node);
 dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);
-/* Around hooks: other runs may work meanwhile. at: what pause gave. */
+/* Around hooks and functions of the user's: other runs may work meanwhile. at: what pause gave. */
 int py_engine_pause(void);
 void py_engine_resume(int at);
 dt_status py_grad_function(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);

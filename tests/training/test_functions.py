@@ -387,3 +387,24 @@ def test_around_a_kernel(cuda: str) -> None:
 
     x = leaf([0.5, -2.0, 3.0], cuda)
     assert dt.autograd.gradcheck(Cube.apply, (x,))
+
+
+class Elsewhere(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: dt.DeviceArray, other: dt.DeviceArray) -> dt.DeviceArray:
+        ctx.other = other
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: dt.DeviceArray) -> Any:
+        thread = threading.Thread(target=lambda: (ctx.other * ctx.other).sum().backward(), daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+        return gradient * 2, None
+
+
+def test_a_function_may_wait_for_another_thread() -> None:
+    x, other = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    Elsewhere.apply(x, other.detach().requires_grad_()).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]

@@ -70,7 +70,7 @@ class FunctionCtx:
     def mark_dirty(self, *args: DeviceArray) -> None:
         """Say that forward has written to these inputs, which it must return.
 
-        A leaf that wants a gradient, or memory that another array shares, is refused, as by ops in place.
+        A leaf that wants a gradient is refused, as by ops in place; so is memory that another array shares.
         """
         self._dirty = args
 
