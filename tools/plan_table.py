@@ -2,7 +2,7 @@
 
     python tools/plan_table.py [--write] [--device NAME ...] [--every N]
 
-The graphs and the choice of engines are those of the shipped extension (csrc/cuda/conv_*.c); cuDNN 9.8 or later takes
+The graphs and the choice of engines are those of the shipped extension (csrc/cuda/conv/*.c); cuDNN 9.8 or later takes
 the description of a device in place of one. Each case must have a plan that keeps what its dtype promises: no engine
 that converts inputs to fewer bits, sums in fewer bits, transforms (FFT, Winograd) or varies from run to run; no tensor
 core for strict float32; and nothing that is compiled at run time. How many plans in half precision and TF32 do without
@@ -312,7 +312,7 @@ def write_table(version, ncases, rows, gradients, summary, calls):
         " float16, bfloat16, float64,",
         f"both layouts, each alone, with bias, with bias and ReLU, with ReLU: {total} graphs, each with a plan that"
         " keeps the rules of",
-        f"`csrc/cuda/conv_engine.c`, and {products} products of matrices (`csrc/cuda/conv_product.c`), which are"
+        f"`csrc/cuda/conv/engine.c`, and {products} products of matrices (`csrc/cuda/conv/product.c`), which are"
         " cuBLASLt's. A described device",
         "stands for the real one: no plan of this table has run. An operand is copied where its address is no multiple"
         " of 16 bytes, so that there",

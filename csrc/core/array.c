@@ -1,7 +1,7 @@
 /* array.c: arrays as values over storage. */
 #include "check.h"
 #include "devtensor.h"
-#include "grad.h"
+#include "grad/grad.h"
 #include "layout.h"
 #include "storage.h"
 

@@ -2,7 +2,7 @@
 #include "clamp.h"
 #include "check.h"
 #include "elementwise.h"
-#include "grad.h"
+#include "grad/grad.h"
 
 #define OP "clamp"
 

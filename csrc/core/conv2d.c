@@ -1,6 +1,6 @@
 /* conv2d.c: two-dimensional cross-correlation, checked and laid out for the backend. */
 #include "check.h"
-#include "grad_conv.h"
+#include "grad/conv.h"
 #include "ops.h"
 #include "result.h"
 

@@ -1,6 +1,6 @@
 /* copy.c: values that move, change dtype or are written: to, clone, copy_, fill_, item, cat. */
 #include "check.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 #include "result.h"
 

@@ -1,6 +1,6 @@
 /* create.c: arrays made on their device, without a host buffer. */
 #include "check.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 #include "result.h"
 

@@ -198,7 +198,7 @@ typedef enum { DT_READ = DT_PENDING_WRITE, DT_WRITE = DT_PENDING_WRITE | DT_PEND
 
 /* One block of memory on one device, shared by views. */
 typedef struct dt_storage {
-    atomic_uint_fast64_t refs; /* low half: holders; high half: those of them that are nodes (grad_node.c) */
+    atomic_uint_fast64_t refs; /* low half: holders; high half: those of them that are nodes (grad/node.c) */
     const struct dt_backend *backend;
     dt_device device;
     unsigned flags;
@@ -212,7 +212,7 @@ typedef struct dt_storage {
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */
     void (*release_owner)(void *owner, void *data); /* NULL: backend->free */
     void *private;                                  /* the backend's */
-    _Atomic(struct dt_node *) history;              /* of writes that gradients flow through (grad_history.c), owned */
+    _Atomic(struct dt_node *) history;              /* of writes that gradients flow through (grad/history.c), owned */
 } dt_storage;
 
 /* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */
@@ -249,7 +249,7 @@ dt_storage_is_ours(const dt_storage *storage)
  * shape () or expanded, whose bytes stand in the value itself; only inputs of elementwise slots may be immediates. */
 typedef struct dt_array {
     dt_storage *storage;
-    struct dt_node *node; /* grad.h: where its gradient goes; NULL: nowhere. Not looked at without a storage */
+    struct dt_node *node; /* grad/grad.h: where its gradient goes; NULL: nowhere. Not looked at without a storage */
     union {
         int64_t offset; /* bytes from storage->data */
         unsigned char immediate[8];

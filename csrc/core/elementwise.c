@@ -1,7 +1,7 @@
 /* elementwise.c: unary, binary and ternary ops: which dtype to compute in, which shape comes out, where it goes. */
 #include "check.h"
 #include "elementwise.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 #include "result.h"
 #include "sentence.h"

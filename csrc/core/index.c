@@ -1,7 +1,7 @@
 /* index.c: selection by arrays of indices and by masks. Whatever the op, it becomes one gather or scatter over the
  * shape of the result; a mask becomes the places of its True elements first. */
 #include "check.h"
-#include "grad_index.h"
+#include "grad/index.h"
 #include "index.h"
 #include "ops.h"
 #include "result.h"

@@ -1,7 +1,7 @@
 /* matmul.c: products of matrices and vectors. Every public name comes down to one slot call on (batch.., m, k) and
  * (batch.., k, n); vectors become matrices by views. */
 #include "check.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 #include "result.h"
 #include "storage.h"

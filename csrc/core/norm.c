@@ -1,6 +1,6 @@
 /* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. */
 #include "check.h"
-#include "grad.h"
+#include "grad/grad.h"
 #include "norm.h"
 #include "ops.h"
 

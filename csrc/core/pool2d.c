@@ -1,6 +1,6 @@
 /* pool2d.c: max and average pooling. */
 #include "check.h"
-#include "grad.h"
+#include "grad/grad.h"
 #include "ops.h"
 #include "result.h"
 

@@ -1,6 +1,6 @@
 /* reduce.c: reductions and softmax. The reduced dimensions go last; the backend sees rows. */
 #include "check.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 #include "result.h"
 

@@ -1,6 +1,6 @@
 /* reshape.c: the same elements in another shape: a view where strides can say it, else of a copy. */
 #include "check.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 #include "sentence.h"
 

@@ -1,5 +1,5 @@
 /* result.c: results that go to a caller's out=: it is filled, or a temporary that is copied into it. */
-#include "grad.h"
+#include "grad/grad.h"
 #include "ops.h"
 #include "result.h"
 

@@ -2,7 +2,7 @@
  * order, so that the same call gives the same bits each time. */
 #include "call.h"
 #include "check.h"
-#include "grad_index.h"
+#include "grad/index.h"
 #include "index.h"
 #include "layout.h"
 #include "ops.h"

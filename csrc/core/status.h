@@ -19,7 +19,7 @@ typedef enum {
     DT_ENOTIMPL,     /* NotImplementedError */
     DT_EKERNEL,      /* KernelArgumentError */
     DT_EGRAD,        /* GradientError */
-    DT_EFRONT,       /* the front's own exception, which is pending: a callback of grad.h raised it */
+    DT_EFRONT,       /* the front's own exception, which is pending: a callback of grad/grad.h raised it */
 } dt_status;
 
 #endif

@@ -1,5 +1,5 @@
 /* storage.c: one counted block of memory, and the one path on which it is released. */
-#include "grad.h"
+#include "grad/grad.h"
 #include "storage.h"
 
 #include <string.h>

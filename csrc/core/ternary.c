@@ -1,7 +1,7 @@
 /* ternary.c: ops of three operands, element by element: where, masked_fill, lerp, and scale with shift. */
 #include "check.h"
 #include "elementwise.h"
-#include "grad_params.h"
+#include "grad/params.h"
 #include "ops.h"
 
 dt_status

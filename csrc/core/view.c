@@ -1,6 +1,6 @@
 /* view.c: other shapes over the same storage. */
 #include "check.h"
-#include "grad_params.h"
+#include "grad/params.h"
 
 #include <string.h>
 

@@ -137,7 +137,7 @@ struct cuda_device {
     CUstream dnn_stream; /* that dnn works on */
     cuda_cache convolutions, tuned;
     struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
-    CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv_memory.c */
+    CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv/memory.c */
     cuda_weights weights;
 };
 

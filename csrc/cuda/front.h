@@ -235,7 +235,7 @@ const char *cuda_disk_path(char path[CUDA_PATH_BYTES]);
 
 /* ---------------------------------------------------------------- plans of products and convolutions */
 
-/* conv_tune.c: whether new plans of convolutions are timed; what was found, as rows of 64-bit words of which the first
+/* conv/tune.c: whether new plans of convolutions are timed; what was found, as rows of 64-bit words of which the first
  * ones are the key, and the next is -1 where what was found before no longer holds. */
 bool cuda_tuning(void);
 void cuda_set_tuning(bool tune);
@@ -246,13 +246,13 @@ dt_status cuda_tuned_export(int device, int64_t **rows, size_t *nrows, dt_error 
 /* False: the row cannot be one of ours. */
 dt_status cuda_tuned_import(int device, const int64_t *row, dt_error *err) DT_MUST_CHECK;
 
-/* conv_memory.c: the most bytes of scratch memory that a convolution may want, where there is a choice; INT64_MAX: as
+/* conv/memory.c: the most bytes of scratch memory that a convolution may want, where there is a choice; INT64_MAX: as
  * much as is free. */
 int64_t cuda_workspace_limit(void);
 void cuda_set_workspace_limit(int64_t nbytes);
 
 /* kind: 0 the convolution, 1 the gradient of its input, 2 of its weight
- * conv_describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
+ * conv/describe.c: what would be planned on a device that need not be there, described in cuDNN's JSON. */
 typedef struct {
     bool product; /* of matrices: cuDNN plans nothing */
     int64_t engine, workspace, out[4];

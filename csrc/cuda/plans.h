@@ -1,4 +1,4 @@
-/* plans.h: what is kept on a device of products (lt_plan.c), convolutions (conv_plan.c) and users' kernels (raw.c). */
+/* plans.h: what is kept on a device of products (lt_plan.c), convolutions (conv/plan.c) and users' kernels (raw.c). */
 #ifndef DT_CUDA_PLANS_H
 #define DT_CUDA_PLANS_H
 

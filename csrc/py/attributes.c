@@ -1,5 +1,5 @@
 /* attributes.c: methods that tell about an array, or take its values to Python. */
-#include "../core/grad.h"
+#include "../core/grad/grad.h"
 #include "py.h"
 
 #define NO_ARGUMENTS(name) static PyObject *py_##name(PyObject *self, PyObject *Py_UNUSED(ignored))

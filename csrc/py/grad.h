@@ -3,7 +3,7 @@
 #ifndef DT_PY_GRAD_H
 #define DT_PY_GRAD_H
 
-#include "../core/grad.h"
+#include "../core/grad/grad.h"
 #include "py.h"
 
 /* dt_node.owner */

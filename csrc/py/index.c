@@ -1,5 +1,5 @@
 /* index.c: x[...], x[...] = y, len, iteration, in. */
-#include "../core/grad_index.h"
+#include "../core/grad/index.h"
 #include "py.h"
 
 /* What is left of self after the basic entries of an index, and what the others select in it. */

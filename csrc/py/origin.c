@@ -1,7 +1,7 @@
 /* origin.c: where an array was made and what it was made from. A step is recorded as code object and instruction, since
  * that costs nanoseconds; files and lines are worked out when somebody asks. Steps keep code objects alive, and no
  * frame, array or text; at most DEPTH of them hang on one array. */
-#include "../core/grad.h"
+#include "../core/grad/grad.h"
 #include "frame.h"
 
 #define DEPTH 8

@@ -1,6 +1,6 @@
 /* parameter.c: nn.Parameter and nn.Buffer: arrays that a Module registers. What an op makes of them is a plain
  * DeviceArray. They have the layout and the deallocator of DeviceArray, and no subclasses. */
-#include "../core/grad.h"
+#include "../core/grad/grad.h"
 #include "py.h"
 
 #include <structmember.h>

@@ -1,5 +1,5 @@
 /* pickle.c: copy, deepcopy and pickle. */
-#include "../core/grad.h"
+#include "../core/grad/grad.h"
 #include "../core/ops.h"
 #include "py.h"
 

@@ -1,5 +1,5 @@
 /* reduce.c: reductions, softmax, and max and min with their three meanings. */
-#include "../core/grad.h"
+#include "../core/grad/grad.h"
 #include "../core/index.h"
 #include "py.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../csrc/core/grad.h"
+#include "../../csrc/core/grad/grad.h"
 #include "../../csrc/core/ops.h"
 #include "../../csrc/core/registry.h"
 #include "../../csrc/cpu/front.h"

@@ -1,0 +1,553 @@
+/* engine.c: from results back to leaves. Every node that is reached is marked first, with the number of those that
+ * will give to it; then nodes run when all have given, the latest first, so sums are always formed in one order. There
+ * is no recursion: the stack, the heap and the marks are blocks of a run. */
+#include <string.h>
+
+#include "../check.h"
+#include "tape.h"
+#include "../index.h"
+#include "../layout.h"
+#include "../ops.h"
+
+/* ---------------------------------------------------------------- a run */
+
+typedef struct dt_task {
+    dt_node *node;
+    struct dt_run *run;
+    struct dt_task *outer; /* the mark that a run around this one has put there */
+    uint32_t pending;
+    int next;        /* while it is marked: the next operand to look at */
+    bool needed;     /* a wanted gradient is here, or reached from here */
+    bool passes;     /* a wanted gradient is reached from here */
+    int32_t wanted;  /* its first place in found, or -1 */
+    dt_array *sum;   /* what was given so far; NULL: nothing */
+    dt_array *parts; /* of a function with several outputs: the same of each */
+    int nparts;
+} dt_task;
+
+#define TASKS 127
+typedef struct task_block {
+    struct task_block *before;
+    int n;
+    dt_task tasks[TASKS];
+} task_block;
+
+/* In memory of its own, so that no other run ever has the address of one that a fork has cut off. */
+typedef struct dt_run {
+    const dt_backward_options *options;
+    task_block *blocks; /* the latest first */
+    dt_task **heap;
+    size_t nheap, room;
+    dt_tape tape;
+} dt_run;
+
+static dt_status
+add_task(dt_run *run, dt_node *node, dt_task **out, dt_error *err)
+{
+    task_block *block = run->blocks;
+    if (block == NULL || block->n == TASKS) {
+        block = dt_malloc(sizeof(*block));
+        if (block == NULL) {
+            return dt_fail_nomem(err, sizeof(*block));
+        }
+        block->n = 0;
+        block->before = run->blocks;
+        run->blocks = block;
+    }
+    dt_task *task = &block->tasks[block->n++];
+    *task = (dt_task){.node = node, .run = run, .outer = node->task, .wanted = -1};
+    node->task = task;
+    *out = task;
+    return DT_OK;
+}
+
+static bool
+is_marked(const dt_run *run, const dt_node *node)
+{
+    return node->task != NULL && node->task->run == run;
+}
+
+/* Room for one more entry of the heap, which is the stack of the marking before. */
+static dt_status
+grow(dt_run *run, dt_error *err)
+{
+    if (run->nheap < run->room) {
+        return DT_OK;
+    }
+    const size_t room = run->room == 0 ? 64 : 2 * run->room;
+    dt_task **heap = dt_malloc(room * sizeof(*heap));
+    if (heap == NULL) {
+        return dt_fail_nomem(err, room * sizeof(*heap));
+    }
+    if (run->nheap > 0) {
+        memcpy(heap, run->heap, run->nheap * sizeof(*heap));
+    }
+    dt_free(run->heap);
+    run->heap = heap;
+    run->room = room;
+    return DT_OK;
+}
+
+/* ---------------------------------------------------------------- marking */
+
+static dt_status
+visit(dt_run *run, dt_node *node, dt_error *err)
+{
+    dt_task *task = NULL;
+    DT_TRY(grow(run, err));
+    DT_TRY(add_task(run, node, &task, err));
+    const dt_backward_options *o = run->options;
+    task->needed = o->wanted == NULL && (node->flags & DT_NODE_LEAF);
+    for (int i = 0; i < o->nwanted; i++) {
+        if (o->wanted[i] == node && !task->needed) {
+            task->wanted = i;
+            task->needed = true;
+        }
+    }
+    run->heap[run->nheap++] = task;
+    return DT_OK;
+}
+
+/* Marks all that is reached from node, operands before results. */
+static dt_status
+mark(dt_run *run, dt_node *node, dt_error *err)
+{
+    if (is_marked(run, node)) {
+        return DT_OK;
+    }
+    DT_TRY(visit(run, node, err));
+    while (run->nheap > 0) {
+        dt_task *task = run->heap[run->nheap - 1];
+        dt_node *from = task->node;
+        if (task->next == from->ninputs) {
+            run->nheap--;
+            for (int i = 0; i < from->ninputs && !task->passes; i++) {
+                task->passes = from->inputs[i] != NULL && from->inputs[i]->task->needed;
+            }
+            task->needed |= task->passes;
+            continue;
+        }
+        dt_node *input = from->inputs[task->next++];
+        if (input != NULL && !is_marked(run, input)) {
+            DT_TRY(visit(run, input, err));
+        }
+    }
+    return DT_OK;
+}
+
+static void
+count_givers(dt_run *run)
+{
+    for (task_block *b = run->blocks; b != NULL; b = b->before) {
+        for (int k = 0; k < b->n; k++) {
+            const dt_node *node = b->tasks[k].node;
+            for (int i = 0; i < node->ninputs && b->tasks[k].passes; i++) {
+                if (node->inputs[i] != NULL) {
+                    node->inputs[i]->task->pending++;
+                }
+            }
+        }
+    }
+}
+
+_Thread_local bool dt_grad_watched __attribute__((tls_model("initial-exec")));
+
+static void
+drop_sums(dt_task *task)
+{
+    if (task->sum != NULL) {
+        dt_array_clear(task->sum);
+        dt_free(task->sum);
+        task->sum = NULL;
+    }
+    for (int i = 0; i < task->nparts; i++) {
+        dt_array_clear(&task->parts[i]);
+    }
+    dt_free(task->parts);
+    task->parts = NULL;
+    task->nparts = 0;
+}
+
+static void
+end_run(dt_run *run)
+{
+    while (run->blocks != NULL) {
+        task_block *block = run->blocks;
+        run->blocks = block->before;
+        for (int k = block->n - 1; k >= 0; k--) {
+            dt_task *task = &block->tasks[k];
+            task->node->task = task->outer;
+            drop_sums(task);
+        }
+        dt_free(block);
+    }
+    dt_free(run->heap);
+    dt_free(run);
+}
+
+/* ---------------------------------------------------------------- the heap: the latest node first */
+
+static dt_status
+push(dt_run *run, dt_task *task, dt_error *err)
+{
+    DT_TRY(grow(run, err));
+    size_t at = run->nheap++;
+    for (; at > 0 && run->heap[(at - 1) / 2]->node->order < task->node->order; at = (at - 1) / 2) {
+        run->heap[at] = run->heap[(at - 1) / 2];
+    }
+    run->heap[at] = task;
+    return DT_OK;
+}
+
+static dt_task *
+pop(dt_run *run)
+{
+    dt_task *first = run->heap[0], *last = run->heap[--run->nheap];
+    size_t at = 0;
+    for (size_t child = 1; child < run->nheap; child = 2 * at + 1) {
+        if (child + 1 < run->nheap && run->heap[child + 1]->node->order > run->heap[child]->node->order) {
+            child++;
+        }
+        if (run->heap[child]->node->order < last->node->order) {
+            break;
+        }
+        run->heap[at] = run->heap[child];
+        at = child;
+    }
+    run->heap[at] = last;
+    return first;
+}
+
+/* ---------------------------------------------------------------- giving */
+
+bool
+dt_tape_wants(const dt_tape *t, int i)
+{
+    return i < t->node->ninputs && t->node->inputs[i] != NULL && t->node->inputs[i]->task->needed;
+}
+
+/* gradient, summed over what was broadcast and cast, as node's result is. */
+static dt_value
+fit(dt_tape *t, const dt_node *node, dt_value gradient)
+{
+    if (gradient == NULL) {
+        return NULL;
+    }
+    if (!dt_device_equal(dt_array_device(gradient), node->device)) {
+        t->rc = dt_fail_grad_moved(dt_derivatives[t->node->derivative].op, gradient, node->device, t->err);
+        return NULL;
+    }
+    if (gradient->ndim < node->ndim) { /* dimensions of size 1 that a write dropped */
+        int64_t shape[DT_MAX_NDIM];
+        for (int d = 0, lead = node->ndim - gradient->ndim; d < node->ndim; d++) {
+            shape[d] = d < lead ? 1 : gradient->shape[d - lead];
+        }
+        gradient = dt_tape_reshape(t, gradient, node->ndim, shape);
+        if (gradient == NULL) {
+            return NULL;
+        }
+    }
+    if (!dt_array_has_shape(gradient, node->ndim, node->shape)) {
+        int64_t dims[DT_MAX_NDIM];
+        int n = 0, lead = gradient->ndim - node->ndim;
+        for (int d = 0; d < gradient->ndim; d++) {
+            if (d < lead || (node->shape[d - lead] == 1 && gradient->shape[d] != 1)) {
+                dims[n++] = d;
+            }
+        }
+        gradient = n == 0 ? gradient : dt_tape_sum(t, gradient, n, dims, true);
+        gradient = dt_tape_reshape(t, gradient, node->ndim, node->shape);
+    }
+    if (gradient != NULL && gradient->dtype != node->dtype) {
+        dt_array *slot = dt_tape_slot(t);
+        gradient = slot == NULL
+                       ? NULL
+                       : dt_tape_made(
+                             t, dt_to(gradient, node->device, (dt_dtype)node->dtype, false, false, slot, t->err), slot);
+    }
+    return gradient;
+}
+
+/* Whether sum is memory that nobody else sees, so that it may be added to where it lies. */
+static bool
+is_own(const dt_tape *t, const dt_array *sum)
+{
+    return !t->create_graph && atomic_load_explicit(&sum->storage->refs, memory_order_relaxed) == 1 &&
+           dt_array_is_dense(sum);
+}
+
+/* Takes gradient over where it is a value of t's own, else shares it. */
+static void
+take(dt_tape *t, dt_value gradient, dt_array *out)
+{
+    if (gradient >= t->values && gradient < t->values + t->n && t->fresh[gradient - t->values]) {
+        dt_array *slot = &t->values[gradient - t->values];
+        *out = *slot;
+        slot->storage = NULL;
+        slot->node = NULL;
+    } else {
+        dt_array_share(gradient, out);
+    }
+}
+
+static dt_status
+add_to(dt_tape *t, dt_task *task, dt_value gradient)
+{
+    if (task->sum == NULL) {
+        task->sum = dt_malloc(sizeof(*task->sum));
+        if (task->sum == NULL) {
+            return dt_fail_nomem(t->err, sizeof(*task->sum));
+        }
+        take(t, gradient, task->sum);
+        return DT_OK;
+    }
+    if (is_own(t, task->sum)) {
+        return dt_binary(DT_BINARY_add, "backward", task->sum, gradient, NULL, NULL, true, task->sum, t->err);
+    }
+    dt_array sum = DT_ARRAY_EMPTY;
+    DT_TRY(dt_binary(DT_BINARY_add, "backward", task->sum, gradient, NULL, NULL, false, &sum, t->err));
+    dt_array_clear(task->sum);
+    *task->sum = sum;
+    return DT_OK;
+}
+
+void
+dt_tape_give(dt_tape *t, int i, dt_value gradient)
+{
+    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i)) {
+        return;
+    }
+    if (DT_UNLIKELY(dt_grad_watched)) {
+        t->rc = dt_front.watch((dt_node *)t->node, i, gradient, t->err);
+    }
+    gradient = t->rc == DT_OK ? fit(t, dt_tape_input(t, i), gradient) : NULL;
+    if (gradient != NULL) {
+        t->rc = add_to(t, dt_tape_input(t, i)->task, gradient);
+    }
+}
+
+void
+dt_tape_give_part(dt_tape *t, int nparts, int i)
+{
+    dt_task *task = dt_tape_input(t, 0)->task;
+    if (!task->needed) {
+        return;
+    }
+    if (task->parts == NULL) {
+        task->parts = dt_calloc((size_t)nparts, sizeof(*task->parts));
+        if (task->parts == NULL) {
+            t->rc = dt_fail_nomem(t->err, (size_t)nparts * sizeof(*task->parts));
+            return;
+        }
+        task->nparts = nparts;
+    }
+    dt_array *part = &task->parts[i], sum = DT_ARRAY_EMPTY;
+    if (part->storage == NULL) {
+        dt_array_share(t->grad, part);
+        return;
+    }
+    t->rc = dt_binary(DT_BINARY_add, "backward", part, t->grad, NULL, NULL, false, &sum, t->err);
+    if (t->rc == DT_OK) {
+        dt_array_clear(part);
+        *part = sum;
+    }
+}
+
+void
+dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient)
+{
+    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i)) {
+        return;
+    }
+    const dt_node *input = dt_tape_input(t, i);
+    dt_array *sum = input->task->sum;
+    if (sum != NULL && sum->dtype == gradient->dtype && is_own(t, sum) && dt_array_is_contiguous(sum)) {
+        t->rc = dt_write_region(sum, region, gradient, true, t->err);
+        return;
+    }
+    if (t->create_graph) {
+        dt_array *slot = dt_tape_slot(t);
+        if (slot != NULL) {
+            dt_tape_give(t, i,
+                         dt_tape_made(t, dt_embed(gradient, region, input->ndim, input->shape, slot, t->err), slot));
+        }
+        return;
+    }
+    dt_value whole = dt_tape_zeros(t, input->ndim, input->shape);
+    if (whole != NULL) {
+        t->rc = dt_write_region(whole, region, gradient, false, t->err);
+        dt_tape_give(t, i, t->rc == DT_OK ? whole : NULL);
+    }
+}
+
+void
+dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
+{
+    if (t->rc != DT_OK || !dt_tape_wants(t, i)) {
+        return;
+    }
+    dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;
+    if (from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) && dt_array_is_contiguous(t->grad) &&
+        dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) && t->grad->dtype == to->node->dtype) {
+        t->rc = dt_clear_region(t->grad, region, t->err);
+        to->sum = from->sum;
+        from->sum = NULL;
+        t->grad = NULL;
+        return;
+    }
+    dt_array *slot = dt_tape_slot(t);
+    dt_tape_give(t, i, slot == NULL ? NULL : dt_tape_made(t, dt_without_region(t->grad, region, slot, t->err), slot));
+}
+
+/* ---------------------------------------------------------------- one node */
+
+static dt_status
+unpack(dt_tape *t, dt_node *node)
+{
+    for (int k = 0; k < node->nkept; k++) {
+        const dt_kept *kept = &node->kept[k];
+        dt_array *slot = dt_tape_slot(t);
+        DT_TRY(dt_node_unpack(node, kept, slot, t->err));
+        if (t->create_graph && slot->storage != NULL) {
+            const bool result = kept->operand == DT_MAX_KEPT - 1;
+            slot->node = dt_node_retain(result ? node : node->inputs[kept->operand]);
+            if (slot->node == NULL && dt_has_history(slot)) {
+                DT_TRY(dt_leaf_new(slot, false, &slot->node, t->err));
+                slot->node->flags |= DT_NODE_APART;
+            }
+        }
+        t->kept[kept->operand] = slot;
+    }
+    return DT_OK;
+}
+
+/* The formula of a node for the complete gradient of its result. */
+static dt_status
+differentiate(dt_run *run, const dt_task *task, dt_error *err)
+{
+    dt_tape *t = &run->tape;
+    dt_node *node = task->node;
+    dt_index_set_place(0); /* selections of a formula are no call of the user's */
+    t->node = node;
+    t->params = node->params;
+    t->grad = task->sum;
+    t->parts = task->parts == NULL ? task->sum : task->parts;
+    t->nparts = task->parts == NULL ? 1 : task->nparts;
+    t->rc = DT_OK;
+    t->err = err;
+    t->n = 0;
+    memset(t->kept, 0, sizeof(t->kept));
+    if (node->derivative != DT_GRAD_function) {
+        t->rc = unpack(t, node);
+    }
+    if (t->rc == DT_OK) {
+        dt_derivatives[node->derivative].gradient(t);
+    }
+    dt_tape_drop(t, 0);
+    return t->rc;
+}
+
+static dt_status
+deliver(dt_run *run, dt_task *task, dt_error *err)
+{
+    const dt_backward_options *o = run->options;
+    if (o->found == NULL) {
+        return task->node->flags & DT_NODE_LEAF ? dt_front.accumulate(task->node, task->sum, o->create_graph, err)
+                                                : DT_OK;
+    }
+    for (int i = task->wanted; i >= 0 && i < o->nwanted; i++) {
+        if (o->wanted[i] == task->node) {
+            dt_array_share(task->sum, &o->found[i]);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status
+run_task(dt_run *run, dt_task *task, dt_error *err)
+{
+    dt_node *node = task->node;
+    if ((task->sum == NULL && task->parts == NULL) || !task->needed) {
+        return DT_OK;
+    }
+    if (task->sum != NULL) {
+        if (node->owner != NULL && dt_front.hooks != NULL) {
+            DT_TRY(dt_front.hooks(node, task->sum, err));
+        }
+        DT_TRY(deliver(run, task, err));
+    }
+    if (task->passes) {
+        DT_TRY(differentiate(run, task, err));
+        if (!run->options->retain_graph) {
+            dt_node_forget(node, run->options->place);
+        }
+    }
+    drop_sums(task);
+    return DT_OK;
+}
+
+/* Those that node has given to, or would have. */
+static dt_status
+hand_on(dt_run *run, const dt_task *task, dt_error *err)
+{
+    const dt_node *node = task->node;
+    for (int i = 0; i < node->ninputs && task->passes; i++) {
+        dt_task *input = node->inputs[i] == NULL ? NULL : node->inputs[i]->task;
+        if (input != NULL && --input->pending == 0) {
+            DT_TRY(push(run, input, err));
+        }
+    }
+    return DT_OK;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static dt_status
+start(dt_run *run, int n, dt_node *const *roots, const dt_array *const *gradients, dt_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        DT_TRY(mark(run, roots[i], err));
+    }
+    count_givers(run);
+    dt_tape *t = &run->tape;
+    t->run = run;
+    t->create_graph = run->options->create_graph;
+    t->err = err;
+    t->rc = DT_OK;
+    t->n = 0;
+    for (int i = 0; i < n; i++) {
+        dt_task *task = roots[i]->task;
+        const bool first = task->sum == NULL;
+        t->node = task->node;
+        DT_TRY(add_to(t, task, gradients[i]));
+        if (first && task->pending == 0) {
+            DT_TRY(push(run, task, err));
+        }
+    }
+    return DT_OK;
+}
+
+dt_status
+dt_backward(int n, dt_node *const *roots, const dt_array *const *gradients, const dt_backward_options *options,
+            dt_error *err)
+{
+    dt_run *run = dt_malloc(sizeof(*run));
+    if (run == NULL) {
+        return dt_fail_nomem(err, sizeof(*run));
+    }
+    run->options = options;
+    run->blocks = NULL;
+    run->heap = NULL;
+    run->nheap = run->room = 0;
+    const uint8_t was_off = dt_grad_off;
+    dt_grad_off = options->create_graph ? 0 : DT_GRAD_OFF_INSIDE;
+    dt_status rc = start(run, n, roots, gradients, err);
+    while (rc == DT_OK && run->nheap > 0) {
+        dt_task *task = pop(run);
+        rc = run_task(run, task, err);
+        rc = rc == DT_OK ? hand_on(run, task, err) : rc;
+    }
+    dt_grad_off = was_off;
+    end_run(run);
+    return rc;
+}
