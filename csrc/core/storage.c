@@ -97,7 +97,10 @@ dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
 void
 dt_storage_changed(dt_storage *storage)
 {
-    atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+    const uint32_t before = atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+    if (dt_front.wrote != NULL && atomic_load_explicit(&storage->refs, memory_order_relaxed) >> 32) {
+        dt_front.wrote(storage, before + 1);
+    }
     if (atomic_load_explicit(&storage->kept, memory_order_relaxed)) {
         storage->backend->forget(storage);
     }
@@ -119,6 +122,9 @@ dt_storage_release(dt_storage *storage)
     }
     if (DT_UNLIKELY(atomic_load_explicit(&storage->kept, memory_order_relaxed))) {
         storage->backend->forget(storage);
+    }
+    if (DT_UNLIKELY(atomic_load_explicit(&storage->version, memory_order_relaxed) != 0) && dt_front.ended != NULL) {
+        dt_front.ended(storage);
     }
     if (storage->release_owner != NULL) {
         storage->release_owner(storage->owner, storage->data);

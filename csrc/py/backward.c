@@ -247,7 +247,7 @@ static int
 run(py_state *state, PyObject *roots, PyObject *gradients, PyObject *inputs, bool retain, bool create, dt_array *found)
 {
     root_list r;
-    dt_node **wanted = NULL;
+    dt_node **wanted = NULL, *failed = NULL;
     const Py_ssize_t nwanted = inputs == Py_None ? 0 : PyTuple_GET_SIZE(inputs);
     int rc = -1;
     bool took = false;
@@ -261,14 +261,20 @@ run(py_state *state, PyObject *roots, PyObject *gradients, PyObject *inputs, boo
             .found = found,
             .nwanted = (int)nwanted,
             .place = place,
+            .failed = &failed,
         };
         dt_error err;
         const dt_status status = dt_backward(r.n, r.nodes, r.pointers, &options, &err);
         leave_engine(took);
         rc = status == DT_OK ? 0 : -1;
         if (status != DT_OK && status != DT_EFRONT) {
-            py_raise(state, &err, ((PyTupleObject *)roots)->ob_item, r.n);
+            PyObject *about = failed == NULL ? NULL : py_node_object(state, failed);
+            if (failed == NULL || about != NULL) {
+                py_raise_about(state, &err, ((PyTupleObject *)roots)->ob_item, r.n, about);
+            }
+            Py_XDECREF(about);
         }
+        dt_node_release(failed);
     }
     end_roots(&r);
     end_wanted(wanted, nwanted);

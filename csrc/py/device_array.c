@@ -87,6 +87,7 @@ py_array_clear_free_list(void)
     }
     py_step_clear_free_list();
     py_sent_clear();
+    py_writes_clear();
 }
 
 /* ---------------------------------------------------------------- attributes */

@@ -201,10 +201,11 @@ operands_of(py_state *state, const dt_error *err, const char *const *names, PyOb
     return operands;
 }
 
-/* op: the public name, for errors that came from where it is not known; names those of objects. */
+/* op: the public name, for errors that came from where it is not known; names those of objects; about: what else the
+ * explanation looks at, or NULL. */
 static PyObject *
 raise_in(py_state *state, const char *op, const dt_error *err, const char *const *names, PyObject *const *objects,
-         Py_ssize_t nobjects)
+         Py_ssize_t nobjects, PyObject *about)
 {
     if (err->status == DT_ENOMEM) {
         PyErr_SetString(PyExc_MemoryError, err->message);
@@ -231,11 +232,12 @@ raise_in(py_state *state, const char *op, const dt_error *err, const char *const
     if (device == NULL) {
         goto done;
     }
-    /* what met a DeviceArray and is none */
-    PyObject *foreign = nobjects == 2 && objects[1] != NULL && py_is_ndarray(objects[1]) ? objects[1] : Py_None;
+    if (about == NULL) { /* what met a DeviceArray and is none */
+        about = nobjects == 2 && objects[1] != NULL && py_is_ndarray(objects[1]) ? objects[1] : Py_None;
+    }
     exception = PyObject_CallFunction(build, "sOzzOizinO", class_name(err->status), message, err->op ? err->op : op,
                                       err->code, operands, err->culprit, err->symbol, err->library_status,
-                                      (Py_ssize_t)err->requested, foreign);
+                                      (Py_ssize_t)err->requested, about);
     if (exception != NULL && PyObject_SetAttrString(exception, "device", device) == 0) {
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     }
@@ -251,13 +253,19 @@ done:
 PyObject *
 py_raise(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects)
 {
-    return raise_in(state, NULL, err, usual_names, objects, nobjects);
+    return raise_in(state, NULL, err, usual_names, objects, nobjects, NULL);
+}
+
+PyObject *
+py_raise_about(py_state *state, const dt_error *err, PyObject *const *objects, Py_ssize_t nobjects, PyObject *about)
+{
+    return raise_in(state, NULL, err, usual_names, objects, nobjects, about);
 }
 
 PyObject *
 py_raise_args(const py_args *a, const dt_error *err)
 {
-    return raise_in(a->state, a->op, err, a->spec->names, a->v, PY_MAX_ARGS);
+    return raise_in(a->state, a->op, err, a->spec->names, a->v, PY_MAX_ARGS, NULL);
 }
 
 static DT_NOINLINE PyObject *
@@ -265,7 +273,7 @@ fail(PyObject *result, const dt_error *err, PyObject *const *operands, Py_ssize_
 {
     /* what is written in place has the name of what made it */
     const py_step *step = py_array_of(result)->storage == NULL ? ((py_array *)result)->step : NULL;
-    raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, usual_names, operands, noperands);
+    raise_in(py_state_of(result), step != NULL ? step->action : NULL, err, usual_names, operands, noperands, NULL);
     Py_DECREF(result);
     return NULL;
 }

@@ -144,6 +144,22 @@ py_frame_user_code(int *instruction)
     return DT_UNLIKELY(ours) ? find_user_code(code, f, instruction) : code;
 }
 
+static int
+release(void *code)
+{
+    Py_DECREF((PyObject *)code);
+    return 0;
+}
+
+void
+py_frame_drop_code(PyObject *code)
+{
+    /* weak references to code may run anything */
+    if (code != NULL && (Py_REFCNT(code) > 1 || Py_AddPendingCall(release, code) < 0)) {
+        Py_DECREF(code);
+    }
+}
+
 /* ---------------------------------------------------------------- variables */
 
 #if PY_VERSION_HEX < 0x030c0000

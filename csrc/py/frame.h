@@ -7,6 +7,8 @@
 /* The code that runs now and its instruction: of the nearest frame outside devtensor's own files, or of the nearest of
  * all. A new reference; NULL without an exception where nothing runs. */
 PyObject *py_frame_user_code(int *instruction);
+/* Gives such a reference back (NULL: nothing) where this thread may hold locks: nothing of the user's runs. */
+void py_frame_drop_code(PyObject *code);
 
 /* Whether a file belongs to devtensor itself; its programs (digits) are users of it. */
 bool py_is_own_file(PyObject *filename);

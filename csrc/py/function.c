@@ -195,7 +195,11 @@ py__saved_of_function(PY_PARAMS)
     if (array != NULL && dt_function_unpack(node, (int)k, py_array_of(array), &err) != DT_OK) {
         Py_CLEAR(array);
         if (!PyErr_Occurred()) { /* what runs again may have raised */
-            py_raise(a.state, &err, NULL, 0);
+            PyObject *about = py_node_object(a.state, node);
+            if (about != NULL) {
+                py_raise_about(a.state, &err, NULL, 0, about);
+                Py_DECREF(about);
+            }
         }
     }
     return array;

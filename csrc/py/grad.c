@@ -76,7 +76,7 @@ static void
 enter(void *state)
 {
     PyEval_RestoreThread(state);
-    py_sent_flush();
+    py_lines_flush();
 }
 
 void
@@ -93,6 +93,8 @@ py_grad_init(py_state *state)
         .rerun = py_grad_rerun,
         .release_rerun = release_rerun,
         .watch = py_grad_watch,
+        .wrote = py_write_note,
+        .ended = py_write_forget,
         .leave = leave,
         .enter = enter,
     });

@@ -44,6 +44,15 @@ void py_engine_resume(int at);
 dt_status py_grad_function(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);
 dt_status py_grad_rerun(dt_rerun *rerun, dt_error *err);
 dt_status py_grad_watch(dt_node *node, int i, const dt_array *gradient, dt_error *err);
+/* writes.c: lines that write to memory that nodes keep */
+void py_write_note(const dt_storage *storage, uint32_t version);
+void py_write_forget(const dt_storage *storage);
+void py_writes_flush(void);
+void py_writes_clear(void);
+/* (code, instruction) of the write that gave storage this version, or None; a new reference. */
+PyObject *py_write_line(const dt_storage *storage, uint32_t version);
+/* The node that Python sees as object. */
+dt_node *py_node_behind(PyObject *object);
 /* What Python sees of node, None of NULL. */
 PyObject *py_node_object(py_state *state, dt_node *node);
 extern py_state *py_grad_state_module;

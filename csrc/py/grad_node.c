@@ -31,8 +31,8 @@ py_grad_fn(PyObject *self, void *Py_UNUSED(closure))
     return py_node_object(py_state_of(self), node != NULL && (node->flags & DT_NODE_LEAF) ? NULL : node);
 }
 
-static dt_node *
-node_of(PyObject *self)
+dt_node *
+py_node_behind(PyObject *self)
 {
     return ((py_node *)self)->node;
 }
@@ -41,7 +41,7 @@ static void
 node_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    dt_node_release(node_of(self));
+    dt_node_release(py_node_behind(self));
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -59,13 +59,13 @@ text_of(const dt_node *node)
 static PyObject *
 node_name(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return text_of(node_of(self));
+    return text_of(py_node_behind(self));
 }
 
 static PyObject *
 get_next_functions(PyObject *self, void *Py_UNUSED(closure))
 {
-    const dt_node *node = node_of(self);
+    const dt_node *node = py_node_behind(self);
     py_state *state = py_state_of(self);
     PyObject *result = PyTuple_New(node->ninputs);
     for (Py_ssize_t i = 0; result != NULL && i < node->ninputs; i++) {
@@ -82,13 +82,13 @@ get_next_functions(PyObject *self, void *Py_UNUSED(closure))
 static PyObject *
 get_node_origin(PyObject *self, void *Py_UNUSED(closure))
 {
-    return py_origin_of_step(py_state_of(self), node_of(self)->place);
+    return py_origin_of_step(py_state_of(self), py_node_behind(self)->place);
 }
 
 static PyObject *
 node_repr(PyObject *self)
 {
-    PyObject *name = text_of(node_of(self)), *origin = name == NULL ? NULL : get_node_origin(self, NULL);
+    PyObject *name = text_of(py_node_behind(self)), *origin = name == NULL ? NULL : get_node_origin(self, NULL);
     PyObject *text = NULL;
     if (origin == Py_None) {
         text = PyUnicode_FromFormat("<%U>", name);
@@ -109,13 +109,13 @@ node_compare(PyObject *self, PyObject *other, int op)
     if (Py_TYPE(self) != Py_TYPE(other) || (op != Py_EQ && op != Py_NE)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
-    return PyBool_FromLong((node_of(self) == node_of(other)) == (op == Py_EQ));
+    return PyBool_FromLong((py_node_behind(self) == py_node_behind(other)) == (op == Py_EQ));
 }
 
 static Py_hash_t
 node_hash(PyObject *self)
 {
-    return _Py_HashPointer(node_of(self));
+    return _Py_HashPointer(py_node_behind(self));
 }
 
 static PyMethodDef node_methods[] = {

@@ -35,6 +35,7 @@ py_step_new(const char *action)
     if (step != NULL) {
         *step = (py_step){.action = action, .refs = 1};
         step->code = py_frame_user_code(&step->instruction);
+        step->unrecorded = dt_grad_off == DT_GRAD_OFF_BY_USER;
     }
     return step;
 }

@@ -1,5 +1,5 @@
 /* pending.c: waiting, without the GIL, for copies that a device still has to make in memory of the host. */
-#include "py.h"
+#include "grad.h"
 
 bool
 py_holds_gil(void)
@@ -27,8 +27,15 @@ leave_python(void *thread)
 {
     if (thread != NULL) {
         PyEval_RestoreThread(thread);
-        py_sent_flush();
+        py_lines_flush();
     }
+}
+
+void
+py_lines_flush(void)
+{
+    py_sent_flush();
+    py_writes_flush();
 }
 
 void

@@ -42,6 +42,7 @@ typedef struct py_step {
     unsigned refs;
     dt_device device; /* this and dtype are set once the step is a parent */
     uint8_t dtype, depth;
+    bool unrecorded;                    /* the user had turned recording off (no_grad) */
     bool elided;                        /* steps between this one and parent are left out */
     bool decides_device, decides_dtype; /* known although parent does not differ, as the steps between did */
 } py_step;
@@ -252,6 +253,9 @@ int py_find_dtype(py_state *state, PyObject *object, dt_dtype *out);
 
 /* Raises err and returns NULL. operands are the Python objects whose arrays err may name (also inside tuples). */
 PyObject *py_raise(py_state *state, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands);
+/* about: what else the explanation looks at: a Node. */
+PyObject *py_raise_about(py_state *state, const dt_error *err, PyObject *const *operands, Py_ssize_t noperands,
+                         PyObject *about);
 PyObject *py_raise_args(const py_args *a, const dt_error *err);
 /* GradientError where array wants a gradient and ops are recorded: its numbers are not handed out. -1 then. */
 int py_refuse_tracked(PyObject *array, const char *op);
@@ -303,6 +307,9 @@ void py_sent_init(void);
 void py_sent_flush(void);
 void py_sent_clear(void);
 
+/* After the GIL was given up: lines that were to be written down meanwhile. */
+void py_lines_flush(void);
+
 /* data.c: who runs without the GIL, so that x.data = y waits. What is marked: the arrays among n objects; or something
  * that nobody knows. */
 void py_mark_busy(PyObject *const *objects, Py_ssize_t n, int by);
@@ -321,7 +328,7 @@ int py_set_data(PyObject *self, PyObject *value);
             (status) = (call);                                                                                         \
             PyEval_RestoreThread(thread_);                                                                             \
             unmark;                                                                                                    \
-            py_sent_flush();                                                                                           \
+            py_lines_flush();                                                                                          \
         } else {                                                                                                       \
             (status) = (call);                                                                                         \
         }                                                                                                              \
@@ -474,6 +481,7 @@ void py_backends_register(void);
     X(need)                                                                                                            \
     X(settings)                                                                                                        \
     X(print_options)                                                                                                   \
+    X(grad_facts)                                                                                                      \
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

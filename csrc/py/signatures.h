@@ -354,6 +354,12 @@
 #define PY_TEXT__frame_variable "frame, name, default"
 #define PY_SPEC__set_own_directory {"_set_own_directory", 1, 1, -1, {"directory"}}
 #define PY_TEXT__set_own_directory "directory"
+#define PY_SPEC__node_facts {"_node_facts", 1, 1, -1, {"node"}}
+#define PY_TEXT__node_facts "node"
+#define PY_SPEC__node_keeps {"_node_keeps", 2, 2, -1, {"node", "array"}}
+#define PY_TEXT__node_keeps "node, array"
+#define PY_SPEC__step_places {"_step_places", 1, 1, -1, {"array"}}
+#define PY_TEXT__step_places "array"
 #define PY_SPEC__watch_transfers {"_watch_transfers", 1, 1, -1, {"by"}}
 #define PY_TEXT__watch_transfers "by"
 #define PY_SPEC__cuda_library_versions {"_cuda_library_versions", 0, 0, -1, {NULL}}

@@ -56,6 +56,9 @@ class _Explained(RuntimeError):
     operands: tuple[Operand, ...] = ()
     culprit: Operand | None = None
     fix: str | None = None
+    fix_at: Origin | None = None  # the line that the fix belongs to; None: the failing one
+    fix_how: str = "before"  # or "instead", of fix_of, a text on that line
+    fix_of: str | None = None
     modules: tuple[Any, ...] = ()  # the Modules in whose call this happened, the outermost last
     module_path: str | None = None  # such as "Net.layer3.conv1"
 

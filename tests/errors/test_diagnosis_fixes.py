@@ -198,7 +198,8 @@ def test_fix(text: str, fix: str | None) -> None:
 def test_gallery(code: str) -> None:
     """The examples of docs/errors.md are what they say."""
     for _, text in EXAMPLES[code]:
-        error = source_files.run(text.lstrip("\n"), {"__name__": "__main__"})
+        text = text.lstrip("\n")
+        error = source_files.run(text, {"__name__": "__main__"})
         assert error.code == code
         assert f"See docs/errors.md#{code}" in error.__notes__
         assert code in CAUSES

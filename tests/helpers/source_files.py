@@ -50,10 +50,15 @@ def run(text: str, namespace: dict[str, Any] | None = None, filename: str | None
 
 
 def repaired(text: str, error: Any, mark: str = "# here") -> str:
-    """The text with the fix of the error applied to the marked line."""
+    """The text with the fix of the error applied where it belongs, by default to the marked line."""
     lines = textwrap.dedent(text).splitlines()
-    i = next(i for i, line in enumerate(lines) if line.endswith(mark))
-    if error.fix.startswith("("):
+    i = next(i for i, line in enumerate(lines) if mark in line)
+    at = getattr(error, "fix_at", None)
+    i = i if at is None else at.lineno - 1
+    if getattr(error, "fix_how", "before") == "instead":
+        assert lines[i].count(error.fix_of) == 1, (lines[i], error.fix_of)
+        lines[i] = lines[i].replace(error.fix_of, error.fix)
+    elif error.fix.startswith("("):
         lines[i] = replaced(lines[i], error.culprit.expression, error.fix)
     else:
         indent = lines[i][: len(lines[i]) - len(lines[i].lstrip())]

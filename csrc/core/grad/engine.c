@@ -479,6 +479,7 @@ run_task(dt_run *run, dt_task *task, dt_error *err)
     if (task->passes) {
         DT_TRY(differentiate(run, task, err));
         if (!run->options->retain_graph) {
+            node->flags |= DT_NODE_RAN;
             dt_node_forget(node, run->options->place);
         }
     }
@@ -545,6 +546,9 @@ dt_backward(int n, dt_node *const *roots, const dt_array *const *gradients, cons
     while (rc == DT_OK && run->nheap > 0) {
         dt_task *task = pop(run);
         rc = run_task(run, task, err);
+        if (rc != DT_OK && options->failed != NULL) {
+            *options->failed = dt_node_retain(task->node);
+        }
         rc = rc == DT_OK ? hand_on(run, task, err) : rc;
     }
     dt_grad_off = was_off;

@@ -45,7 +45,7 @@ extern const uint8_t dt_unary_derivatives[DT_NUNARY], dt_binary_derivatives[DT_N
 /* An array that a formula will read. */
 typedef struct {
     dt_storage *storage;          /* NULL: an immediate, or released */
-    int64_t offset;               /* or the bytes of the immediate */
+    int64_t offset;               /* or the bytes of the immediate; of the first, once released: see dt_node_freed_at */
     uint32_t version;             /* of the storage when it was kept */
     uint8_t dtype, ndim, operand; /* operand: its place among the op's, 15 for the result */
     int64_t *dims;                /* shape, then strides */
@@ -59,6 +59,7 @@ enum {
     DT_NODE_APART = 16,   /* detach(), and what is made of it: writes through other arrays do not reach it */
     DT_NODE_SEEN = 32,    /* APART, and a view of it was made */
     DT_NODE_CUT = 64,     /* a view that was not recorded */
+    DT_NODE_RAN = 128,    /* a backward that keeps no graph has been here */
 };
 
 typedef struct dt_node {
@@ -123,6 +124,12 @@ void dt_array_share(const dt_array *a, dt_array *out);
 dt_status dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Gives back what it kept. place: the front's, of the backward that does it. */
 void dt_node_forget(dt_node *node, void *place);
+/* The order of the latest node when a node was released: later ones were made after that backward. */
+static inline uint64_t
+dt_node_freed_at(const dt_node *node)
+{
+    return (uint64_t)node->kept[0].offset;
+}
 /* The same without a word, and its contrary: takes what second keeps, which is of the same kind. */
 void dt_node_empty(dt_node *node);
 void dt_node_take_kept(dt_node *node, dt_node *second);
@@ -288,6 +295,10 @@ typedef struct {
     void (*release_rerun)(void *owner);
     /* Where dt_grad_watched: what the formula of node gives to operand i. */
     dt_status (*watch)(dt_node *node, int i, const dt_array *gradient, dt_error *err);
+    /* Memory that nodes keep was written to, and has this version now; its end. From any thread, with its lock or not.
+     */
+    void (*wrote)(const dt_storage *storage, uint32_t version);
+    void (*ended)(const dt_storage *storage);
     /* Around work on large arrays: gives the front's lock back. */
     void *(*leave)(void);
     void (*enter)(void *state);
@@ -303,7 +314,8 @@ typedef struct {
     dt_node *const *wanted; /* only these, NULL: all leaves */
     dt_array *found;        /* of wanted: filled, empty where not reached; NULL: added to leaves */
     int nwanted;
-    void *place; /* the front's: this backward */
+    void *place;      /* the front's: this backward */
+    dt_node **failed; /* NULL, or where the node whose gradient failed goes; then counted */
 } dt_backward_options;
 
 /* From the nodes of results, with a gradient each; one run at a time, but for those inside a hook of the same thread.

@@ -7,6 +7,9 @@
 
 dt_grad_front dt_front;
 
+/* Later than all that this thread has recorded. */
+static _Thread_local uint64_t latest_order;
+
 void
 dt_set_grad_front(const dt_grad_front *front)
 {
@@ -53,6 +56,7 @@ dt_node_forget(dt_node *node, void *place)
     }
     node->flags |= DT_NODE_RELEASED;
     dt_node_empty(node);
+    node->kept[0].offset = (int64_t)latest_order;
     end_rerun(node);
     if (place != NULL && dt_front.retain_place != NULL) {
         node->freed = dt_front.retain_place(place);
@@ -121,8 +125,6 @@ dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err)
 
 /* ---------------------------------------------------------------- birth */
 
-/* Later than all that this thread has recorded. */
-static _Thread_local uint64_t latest_order;
 /* That of the latest history: what is recorded after it by any thread is later. */
 static atomic_uint_fast64_t epoch;
 

@@ -25,22 +25,6 @@ place_of(const cuda_sent *sent)
     return &places[((unsigned)sent->device * 5 + sent->stream) % STREAMS][sent->number % CUDA_SENT];
 }
 
-static int
-release(void *code)
-{
-    Py_DECREF((PyObject *)code);
-    return 0;
-}
-
-/* Weak references to code may run anything, and this thread may hold locks of the device. */
-static void
-drop_line(PyObject *code)
-{
-    if (code != NULL && (Py_REFCNT(code) > 1 || Py_AddPendingCall(release, code) < 0)) {
-        Py_DECREF(code);
-    }
-}
-
 static void
 write_down(const cuda_sent *sent)
 {
@@ -48,7 +32,7 @@ write_down(const cuda_sent *sent)
     PyObject *before = p->code;
     p->sent = *sent;
     p->code = py_frame_user_code(&p->instruction);
-    drop_line(before);
+    py_frame_drop_code(before);
 }
 
 static void

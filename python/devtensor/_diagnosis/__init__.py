@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from devtensor import _C
-from devtensor._diagnosis import expressions, fixes, notes, origins, sources, variables
+from devtensor._diagnosis import expressions, fixes, gradients, notes, origins, sources, variables
 from devtensor._diagnosis.devices import device_notes, fault_notes
 from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
 from devtensor._errors import Operand, Step
@@ -70,30 +70,33 @@ def written(frame: FrameType, array: Any) -> tuple[str | None, str | None]:
         return None, None
 
 
-def explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreign: Any = None) -> None:
-    """Completes an error: operands, culprit, fix, notes. foreign is a NumPy array among the operands. Never raises."""
+def explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, about: Any = None) -> None:
+    """Completes an error: operands, culprit, fix, notes. Never raises.
+
+    about is a NumPy array among the operands, or the Node whose gradient failed.
+    """
     if getattr(_busy, "now", False):
         return
     _busy.now = True
     try:
-        _explain(error, given, culprit, foreign)
+        _explain(error, given, culprit, about)
     except Exception:  # an explanation that fails must not hide what it explains
         pass
     finally:
         _busy.now = False
 
 
-def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, foreign: Any) -> None:
+def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, about: Any) -> None:
     facts = [_fact(*one) for one in given]
-    if foreign is not None and facts:
-        facts, culprit = _with_numpy(facts[0], foreign, error.op)
-    failure = Failure(error.op or "", error.code or "", str(error), facts, culprit)
+    if is_ndarray(about) and facts:
+        facts, culprit = _with_numpy(facts[0], about, error.op)
+    failure = Failure(error.op or "", error.code or "", str(error), facts, culprit, about=about)
     try:
         _complete(error, failure)
     finally:
         for fact in facts:  # nothing of the caller's stays behind
             fact.object = fact.node = fact.owner = None
-        failure.frame = failure.site = failure.call = None
+        failure.frame = failure.site = failure.call = failure.about = None
 
 
 def _fact(name: str, shape: tuple[int, ...], dtype: Any, device: Any, steps: Any, held: Any) -> Fact:
@@ -124,10 +127,14 @@ def _complete(error: Any, failure: Failure) -> None:
         for f in failure.facts
     )
     error.culprit = error.operands[failure.culprit] if failure.culprit >= 0 else None
+    account = None
     try:
-        error.fix = fixes.propose(failure)
+        account = gradients.account(failure)
+        error.fix = fixes.propose(failure) if account is None or account.fix is None else account.fix.text
     except Exception:
         error.fix = None
+    if account is not None:
+        account.complete(error)
     if _detail == "full":
         if failure.code == "device-not-available":
             text = device_notes(error)
@@ -139,6 +146,8 @@ def _complete(error: Any, failure: Failure) -> None:
             text = fault_notes(error)
         elif failure.code == "kernel-argument":
             text = notes.notes(failure, error.fix)
+        elif account is not None:
+            text = account.notes(failure, error)
         else:
             text = notes.notes(failure, error.fix) if failure.facts else []
         for note in text:

@@ -53,6 +53,7 @@ class Failure:
     frame: FrameType | None = None
     site: Site | None = None
     call: Call | None = None
+    about: Any = None  # the node of a gradient that failed
 
     def named(self, name: str) -> Fact | None:
         return next((fact for fact in self.facts if fact.name == name), None)

@@ -26,6 +26,12 @@ _NESTED = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
 _CATEGORY = {"bool": 0, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+_BY_CODE = {
+    "host-access": ".cpu()", "read-only": ".clone()", "overlapping-write": ".clone()",
+    "view-needs-copy": ".contiguous()", "not-contiguous": ".contiguous()", "grad-not-scalar": ".mean()",
+    "grad-flag": ".detach()", "grad-dtype": ".float()", "grad-host-access": ".detach()",
+    "grad-view-in-place": ".clone()", "grad-shared": ".clone()",
+}  # fmt: skip
 _ONE_DTYPE = shapes.PRODUCTS | {"conv2d", "outer", "isclose", "allclose"}
 
 
@@ -61,12 +67,8 @@ def _conversions(failure: Failure) -> list[Conversion]:
         return []
     if failure.code == "dtype-of-index":
         return _to_index(failure, culprit)
-    if failure.code == "host-access":
-        return [(culprit, ".cpu()")]
-    if failure.code in ("read-only", "overlapping-write"):
-        return [(culprit, ".clone()")]
-    if failure.code in ("view-needs-copy", "not-contiguous"):
-        return [(culprit, ".contiguous()")]
+    if failure.code in _BY_CODE:
+        return [(culprit, _BY_CODE[failure.code])]
     if failure.code in ("shape-mismatch", "rank-mismatch"):
         return _reshaped(failure)
     return []

@@ -20,17 +20,20 @@ def disputed(code: str) -> str:
     return "dtype" if code.startswith("dtype") else "shape"
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 def _row(fact: Fact, what: str) -> list[str]:
     if not fact.is_array:
-        return [fact.name, _cut(fact.expression or ""), "", type(fact.object).__name__, "", ""]
+        return [fact.name, cut(fact.expression or ""), "", type(fact.object).__name__, "", ""]
     i = origins.deciding(fact.history, what)
     text = origins.describe(fact.history, i, what) if i >= 0 else ""
-    shape = "(" + ", ".join(map(str, fact.shape)) + ("," if len(fact.shape) == 1 else "") + ")"
-    return [fact.name, _cut(fact.expression or ""), shape, fact.dtype_name, str(fact.device), text]
+    return [fact.name, cut(fact.expression or ""), shape_text(fact.shape), fact.dtype_name, str(fact.device), text]
 
 
 def table(failure: Failure) -> str:
@@ -114,9 +117,11 @@ def notes(failure: Failure, fix: str | None) -> list[str]:
     found += remarks(failure)
     if fix is not None:
         found.append(f"Fix: {fix}")
-    if failure.code in CAUSES:
-        found.append(f"See docs/errors.md#{failure.code}")
-    return found
+    return found + see(failure)
+
+
+def see(failure: Failure) -> list[str]:
+    return [f"See docs/errors.md#{failure.code}"] if failure.code in CAUSES else []
 
 
 def explanation(error: Any) -> str:

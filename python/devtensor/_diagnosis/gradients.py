@@ -1,0 +1,581 @@
+"""Why a gradient failed: the lines that kept, changed, freed or cut, and what to type there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, ModuleType
+from typing import Any, NamedTuple
+
+from devtensor import _C
+from devtensor._diagnosis import fixes, notes, origins, sources, variables
+from devtensor._diagnosis.facts import Failure
+from devtensor._errors import Origin, Step
+
+_MODES = ("no_grad", "inference_mode", "set_grad_enabled")
+_CUTS = {"detach": "no gradient flows through .detach()", "data": "no gradient flows through .data"}
+_NUMBERS = {"tensor", "array", "as_tensor", "asarray", "from_numpy", "full"}
+_HOST = ("item", "tolist", "numpy")
+_MOST = 20000  # nodes that are looked at
+
+
+class Place(NamedTuple):
+    """What sources.locate asks of a frame, for one that is over."""
+
+    f_code: CodeType
+    f_lasti: int
+    f_globals: dict[str, Any]
+
+
+@dataclass
+class Line:
+    """A line of the user's program that took part."""
+
+    filename: str
+    lineno: int
+    site: sources.Site | None
+    shown: str | None = None  # in place of the statement
+
+    @property
+    def where(self) -> str:
+        return f"{sources.file_name(self.filename)}:{self.lineno}"
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        held = [node for node in self.site.path if isinstance(node, ast.stmt)] if self.site is not None else []
+        return held[-1] if held else None
+
+    @property
+    def text(self) -> str:
+        """The statement, on one line; of one with a body its first expression."""
+        statement = self.statement
+        if self.shown is not None or self.site is None or statement is None:
+            return self.shown or ""
+        shown = self.site.node if isinstance(statement, ast.For | ast.While | ast.With | ast.If) else statement
+        return " ".join(self.site.text(shown).split())
+
+    def origin(self, action: str) -> Origin:
+        return Origin(action, self.filename, self.lineno)
+
+
+class Fix(NamedTuple):
+    """What to type, and where: before the line at, or instead of the text there."""
+
+    text: str
+    at: Origin | None = None
+    how: str = "before"
+    of: str | None = None
+
+
+@dataclass
+class Account:
+    """What happened: rows of (role, line, remark), in the order of the program; further remarks; a fix."""
+
+    rows: list[tuple[str, Line, str]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    fix: Fix | None = None
+    message: str | None = None
+
+    def complete(self, error: Any) -> None:
+        if self.message is not None:
+            error.args = (self.message,)
+        if self.fix is not None:
+            error.fix_at, error.fix_how, error.fix_of = self.fix.at, self.fix.how, self.fix.of
+
+    def notes(self, failure: Failure, error: Any) -> list[str]:
+        found = [notes.table(failure)] if failure.facts and not self.rows else []
+        cells = [(role, notes.cut(line.text), line.where, remark) for role, line, remark in self.rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        found += ["\n".join("  " + row.rstrip() for row in rows)] if rows else []
+        found += self.remarks
+        if error.fix is not None:
+            found.append(f"Fix: {error.fix}{_belongs(error)}")
+        return found + notes.see(failure)
+
+
+def _belongs(error: Any) -> str:
+    """' (before fit.py:13)' or ' (instead of h.detach() at model.py:18)'."""
+    at, how, of = error.fix_at, error.fix_how, error.fix_of
+    if at is None and of is None:
+        return ""
+    place = f"{sources.file_name(at.filename)}:{at.lineno}" if at is not None else ""
+    if how == "instead":
+        return f"   (instead of {of}" + (f" at {place})" if place else ")")
+    return f"   ({how} {place})"
+
+
+def account(failure: Failure) -> Account | None:
+    """What is known of a gradient that failed; None of other errors."""
+    explain = _ACCOUNTS.get(failure.code)
+    return explain(failure) if explain is not None else None
+
+
+# ---------------------------------------------------------------- lines
+
+
+def _line(place: tuple[CodeType, int] | None, globals_: dict[str, Any] | None = None) -> Line | None:
+    if place is None:
+        return None
+    code, instruction = place
+    where = sources.position(code, instruction)
+    if where is None:
+        return None
+    site = sources.locate(Place(code, instruction, globals_ or {}))
+    return Line(code.co_filename, where[0], site)
+
+
+def _now(failure: Failure) -> Line | None:
+    frame = failure.frame
+    return _line((frame.f_code, frame.f_lasti), frame.f_globals) if frame is not None else None
+
+
+def _frames(failure: Failure) -> Iterator[FrameType]:
+    frame = failure.frame
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _row(role: str, line: Line | None, remark: str = "") -> list[tuple[str, Line, str]]:
+    return [(role, line, remark)] if line is not None else []
+
+
+def _is_library(failure: Failure, node: ast.expr) -> bool:
+    """Whether an expression is a module, such as torch or F, and no array."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    return any(variables.is_a(variables.resolve(frame, node), ModuleType) for frame in _frames(failure))
+
+
+def _operands(failure: Failure, line: Line) -> list[ast.expr]:
+    """The operands that an op was called with, as they are written; empty where that is not known."""
+    node = line.site.node if line.site is not None else None
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        held = variables.MISSING
+        for frame in _frames(failure):
+            held = variables.resolve(frame, node.func)
+            if held is not variables.MISSING:
+                break
+        if variables.module_tables(held):
+            return []  # which op of the Module it was is not known
+        given = [one for one in node.args if not isinstance(one, ast.Starred)]
+        return given if _is_library(failure, node.func.value) else [node.func.value, *given]
+    return []
+
+
+def _targets(statement: ast.stmt | None) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        found: list[ast.expr] = []
+        for target in statement.targets:
+            found += target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        return found
+    return [statement.target] if isinstance(statement, ast.AugAssign | ast.AnnAssign) else []
+
+
+def _result_name(line: Line) -> str | None:
+    """The variable that takes what the statement computes, where it is all that it computes."""
+    statement, site = line.statement, line.site
+    value = getattr(statement, "value", None)
+    targets = _targets(statement)
+    if site is None or len(targets) != 1 or (value is not site.node and statement is not site.node):
+        return None
+    return ast.unparse(targets[0])
+
+
+def _base(node: ast.expr) -> ast.expr:
+    """The array that a part belongs to: y of y[0]."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _is_place(node: ast.expr) -> bool:
+    """A name, or an attribute of one: what can be assigned to."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+# ---------------------------------------------------------------- changed after it was kept
+
+
+def _modified(failure: Failure) -> Account | None:
+    if type(failure.about) is not _C.Node:
+        return None
+    op, _, _, saved, _, _, kept = _C._node_facts(failure.about)
+    operand, shape, dtype, device, _, write = next(one for one in kept if one[4])
+    saved_line, write_line = _line(saved), _line(write)
+    name = _parameter(failure) or _kept_name(failure, saved_line, operand)
+    what = "its result" if operand < 0 else (name or "an operand")
+    found = Account()
+    found.rows += _row("kept", saved_line, f"{op} needs {what} for its gradient")
+    found.rows += _row("changed", write_line, notes.MARK)
+    found.rows += _row("needed", _now(failure))
+    parts = [f"{name or 'an array'} {origins.dtype_name(dtype)} {notes.shape_text(shape)} on {device}"]
+    parts += [f"kept by {op} at {saved_line.where}"] if saved_line is not None else [f"kept by {op}"]
+    parts += [f"changed at {write_line.where}"] if write_line is not None else []
+    found.message = f"{failure.message.partition(': kept by')[0]}: {', '.join(parts)}"
+    if write_line is not None:
+        found.fix = _before_write(failure, write_line)
+        if _is_step(write_line):
+            found.remarks.append(
+                "An optimizer stepped between forward and backward: call backward() before step(), "
+                "or compute the forward pass again after it"
+            )
+    else:
+        found.remarks.append("The write was not seen here: memory that is shared with NumPy, or one of many writes")
+    return found
+
+
+def _kept_name(failure: Failure, line: Line | None, operand: int) -> str | None:
+    if line is None or line.site is None:
+        return None
+    if operand < 0:
+        return _result_name(line) or line.site.text(line.site.node)
+    operands = _operands(failure, line)
+    return line.site.text(operands[operand]) if operand < len(operands) else None
+
+
+def _parameter(failure: Failure) -> str | None:
+    """The path of a parameter that the node keeps and that was written to, from a Module that a frame knows."""
+    node = failure.about
+    for frame in _frames(failure):
+        for name, value in list(variables.visible(frame))[:2000]:
+            if type(value) is _C._Parameter and _C._node_keeps(node, value):
+                return name
+            path = _changed_inside(value, node) if variables.module_tables(value) else None
+            if path is not None:
+                return f"{name}.{path}"
+    return None
+
+
+def _changed_inside(module: Any, node: Any) -> str | None:
+    stack = [("", module)]
+    seen: set[int] = set()
+    while stack and len(seen) < _MOST:
+        path, current = stack.pop()
+        tables = variables.module_tables(current)
+        if id(current) in seen or not tables:
+            continue
+        seen.add(id(current))
+        for key, held in tables[0].items():
+            if variables.is_a(held, _C.DeviceArray) and _C._node_keeps(node, held):
+                return f"{path}{key}"
+        stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
+    return None
+
+
+def _is_step(line: Line) -> bool:
+    node = line.site.node if line.site is not None else None
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
+
+
+def _written(failure: Failure, line: Line) -> ast.expr | None:
+    """The array that a statement writes to."""
+    node, statement = (line.site.node if line.site is not None else None), line.statement
+    if isinstance(node, ast.AugAssign):
+        return _base(node.target)
+    if isinstance(node, ast.Subscript) and node in _targets(statement):
+        return _base(node)
+    if isinstance(node, ast.Call):
+        out = next((keyword.value for keyword in node.keywords if keyword.arg == "out"), None)
+        if out is not None:
+            return _base(out)
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if method.endswith("_") and isinstance(node.func, ast.Attribute) and not _is_library(failure, node.func.value):
+            return _base(node.func.value)
+        return _base(node.args[0]) if node.args else None  # F.relu(x, inplace=True), self.relu(x), dt.relu_(x)
+    return None
+
+
+def _before_write(failure: Failure, line: Line) -> Fix | None:
+    target, statement = _written(failure, line), line.statement
+    if target is None or statement is None or _is_step(line) or not _is_place(target):
+        return None
+    if any(isinstance(node, ast.Lambda | ast.ListComp | ast.GeneratorExp) for node in line.site.path):  # type: ignore[union-attr]
+        return None
+    text = ast.unparse(target)
+    return Fix(f"{text} = {text}.clone()", Origin("write", line.filename, statement.lineno))
+
+
+# ---------------------------------------------------------------- used up by an earlier backward
+
+
+def _freed(failure: Failure) -> Account | None:
+    if type(failure.about) is not _C.Node:
+        return None
+    op, _, _, made, freed, freed_at, _ = _C._node_facts(failure.about)
+    found = Account()
+    first, now, made_line = _line(freed), _now(failure), _line(made)
+    edge = _edge(failure, freed_at)
+    entered = _line(_C._node_facts(edge[0])[3]) if edge is not None else None
+    source = _line(_C._node_facts(edge[2])[3]) if edge is not None else None
+    found.rows += _row("made", made_line, f"{op} kept what its gradient needs")
+    found.rows += _row("freed", first, "this backward used the graph up")
+    if edge is not None and entered is not None and source is not None and _is_carried(entered, source):
+        found.rows += _row("used", entered, notes.MARK)
+        name, statement = _carried(failure, edge, entered, source), entered.statement
+        if name is not None and statement is not None:
+            found.fix = Fix(f"{name} = {name}.detach()", Origin("detach", entered.filename, statement.lineno))
+            found.remarks.append(f"{name} was made by the graph that is used up, and is used again after that backward")
+    elif first is not None:
+        found.fix = _retaining(first)
+    found.rows += _row("needed", now)
+    ends = [f"freed by backward at {first.where}"] if first is not None else []
+    ends += [f"needed by {op}" + (f" at {made_line.where}" if made_line is not None else "")]
+    found.message = f"{failure.message.rpartition(' (')[0]} ({', '.join(ends)})"
+    return found
+
+
+def _edge(failure: Failure, freed_at: int) -> tuple[Any, int, Any] | None:
+    """Where a new graph goes over into the one that was used up: its node, the operand, the node there; None where the
+    result itself belongs to what was used up. What this backward has used up is later than freed_at."""
+    roots = [fact.object.grad_fn for fact in failure.facts if type(fact.object) is _C.DeviceArray]
+    stack = [node for node in roots if node is not None]
+    if any(_is_used_up(node, freed_at) for node in stack):
+        return None
+    seen = set(stack)
+    best: tuple[Any, int, Any] | None = None
+    while stack and len(seen) < _MOST:
+        node = stack.pop()
+        for i, (operand, _) in enumerate(node.next_functions):
+            if operand is None or operand.name() == "AccumulateGrad":
+                continue
+            if _is_used_up(operand, freed_at):
+                if best is None or _order(node) > _order(best[0]):
+                    best = (node, i, operand)
+            elif operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return best
+
+
+def _is_used_up(node: Any, freed_at: int) -> bool:
+    facts = _C._node_facts(node)
+    return bool(facts[2] and facts[1] <= freed_at)
+
+
+def _is_carried(entered: Line, source: Line) -> bool:
+    """Whether a value is used where, in the text, it has not been made yet: it comes from the last round."""
+    return entered.filename == source.filename and entered.lineno <= source.lineno
+
+
+def _order(node: Any) -> int:
+    return int(_C._node_facts(node)[1])
+
+
+def _carried(failure: Failure, edge: tuple[Any, int, Any], entered: Line, source: Line) -> str | None:
+    """The variable by which an old graph came into a new one."""
+    operands = _operands(failure, entered)
+    if edge[1] < len(operands):
+        return ast.unparse(operands[edge[1]]) if _is_place(operands[edge[1]]) else None
+    node = entered.site.node if entered.site is not None else None
+    given = {ast.unparse(one) for one in node.args} if isinstance(node, ast.Call) else set()
+    names = {ast.unparse(target) for target in _targets(source.statement)} & given
+    return names.pop() if len(names) == 1 else None
+
+
+def _retaining(line: Line) -> Fix | None:
+    node = line.site.node if line.site is not None else None
+    if line.site is None or not isinstance(node, ast.Call) or any(k.arg == "retain_graph" for k in node.keywords):
+        return None
+    again = ast.Call(node.func, node.args, [*node.keywords, ast.keyword("retain_graph", ast.Constant(True))])
+    return Fix(ast.unparse(again), line.origin("backward"), "instead", line.site.text(node))
+
+
+# ---------------------------------------------------------------- never recorded
+
+
+def _missing(failure: Failure) -> Account | None:
+    fact = failure.facts[0] if failure.facts else None
+    if fact is None or not variables.is_a(fact.object, _C.DeviceArray):
+        return None
+    places = _C._step_places(fact.object)
+    found = Account()
+    found.rows += _row("needed", _now(failure))
+    for i, (step, (place, off)) in enumerate(zip(fact.history, places, strict=False)):
+        line = _line(place)
+        if line is not None and _cut(failure, found, fact.history, i, off, line):
+            return _in_order(found)
+        if i + 1 == len(fact.history) and line is not None:
+            found.rows += _row("made", line, f"by {step.action}, which requires no gradient")
+    found.remarks += _frozen(failure)
+    found.remarks.append("Nothing that it was made of requires a gradient: requires_grad=True makes an array a leaf")
+    return _in_order(found)
+
+
+def _in_order(found: Account) -> Account:
+    found.rows.reverse()
+    return found
+
+
+def _cut(failure: Failure, found: Account, history: tuple[Step, ...], i: int, off: bool, line: Line) -> bool:
+    """Whether no gradient flows through a step; why goes into found."""
+    step = history[i]
+    before = history[i + 1] if i + 1 < len(history) else None
+    remark: str | None = None
+    if step.action in _CUTS:
+        remark, found.fix = _CUTS[step.action], _without_detach(line)
+    elif off:
+        block, found.fix = _block(failure, line)
+        found.rows += _row("cut", line, f"{notes.MARK}: nothing was recorded here")
+        found.rows += _row("off", block)
+        return True
+    elif not _is_float(step.dtype) and (before is None or _is_float(before.dtype)):
+        remark = f"{step.action} gives {origins.dtype_name(step.dtype)}, which has no gradient"
+    elif step.action in _NUMBERS:
+        numbers = _numbers(failure, line)
+        remark, found.fix = numbers if numbers is not None else (None, None)
+    found.rows += _row("cut", line, f"{notes.MARK}: {remark}") if remark is not None else []
+    return remark is not None
+
+
+def _is_float(dtype: Any) -> bool:
+    return "float" in origins.dtype_name(dtype)
+
+
+def _without_detach(line: Line) -> Fix | None:
+    node = line.site.node if line.site is not None else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+        inner = node.func.value
+    elif isinstance(node, ast.Attribute) and node.attr == "data":
+        inner = node.value
+    else:
+        return None
+    of = line.site.text(node) if line.site is not None else ""
+    return Fix(ast.unparse(inner), Origin("detach", line.filename, node.end_lineno or node.lineno), "instead", of)
+
+
+def _block(failure: Failure, line: Line) -> tuple[Line | None, Fix | None]:
+    """The block, or decorator, that had turned recording off, and what to write there."""
+    lines = [line, *filter(None, (_line((f.f_code, f.f_lasti), f.f_globals) for f in _frames(failure)))]
+    for one in lines:
+        for node in reversed(one.site.path if one.site is not None else ()):
+            for expression in _modes(node):
+                text = ast.unparse(expression)
+                shown = f"with {text}:" if isinstance(node, ast.With | ast.AsyncWith) else f"@{text}"
+                return Line(one.filename, expression.lineno, one.site, shown), _recording(one, expression)
+    return None, None
+
+
+def _modes(node: ast.AST) -> list[ast.expr]:
+    held = [item.context_expr for item in node.items] if isinstance(node, ast.With | ast.AsyncWith) else []
+    held += node.decorator_list if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else []
+    return [one for one in held if _mode_name(one) in _MODES]
+
+
+def _mode_name(node: ast.expr) -> str:
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _recording(line: Line, node: ast.expr) -> Fix | None:
+    """The same block with recording on."""
+    name = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(name, ast.Attribute) or line.site is None:
+        return None
+    text = f"{ast.unparse(name.value)}.enable_grad" + ("()" if isinstance(node, ast.Call) else "")
+    return Fix(text, Origin(name.attr, line.filename, node.lineno), "instead", line.site.text(node))
+
+
+def _numbers(failure: Failure, line: Line) -> tuple[str, Fix | None] | None:
+    """An array made of the numbers of others."""
+    node = line.site.node if line.site is not None else None
+    if not isinstance(node, ast.Call) or not node.args or line.site is None:
+        return None
+    given, library = node.args[0], ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
+    arrays = [_read(failure, part) for part in parts]
+    if not any(arrays):
+        return None
+    remark = "an array made of numbers, which have no gradient"
+    names = [ast.unparse(part) for part in arrays if part is not None]
+    if len(names) < len(parts) or library is None:
+        return remark, None
+    text = names[0] if given is parts[0] else f"{library}.stack([{', '.join(names)}])"
+    return remark, Fix(text, line.origin("stack"), "instead", line.site.text(node))
+
+
+def _read(failure: Failure, node: ast.expr) -> ast.expr | None:
+    """The array whose number an expression gives: x of x, x.item() or float(x)."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOST:
+        return _read(failure, node.func.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
+        return _read(failure, node.args[0])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cpu", "detach"):
+        return _read(failure, node.func.value)
+    return node if _is_array(failure, node) else None
+
+
+def _is_array(failure: Failure, node: ast.expr) -> bool:
+    frame = failure.frame
+    held = variables.resolve(frame, node) if frame is not None else variables.MISSING
+    return variables.is_a(held, _C.DeviceArray)
+
+
+def _frozen(failure: Failure) -> list[str]:
+    """Modules of the failing frame none of whose parameters wants a gradient."""
+    found = []
+    frame = failure.frame
+    for name, value in list(variables.visible(frame))[:2000] if frame is not None else []:
+        counts = _wanting(value) if variables.module_tables(value) else None
+        if counts is not None and counts[1] > 0 and counts[0] == 0:
+            found.append(f"All {counts[1]} parameters of {name} have requires_grad=False")
+    return found
+
+
+def _wanting(module: Any) -> tuple[int, int]:
+    """How many parameters want a gradient, and how many there are."""
+    stack: list[Any] = [module]
+    seen: set[int] = set()
+    wanting = total = 0
+    while stack and len(seen) < _MOST:
+        current = stack.pop()
+        tables = variables.module_tables(current)
+        if id(current) in seen or not tables:
+            continue
+        seen.add(id(current))
+        for held in tables[0].values():
+            if variables.is_a(held, _C.DeviceArray):
+                total += 1
+                wanting += bool(held.requires_grad)
+        stack += tables[2].values()
+    return wanting, total
+
+
+# ---------------------------------------------------------------- refused where they stand
+
+
+def _leaf_written(failure: Failure) -> Account | None:
+    """An update by hand: the same statement in a block without recording."""
+    now, frame = _now(failure), failure.frame
+    library = fixes.library_name(frame) if frame is not None else None
+    statement = now.statement if now is not None else None
+    if now is None or now.site is None or library is None or statement is None:
+        return None
+    if not isinstance(statement, ast.AugAssign | ast.Assign | ast.Expr) or statement.lineno != statement.end_lineno:
+        return None
+    text = now.site.text(statement)
+    found = Account(fix=Fix(f"with {library}.no_grad(): {text}", None, "instead", text))
+    return found
+
+
+_ACCOUNTS: dict[str, Callable[[Failure], Account | None]] = {
+    "grad-modified": _modified,
+    "grad-freed": _freed,
+    "grad-missing": _missing,
+    "grad-leaf-in-place": _leaf_written,
+    "grad-leaf-view-in-place": _leaf_written,
+}
