@@ -31,7 +31,8 @@ parentheses to put in the place of the odd one.
 
 The same in a program: `error.op`, `error.code`, `error.operands` (each with `name expression shape dtype device origin
 history`), `error.culprit`, `error.fix`; `error.explain()` adds the cause; `dt.set_error_detail("short")` leaves only
-the first line, for logs.
+the first line, for logs. A fix of a gradient may belong to an earlier line: `error.fix_at`, `error.fix_how` (before or
+instead) and `error.fix_of`, the text that it replaces.
 
 What you read here is written by `tools/error_gallery.py` from programs that the tests run.
 """

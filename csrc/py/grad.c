@@ -28,11 +28,41 @@ release_place(void *place)
     WITH_GIL(py_step_release(place));
 }
 
+static bool
+is_as_used(const py_grad_state *s)
+{
+    return s->used != NULL && atomic_load_explicit(&s->used->version, memory_order_relaxed) == s->version;
+}
+
+/* Its gradient is no longer one that a step has used. */
+static void
+forget_use(py_grad_state *s)
+{
+    if (s->used != NULL) {
+        dt_storage *used = s->used;
+        s->used = NULL;
+        s->mixed = false;
+        dt_storage_unkeep(used);
+    }
+}
+
+bool
+py_grad_step(py_grad_state *s)
+{
+    const bool mixed = s->mixed && is_as_used(s);
+    forget_use(s);
+    s->used = py_array_of(s->grad)->storage;
+    dt_storage_keep(s->used);
+    s->version = atomic_load_explicit(&s->used->version, memory_order_relaxed);
+    return mixed;
+}
+
 static void
 end_state(py_grad_state *s)
 {
     PyObject *error_type, *error, *trace; /* what ends here may run code of the user's */
     PyErr_Fetch(&error_type, &error, &trace);
+    forget_use(s);
     Py_XDECREF(s->grad);
     Py_XDECREF(s->hooks);
     Py_XDECREF(s->after);
@@ -273,15 +303,13 @@ get_grad(PyObject *self, void *Py_UNUSED(closure))
     if (s != NULL && s->grad != NULL) {
         return Py_NewRef(s->grad);
     }
-    if (node != NULL && !(node->flags & DT_NODE_LEAF) && (s == NULL || !s->retains) &&
-        PyErr_WarnEx(PyExc_UserWarning,
-                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
-                     "won't be populated during autograd.backward(). If you indeed want the .grad field to be "
-                     "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                     1) < 0) {
-        return NULL;
+    if (node == NULL || (node->flags & DT_NODE_LEAF) || (s != NULL && s->retains)) {
+        Py_RETURN_NONE;
     }
-    Py_RETURN_NONE;
+    PyObject *training = PyImport_ImportModule("devtensor._diagnosis.training");
+    PyObject *none = training == NULL ? NULL : PyObject_CallMethod(training, "warn_no_leaf", "O", self);
+    Py_XDECREF(training);
+    return none;
 }
 
 /* What grad must look like, that of self. -1 with an exception. */
@@ -315,6 +343,7 @@ set_grad(PyObject *self, PyObject *value, void *Py_UNUSED(closure))
     if (value == NULL || value == Py_None) {
         py_grad_state *s = x->node == NULL ? NULL : x->node->owner;
         if (s != NULL) {
+            forget_use(s);
             Py_CLEAR(s->grad);
         }
         return 0;
@@ -333,6 +362,7 @@ set_grad(PyObject *self, PyObject *value, void *Py_UNUSED(closure))
     if (s == NULL) {
         return -1;
     }
+    forget_use(s);
     Py_XSETREF(s->grad, Py_NewRef(value));
     return 0;
 }
@@ -373,8 +403,15 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
         }
     } else if (!create_graph && !dt_wants_grad(py_array_of(s->grad))) {
         dt_array *old = py_array_of(s->grad);
+        const bool as_used = is_as_used(s);
         DT_TRY(dt_check_grad("backward", old, grad, err));
         DT_TRY(dt_binary(DT_BINARY_add, "backward", old, grad, NULL, NULL, true, old, err));
+        if (as_used) {
+            s->mixed = true;
+            s->version = atomic_load_explicit(&s->used->version, memory_order_relaxed);
+        } else {
+            forget_use(s);
+        }
         return py_grad_after(s);
     } else {
         DT_TRY(dt_binary(DT_BINARY_add, "backward", py_array_of(s->grad), grad, NULL, NULL, false, &sum, err));
@@ -389,6 +426,7 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
         dt_array_clear(&sum);
         return DT_EFRONT;
     }
+    forget_use(s);
     Py_XSETREF(s->grad, array);
     return py_grad_after(s);
 }

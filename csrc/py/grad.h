@@ -14,6 +14,9 @@ typedef struct {
     PyObject *array;            /* borrowed: the leaf's DeviceArray, which tells when it ends */
     PyObject *context, *handle; /* of a function of Python's: its ctx, and a capsule by which that finds the node */
     bool retains;               /* no leaf, but keeps its gradient */
+    bool mixed;                 /* grad was added to after used */
+    uint32_t version;           /* of used, when an optimizer had used it */
+    dt_storage *used; /* that of grad, kept as nodes keep it, so that writes count; NULL: no step has used it */
 } py_grad_state;
 
 /* That of the node; NULL with an exception. */
@@ -30,6 +33,8 @@ int py_node_refresh(PyObject *array);
 /* Until no op reads the array (data.c). */
 void py_wait_for_readers(PyObject *array);
 PyObject *py_grad_fn(PyObject *self, void *closure);
+/* A step has used the gradient, which there is; whether it held one that an earlier step has used. */
+bool py_grad_step(py_grad_state *s);
 /* A new DeviceArray that takes grad over, or NULL with an exception. */
 PyObject *py_grad_array(py_state *state, dt_array *grad);
 dt_status py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);

@@ -116,10 +116,60 @@ py__step_places(PY_PARAMS)
     return places;
 }
 
+/* The steps of an array, as errors list them. */
+static PyObject *
+py__history(PY_PARAMS)
+{
+    PY_PARSE(_history)
+    return py_arg_array(&a, 0) == NULL ? NULL : py_step_list(a.state, a.v[0]);
+}
+
+/* Whether the last step of an array is op. */
+static PyObject *
+py__made_by(PY_PARAMS)
+{
+    PY_PARSE(_made_by)
+    const char *op = PyUnicode_Check(a.v[1]) ? PyUnicode_AsUTF8(a.v[1]) : NULL;
+    if (py_arg_array(&a, 0) == NULL || op == NULL) {
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "_made_by(): a name is needed");
+    }
+    const py_step *step = ((py_array *)a.v[0])->step;
+    return PyBool_FromLong(step != NULL && strcmp(step->action, op) == 0);
+}
+
+/* After a step: how many of a list of parameters have a gradient, how many of these held one of an earlier step, the
+ * place of the first of them, or -1, and how many parameters are in a graph that is alive. */
+static PyObject *
+py__note_step(PY_PARAMS)
+{
+    PY_PARSE(_note_step)
+    Py_ssize_t given = 0, mixed = 0, first = -1, recorded = 0;
+    if (!PyList_Check(a.v[0])) {
+        return PyErr_Format(PyExc_TypeError, "_note_step(): a list is needed");
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
+        PyObject *param = PyList_GET_ITEM(a.v[0], i);
+        dt_node *node = py_is_array(param) ? py_node_of(param) : NULL;
+        recorded += node != NULL && atomic_load(&node->refs) > 1;
+        py_grad_state *s = node == NULL ? NULL : node->owner;
+        if (s == NULL || s->grad == NULL || py_array_of(s->grad)->storage == NULL) {
+            continue;
+        }
+        given++;
+        if (py_grad_step(s)) {
+            first = mixed++ == 0 ? i : first;
+        }
+    }
+    return Py_BuildValue("nnnn", given, mixed, first, recorded);
+}
+
 PyMethodDef py_grad_facts_functions[] = {
     PY_HIDDEN(_node_facts, "What a node is, keeps and lost."),
     PY_HIDDEN(_node_keeps, "Whether an array lies in memory that a node keeps and that was written to."),
     PY_HIDDEN(_step_places, "The lines of the steps of an array."),
+    PY_HIDDEN(_history, "The steps of an array."),
+    PY_HIDDEN(_made_by, "Whether the last step of an array is an op."),
+    PY_HIDDEN(_note_step, "Which gradients a step has used."),
     PY_END,
 };
 

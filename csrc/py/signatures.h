@@ -360,6 +360,12 @@
 #define PY_TEXT__node_keeps "node, array"
 #define PY_SPEC__step_places {"_step_places", 1, 1, -1, {"array"}}
 #define PY_TEXT__step_places "array"
+#define PY_SPEC__history {"_history", 1, 1, -1, {"array"}}
+#define PY_TEXT__history "array"
+#define PY_SPEC__made_by {"_made_by", 2, 2, -1, {"array", "op"}}
+#define PY_TEXT__made_by "array, op"
+#define PY_SPEC__note_step {"_note_step", 1, 1, -1, {"params"}}
+#define PY_TEXT__note_step "params"
 #define PY_SPEC__watch_transfers {"_watch_transfers", 1, 1, -1, {"by"}}
 #define PY_TEXT__watch_transfers "by"
 #define PY_SPEC__cuda_library_versions {"_cuda_library_versions", 0, 0, -1, {NULL}}

@@ -126,11 +126,24 @@ class GradientError(_Explained):
     """A gradient cannot be computed: the graph is cut or used up, or an array that it needs was written to."""
 
 
+class GradientWarning(UserWarning):
+    """A training program does what a correct one does not: a fact, with the attributes of an error."""
+
+    op: str | None = None
+    code: str | None = None
+    operands: tuple[Operand, ...] = ()
+    culprit: Operand | None = None
+    fix: str | None = None
+    fix_at: Origin | None = None
+    fix_how: str = "before"
+    fix_of: str | None = None
+
+
 class TransferForbiddenError(_Explained):
     """A copy between devices was asked for where none may happen."""
 
 
-for _error in (*_Explained.__subclasses__(), KernelCompileError):
+for _error in (*_Explained.__subclasses__(), KernelCompileError, GradientWarning):
     _error.__module__ = "devtensor"  # where users see and pickles find them
 
 

@@ -77,6 +77,8 @@ try:
     dt.ones(2).sum().backward()
 except dt.GradientError as refused:
     assert_type(refused.code, str | None)
+    assert_type(refused.fix_of, str | None)
+assert_type(dt.GradientWarning.fix, str | None)
 
 # ---------------------------------------------------------------- functions, checkpoints, anomalies
 

@@ -120,6 +120,9 @@ dt_node_flows(const dt_node *node)
 }
 /* out becomes another holder of the same storage and node. */
 void dt_array_share(const dt_array *a, dt_array *out);
+/* Storages kept as nodes keep them: a holder that does not count as one, for which writes are counted. */
+void dt_storage_keep(dt_storage *storage);
+void dt_storage_unkeep(dt_storage *storage);
 /* Kept operand i as an array, checked to be as it was; out holds a new reference. */
 dt_status dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Gives back what it kept. place: the front's, of the backward that does it. */

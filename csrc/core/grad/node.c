@@ -20,15 +20,27 @@ dt_set_grad_front(const dt_grad_front *front)
 
 #define SAVED (((size_t)1 << 32) + 1) /* in dt_storage.refs: a holder that is a node */
 
+void
+dt_storage_keep(dt_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->refs, SAVED, memory_order_relaxed);
+}
+
+void
+dt_storage_unkeep(dt_storage *storage)
+{
+    /* a holder like others, so that the last one has one path on which to release */
+    atomic_fetch_sub_explicit(&storage->refs, SAVED - 1, memory_order_relaxed);
+    dt_storage_release(storage);
+}
+
 static void
 release_kept(dt_kept *kept)
 {
     dt_storage *storage = kept->storage;
     kept->storage = NULL;
     if (storage != NULL) {
-        /* a holder like others, so that the last one has one path on which to release */
-        atomic_fetch_sub_explicit(&storage->refs, SAVED - 1, memory_order_relaxed);
-        dt_storage_release(storage);
+        dt_storage_unkeep(storage);
     }
 }
 
@@ -75,7 +87,7 @@ keep(dt_kept *kept, const dt_array *x, int operand)
     memcpy(kept->dims, x->shape, n);
     memcpy(kept->dims + x->ndim, x->strides, n);
     if (x->storage != NULL) {
-        atomic_fetch_add_explicit(&x->storage->refs, SAVED, memory_order_relaxed);
+        dt_storage_keep(x->storage);
         kept->version = atomic_load_explicit(&x->storage->version, memory_order_relaxed);
     }
 }

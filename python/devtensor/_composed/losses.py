@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, overload
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_array, widened
+from devtensor._diagnosis import training
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 BatchReduction: TypeAlias = Literal["none", "batchmean", "mean", "sum"]
@@ -60,11 +61,7 @@ def _matched(
     if weight is not None:
         _C._check_shape(op, names, arrays, 2, input.shape)
     if input.shape != target.shape:
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
-            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
-        )
+        training.warn_broadcast(op, input, target)
     return widened(input), widened(target)
 
 
@@ -295,6 +292,7 @@ def binary_cross_entropy_with_logits(
     op = "binary_cross_entropy_with_logits"
     reduction = chosen(op, size_average, reduce, reduction)
     _check_answers(op, input, target, weight=weight, pos_weight=pos_weight)
+    training.check_scores(op, input)
     x, y = widened(input), widened(target)
     surprise = _C.softplus(-x, threshold=40.0)  # -log(sigmoid(x)), in every digit of float64
     if pos_weight is not None:
@@ -385,6 +383,7 @@ def nll_loss(
     reduction = chosen("nll_loss", size_average, reduce, reduction)
     ignore_index = _need_int("nll_loss", "ignore_index", ignore_index)
     _check_classes("nll_loss", input, target, weight)
+    training.check_scores("nll_loss", input)
     wide = None if weight is None else widened(weight)
     return _nll("nll_loss", input, target, widened(input), wide, ignore_index, reduction).to(input.dtype)
 
@@ -414,6 +413,7 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dim = _check_classes("cross_entropy", input, target, weight, probabilities=True)
+    training.check_scores("cross_entropy", input)
     wide = None if weight is None else widened(weight)
     if not target.dtype.is_floating_point:
         logs = _C.log_softmax(widened(input), dim)

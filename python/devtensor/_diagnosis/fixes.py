@@ -42,7 +42,7 @@ def propose(failure: Failure) -> str | None:
     if failure.code == "numpy-operand" or _is_numpy_argument(failure):
         return _from_numpy(failure)
     conversions = _conversions(failure)
-    return _statement(failure, conversions) if conversions else None
+    return statement(failure, conversions) if conversions else None
 
 
 def blame(failure: Failure) -> None:
@@ -194,7 +194,7 @@ def _reshaped(failure: Failure) -> list[Conversion]:
 # ---------------------------------------------------------------- how to say it
 
 
-def _statement(failure: Failure, conversions: list[Conversion]) -> str | None:
+def statement(failure: Failure, conversions: list[Conversion]) -> str | None:
     frame, site = failure.frame, failure.site
     assert frame is not None and site is not None
     if all(fact.owner is not None and same_owner(fact, conversions[0][0]) for fact, _ in conversions):

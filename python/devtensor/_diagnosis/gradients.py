@@ -91,13 +91,12 @@ class Account:
         found += ["\n".join("  " + row.rstrip() for row in rows)] if rows else []
         found += self.remarks
         if error.fix is not None:
-            found.append(f"Fix: {error.fix}{_belongs(error)}")
+            found.append(f"Fix: {error.fix}{belongs(error.fix_at, error.fix_how, error.fix_of)}")
         return found + notes.see(failure)
 
 
-def _belongs(error: Any) -> str:
+def belongs(at: Origin | None, how: str, of: str | None) -> str:
     """' (before fit.py:13)' or ' (instead of h.detach() at model.py:18)'."""
-    at, how, of = error.fix_at, error.fix_how, error.fix_of
     if at is None and of is None:
         return ""
     place = f"{sources.file_name(at.filename)}:{at.lineno}" if at is not None else ""
@@ -115,7 +114,7 @@ def account(failure: Failure) -> Account | None:
 # ---------------------------------------------------------------- lines
 
 
-def _line(place: tuple[CodeType, int] | None, globals_: dict[str, Any] | None = None) -> Line | None:
+def line_of(place: tuple[CodeType, int] | None, globals_: dict[str, Any] | None = None) -> Line | None:
     if place is None:
         return None
     code, instruction = place
@@ -128,7 +127,7 @@ def _line(place: tuple[CodeType, int] | None, globals_: dict[str, Any] | None = 
 
 def _now(failure: Failure) -> Line | None:
     frame = failure.frame
-    return _line((frame.f_code, frame.f_lasti), frame.f_globals) if frame is not None else None
+    return line_of((frame.f_code, frame.f_lasti), frame.f_globals) if frame is not None else None
 
 
 def _frames(failure: Failure) -> Iterator[FrameType]:
@@ -149,7 +148,7 @@ def _is_library(failure: Failure, node: ast.expr) -> bool:
     return any(variables.is_a(variables.resolve(frame, node), ModuleType) for frame in _frames(failure))
 
 
-def _operands(failure: Failure, line: Line) -> list[ast.expr]:
+def operands_at(failure: Failure, line: Line) -> list[ast.expr]:
     """The operands that an op was called with, as they are written; empty where that is not known."""
     node = line.site.node if line.site is not None else None
     if isinstance(node, ast.BinOp):
@@ -216,7 +215,7 @@ def _modified(failure: Failure) -> Account | None:
         return None
     op, _, _, saved, _, _, kept = _C._node_facts(failure.about)
     operand, shape, dtype, device, _, write = next(one for one in kept if one[4])
-    saved_line, write_line = _line(saved), _line(write)
+    saved_line, write_line = line_of(saved), line_of(write)
     name = _parameter(failure) or _kept_name(failure, saved_line, operand)
     what = "its result" if operand < 0 else (name or "an operand")
     found = Account()
@@ -244,7 +243,7 @@ def _kept_name(failure: Failure, line: Line | None, operand: int) -> str | None:
         return None
     if operand < 0:
         return _result_name(line) or line.site.text(line.site.node)
-    operands = _operands(failure, line)
+    operands = operands_at(failure, line)
     return line.site.text(operands[operand]) if operand < len(operands) else None
 
 
@@ -318,10 +317,10 @@ def _freed(failure: Failure) -> Account | None:
         return None
     op, _, _, made, freed, freed_at, _ = _C._node_facts(failure.about)
     found = Account()
-    first, now, made_line = _line(freed), _now(failure), _line(made)
+    first, now, made_line = line_of(freed), _now(failure), line_of(made)
     edge = _edge(failure, freed_at)
-    entered = _line(_C._node_facts(edge[0])[3]) if edge is not None else None
-    source = _line(_C._node_facts(edge[2])[3]) if edge is not None else None
+    entered = line_of(_C._node_facts(edge[0])[3]) if edge is not None else None
+    source = line_of(_C._node_facts(edge[2])[3]) if edge is not None else None
     found.rows += _row("made", made_line, f"{op} kept what its gradient needs")
     found.rows += _row("freed", first, "this backward used the graph up")
     if edge is not None and entered is not None and source is not None and _is_carried(entered, source):
@@ -378,7 +377,7 @@ def _order(node: Any) -> int:
 
 def _carried(failure: Failure, edge: tuple[Any, int, Any], entered: Line, source: Line) -> str | None:
     """The variable by which an old graph came into a new one."""
-    operands = _operands(failure, entered)
+    operands = operands_at(failure, entered)
     if edge[1] < len(operands):
         return ast.unparse(operands[edge[1]]) if _is_place(operands[edge[1]]) else None
     node = entered.site.node if entered.site is not None else None
@@ -406,7 +405,7 @@ def _missing(failure: Failure) -> Account | None:
     found = Account()
     found.rows += _row("needed", _now(failure))
     for i, (step, (place, off)) in enumerate(zip(fact.history, places, strict=False)):
-        line = _line(place)
+        line = line_of(place)
         if line is not None and _cut(failure, found, fact.history, i, off, line):
             return _in_order(found)
         if i + 1 == len(fact.history) and line is not None:
@@ -460,7 +459,7 @@ def _without_detach(line: Line) -> Fix | None:
 
 def _block(failure: Failure, line: Line) -> tuple[Line | None, Fix | None]:
     """The block, or decorator, that had turned recording off, and what to write there."""
-    lines = [line, *filter(None, (_line((f.f_code, f.f_lasti), f.f_globals) for f in _frames(failure)))]
+    lines = [line, *filter(None, (line_of((f.f_code, f.f_lasti), f.f_globals) for f in _frames(failure)))]
     for one in lines:
         for node in reversed(one.site.path if one.site is not None else ()):
             for expression in _modes(node):

@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.statistics import norm
+from devtensor._diagnosis import training
 from devtensor.autograd.grad_mode import no_grad
 
 __all__ = [
@@ -106,17 +107,21 @@ def clip_grad_norm_(
 
     Nothing waits for a device but error_if_nonfinite, which raises RuntimeError for a norm that is infinite or NaN and
     changes nothing. foreach is accepted and changes nothing. Warns of a generator that has nothing, such as one that is
-    used up.
+    used up, and of parameters without a gradient.
 
     >>> weight = nn.Parameter(dt.ones(2))
+    >>> (weight * 3).sum().backward()
     >>> nn.utils.clip_grad_norm_([weight], max_norm=1.0)
-    DeviceArray(0., device='cpu', dtype=float32)
+    DeviceArray(4.2426, device='cpu', dtype=float32)
     """
     used = _listed("clip_grad_norm_", "parameters", parameters)
     if not used and isinstance(parameters, types.GeneratorType):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     largest = _need_number("clip_grad_norm_", "max_norm", max_norm)
-    total = get_total_norm(_gradients(used), norm_type, error_if_nonfinite)
+    gradients = _gradients(used)
+    if used and not gradients:
+        training.warn_no_gradient_to_clip("clip_grad_norm_", used)
+    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(used, largest, total)
     return total
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 from devtensor._C import DeviceArray, float32, full
+from devtensor._diagnosis import training
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle
 
@@ -39,6 +41,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                     raise RuntimeError(f"a step pre-hook must return None or (new_args, new_kwargs), but got {given!r}")
                 args, kwargs = given
         result = step(self, *args, **kwargs)
+        training.note_step(self)
+        self._cleared = None
         for after in list(self._optimizer_step_post_hooks.values()):
             after(self, args, kwargs)
         return result
@@ -68,6 +72,8 @@ class Optimizer:
     _optimizer_load_state_dict_post_hooks: dict[int, Callable[..., Any]]
     _hook_count = 0
     _opt_called = False
+    _was_checked = False
+    _cleared: Any = None  # (code, instruction): where gradients that no step has used were cleared
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -166,10 +172,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters; with set_to_none=False fill them with zeros."""
+        frame = sys._getframe(1)
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
                     continue
+                self._cleared = frame.f_code, frame.f_lasti
                 if set_to_none:
                     param.grad = None
                     continue

@@ -1,0 +1,302 @@
+"""Warnings of training programs: facts that a correct program does not have, with variable, line and fix."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from devtensor import _C, _diagnosis
+from devtensor._diagnosis import fixes, gradients, notes, variables
+from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._errors import GradientWarning, Operand, Step
+
+_busy = threading.local()
+_MOST = 10000  # Modules that are looked at
+_Proposal = Callable[[Failure], gradients.Fix | None]
+
+
+def _warn(
+    op: str, code: str, message: str, arrays: dict[str, Any], culprit: int = -1, propose: _Proposal | None = None
+) -> None:
+    """Gives a GradientWarning at the user's line; arrays are by the names of the parameters of op."""
+    if getattr(_busy, "now", False):
+        return
+    _busy.now = True
+    try:
+        facts = [
+            Fact(name, x.shape, x.dtype, x.device, tuple(Step(*step) for step in _C._history(x)), x)
+            for name, x in arrays.items()
+        ]
+        failure = Failure(op, code, message, facts, culprit)
+        warning, frame = _told(failure, propose), failure.frame
+    finally:
+        _busy.now = False
+    if frame is None:
+        warnings.warn(warning, stacklevel=2)
+        return
+    space = frame.f_globals
+    warnings.warn_explicit(
+        warning,
+        GradientWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        space.get("__name__", "<unknown>"),
+        space.setdefault("__warningregistry__", {}),  # which makes it once a line
+    )
+
+
+def _told(failure: Failure, propose: _Proposal | None) -> GradientWarning:
+    """The warning; without variables and fix where they cannot be found."""
+    fix = None
+    try:
+        _diagnosis._find_expressions(failure)
+        fix = propose(failure) if propose is not None else None
+    except Exception:
+        failure.frame = failure.frame or _diagnosis._caller(sys._getframe())
+    lines = [failure.message]
+    lines += [notes.table(failure)] if failure.facts else []
+    lines += [f"Fix: {fix.text}{gradients.belongs(fix.at, fix.how, fix.of)}"] if fix is not None else []
+    warning = GradientWarning("\n".join(lines))
+    warning.op, warning.code = failure.op, failure.code
+    warning.operands = tuple(
+        Operand(f.name, f.expression, f.shape, f.dtype, f.device, None, f.history) for f in failure.facts
+    )
+    warning.culprit = warning.operands[failure.culprit] if failure.culprit >= 0 else None
+    if fix is not None:
+        warning.fix, warning.fix_at, warning.fix_how, warning.fix_of = fix
+    return warning
+
+
+# ---------------------------------------------------------------- losses
+
+
+def warn_broadcast(op: str, input: Any, target: Any) -> None:
+    """A loss of arrays of two shapes."""
+    _warn(
+        op,
+        "loss-broadcast",
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+        {"input": input, "target": target},
+        0 if input.ndim >= target.ndim else 1,
+        _squeezed,
+    )
+
+
+def _squeezed(failure: Failure) -> gradients.Fix | None:
+    """Without the last dimension of size 1 that one of them has more."""
+    one, other = failure.facts[failure.culprit], failure.facts[1 - failure.culprit]
+    if one.shape != (*other.shape, 1):
+        return None
+    text = fixes.statement(failure, [(one, ".squeeze(-1)")])
+    return gradients.Fix(text) if text is not None else None
+
+
+_TWICE = {
+    "cross_entropy": (("softmax",), "cross_entropy takes scores and applies log_softmax itself"),
+    "nll_loss": (("softmax",), "nll_loss takes logarithms: log_softmax gives them"),
+    "binary_cross_entropy_with_logits": (("sigmoid",), "the loss takes scores and applies sigmoid itself"),
+}
+
+
+def check_scores(op: str, input: Any) -> None:
+    """Warns of probabilities where a loss takes scores."""
+    made, reason = _TWICE[op]
+    for action in made:
+        if _C._made_by(input, action):
+            message = f"{op}(): the input is the result of {action}, but {reason}"
+            _warn(op, "loss-of-probabilities", message, {"input": input}, 0, _plain if op != "nll_loss" else None)
+
+
+def _plain(failure: Failure) -> gradients.Fix | None:
+    """What softmax was called with, in its place."""
+    fact = failure.facts[0]
+    line = gradients.line_of(_C._step_places(fact.object)[0][0])
+    if line is None or line.site is None or not isinstance(line.site.node, ast.Call):
+        return None
+    operands = gradients.operands_at(failure, line)
+    if not operands or isinstance(operands[0], ast.Constant):
+        return None
+    return gradients.Fix(ast.unparse(operands[0]), line.origin("call"), "instead", line.site.text(line.site.node))
+
+
+# ---------------------------------------------------------------- optimizers
+
+
+def note_step(optimizer: Any) -> None:
+    """After a step: warns where it used a gradient a second time, or had none at all."""
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    given, mixed, first, recorded = _C._note_step(params)
+    if mixed:
+        _warn_mixed(params, mixed, first)
+    elif not given and params:
+        _warn_no_gradient(optimizer, params, recorded > 0)
+    if not optimizer._was_checked and given:
+        optimizer._was_checked = True
+        _check_registered(params)
+
+
+def _warn_mixed(params: list[Any], mixed: int, first: int) -> None:
+    name = _named(params[first])
+    _warn(
+        "step",
+        "zero-grad",
+        f"step(): {_counted(mixed)} ({name} first) had a gradient that still holds what an earlier step has used. "
+        "Call zero_grad() before backward()",
+        {},
+    )
+
+
+def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None:
+    """Nothing is said of steps that only drive a scheduler."""
+    cleared = optimizer._cleared
+    if cleared is not None:
+        line = gradients.line_of(cleared)
+        reason = "zero_grad() has cleared the gradients" + (f" at {line.where}" if line is not None else "")
+        reason += ": call it before backward(), or after step()"
+    else:
+        others = _trained(params)
+        if others is None and not recorded:
+            return
+        reason = f"those of {others} have some: is it their optimizer?" if others else "call backward() before step()"
+    message = f"step() changed nothing: no gradient in its {_counted(len(params))}; {reason}"
+    _warn("step", "step-without-gradient", message, {})
+
+
+def _counted(n: int) -> str:
+    return f"{n} parameter" + ("s" if n != 1 else "")
+
+
+def _modules() -> list[tuple[str, Any, FrameType]]:
+    """The Modules among the variables of the user's frames."""
+    frame = _diagnosis._caller(sys._getframe())
+    found: list[tuple[str, Any, FrameType]] = []
+    while frame is not None and len(found) < 100:
+        for name, value in list(variables.visible(frame))[:2000]:
+            if variables.module_tables(value) and all(value is not held for _, held, _ in found):
+                found.append((name, value, frame))
+        frame = frame.f_back
+    return found
+
+
+def _inside(module: Any) -> list[tuple[str, Any]]:
+    """(path, Module) of a Module and those below it."""
+    stack = [("", module)]
+    found: list[tuple[str, Any]] = []
+    seen: set[int] = set()
+    while stack and len(found) < _MOST:
+        path, current = stack.pop()
+        tables = variables.module_tables(current)
+        if id(current) in seen or not tables:
+            continue
+        seen.add(id(current))
+        found.append((path, current))
+        stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
+    return found
+
+
+def _named(param: Any) -> str:
+    """The path of a parameter in a Module of the caller's, or its variable."""
+    try:
+        for name, module, _ in _modules():
+            path = variables.inside(module, param)
+            if path is not None:
+                return f"{name}.{path}"
+        frame = _diagnosis._caller(sys._getframe())
+        found = variables.find(frame, param) if frame is not None else None
+        return found or "a parameter"
+    except Exception:
+        return "a parameter"
+
+
+def _trained(params: list[Any]) -> str | None:
+    """A Module of the caller's whose parameters have gradients, none of which is among params."""
+    held = {id(param) for param in params}
+    for name, module, _ in _modules():
+        own = [param for _, one in _inside(module) for param in variables.module_tables(one)[0].values()]
+        own = [param for param in own if variables.is_a(param, _C.DeviceArray)]
+        if any(param.grad is not None for param in own) and not any(id(param) in held for param in own):
+            return name
+    return None
+
+
+def _check_registered(params: list[Any]) -> None:
+    """Warns of parameters with gradients that stand in a plain list of a Module whose others are optimized."""
+    held = {id(param) for param in params}
+    for name, module, _ in _modules():
+        for path, one in _inside(module):
+            if not any(id(param) in held for param in variables.module_tables(one)[0].values()) and one is not module:
+                continue
+            for key, value in variables.instance_dict(one).items():
+                kind = _forgotten(value, held) if not key.startswith("_") else None
+                if kind is not None:
+                    _warn(
+                        "step",
+                        "unregistered-parameters",
+                        f"step(): the parameters in {name}.{path}{key} have gradients, but no optimizer changes them: "
+                        f"a plain {type(value).__name__} is not looked into. Register them: "
+                        f"{name}.{path}{key} = nn.{kind}(...)",
+                        {},
+                    )
+
+
+def _forgotten(value: Any, held: set[int]) -> str | None:
+    """Which container should hold what a plain list, tuple or dict of parameters or Modules holds."""
+    if type(value) not in (list, tuple, dict):
+        return None
+    entries = list(value.values() if type(value) is dict else value)[:_MOST]
+    modules = [one for one in entries if variables.module_tables(one)]
+    plain = [one for one in entries if type(one) is _C._Parameter]
+    below = [p for m in modules for _, one in _inside(m) for p in variables.module_tables(one)[0].values()]
+    found = [p for p in (*plain, *below) if variables.is_a(p, _C.DeviceArray) and p.grad is not None]
+    if not found or any(id(param) in held for param in found):
+        return None
+    names = ("ModuleDict", "ParameterDict") if type(value) is dict else ("ModuleList", "ParameterList")
+    return names[0] if modules else names[1]
+
+
+def warn_no_gradient_to_clip(op: str, params: list[Any]) -> None:
+    """Clipping before backward, or after zero_grad."""
+    message = f"{op}(): none of the {_counted(len(params))} has a gradient: call it between backward() and step()"
+    _warn(op, "clip-without-gradient", message, {})
+
+
+# ---------------------------------------------------------------- .grad of what is no leaf
+
+
+def warn_no_leaf(array: Any) -> None:
+    """.grad of the result of an op."""
+    _warn(
+        "grad",
+        "grad-of-result",
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor.",
+        {"input": array},
+        0,
+        _leaf_first,
+    )
+
+
+def _leaf_first(failure: Failure) -> gradients.Fix | None:
+    """w = randn(3, requires_grad=True).cuda(): the device as a parameter of the creation."""
+    line = gradients.line_of(_C._step_places(failure.facts[0].object)[0][0])
+    node = line.site.node if line is not None and line.site is not None else None
+    if line is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    inner = node.func.value
+    if node.func.attr not in ("cuda", "to") or not isinstance(inner, ast.Call):
+        return None
+    if not any(keyword.arg == "requires_grad" for keyword in inner.keywords) or node.keywords or len(node.args) > 1:
+        return None
+    if any(keyword.arg in ("device", None) for keyword in inner.keywords):
+        return None
+    device = node.args[0] if node.args else ast.Constant(str(failure.facts[0].device))
+    made = ast.Call(inner.func, inner.args, [*inner.keywords, ast.keyword("device", device)])
+    site = line.site
+    return gradients.Fix(ast.unparse(made), line.origin("call"), "instead", site.text(node) if site is not None else "")
