@@ -114,7 +114,7 @@ def training_table() -> list[str]:
     import gradient_mistakes
     import training_mistakes
 
-    rows = [(one.name, one.text, one.fix) for one in gradient_mistakes.MISTAKES]
+    rows = [(one.name, one.text, one.fix) for one in gradient_mistakes.MISTAKES if "other" not in one.text]
     rows += [(one.name, training_mistakes.START + one.text, one.fix) for one in training_mistakes.MISTAKES]
     text = ["| mistake | PyTorch | devtensor | lines named | fix |", "| --- | --- | --- | --- | --- |"]
     silent = lines = fixes = 0

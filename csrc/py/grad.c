@@ -31,7 +31,8 @@ release_place(void *place)
 static bool
 is_as_used(const py_grad_state *s)
 {
-    return s->used != NULL && atomic_load_explicit(&s->used->version, memory_order_relaxed) == s->version;
+    return s->used != NULL && s->grad != NULL && py_array_of(s->grad)->storage == s->used &&
+           atomic_load_explicit(&s->used->version, memory_order_relaxed) == s->version;
 }
 
 /* Its gradient is no longer one that a step has used. */

@@ -94,6 +94,23 @@ py__node_keeps(PY_PARAMS)
     return PyBool_FromLong(found);
 }
 
+/* Whether array is an operand of the node, and on another device than its result. */
+static PyObject *
+py__node_reads(PY_PARAMS)
+{
+    PY_PARSE(_node_reads)
+    const dt_array *x = py_arg_array(&a, 1);
+    const dt_node *node = x == NULL ? NULL : node_argument(&a);
+    if (node == NULL) {
+        return NULL;
+    }
+    bool found = false;
+    for (int i = 0; i < node->ninputs && x->storage != NULL && x->node != NULL; i++) {
+        found |= node->inputs[i] == x->node && !dt_device_equal(x->storage->device, node->device);
+    }
+    return PyBool_FromLong(found);
+}
+
 /* (line, whether recording was off) of each step of an array, as its history has them. */
 static PyObject *
 py__step_places(PY_PARAMS)
@@ -166,6 +183,7 @@ py__note_step(PY_PARAMS)
 PyMethodDef py_grad_facts_functions[] = {
     PY_HIDDEN(_node_facts, "What a node is, keeps and lost."),
     PY_HIDDEN(_node_keeps, "Whether an array lies in memory that a node keeps and that was written to."),
+    PY_HIDDEN(_node_reads, "Whether an array is an operand of a node, on another device than its result."),
     PY_HIDDEN(_step_places, "The lines of the steps of an array."),
     PY_HIDDEN(_history, "The steps of an array."),
     PY_HIDDEN(_made_by, "Whether the last step of an array is an op."),

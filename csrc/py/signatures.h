@@ -358,6 +358,8 @@
 #define PY_TEXT__node_facts "node"
 #define PY_SPEC__node_keeps {"_node_keeps", 2, 2, -1, {"node", "array"}}
 #define PY_TEXT__node_keeps "node, array"
+#define PY_SPEC__node_reads {"_node_reads", 2, 2, -1, {"node", "array"}}
+#define PY_TEXT__node_reads "node, array"
 #define PY_SPEC__step_places {"_step_places", 1, 1, -1, {"array"}}
 #define PY_TEXT__step_places "array"
 #define PY_SPEC__history {"_history", 1, 1, -1, {"array"}}

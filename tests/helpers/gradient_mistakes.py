@@ -365,4 +365,93 @@ half *= w  # here, fix
 """,
         "half = half.clone()",
     ),
+    Mistake(
+        "labels that stayed on another device",
+        "device-mismatch",
+        """
+gpu = other if dev == "cpu" else dev
+net, x = dt.nn.Linear(3, 3).to(gpu), dt.ones(2, 3, device=gpu)
+labels = dt.tensor([0, 2])
+out = net(x)
+dt.nn.functional.cross_entropy(out, labels).backward()  # here, fix
+""",
+        'labels = labels.to("{gpu}")',
+    ),
+    Mistake(
+        "float64 targets from NumPy",
+        "dtype-mismatch",
+        """
+import numpy as np
+net, x = dt.nn.Linear(3, 3).to(dev), dt.ones(2, 3, device=dev)
+y = dt.from_numpy(np.zeros((2, 3))).to(dev)
+dt.nn.functional.mse_loss(net(x), y).backward()  # here, fix
+""",
+        "y = y.float()",
+    ),
+    Mistake(
+        "classes as floats",
+        "rank-mismatch",
+        """
+scores = dt.nn.Linear(3, 3).to(dev)(dt.ones(2, 3, device=dev))
+labels = dt.tensor([0.0, 2.0], device=dev)
+dt.nn.functional.cross_entropy(scores, labels).backward()  # here, fix
+""",
+        "labels = labels.long()",
+    ),
+    Mistake(
+        "classes as rows of zeros and a one",
+        "rank-mismatch",
+        """
+scores = dt.nn.Linear(3, 3).to(dev)(dt.ones(2, 3, device=dev))
+labels = dt.tensor([[1, 0, 0], [0, 0, 1]], device=dev)
+dt.nn.functional.cross_entropy(scores, labels).backward()  # here, fix
+""",
+        "labels = labels.argmax(1)",
+    ),
+    Mistake(
+        "classes in a column",
+        "rank-mismatch",
+        """
+scores = dt.nn.Linear(3, 3).to(dev)(dt.ones(2, 3, device=dev))
+labels = dt.tensor([[0], [2]], device=dev)
+criterion = dt.nn.CrossEntropyLoss()
+criterion(scores, labels).backward()  # here, fix
+""",
+        "labels = labels.squeeze(1)",
+    ),
+    Mistake(
+        "a model that moves between forward and backward",
+        "grad-moved",
+        """
+net, x = dt.nn.Linear(3, 1).to(dev), dt.ones(2, 3, device=dev)
+loss = net(x).sum()  # made
+net.to(other)  # moved
+loss.backward()  # here
+""",
+        says=("(net.weight)", "Move a model before the forward pass"),
+    ),
+    Mistake(
+        "an optimizer whose state stayed behind",
+        "device-mismatch",
+        """
+net = dt.nn.Linear(3, 1).to(dev)
+opt = dt.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+net(dt.ones(2, 3, device=dev)).sum().backward()
+opt.step()
+opt.zero_grad()
+net.to(other)
+net(dt.ones(2, 3, device=other)).sum().backward()
+opt.step()  # here
+""",
+        says=("momentum_buffer[0]",),
+    ),
+    Mistake(
+        "a gradient of another device",
+        "device-mismatch",
+        """
+w = dt.nn.Parameter(dt.ones(3, device=other if dev == "cpu" else dev))
+w.grad = dt.ones(3, device="cpu")  # here
+""",
+        says=("<- the odd one",),
+    ),
 ]

@@ -339,6 +339,19 @@ dt.zeros(3, device="cuda:7")  # here
 """,
         ),
     ],
+    "grad-moved": [
+        (
+            "A model that moves before backward",
+            """
+import devtensor as dt
+
+net = dt.nn.Linear(3, 1)
+loss = net(dt.ones(2, 3)).sum()
+net.to("cuda")
+loss.backward()  # here
+""",
+        ),
+    ],
     "grad-missing": [
         (
             "A loss of predictions that left the graph",

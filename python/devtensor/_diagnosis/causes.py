@@ -90,6 +90,10 @@ CAUSES = {
         "There is no such device here. `python -m devtensor` shows what was looked for and found; "
         "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."
     ),
+    "grad-moved": (
+        "An op was recorded with an operand that is on another device now, so its gradient has nowhere to go. "
+        "model.to(device) between the forward pass and backward() does that."
+    ),
     "grad-missing": (
         "Ops were not recorded between the leaves and this array: nothing wanted a gradient, or detach(), no_grad, a "
         "Python number (.item(), float()) or an integer op stands in between."

@@ -186,9 +186,25 @@ def _to_index(failure: Failure, culprit: Fact) -> list[Conversion]:
 def _reshaped(failure: Failure) -> list[Conversion]:
     if failure.call is None or failure.call.writes or len(failure.facts) < 2:
         return []
+    if failure.op in shapes.CLASSES:
+        return _to_classes(failure)
     found = shapes.reading(failure.op, failure.code, failure.message, _shapes(failure))
     fact = failure.named(found[0]) if found is not None else None
     return [(fact, found[1])] if fact is not None and found is not None else []
+
+
+def _to_classes(failure: Failure) -> list[Conversion]:
+    """Labels in another form than one class a row: fractions, a one for the class among zeros, a column."""
+    scores, target = failure.named("input"), failure.named("target")
+    if scores is None or target is None or len(scores.shape) < 2:
+        return []
+    rows, whole = scores.shape[:1] + scores.shape[2:], target.dtype_name in ("int64", "uint8")
+    if target.shape == rows and target.dtype_name not in _CATEGORY:
+        return [(target, ".long()")]
+    if target.shape == scores.shape and target.dtype_name in _CATEGORY:
+        return [(target, ".argmax(1)")]
+    column = scores.shape[:1] + (1,) + scores.shape[2:]
+    return [(target, ".squeeze(1)")] if target.shape == column and whole else []
 
 
 # ---------------------------------------------------------------- how to say it

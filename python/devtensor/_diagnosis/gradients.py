@@ -254,13 +254,14 @@ def _parameter(failure: Failure) -> str | None:
         for name, value in list(variables.visible(frame))[:2000]:
             if type(value) is _C._Parameter and _C._node_keeps(node, value):
                 return name
-            path = _changed_inside(value, node) if variables.module_tables(value) else None
-            if path is not None:
-                return f"{name}.{path}"
+            for path, held in _parameters(value):
+                if _C._node_keeps(node, held):
+                    return f"{name}.{path}"
     return None
 
 
-def _changed_inside(module: Any, node: Any) -> str | None:
+def _parameters(module: Any) -> Iterator[tuple[str, Any]]:
+    """(path, parameter) of a Module and those below it."""
     stack = [("", module)]
     seen: set[int] = set()
     while stack and len(seen) < _MOST:
@@ -270,10 +271,9 @@ def _changed_inside(module: Any, node: Any) -> str | None:
             continue
         seen.add(id(current))
         for key, held in tables[0].items():
-            if variables.is_a(held, _C.DeviceArray) and _C._node_keeps(node, held):
-                return f"{path}{key}"
+            if variables.is_a(held, _C.DeviceArray):
+                yield f"{path}{key}", held
         stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
-    return None
 
 
 def _is_step(line: Line) -> bool:
@@ -350,7 +350,7 @@ def _edge(failure: Failure, freed_at: int) -> tuple[Any, int, Any] | None:
     while stack and len(seen) < _MOST:
         node = stack.pop()
         for i, (operand, _) in enumerate(node.next_functions):
-            if operand is None or operand.name() == "AccumulateGrad":
+            if operand is None:
                 continue
             if _is_used_up(operand, freed_at):
                 if best is None or _order(node) > _order(best[0]):
@@ -529,29 +529,43 @@ def _frozen(failure: Failure) -> list[str]:
     found = []
     frame = failure.frame
     for name, value in list(variables.visible(frame))[:2000] if frame is not None else []:
-        counts = _wanting(value) if variables.module_tables(value) else None
-        if counts is not None and counts[1] > 0 and counts[0] == 0:
-            found.append(f"All {counts[1]} parameters of {name} have requires_grad=False")
+        flags = [bool(held.requires_grad) for _, held in _parameters(value)]
+        if flags and not any(flags):
+            found.append(f"All {len(flags)} parameters of {name} have requires_grad=False")
     return found
 
 
-def _wanting(module: Any) -> tuple[int, int]:
-    """How many parameters want a gradient, and how many there are."""
-    stack: list[Any] = [module]
-    seen: set[int] = set()
-    wanting = total = 0
-    while stack and len(seen) < _MOST:
-        current = stack.pop()
-        tables = variables.module_tables(current)
-        if id(current) in seen or not tables:
-            continue
-        seen.add(id(current))
-        for held in tables[0].values():
-            if variables.is_a(held, _C.DeviceArray):
-                total += 1
-                wanting += bool(held.requires_grad)
-        stack += tables[2].values()
-    return wanting, total
+# ---------------------------------------------------------------- moved between forward and backward
+
+
+def _moved(failure: Failure) -> Account | None:
+    """A parameter that another device has taken meanwhile."""
+    if type(failure.about) is not _C.Node:
+        return None
+    op, _, _, made, *_ = _C._node_facts(failure.about)
+    found = Account()
+    found.rows += _row("made", line_of(made), f"forward, with {op}")
+    name, array = _operand_elsewhere(failure)
+    if array is not None:
+        steps = tuple(Step(*step) for step in _C._history(array))
+        place = _C._step_places(array)[origins.deciding(steps, "device")][0]
+        found.rows += _row("moved", line_of(place), notes.MARK)
+        found.message = f"{failure.message} ({name})"
+    found.rows += _row("needed", _now(failure))
+    found.remarks.append("Move a model before the forward pass, or after backward()")
+    return found
+
+
+def _operand_elsewhere(failure: Failure) -> tuple[str, Any]:
+    """An operand of the node on another device than its result, and where a Module or a variable has it."""
+    for frame in _frames(failure):
+        for name, value in list(variables.visible(frame))[:2000]:
+            if variables.is_a(value, _C.DeviceArray) and _C._node_reads(failure.about, value):
+                return name, value
+            for path, held in _parameters(value):
+                if _C._node_reads(failure.about, held):
+                    return f"{name}.{path}", held
+    return "", None
 
 
 # ---------------------------------------------------------------- refused where they stand
@@ -575,6 +589,7 @@ _ACCOUNTS: dict[str, Callable[[Failure], Account | None]] = {
     "grad-modified": _modified,
     "grad-freed": _freed,
     "grad-missing": _missing,
+    "grad-moved": _moved,
     "grad-leaf-in-place": _leaf_written,
     "grad-leaf-view-in-place": _leaf_written,
 }

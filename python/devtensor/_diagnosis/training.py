@@ -130,7 +130,8 @@ def _plain(failure: Failure) -> gradients.Fix | None:
 
 def note_step(optimizer: Any) -> None:
     """After a step: warns where it used a gradient a second time, or had none at all."""
-    params = [param for group in optimizer.param_groups for param in group["params"]]
+    groups = getattr(optimizer, "param_groups", ())  # of a subclass, which may be without
+    params = [param for group in groups for param in group["params"]]
     given, mixed, first, recorded = _C._note_step(params)
     if mixed:
         _warn_mixed(params, mixed, first)
