@@ -52,9 +52,14 @@ from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_
 from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
+from devtensor import amp  # isort: skip
+from devtensor.cuda import amp as _cuda_amp  # isort: skip
+from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
+
+del _cuda_amp  # dt.cuda.amp
 
 for _function in (
     *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as),
@@ -86,6 +91,8 @@ __all__ = [
     "TransferLog",
     "absolute",
     "allow_transfers",
+    "amp",
+    "autocast",
     "autograd",
     "batch_norm",
     "clip",
@@ -108,6 +115,7 @@ __all__ = [
     "inf",
     "inference_mode",
     "int",
+    "is_autocast_enabled",
     "is_floating_point",
     "is_tensor",
     "layer_norm",

@@ -22,9 +22,11 @@ _STDIN = "<stdin>"
 
 # What `import torch.x` may ask for, and where devtensor has it.
 _MODULES = {
+    "torch.amp": "amp",
     "torch.autograd": "autograd",
     "torch.autograd.function": "autograd.function",
     "torch.cuda": "cuda",
+    "torch.cuda.amp": "cuda.amp",
     "torch.nn": "nn",
     "torch.nn.functional": "nn.functional",
     "torch.nn.init": "nn.init",

@@ -79,6 +79,13 @@ except dt.GradientError as refused:
     assert_type(refused.code, str | None)
     assert_type(refused.fix_of, str | None)
 assert_type(dt.GradientWarning.fix, str | None)
+scaler = dt.amp.GradScaler("cpu", init_scale=8.0)
+assert_type(scaler.scale(point.sum()), dt.Tensor)
+assert_type(scaler.get_scale(), float)
+assert_type(dt.is_autocast_enabled("cpu"), bool)
+with dt.autocast("cpu", enabled=False), dt.cuda.amp.autocast(enabled=False):
+    pass
+assert_type(dt.cuda.amp.GradScaler(enabled=False).is_enabled(), bool)
 
 # ---------------------------------------------------------------- functions, checkpoints, anomalies
 

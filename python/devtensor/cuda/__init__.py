@@ -19,6 +19,7 @@ __all__ = [
     "Event",
     "RawKernel",
     "Stream",
+    "amp",
     "current_device",
     "current_stream",
     "default_stream",
