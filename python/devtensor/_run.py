@@ -30,12 +30,26 @@ _MODULES = {
     "torch.nn": "nn",
     "torch.nn.functional": "nn.functional",
     "torch.nn.init": "nn.init",
+    "torch.nn.modules": "nn",
+    "torch.nn.modules.activation": "nn.activation",
+    "torch.nn.modules.batchnorm": "nn.norm",
+    "torch.nn.modules.container": "nn.container",
+    "torch.nn.modules.conv": "nn.conv",
+    "torch.nn.modules.linear": "nn.layers",
+    "torch.nn.modules.loss": "nn.loss",
+    "torch.nn.modules.module": "nn.module",
+    "torch.nn.modules.normalization": "nn.norm",
+    "torch.nn.parameter": "nn",
     "torch.nn.utils": "nn.utils",
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
+    "torch.optim.optimizer": "optim.optimizer",
     "torch.utils": "utils",
     "torch.utils.checkpoint": "utils.checkpoint",
     "torch.utils.data": "utils.data",
+    "torch.utils.data.dataloader": "data.loader",
+    "torch.utils.data.dataset": "data.dataset",
+    "torch.utils.data.sampler": "data.sampler",
     "torch.testing": "testing",
 }
 
@@ -150,6 +164,9 @@ def install_torch() -> None:
         module = _find(f"devtensor.{ours}")
         if module is not None:
             sys.modules[name] = module
+            parent, _, last = name.rpartition(".")
+            if not hasattr(sys.modules[parent], last):  # for `import torch.nn.parameter as p` and torch.nn.parameter.x
+                setattr(sys.modules[parent], last, module)
 
 
 def _find(name: str) -> types.ModuleType | None:

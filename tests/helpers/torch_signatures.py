@@ -90,6 +90,7 @@ RECORDED: dict[str, str] = {
     "nn.functional.tanh": "input",
     "nn.init.calculate_gain": "nonlinearity, param=None",
     "nn.init.constant_": "tensor, val",
+    "nn.init.dirac_": "tensor, groups=1",
     "nn.init.eye_": "tensor",
     "nn.init.kaiming_normal_": "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu', generator=None",
     "nn.init.kaiming_uniform_": "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu', generator=None",

@@ -84,6 +84,22 @@ def test_layers(name: str, args: Any, options: Any, shape: tuple[int, ...], devi
     close(ours(a), theirs(b))
 
 
+@pytest.mark.parametrize("shape", [(4, 2, 3), (2, 4, 3, 4), (6, 3, 1, 2, 3)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_dirac(shape: tuple[int, ...], groups: int, device: str) -> None:
+    a, b = both(random(*shape), device)
+    close(dt.nn.init.dirac_(a, groups), torch.nn.init.dirac_(b, groups))
+
+
+def test_dirac_refuses(device: str) -> None:
+    assert dt.nn.init.dirac_(dt.zeros(0, 2, 3, device=device)).shape == (0, 2, 3)
+    with pytest.raises(ValueError, match="3, 4, or 5 dimensions"):
+        dt.nn.init.dirac_(dt.zeros(2, 2, device=device))
+    for groups in (0, 3):
+        with pytest.raises(ValueError, match="divisible by groups"):
+            dt.nn.init.dirac_(dt.zeros(4, 2, 3, device=device), groups)
+
+
 FUNCTIONS: list[tuple[str, dict[str, Any]]] = [
     ("var", {}),
     ("var", {"dim": 1, "keepdim": True}),

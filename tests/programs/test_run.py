@@ -71,6 +71,37 @@ def test_a_training_script_for_pytorch(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "True 0.000000\n"), done.stderr
 
 
+MODULES = """
+import torch.nn as nn
+import torch.nn.modules.conv
+import torch.nn.parameter as parameter
+from torch.nn.modules import Linear
+from torch.nn.modules.activation import ReLU
+from torch.nn.modules.batchnorm import BatchNorm2d
+from torch.nn.modules.container import Sequential
+from torch.nn.modules.linear import Linear as Same
+from torch.nn.modules.loss import MSELoss
+from torch.nn.modules.module import Module
+from torch.nn.modules.normalization import LayerNorm
+from torch.optim.optimizer import Optimizer
+from torch.utils.data.dataloader import DataLoader
+from torch.utils.data.dataset import TensorDataset
+from torch.utils.data.sampler import RandomSampler
+
+assert Linear is Same is nn.Linear is torch.nn.modules.Linear
+assert Module is nn.Module and BatchNorm2d is nn.BatchNorm2d and LayerNorm is nn.LayerNorm
+assert torch.nn.modules.conv.Conv2d is nn.Conv2d and nn.modules.Conv2d is nn.Conv2d
+assert parameter.Parameter is nn.parameter.Parameter is nn.Parameter
+assert issubclass(torch.optim.SGD, Optimizer) and DataLoader is torch.utils.data.DataLoader
+"""
+
+
+def test_the_modules_that_older_programs_import_from(tmp_path: Path) -> None:
+    done = run(tmp_path, MODULES, "--as-torch", "script.py")
+    assert done.returncode == 0, done.stderr
+    assert "devtensor has no" not in done.stderr
+
+
 def test_missing_names_are_listed_together(tmp_path: Path) -> None:
     text = "import torch\nfrom torch import fft\nx = torch.zeros(2)\ntorch.lobpcg(x)\ntorch.svd_lowrank(x)\n"
     done = run(tmp_path, text.replace("from torch import fft\n", ""), "--as-torch", "script.py")

@@ -9,13 +9,14 @@ import math
 from typing import Any, Literal
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _need_generator, _need_number
+from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number
 from devtensor._composed.arguments import need_array
 from devtensor.autograd.grad_mode import no_grad
 
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
     "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
@@ -133,6 +134,33 @@ def eye_(tensor: DeviceArray) -> DeviceArray:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+@no_grad()
+def dirac_(tensor: DeviceArray, groups: int = 1) -> DeviceArray:
+    """A weight by which a convolution gives its channels back, as many as there are; groups do so each for itself.
+
+    Raises ValueError for another rank than 3, 4 or 5 and for channels that groups do not divide.
+
+    >>> nn.init.dirac_(dt.empty(2, 2, 1)).squeeze(2)
+    DeviceArray([[1., 0.],
+                 [0., 1.]], device='cpu', dtype=float32)
+    """
+    need_array("dirac_", "tensor", tensor)
+    groups = _need_int("dirac_", "groups", groups)
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if groups < 1 or tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    tensor.zero_()
+    if 0 in tensor.shape:
+        return tensor
+    each = tensor.shape[0] // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    identity = _C.eye(each, tensor.shape[1], dtype=tensor.dtype, device=tensor.device)
+    for g in range(groups):
+        tensor[(slice(g * each, (g + 1) * each), slice(None), *middle)] = identity
+    return tensor
 
 
 @no_grad()
