@@ -262,7 +262,20 @@ collect_methods(void)
     }
 }
 
+/* DeviceArray(2, 3), DeviceArray([1.0]): PyTorch's first spelling. */
+static PyObject *
+array_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
+{
+    PyObject *names = PyImport_ImportModule("devtensor._old_names");
+    PyObject *make = names == NULL ? NULL : PyObject_GetAttrString(names, "new_array");
+    PyObject *result = make == NULL ? NULL : PyObject_Call(make, args, kwargs);
+    Py_XDECREF(names);
+    Py_XDECREF(make);
+    return result;
+}
+
 static PyType_Slot own_slots[] = {
+    {Py_tp_new, array_new},
     {Py_tp_dealloc, py_array_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
@@ -298,8 +311,7 @@ py_array_type_new(PyObject *module)
     PyType_Spec spec = {
         .name = "devtensor.DeviceArray",
         .basicsize = sizeof(py_array),
-        .flags =
-            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_SEQUENCE,
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
         .slots = slots,
     };
     PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);

@@ -251,13 +251,6 @@ py_astype(PY_PARAMS)
     return call_cast(&a);
 }
 
-static PyObject *
-py_type(PY_PARAMS)
-{
-    PY_PARSE(type)
-    return call_cast(&a);
-}
-
 /* ---------------------------------------------------------------- memory */
 
 static PyObject *
@@ -356,7 +349,6 @@ PyMethodDef py_move_methods[] = {
     CASTS(CAST)
 #undef CAST
         PY_METHOD(astype, "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
-    PY_METHOD(type, "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
     PY_NOARGS(pin_memory,
               "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
               " Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),

@@ -506,8 +506,6 @@
 #define PY_SELF_byte "$self"
 #define PY_SPEC_astype {"astype", 2, 2, -1, {"input", "dtype", "copy"}}
 #define PY_SELF_astype "$self, dtype, *, copy=False"
-#define PY_SPEC_type {"type", 2, 2, -1, {"input", "dtype"}}
-#define PY_SELF_type "$self, dtype"
 #define PY_SPEC_pin_memory {"pin_memory", 1, 1, -1, {"input"}}
 #define PY_SELF_pin_memory "$self"
 #define PY_SPEC_contiguous {"contiguous", 1, 1, -1, {"input"}}

@@ -2108,13 +2108,16 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
         """
-    def type(self, /, dtype: _DType) -> DeviceArray:
-        """Casts to dtype on the same device.
+    def type(input, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
+        """The array in another dtype; without one the name of its own, such as "torch.cuda.FloatTensor".
 
-        Returns self when nothing changes. Raises TypeError for what is not a dtype.
+        dtype: a dtype, a class such as dt.FloatTensor, or its name. A class of another kind of device moves the array.
+        Raises TypeError for what is none.
 
-        >>> dt.tensor([1, 0]).type(dt.bool)
-        DeviceArray([ True, False], device='cpu', dtype=bool)
+        >>> dt.ones(2).type("torch.LongTensor")
+        DeviceArray([1, 1], device='cpu', dtype=int64)
+        >>> dt.ones(2).type()
+        'torch.FloatTensor'
         """
     def type_as(input, other: DeviceArray) -> DeviceArray:
         """input.to(other.dtype), on the device of input.

@@ -33,6 +33,7 @@ from devtensor._composed.arrange import (
 )
 from devtensor._composed.statistics import logsumexp, norm, std, var
 from devtensor._diagnosis import get_error_detail, set_error_detail
+from devtensor._dtype_info import finfo, iinfo
 from devtensor._errors import (
     CudaError,
     DeviceMismatchError,
@@ -48,11 +49,21 @@ from devtensor._errors import (
     TransferForbiddenError,
 )
 from devtensor._files import load, save
+from devtensor._old_names import type_of as _type_of
+from devtensor._old_names import typed_classes as _typed_classes
+from devtensor._switches import (
+    are_deterministic_algorithms_enabled,
+    compile,
+    get_float32_matmul_precision,
+    is_inference_mode_enabled,
+    set_float32_matmul_precision,
+    use_deterministic_algorithms,
+)
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
-from devtensor import amp  # isort: skip
+from devtensor import amp, backends  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
@@ -60,9 +71,10 @@ from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, s
 from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
 del _cuda_amp  # dt.cuda.amp
+globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
 for _function in (
-    *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as),
+    *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as, _type_of),
     *(logsumexp, norm, std, var),
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
@@ -92,10 +104,13 @@ __all__ = [
     "absolute",
     "allow_transfers",
     "amp",
+    "are_deterministic_algorithms_enabled",
     "autocast",
     "autograd",
+    "backends",
     "batch_norm",
     "clip",
+    "compile",
     "concat",
     "concatenate",
     "conv1d",
@@ -107,16 +122,20 @@ __all__ = [
     "dropout",
     "e",
     "enable_grad",
+    "finfo",
     "flip",
     "float",
     "forbid_transfers",
     "get_error_detail",
+    "get_float32_matmul_precision",
     "half",
+    "iinfo",
     "inf",
     "inference_mode",
     "int",
     "is_autocast_enabled",
     "is_floating_point",
+    "is_inference_mode_enabled",
     "is_tensor",
     "layer_norm",
     "load",
@@ -138,11 +157,13 @@ __all__ = [
     "roll",
     "save",
     "set_error_detail",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
     "short",
     "std",
     "swapaxes",
     "testing",
+    "use_deterministic_algorithms",
     "utils",
     "var",
 ]

@@ -85,7 +85,7 @@ rows: list[list[float]] = x.tolist()
 for moved in (
     x.to("cpu"), x.to(dt.float64), x.to("cpu", dt.float16, copy=True), x.to(y), x.to(device="cpu", non_blocking=True),
     x.cpu(), x.float(), x.double(), x.half(), x.bfloat16(), x.int(), x.long(), x.short(), x.char(), x.byte(), x.bool(),
-    x.astype("int32"), x.type(dt.float64), x.type_as(y), x.clone(), x.detach(), x.contiguous(), x.requires_grad_(False),
+    x.astype("int32"), x.type_as(y), x.clone(), x.detach(), x.contiguous(), x.requires_grad_(False),
     x.new_empty(2), x.new_zeros((2, 3)), x.new_ones(2, 3, dtype=dt.int8), x.new_full((2,), 1.5),
 ):  # fmt: skip
     assert_type(moved, dt.DeviceArray)
@@ -156,3 +156,4 @@ for chosen in (
     x.index_add_(1, places[0], x, alpha=2),
 ):  # fmt: skip
     assert_type(chosen, dt.DeviceArray)
+name: str = dt.ones(2).type()

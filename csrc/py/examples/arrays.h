@@ -174,9 +174,6 @@
 #define EXAMPLE_astype                                                                                                 \
     EXAMPLE(">>> dt.tensor([1.5, -2.5]).astype(dt.int32)\n"                                                            \
             "DeviceArray([ 1, -2], device='cpu', dtype=int32)")
-#define EXAMPLE_type                                                                                                   \
-    EXAMPLE(">>> dt.tensor([1, 0]).type(dt.bool)\n"                                                                    \
-            "DeviceArray([ True, False], device='cpu', dtype=bool)")
 #define EXAMPLE_float                                                                                                  \
     EXAMPLE(">>> dt.tensor([1, 2]).float()\n"                                                                          \
             "DeviceArray([1., 2.], device='cpu', dtype=float32)")

@@ -12,11 +12,14 @@ from devtensor.autograd.function import Function
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor.autograd.gradcheck import gradcheck, gradgradcheck
 
+from devtensor._old_names import Variable  # isort: skip
+
 Node = _C.Node
 
 __all__ = [
     "Function",
     "Node",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",

@@ -6,17 +6,23 @@ import os
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from devtensor import _C
 from devtensor._C import Event, Stream
+from devtensor._errors import OutOfMemoryError
+from devtensor._old_names import typed_classes
 from devtensor._types import Device
 from devtensor.cuda import _plans
 from devtensor.cuda._raw_kernel import RawKernel
 
+if TYPE_CHECKING:
+    from devtensor.cuda import amp
+
 __all__ = [
     "DeviceProperties",
     "Event",
+    "OutOfMemoryError",
     "RawKernel",
     "Stream",
     "amp",
@@ -31,8 +37,11 @@ __all__ = [
     "get_device_properties",
     "host_memory_stats",
     "is_available",
+    "is_bf16_supported",
     "is_simulated",
     "library_versions",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -73,6 +82,34 @@ _C._cuda_set_search_path(":".join(_wheel_directories()))
 
 def _checked(op: str, device: Device | None) -> _C.device | None:
     return None if device is None else _C._need_device(op, "device", device)
+
+
+globals().update(typed_classes("cuda", "devtensor.cuda"))
+
+
+def manual_seed(seed: int) -> None:
+    """Start the default generator at seed: its numbers are the same on every device, so there is one for all.
+
+    >>> dt.cuda.manual_seed(1)
+    """
+    _C.manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """manual_seed.
+
+    >>> dt.cuda.manual_seed_all(1)
+    """
+    _C.manual_seed(seed)
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether ops take bfloat16 on the current device: always, where there is one.
+
+    >>> dt.cuda.is_bf16_supported()
+    True
+    """
+    return is_available()
 
 
 def is_available() -> bool:

@@ -5,11 +5,14 @@ The random ones take a generator and give the same numbers on every device.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Literal
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number
+from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number, float32
 from devtensor._composed.arguments import need_array
 from devtensor.autograd.grad_mode import no_grad
 
@@ -22,6 +25,7 @@ __all__ = [
     "kaiming_uniform_",
     "normal_",
     "ones_",
+    "trunc_normal_",
     "uniform_",
     "xavier_normal_",
     "xavier_uniform_",
@@ -266,3 +270,61 @@ def kaiming_normal_(
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, std, generator)
+
+
+@no_grad()
+def trunc_normal_(
+    tensor: DeviceArray,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: _C.Generator | None = None,
+) -> DeviceArray:
+    """Drawn from the normal distribution of mean and std between a and b: uniform numbers through its inverse.
+
+    >>> nn.init.trunc_normal_(dt.empty(1000), std=0.5, a=-1.0).amin().item() >= -1.0
+    True
+    """
+    need_array("trunc_normal_", "tensor", tensor)
+    low, high = (math.erf((limit - mean) / (std * math.sqrt(2.0))) for limit in (a, b))
+    uniform = _C.rand(tensor.shape, dtype=float32, device=tensor.device, generator=generator)
+    drawn = _inverse_erf((uniform * (high - low) + low).clamp(-1.0 + 1e-7, 1.0 - 1e-7)) * (std * math.sqrt(2.0)) + mean
+    return tensor.copy_(drawn.clamp(a, b).to(tensor.dtype))
+
+
+def _inverse_erf(y: DeviceArray) -> DeviceArray:
+    """Winitzki's approximation (2008) and two of Newton's steps."""
+    logs = (1.0 - y * y).log()
+    half = logs * 0.5 + 2.0 / (math.pi * 0.147)
+    x = ((half * half - logs / 0.147).sqrt() - half).sqrt() * y.sign()
+    for _ in range(2):
+        x = x - (x.erf() - y) * (x * x).exp() * (math.sqrt(math.pi) / 2.0)
+    return x
+
+
+def _old_name(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]:
+    """A function by its name without the underscore, which PyTorch calls deprecated."""
+    new = function.__name__
+
+    @functools.wraps(function)
+    def old(*args: Any, **kwargs: Any) -> DeviceArray:
+        warnings.warn(
+            f"`nn.init.{new[:-1]}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = new[:-1]
+    return old
+
+
+_Old: TypeAlias = Callable[..., DeviceArray]
+constant: _Old = _old_name(constant_)
+dirac: _Old = _old_name(dirac_)
+eye: _Old = _old_name(eye_)
+kaiming_normal: _Old = _old_name(kaiming_normal_)
+kaiming_uniform: _Old = _old_name(kaiming_uniform_)
+normal: _Old = _old_name(normal_)
+uniform: _Old = _old_name(uniform_)
+xavier_normal: _Old = _old_name(xavier_normal_)
+xavier_uniform: _Old = _old_name(xavier_uniform_)

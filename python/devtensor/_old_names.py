@@ -1,0 +1,106 @@
+"""PyTorch's first spellings: Tensor(2, 3), FloatTensor([1.0]), x.type("torch.FloatTensor"), autograd.Variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+
+_DTYPES = {
+    "Float": _C.float32, "Double": _C.float64, "Half": _C.float16, "BFloat16": _C.bfloat16, "Long": _C.int64,
+    "Int": _C.int32, "Short": _C.int16, "Char": _C.int8, "Byte": _C.uint8, "Bool": _C.bool,
+}  # fmt: skip
+_WORDS = {dtype: word for word, dtype in _DTYPES.items()}
+
+
+def _made(op: str, dtype: _C.dtype, device: str, given: tuple[Any, ...]) -> DeviceArray:
+    """An array of sizes, of a sequence of numbers, or of nothing."""
+    if len(given) == 1 and isinstance(given[0], DeviceArray):
+        x = given[0]
+        if x.dtype != dtype or x.device.type != device:
+            raise TypeError(
+                f"{op}(): expected an array of {dtype} on {device}, but got {x.dtype} on {x.device}: "
+                ".to(device, dtype) makes one"
+            )
+        return x.detach()
+    if len(given) == 1 and not isinstance(given[0], int):
+        return _C.tensor(given[0], dtype=dtype, device=device)
+    return _C.empty(given or (0,), dtype=dtype, device=device)
+
+
+def new_array(*given: Any, device: Any = "cpu") -> DeviceArray:
+    """What DeviceArray(...) gives: float32 on the cpu, of sizes (contents undefined), or of numbers."""
+    return _made("Tensor", _C.get_default_dtype(), _C.device(device).type if given else "cpu", given)
+
+
+class _Typed(type):
+    """The class of a dtype on a kind of device; its instances are the arrays that have these."""
+
+    dtype: _C.dtype
+    device_type: str
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if not isinstance(instance, DeviceArray):
+            return False
+        return instance.dtype == cls.dtype and instance.device.type == cls.device_type
+
+    def __call__(cls, *given: Any) -> Any:
+        return _made(cls.__name__, cls.dtype, cls.device_type, given)
+
+
+def typed_classes(device: str, module: str) -> dict[str, Any]:
+    """FloatTensor and the others, for a kind of device."""
+    return {
+        f"{word}Tensor": _Typed(
+            f"{word}Tensor",
+            (),
+            {
+                "dtype": dtype,
+                "device_type": device,
+                "__module__": module,
+                "__doc__": f"Arrays of {dtype} on {device}: {word}Tensor(2, 3), {word}Tensor([1]).",
+            },
+        )
+        for word, dtype in _DTYPES.items()
+    }
+
+
+def type_of(input: DeviceArray, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The array in another dtype; without one the name of its own, such as "torch.cuda.FloatTensor".
+
+    dtype: a dtype, a class such as dt.FloatTensor, or its name. A class of another kind of device moves the array.
+    Raises TypeError for what is none.
+
+    >>> dt.ones(2).type("torch.LongTensor")
+    DeviceArray([1, 1], device='cpu', dtype=int64)
+    >>> dt.ones(2).type()
+    'torch.FloatTensor'
+    """
+    if dtype is None:
+        return f"torch.{'cuda.' if input.device.type == 'cuda' else ''}{_WORDS[input.dtype]}Tensor"
+    kind = input.device.type
+    if isinstance(dtype, _Typed):
+        kind, dtype = dtype.device_type, dtype.dtype
+    elif isinstance(dtype, str) and dtype.startswith("torch.") and dtype.endswith("Tensor"):
+        where, _, word = dtype.removeprefix("torch.").removesuffix("Tensor").rpartition(".")
+        if word not in _DTYPES or where not in ("", "cuda"):
+            raise TypeError(f"type(): invalid type: {_C._shown(dtype)}")
+        kind, dtype = where or "cpu", _DTYPES[word]
+    if kind != input.device.type:
+        return input.to(kind, dtype, non_blocking)
+    return input.astype(dtype)
+
+
+type_of.__name__ = type_of.__qualname__ = "type"
+
+
+def Variable(data: DeviceArray, requires_grad: bool = False, volatile: bool | None = None) -> DeviceArray:
+    """data itself, which has been able to want a gradient since PyTorch 0.4.
+
+    >>> dt.autograd.Variable(dt.ones(2), requires_grad=True).requires_grad
+    True
+    """
+    if volatile is not None:
+        raise TypeError("Variable(): volatile is gone: use no_grad()")
+    return data.detach().requires_grad_(requires_grad)
