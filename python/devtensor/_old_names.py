@@ -77,6 +77,7 @@ def type_of(input: DeviceArray, dtype: Any = None, non_blocking: bool = False) -
     >>> dt.ones(2).type()
     'torch.FloatTensor'
     """
+    non_blocking = _C._need_bool("type", "non_blocking", non_blocking)
     if dtype is None:
         return f"torch.{'cuda.' if input.device.type == 'cuda' else ''}{_WORDS[input.dtype]}Tensor"
     kind = input.device.type

@@ -58,6 +58,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
     >>> dt.use_deterministic_algorithms(True)
     """
+    _C._need_bool("use_deterministic_algorithms", "mode", mode)
+    _C._need_bool("use_deterministic_algorithms", "warn_only", warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -78,4 +78,5 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     >>> dt.is_autocast_enabled()
     False
     """
+    _C._need_str("is_autocast_enabled", "device_type", device_type)
     return False

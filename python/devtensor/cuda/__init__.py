@@ -100,7 +100,7 @@ def manual_seed_all(seed: int) -> None:
 
     >>> dt.cuda.manual_seed_all(1)
     """
-    _C.manual_seed(seed)
+    manual_seed(_C._need_int("manual_seed_all", "seed", seed))
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -109,6 +109,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     >>> dt.cuda.is_bf16_supported()
     True
     """
+    _C._need_bool("is_bf16_supported", "including_emulation", including_emulation)
     return is_available()
 
 

@@ -283,10 +283,18 @@ def trunc_normal_(
 ) -> DeviceArray:
     """Drawn from the normal distribution of mean and std between a and b: uniform numbers through its inverse.
 
+    Raises RuntimeError for std <= 0.
+
     >>> nn.init.trunc_normal_(dt.empty(1000), std=0.5, a=-1.0).amin().item() >= -1.0
     True
     """
     need_array("trunc_normal_", "tensor", tensor)
+    _C._check("trunc_normal_", ("tensor",), (tensor,))
+    mean, std = _need_number("trunc_normal_", "mean", mean), _need_number("trunc_normal_", "std", std)
+    a, b = _need_number("trunc_normal_", "a", a), _need_number("trunc_normal_", "b", b)
+    _need_generator("trunc_normal_", "generator", generator)
+    if not std > 0:
+        raise RuntimeError(f"trunc_normal_ expects std > 0.0, but found std {std}")
     low, high = (math.erf((limit - mean) / (std * math.sqrt(2.0))) for limit in (a, b))
     uniform = _C.rand(tensor.shape, dtype=float32, device=tensor.device, generator=generator)
     drawn = _inverse_erf((uniform * (high - low) + low).clamp(-1.0 + 1e-7, 1.0 - 1e-7)) * (std * math.sqrt(2.0)) + mean
