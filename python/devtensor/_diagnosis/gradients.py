@@ -262,18 +262,10 @@ def _parameter(failure: Failure) -> str | None:
 
 def _parameters(module: Any) -> Iterator[tuple[str, Any]]:
     """(path, parameter) of a Module and those below it."""
-    stack = [("", module)]
-    seen: set[int] = set()
-    while stack and len(seen) < _MOST:
-        path, current = stack.pop()
-        tables = variables.module_tables(current)
-        if id(current) in seen or not tables:
-            continue
-        seen.add(id(current))
-        for key, held in tables[0].items():
+    for path, one in variables.below(module):
+        for key, held in variables.module_tables(one)[0].items():
             if variables.is_a(held, _C.DeviceArray):
                 yield f"{path}{key}", held
-        stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
 
 
 def _is_step(line: Line) -> bool:

@@ -16,7 +16,7 @@ from devtensor._diagnosis.facts import Fact, Failure
 from devtensor._errors import GradientWarning, Operand, Step
 
 _busy = threading.local()
-_MOST = 10000  # Modules that are looked at
+_MOST = 10000  # entries of a list that are looked at
 _Proposal = Callable[[Failure], gradients.Fix | None]
 
 
@@ -185,22 +185,6 @@ def _modules() -> list[tuple[str, Any, FrameType]]:
     return found
 
 
-def _inside(module: Any) -> list[tuple[str, Any]]:
-    """(path, Module) of a Module and those below it."""
-    stack = [("", module)]
-    found: list[tuple[str, Any]] = []
-    seen: set[int] = set()
-    while stack and len(found) < _MOST:
-        path, current = stack.pop()
-        tables = variables.module_tables(current)
-        if id(current) in seen or not tables:
-            continue
-        seen.add(id(current))
-        found.append((path, current))
-        stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
-    return found
-
-
 def _named(param: Any) -> str:
     """The path of a parameter in a Module of the caller's, or its variable."""
     try:
@@ -219,7 +203,7 @@ def _trained(params: list[Any]) -> str | None:
     """A Module of the caller's whose parameters have gradients, none of which is among params."""
     held = {id(param) for param in params}
     for name, module, _ in _modules():
-        own = [param for _, one in _inside(module) for param in variables.module_tables(one)[0].values()]
+        own = [param for _, one in variables.below(module) for param in variables.module_tables(one)[0].values()]
         own = [param for param in own if variables.is_a(param, _C.DeviceArray)]
         if any(param.grad is not None for param in own) and not any(id(param) in held for param in own):
             return name
@@ -230,7 +214,7 @@ def _check_registered(params: list[Any]) -> None:
     """Warns of parameters with gradients that stand in a plain list of a Module whose others are optimized."""
     held = {id(param) for param in params}
     for name, module, _ in _modules():
-        for path, one in _inside(module):
+        for path, one in variables.below(module):
             if not any(id(param) in held for param in variables.module_tables(one)[0].values()) and one is not module:
                 continue
             for key, value in variables.instance_dict(one).items():
@@ -253,7 +237,7 @@ def _forgotten(value: Any, held: set[int]) -> str | None:
     entries = list(value.values() if type(value) is dict else value)[:_MOST]
     modules = [one for one in entries if variables.module_tables(one)]
     plain = [one for one in entries if type(one) is _C._Parameter]
-    below = [p for m in modules for _, one in _inside(m) for p in variables.module_tables(one)[0].values()]
+    below = [p for m in modules for _, one in variables.below(m) for p in variables.module_tables(one)[0].values()]
     found = [p for p in (*plain, *below) if variables.is_a(p, _C.DeviceArray) and p.grad is not None]
     if not found or any(id(param) in held for param in found):
         return None

@@ -183,3 +183,19 @@ def inside(module: Any, wanted: Any, limit: int = 10000) -> str | None:
         if tables:
             stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
     return None
+
+
+def below(module: Any, limit: int = 10000) -> list[tuple[str, Any]]:
+    """(path, Module) of a Module and those below it, such as ("layer3.", ...); nothing for anything else."""
+    stack: list[tuple[str, Any]] = [("", module)]
+    found: list[tuple[str, Any]] = []
+    seen: set[int] = set()
+    while stack and len(found) < limit:
+        path, current = stack.pop()
+        tables = module_tables(current)
+        if id(current) in seen or not tables:
+            continue
+        seen.add(id(current))
+        found.append((path, current))
+        stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
+    return found
