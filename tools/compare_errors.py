@@ -132,9 +132,10 @@ def training_table() -> list[str]:
         "",
         "The programs of `tests/helpers/gradient_mistakes.py` and `training_mistakes.py`, on the cpu. Counted are the",
         "lines of the program that the message names. The tests run every program on each device, check class,",
-        "variable and lines, apply every fix, and run 25 correct programs that must give no warning.",
+        f"variable and lines, apply every fix, and run {len(training_mistakes.CORRECT)} correct programs, which must "
+        "give no warning.",
         "",
-        f"- PyTorch: {silent} of {len(rows)} pass in silence; a line of the program is named in {lines}; no fix.",
+        f"- PyTorch: {silent} of {len(rows)} pass in silence; a line of the program is named in {lines}.",
         f"- devtensor: none passes in silence; {fixes} of {len(rows)} come with a fix.",
         "",
         *text,

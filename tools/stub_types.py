@@ -118,6 +118,7 @@ GETSETS = {
     "H": "DeviceArray",
     "grad": "DeviceArray | None",
     "grad_fn": "Node | None",
+    "_facts": "tuple[Any, ...]",
     "next_functions": "tuple[tuple[Node | None, int], ...]",
     "cuda_stream": "int",
     "cuda_event": "int",

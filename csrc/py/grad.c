@@ -47,17 +47,6 @@ forget_use(py_grad_state *s)
     }
 }
 
-bool
-py_grad_step(py_grad_state *s)
-{
-    const bool mixed = s->mixed && is_as_used(s);
-    forget_use(s);
-    s->used = py_array_of(s->grad)->storage;
-    dt_storage_keep(s->used);
-    s->version = atomic_load_explicit(&s->used->version, memory_order_relaxed);
-    return mixed;
-}
-
 static void
 end_state(py_grad_state *s)
 {
@@ -432,6 +421,46 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
     return py_grad_after(s);
 }
 
+/* ---------------------------------------------------------------- what optimizers have used */
+
+/* A step has used the gradient, which there is; whether it held one that an earlier step has used. */
+static bool
+use_grad(py_grad_state *s)
+{
+    const bool mixed = s->mixed && is_as_used(s);
+    forget_use(s);
+    s->used = py_array_of(s->grad)->storage;
+    dt_storage_keep(s->used);
+    s->version = atomic_load_explicit(&s->used->version, memory_order_relaxed);
+    return mixed;
+}
+
+/* After a step: how many of a list of parameters have a gradient, how many of these held one of an earlier step, the
+ * place of the first of them, or -1, and how many parameters are in a graph that is alive. */
+static PyObject *
+py__note_step(PY_PARAMS)
+{
+    PY_PARSE(_note_step)
+    Py_ssize_t given = 0, mixed = 0, first = -1, recorded = 0;
+    if (!PyList_Check(a.v[0])) {
+        return PyErr_Format(PyExc_TypeError, "_note_step(): a list is needed");
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
+        PyObject *param = PyList_GET_ITEM(a.v[0], i);
+        dt_node *node = py_is_array(param) ? py_node_of(param) : NULL;
+        recorded += node != NULL && atomic_load(&node->refs) > 1;
+        py_grad_state *s = node == NULL ? NULL : node->owner;
+        if (s == NULL || s->grad == NULL || py_array_of(s->grad)->storage == NULL) {
+            continue;
+        }
+        given++;
+        if (use_grad(s)) {
+            first = mixed++ == 0 ? i : first;
+        }
+    }
+    return Py_BuildValue("nnnn", given, mixed, first, recorded);
+}
+
 /* ---------------------------------------------------------------- modes */
 
 static PyObject *
@@ -465,6 +494,7 @@ PyGetSetDef py_grad_getset[] = {
 };
 
 PyMethodDef py_grad_functions[] = {
+    PY_HIDDEN(_note_step, "Which gradients a step has used."),
     PY_HIDDEN(_set_grad_enabled, "Turns recording on or off in this thread; gives what it was."),
     PY_GETTER(is_grad_enabled, "Whether ops on arrays that require a gradient are recorded in this thread."),
     PY_END,

@@ -33,8 +33,6 @@ int py_node_refresh(PyObject *array);
 /* Until no op reads the array (data.c). */
 void py_wait_for_readers(PyObject *array);
 PyObject *py_grad_fn(PyObject *self, void *closure);
-/* A step has used the gradient, which there is; whether it held one that an earlier step has used. */
-bool py_grad_step(py_grad_state *s);
 /* A new DeviceArray that takes grad over, or NULL with an exception. */
 PyObject *py_grad_array(py_state *state, dt_array *grad);
 dt_status py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);
@@ -58,6 +56,8 @@ void py_writes_clear(void);
 PyObject *py_write_line(const dt_storage *storage, uint32_t version);
 /* The node that Python sees as object. */
 dt_node *py_node_behind(PyObject *object);
+/* Of a Node: what an explanation asks of it (grad_facts.c). */
+PyObject *py_node_facts(PyObject *self, void *closure);
 /* What Python sees of node, None of NULL. */
 PyObject *py_node_object(py_state *state, dt_node *node);
 extern py_state *py_grad_state_module;

@@ -35,31 +35,18 @@ kept_facts(py_state *state, const dt_kept *kept)
                          line);
 }
 
-static dt_node *
-node_argument(const py_args *a)
-{
-    if (Py_TYPE(a->v[0]) != a->state->node_type) {
-        PyErr_Format(PyExc_TypeError, "%s(): a Node is needed", a->op);
-        return NULL;
-    }
-    return py_node_behind(a->v[0]);
-}
-
 /* (op, order, whether a backward has been there, line, line of the backward that released it or None, order then, what
  * it keeps) */
-static PyObject *
-py__node_facts(PY_PARAMS)
+PyObject *
+py_node_facts(PyObject *self, void *Py_UNUSED(closure))
 {
-    PY_PARSE(_node_facts)
-    const dt_node *node = node_argument(&a);
-    if (node == NULL) {
-        return NULL;
-    }
+    py_state *state = py_state_of(self);
+    const dt_node *node = py_node_behind(self);
     const bool released = node->flags & DT_NODE_RELEASED;
     PyObject *kept = PyTuple_New(released ? 0 : node->nkept), *line = line_of(node->place),
              *freed = line_of(node->freed);
     for (Py_ssize_t k = 0; kept != NULL && k < PyTuple_GET_SIZE(kept); k++) {
-        PyObject *one = kept_facts(a.state, &node->kept[k]);
+        PyObject *one = kept_facts(state, &node->kept[k]);
         if (one == NULL) {
             Py_CLEAR(kept);
         } else {
@@ -77,68 +64,46 @@ py__node_facts(PY_PARAMS)
                          (unsigned long long)(released ? dt_node_freed_at(node) : 0), kept);
 }
 
-/* Whether array lies in memory that the node keeps and that was written to. */
+/* Whether the node keeps memory of array that was written to, and whether array is an operand of it on another device
+ * than its result. */
 static PyObject *
-py__node_keeps(PY_PARAMS)
+py__node_has(PY_PARAMS)
 {
-    PY_PARSE(_node_keeps)
+    PY_PARSE(_node_has)
     const dt_array *x = py_arg_array(&a, 1);
-    const dt_node *node = x == NULL ? NULL : node_argument(&a);
-    if (node == NULL) {
-        return NULL;
+    if (x == NULL || Py_TYPE(a.v[0]) != a.state->node_type) {
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "_node_has(): a Node is needed");
     }
-    bool found = false;
+    const dt_node *node = py_node_behind(a.v[0]);
+    bool changed = false, elsewhere = false;
     for (int k = 0; k < node->nkept; k++) {
-        found |= is_changed(&node->kept[k]) && node->kept[k].storage == x->storage;
+        changed |= is_changed(&node->kept[k]) && node->kept[k].storage == x->storage;
     }
-    return PyBool_FromLong(found);
-}
-
-/* Whether array is an operand of the node, and on another device than its result. */
-static PyObject *
-py__node_reads(PY_PARAMS)
-{
-    PY_PARSE(_node_reads)
-    const dt_array *x = py_arg_array(&a, 1);
-    const dt_node *node = x == NULL ? NULL : node_argument(&a);
-    if (node == NULL) {
-        return NULL;
-    }
-    bool found = false;
     for (int i = 0; i < node->ninputs && x->storage != NULL && x->node != NULL; i++) {
-        found |= node->inputs[i] == x->node && !dt_device_equal(x->storage->device, node->device);
+        elsewhere |= node->inputs[i] == x->node && !dt_device_equal(x->storage->device, node->device);
     }
-    return PyBool_FromLong(found);
+    return Py_BuildValue("NN", PyBool_FromLong(changed), PyBool_FromLong(elsewhere));
 }
 
-/* (line, whether recording was off) of each step of an array, as its history has them. */
+/* (step, as errors list it; its line; whether recording was off) of an array's history, the latest first. */
 static PyObject *
-py__step_places(PY_PARAMS)
+py__steps(PY_PARAMS)
 {
-    PY_PARSE(_step_places)
-    if (py_arg_array(&a, 0) == NULL) {
-        return NULL;
-    }
-    PyObject *list = PyList_New(0);
-    for (const py_step *step = ((py_array *)a.v[0])->step; list != NULL && step != NULL; step = step->parent) {
-        PyObject *line = line_of(step);
-        PyObject *entry = line == NULL ? NULL : Py_BuildValue("NN", line, PyBool_FromLong(step->unrecorded));
-        if (entry == NULL || PyList_Append(list, entry) < 0) {
-            Py_CLEAR(list);
+    PY_PARSE(_steps)
+    PyObject *list = py_arg_array(&a, 0) == NULL ? NULL : py_step_list(a.state, a.v[0]);
+    PyObject *steps = list == NULL ? NULL : PyTuple_New(PyTuple_GET_SIZE(list));
+    const py_step *step = ((py_array *)a.v[0])->step;
+    for (Py_ssize_t i = 0; steps != NULL && i < PyTuple_GET_SIZE(steps); i++, step = step->parent) {
+        PyObject *entry =
+            Py_BuildValue("ONN", PyTuple_GET_ITEM(list, i), line_of(step), PyBool_FromLong(step->unrecorded));
+        if (entry == NULL) {
+            Py_CLEAR(steps);
+        } else {
+            PyTuple_SET_ITEM(steps, i, entry);
         }
-        Py_XDECREF(entry);
     }
-    PyObject *places = list == NULL ? NULL : PyList_AsTuple(list);
     Py_XDECREF(list);
-    return places;
-}
-
-/* The steps of an array, as errors list them. */
-static PyObject *
-py__history(PY_PARAMS)
-{
-    PY_PARSE(_history)
-    return py_arg_array(&a, 0) == NULL ? NULL : py_step_list(a.state, a.v[0]);
+    return steps;
 }
 
 /* Whether the last step of an array is op. */
@@ -154,40 +119,10 @@ py__made_by(PY_PARAMS)
     return PyBool_FromLong(step != NULL && strcmp(step->action, op) == 0);
 }
 
-/* After a step: how many of a list of parameters have a gradient, how many of these held one of an earlier step, the
- * place of the first of them, or -1, and how many parameters are in a graph that is alive. */
-static PyObject *
-py__note_step(PY_PARAMS)
-{
-    PY_PARSE(_note_step)
-    Py_ssize_t given = 0, mixed = 0, first = -1, recorded = 0;
-    if (!PyList_Check(a.v[0])) {
-        return PyErr_Format(PyExc_TypeError, "_note_step(): a list is needed");
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
-        PyObject *param = PyList_GET_ITEM(a.v[0], i);
-        dt_node *node = py_is_array(param) ? py_node_of(param) : NULL;
-        recorded += node != NULL && atomic_load(&node->refs) > 1;
-        py_grad_state *s = node == NULL ? NULL : node->owner;
-        if (s == NULL || s->grad == NULL || py_array_of(s->grad)->storage == NULL) {
-            continue;
-        }
-        given++;
-        if (py_grad_step(s)) {
-            first = mixed++ == 0 ? i : first;
-        }
-    }
-    return Py_BuildValue("nnnn", given, mixed, first, recorded);
-}
-
 PyMethodDef py_grad_facts_functions[] = {
-    PY_HIDDEN(_node_facts, "What a node is, keeps and lost."),
-    PY_HIDDEN(_node_keeps, "Whether an array lies in memory that a node keeps and that was written to."),
-    PY_HIDDEN(_node_reads, "Whether an array is an operand of a node, on another device than its result."),
-    PY_HIDDEN(_step_places, "The lines of the steps of an array."),
-    PY_HIDDEN(_history, "The steps of an array."),
+    PY_HIDDEN(_node_has, "What a node has to do with an array that was written to or moved."),
+    PY_HIDDEN(_steps, "The steps of an array, with their lines."),
     PY_HIDDEN(_made_by, "Whether the last step of an array is an op."),
-    PY_HIDDEN(_note_step, "Which gradients a step has used."),
     PY_END,
 };
 

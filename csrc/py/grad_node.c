@@ -125,6 +125,7 @@ static PyMethodDef node_methods[] = {
 
 static PyGetSetDef node_getset[] = {
     {"next_functions", get_next_functions, NULL, "tuple: the nodes of the operands, each with a 0.", NULL},
+    {"_facts", py_node_facts, NULL, "tuple: what the node is, keeps and lost.", NULL},
     {"origin", get_node_origin, NULL, "Origin or None: where the op was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

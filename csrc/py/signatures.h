@@ -354,16 +354,10 @@
 #define PY_TEXT__frame_variable "frame, name, default"
 #define PY_SPEC__set_own_directory {"_set_own_directory", 1, 1, -1, {"directory"}}
 #define PY_TEXT__set_own_directory "directory"
-#define PY_SPEC__node_facts {"_node_facts", 1, 1, -1, {"node"}}
-#define PY_TEXT__node_facts "node"
-#define PY_SPEC__node_keeps {"_node_keeps", 2, 2, -1, {"node", "array"}}
-#define PY_TEXT__node_keeps "node, array"
-#define PY_SPEC__node_reads {"_node_reads", 2, 2, -1, {"node", "array"}}
-#define PY_TEXT__node_reads "node, array"
-#define PY_SPEC__step_places {"_step_places", 1, 1, -1, {"array"}}
-#define PY_TEXT__step_places "array"
-#define PY_SPEC__history {"_history", 1, 1, -1, {"array"}}
-#define PY_TEXT__history "array"
+#define PY_SPEC__node_has {"_node_has", 2, 2, -1, {"node", "array"}}
+#define PY_TEXT__node_has "node, array"
+#define PY_SPEC__steps {"_steps", 1, 1, -1, {"array"}}
+#define PY_TEXT__steps "array"
 #define PY_SPEC__made_by {"_made_by", 2, 2, -1, {"array", "op"}}
 #define PY_TEXT__made_by "array, op"
 #define PY_SPEC__note_step {"_note_step", 1, 1, -1, {"params"}}

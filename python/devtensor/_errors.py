@@ -48,8 +48,8 @@ class Operand(NamedTuple):
 Given = tuple[tuple[Any, ...], ...]  # (name, shape, dtype, device, steps, object) for each operand
 
 
-class _Explained(RuntimeError):
-    """An error that knows its op and the arrays that met there."""
+class _Facts:
+    """What errors and warnings know: the op, the arrays that met there, and what to type."""
 
     op: str | None = None
     code: str | None = None
@@ -59,6 +59,11 @@ class _Explained(RuntimeError):
     fix_at: Origin | None = None  # the line that the fix belongs to; None: the failing one
     fix_how: str = "before"  # or "instead", of fix_of, a text on that line
     fix_of: str | None = None
+
+
+class _Explained(_Facts, RuntimeError):
+    """An error that knows its op and the arrays that met there."""
+
     modules: tuple[Any, ...] = ()  # the Modules in whose call this happened, the outermost last
     module_path: str | None = None  # such as "Net.layer3.conv1"
 
@@ -126,17 +131,8 @@ class GradientError(_Explained):
     """A gradient cannot be computed: the graph is cut or used up, or an array that it needs was written to."""
 
 
-class GradientWarning(UserWarning):
+class GradientWarning(_Facts, UserWarning):
     """A training program does what a correct one does not: a fact, with the attributes of an error."""
-
-    op: str | None = None
-    code: str | None = None
-    operands: tuple[Operand, ...] = ()
-    culprit: Operand | None = None
-    fix: str | None = None
-    fix_at: Origin | None = None
-    fix_how: str = "before"
-    fix_of: str | None = None
 
 
 class TransferForbiddenError(_Explained):

@@ -29,9 +29,9 @@ def _made(op: str, dtype: _C.dtype, device: str, given: tuple[Any, ...]) -> Devi
     return _C.empty(given or (0,), dtype=dtype, device=device)
 
 
-def new_array(*given: Any, device: Any = "cpu") -> DeviceArray:
-    """What DeviceArray(...) gives: float32 on the cpu, of sizes (contents undefined), or of numbers."""
-    return _made("Tensor", _C.get_default_dtype(), _C.device(device).type if given else "cpu", given)
+def new_array(*given: Any) -> DeviceArray:
+    """What DeviceArray(...) gives: of the default dtype on the cpu, of sizes (contents undefined), or of numbers."""
+    return _made("Tensor", _C.get_default_dtype(), "cpu", given)
 
 
 class _Typed(type):

@@ -11,14 +11,13 @@ import itertools
 import os
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, overload
 
 from devtensor import _C
-from devtensor._diagnosis import is_own, written
+from devtensor._diagnosis import is_own, warn_at, written
 from devtensor._diagnosis.sources import file_name
 
 
@@ -431,15 +430,4 @@ def _warn_synchronous(action: str, reason: str) -> None:
         f"{action}(): non_blocking=True cannot be asynchronous here, since {reason}: the call returns when the host "
         "has copied the bytes."
     )
-    if frame is None:
-        warnings.warn(text, UserWarning, stacklevel=1)
-        return
-    space = frame.f_globals
-    warnings.warn_explicit(
-        text,
-        UserWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        space.get("__name__", "<unknown>"),
-        space.setdefault("__warningregistry__", {}),  # which makes it once a line
-    )
+    warn_at(frame, UserWarning(text))

@@ -9,9 +9,10 @@ import warnings
 from typing import Any
 
 import pytest
+from gradient_mistakes import Mistake
 from source_files import repaired
 from support import DEVICES
-from training_mistakes import CORRECT, MISTAKES, START, Row
+from training_mistakes import CORRECT, MISTAKES, START
 
 import devtensor as dt
 
@@ -33,7 +34,7 @@ def warned(text: str, device: str) -> list[tuple[Any, int]]:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("row", MISTAKES, ids=lambda row: row.name)
-def test_mistake(row: Row, device: str) -> None:
+def test_mistake(row: Mistake, device: str) -> None:
     text = START + row.text
     ((warning, line),) = warned(text, device)
     assert "# here" in text.splitlines()[line - 1]

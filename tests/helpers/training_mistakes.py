@@ -6,7 +6,7 @@ are written as users write them; x is a batch of 4 rows of 3, labels are its 4 c
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gradient_mistakes import Mistake
 
 START = """
 import devtensor as dt
@@ -19,17 +19,8 @@ opt = dt.optim.SGD(net.parameters(), lr=0.1)
 """
 
 
-class Row(NamedTuple):
-    name: str
-    code: str
-    text: str
-    fix: str | None = None
-    fix_of: str | None = None
-    says: tuple[str, ...] = ()
-
-
 MISTAKES = [
-    Row(
+    Mistake(
         "a column against a row",
         "loss-broadcast",
         """
@@ -40,7 +31,7 @@ F.mse_loss(pred, y)  # here
         "pred = pred.squeeze(-1)",
         says=("pred", "(4, 1)", "(4,)"),
     ),
-    Row(
+    Mistake(
         "a row against a column, by a Module",
         "loss-broadcast",
         """
@@ -50,7 +41,7 @@ criterion(pred, y)  # here
 """,
         "y = y.squeeze(-1)",
     ),
-    Row(
+    Mistake(
         "softmax before cross_entropy",
         "loss-of-probabilities",
         """
@@ -62,7 +53,7 @@ F.cross_entropy(scores, labels).backward()  # here
         "F.softmax(scores, dim=1)",
         ("scores", "result of softmax"),
     ),
-    Row(
+    Mistake(
         "a Softmax layer before CrossEntropyLoss",
         "loss-of-probabilities",
         """
@@ -72,7 +63,7 @@ nn.CrossEntropyLoss()(out, labels).backward()  # here
 """,
         says=("out", "result of softmax"),
     ),
-    Row(
+    Mistake(
         "softmax before nll_loss",
         "loss-of-probabilities",
         """
@@ -81,7 +72,7 @@ F.nll_loss(out, labels).backward()  # here
 """,
         says=("log_softmax gives them",),
     ),
-    Row(
+    Mistake(
         "sigmoid before the loss with logits",
         "loss-of-probabilities",
         """
@@ -93,7 +84,7 @@ F.binary_cross_entropy_with_logits(p, target).backward()  # here
         "p",
         "dt.sigmoid(p)",
     ),
-    Row(
+    Mistake(
         "no zero_grad",
         "zero-grad",
         """
@@ -104,7 +95,7 @@ for epoch in range(3):
 """,
         says=("4 parameters (net.0.weight first)",),
     ),
-    Row(
+    Mistake(
         "zero_grad of another optimizer",
         "zero-grad",
         """
@@ -115,7 +106,7 @@ for epoch in range(3):
     opt.step()  # here
 """,
     ),
-    Row(
+    Mistake(
         "zero_grad between backward and step",
         "step-without-gradient",
         """
@@ -125,7 +116,7 @@ opt.step()  # here
 """,
         says=("zero_grad() has cleared the gradients at", "no gradient in its 4 parameters"),
     ),
-    Row(
+    Mistake(
         "step before the first backward",
         "step-without-gradient",
         """
@@ -135,7 +126,7 @@ loss.backward()
 """,
         says=("call backward() before step()",),
     ),
-    Row(
+    Mistake(
         "the optimizer of another model",
         "step-without-gradient",
         """
@@ -145,7 +136,7 @@ opt.step()  # here
 """,
         says=("those of model have some",),
     ),
-    Row(
+    Mistake(
         "layers in a plain list",
         "unregistered-parameters",
         """
@@ -167,7 +158,7 @@ adam.step()  # here
 """,
         says=("model.blocks = nn.ModuleList(...)",),
     ),
-    Row(
+    Mistake(
         "a parameter in a plain dict",
         "unregistered-parameters",
         """
@@ -187,7 +178,7 @@ adam.step()  # here
 """,
         says=("model.scales = nn.ParameterDict(...)",),
     ),
-    Row(
+    Mistake(
         "clipping before backward",
         "clip-without-gradient",
         """
@@ -198,7 +189,7 @@ opt.step()
 """,
         says=("none of the 4 parameters",),
     ),
-    Row(
+    Mistake(
         "a leaf that was moved",
         "grad-of-result",
         """
@@ -208,7 +199,7 @@ w.grad  # here
 """,
         says=("w", "created by randn"),
     ),
-    Row(
+    Mistake(
         "an update that makes a new array",
         "grad-of-result",
         """

@@ -298,8 +298,7 @@ typedef struct {
     void (*release_rerun)(void *owner);
     /* Where dt_grad_watched: what the formula of node gives to operand i. */
     dt_status (*watch)(dt_node *node, int i, const dt_array *gradient, dt_error *err);
-    /* Memory that nodes keep was written to, and has this version now; its end. From any thread, with its lock or not.
-     */
+    /* Memory that nodes keep was written to and has this version now; its end. Any thread, with its lock or not. */
     void (*wrote)(const dt_storage *storage, uint32_t version);
     void (*ended)(const dt_storage *storage);
     /* Around work on large arrays: gives the front's lock back. */

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from types import FrameType
 from typing import Any
 
@@ -52,6 +53,22 @@ def get_error_detail() -> str:
 def is_own(filename: str) -> bool:
     """Whether a file is one of devtensor's own; its programs are users of it."""
     return filename.startswith(_OWN) and not filename.startswith(_PROGRAMS)
+
+
+def warn_at(frame: FrameType | None, warning: Warning) -> None:
+    """Gives a warning at the line where a frame of the user's stands, once a line."""
+    if frame is None:
+        warnings.warn(warning, stacklevel=2)
+        return
+    space = frame.f_globals
+    warnings.warn_explicit(
+        warning,
+        type(warning),
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        space.get("__name__", "<unknown>"),
+        space.setdefault("__warningregistry__", {}),  # which makes it once a line
+    )
 
 
 def operands_of(given: tuple[tuple[Any, ...], ...]) -> tuple[Operand, ...]:

@@ -20,14 +20,6 @@ _HOST = ("item", "tolist", "numpy")
 _MOST = 20000  # nodes that are looked at
 
 
-class Place(NamedTuple):
-    """What sources.locate asks of a frame, for one that is over."""
-
-    f_code: CodeType
-    f_lasti: int
-    f_globals: dict[str, Any]
-
-
 @dataclass
 class Line:
     """A line of the user's program that took part."""
@@ -121,7 +113,7 @@ def line_of(place: tuple[CodeType, int] | None, globals_: dict[str, Any] | None 
     where = sources.position(code, instruction)
     if where is None:
         return None
-    site = sources.locate(Place(code, instruction, globals_ or {}))
+    site = sources.locate(sources.Place(code, instruction, globals_ or {}))
     return Line(code.co_filename, where[0], site)
 
 
@@ -213,7 +205,7 @@ def _is_place(node: ast.expr) -> bool:
 def _modified(failure: Failure) -> Account | None:
     if type(failure.about) is not _C.Node:
         return None
-    op, _, _, saved, _, _, kept = _C._node_facts(failure.about)
+    op, _, _, saved, _, _, kept = failure.about._facts
     operand, shape, dtype, device, _, write = next(one for one in kept if one[4])
     saved_line, write_line = line_of(saved), line_of(write)
     name = _parameter(failure) or _kept_name(failure, saved_line, operand)
@@ -252,15 +244,15 @@ def _parameter(failure: Failure) -> str | None:
     node = failure.about
     for frame in _frames(failure):
         for name, value in list(variables.visible(frame))[:2000]:
-            if type(value) is _C._Parameter and _C._node_keeps(node, value):
+            if type(value) is _C._Parameter and _C._node_has(node, value)[0]:
                 return name
-            for path, held in _parameters(value):
-                if _C._node_keeps(node, held):
+            for path, held in parameters_of(value):
+                if _C._node_has(node, held)[0]:
                     return f"{name}.{path}"
     return None
 
 
-def _parameters(module: Any) -> Iterator[tuple[str, Any]]:
+def parameters_of(module: Any) -> Iterator[tuple[str, Any]]:
     """(path, parameter) of a Module and those below it."""
     for path, one in variables.below(module):
         for key, held in variables.module_tables(one)[0].items():
@@ -307,12 +299,12 @@ def _before_write(failure: Failure, line: Line) -> Fix | None:
 def _freed(failure: Failure) -> Account | None:
     if type(failure.about) is not _C.Node:
         return None
-    op, _, _, made, freed, freed_at, _ = _C._node_facts(failure.about)
+    op, _, _, made, freed, freed_at, _ = failure.about._facts
     found = Account()
     first, now, made_line = line_of(freed), _now(failure), line_of(made)
     edge = _edge(failure, freed_at)
-    entered = line_of(_C._node_facts(edge[0])[3]) if edge is not None else None
-    source = line_of(_C._node_facts(edge[2])[3]) if edge is not None else None
+    entered = line_of(edge[0]._facts[3]) if edge is not None else None
+    source = line_of(edge[2]._facts[3]) if edge is not None else None
     found.rows += _row("made", made_line, f"{op} kept what its gradient needs")
     found.rows += _row("freed", first, "this backward used the graph up")
     if edge is not None and entered is not None and source is not None and _is_carried(entered, source):
@@ -354,7 +346,7 @@ def _edge(failure: Failure, freed_at: int) -> tuple[Any, int, Any] | None:
 
 
 def _is_used_up(node: Any, freed_at: int) -> bool:
-    facts = _C._node_facts(node)
+    facts = node._facts
     return bool(facts[2] and facts[1] <= freed_at)
 
 
@@ -364,7 +356,7 @@ def _is_carried(entered: Line, source: Line) -> bool:
 
 
 def _order(node: Any) -> int:
-    return int(_C._node_facts(node)[1])
+    return int(node._facts[1])
 
 
 def _carried(failure: Failure, edge: tuple[Any, int, Any], entered: Line, source: Line) -> str | None:
@@ -393,22 +385,18 @@ def _missing(failure: Failure) -> Account | None:
     fact = failure.facts[0] if failure.facts else None
     if fact is None or not variables.is_a(fact.object, _C.DeviceArray):
         return None
-    places = _C._step_places(fact.object)
     found = Account()
     found.rows += _row("needed", _now(failure))
-    for i, (step, (place, off)) in enumerate(zip(fact.history, places, strict=False)):
+    for i, (step, (_, place, off)) in enumerate(zip(fact.history, _C._steps(fact.object), strict=False)):
         line = line_of(place)
         if line is not None and _cut(failure, found, fact.history, i, off, line):
-            return _in_order(found)
+            break
         if i + 1 == len(fact.history) and line is not None:
             found.rows += _row("made", line, f"by {step.action}, which requires no gradient")
-    found.remarks += _frozen(failure)
-    found.remarks.append("Nothing that it was made of requires a gradient: requires_grad=True makes an array a leaf")
-    return _in_order(found)
-
-
-def _in_order(found: Account) -> Account:
-    found.rows.reverse()
+    else:
+        found.remarks += _frozen(failure)
+        found.remarks.append("Nothing it was made of requires a gradient: requires_grad=True makes an array a leaf")
+    found.rows.reverse()  # the order of the program
     return found
 
 
@@ -424,17 +412,13 @@ def _cut(failure: Failure, found: Account, history: tuple[Step, ...], i: int, of
         found.rows += _row("cut", line, f"{notes.MARK}: nothing was recorded here")
         found.rows += _row("off", block)
         return True
-    elif not _is_float(step.dtype) and (before is None or _is_float(before.dtype)):
+    elif not step.dtype.is_floating_point and (before is None or before.dtype.is_floating_point):
         remark = f"{step.action} gives {origins.dtype_name(step.dtype)}, which has no gradient"
     elif step.action in _NUMBERS:
         numbers = _numbers(failure, line)
         remark, found.fix = numbers if numbers is not None else (None, None)
     found.rows += _row("cut", line, f"{notes.MARK}: {remark}") if remark is not None else []
     return remark is not None
-
-
-def _is_float(dtype: Any) -> bool:
-    return "float" in origins.dtype_name(dtype)
 
 
 def _without_detach(line: Line) -> Fix | None:
@@ -521,7 +505,7 @@ def _frozen(failure: Failure) -> list[str]:
     found = []
     frame = failure.frame
     for name, value in list(variables.visible(frame))[:2000] if frame is not None else []:
-        flags = [bool(held.requires_grad) for _, held in _parameters(value)]
+        flags = [bool(held.requires_grad) for _, held in parameters_of(value)]
         if flags and not any(flags):
             found.append(f"All {len(flags)} parameters of {name} have requires_grad=False")
     return found
@@ -534,14 +518,14 @@ def _moved(failure: Failure) -> Account | None:
     """A parameter that another device has taken meanwhile."""
     if type(failure.about) is not _C.Node:
         return None
-    op, _, _, made, *_ = _C._node_facts(failure.about)
+    op, _, _, made, *_ = failure.about._facts
     found = Account()
     found.rows += _row("made", line_of(made), f"forward, with {op}")
     name, array = _operand_elsewhere(failure)
     if array is not None:
-        steps = tuple(Step(*step) for step in _C._history(array))
-        place = _C._step_places(array)[origins.deciding(steps, "device")][0]
-        found.rows += _row("moved", line_of(place), notes.MARK)
+        steps = _C._steps(array)
+        decided = origins.deciding([Step(*step) for step, _, _ in steps], "device")
+        found.rows += _row("moved", line_of(steps[decided][1]), notes.MARK)
         found.message = f"{failure.message} ({name})"
     found.rows += _row("needed", _now(failure))
     found.remarks.append("Move a model before the forward pass, or after backward()")
@@ -552,10 +536,10 @@ def _operand_elsewhere(failure: Failure) -> tuple[str, Any]:
     """An operand of the node on another device than its result, and where a Module or a variable has it."""
     for frame in _frames(failure):
         for name, value in list(variables.visible(frame))[:2000]:
-            if variables.is_a(value, _C.DeviceArray) and _C._node_reads(failure.about, value):
+            if variables.is_a(value, _C.DeviceArray) and _C._node_has(failure.about, value)[1]:
                 return name, value
-            for path, held in _parameters(value):
-                if _C._node_reads(failure.about, held):
+            for path, held in parameters_of(value):
+                if _C._node_has(failure.about, held)[1]:
                     return f"{name}.{path}", held
     return "", None
 
@@ -573,8 +557,7 @@ def _leaf_written(failure: Failure) -> Account | None:
     if not isinstance(statement, ast.AugAssign | ast.Assign | ast.Expr) or statement.lineno != statement.end_lineno:
         return None
     text = now.site.text(statement)
-    found = Account(fix=Fix(f"with {library}.no_grad(): {text}", None, "instead", text))
-    return found
+    return Account(fix=Fix(f"with {library}.no_grad(): {text}", None, "instead", text))
 
 
 _ACCOUNTS: dict[str, Callable[[Failure], Account | None]] = {

@@ -30,6 +30,14 @@ _checked: dict[Any, bool] = {}
 EXPRESSIONS = (ast.Call, ast.BinOp, ast.AugAssign, ast.Compare, ast.UnaryOp, ast.Subscript, ast.Attribute)
 
 
+class Place(NamedTuple):
+    """What locate asks of a frame, for one that is over."""
+
+    f_code: CodeType
+    f_lasti: int
+    f_globals: dict[str, Any]
+
+
 class Site(NamedTuple):
     """Where a frame stands: the node that runs, the nodes around it from the outside in, the lines of the file."""
 
@@ -66,7 +74,7 @@ def instruction(frame: FrameType) -> str:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
-def locate(frame: Any, kinds: tuple[type[ast.AST], ...] = EXPRESSIONS) -> Site | None:
+def locate(frame: FrameType | Place, kinds: tuple[type[ast.AST], ...] = EXPRESSIONS) -> Site | None:
     """The site of a frame; None where the source is missing, is not that of the code, or has none of kinds there."""
     code = frame.f_code
     where = position(code, frame.f_lasti)
@@ -114,7 +122,7 @@ def _remember(cache: dict[Any, Any], key: Any, value: Any) -> Any:
 # ---------------------------------------------------------------- is this the source of that code
 
 
-def _is_current(code: CodeType, lines: list[str], frame: Any) -> bool:
+def _is_current(code: CodeType, lines: list[str], frame: FrameType | Place) -> bool:
     """A file that was written after the program began is compared with the code that runs."""
     held = linecache.cache.get(code.co_filename)
     written = held[1] if held is not None and len(held) == 4 else None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import sys
 import threading
-import warnings
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from types import CodeType
+from typing import Any, TypeVar
 
 from devtensor import _C, _diagnosis
 from devtensor._diagnosis import fixes, gradients, notes, variables
@@ -18,6 +17,18 @@ from devtensor._errors import GradientWarning, Operand, Step
 _busy = threading.local()
 _MOST = 10000  # entries of a list that are looked at
 _Proposal = Callable[[Failure], gradients.Fix | None]
+_T = TypeVar("_T")
+
+
+def _sought(search: Callable[..., _T], *args: Any) -> _T | None:
+    """What a search through the user's variables finds; None where it fails. What it reads warns of nothing."""
+    _busy.now = True
+    try:
+        return search(*args)
+    except Exception:  # a step that has been made must not fail for it
+        return None
+    finally:
+        _busy.now = False
 
 
 def _warn(
@@ -29,25 +40,14 @@ def _warn(
     _busy.now = True
     try:
         facts = [
-            Fact(name, x.shape, x.dtype, x.device, tuple(Step(*step) for step in _C._history(x)), x)
+            Fact(name, x.shape, x.dtype, x.device, tuple(Step(*step) for step, _, _ in _C._steps(x)), x)
             for name, x in arrays.items()
         ]
         failure = Failure(op, code, message, facts, culprit)
         warning, frame = _told(failure, propose), failure.frame
     finally:
         _busy.now = False
-    if frame is None:
-        warnings.warn(warning, stacklevel=2)
-        return
-    space = frame.f_globals
-    warnings.warn_explicit(
-        warning,
-        GradientWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        space.get("__name__", "<unknown>"),
-        space.setdefault("__warningregistry__", {}),  # which makes it once a line
-    )
+    _diagnosis.warn_at(frame, warning)
 
 
 def _told(failure: Failure, propose: _Proposal | None) -> GradientWarning:
@@ -98,25 +98,24 @@ def _squeezed(failure: Failure) -> gradients.Fix | None:
 
 
 _TWICE = {
-    "cross_entropy": (("softmax",), "cross_entropy takes scores and applies log_softmax itself"),
-    "nll_loss": (("softmax",), "nll_loss takes logarithms: log_softmax gives them"),
-    "binary_cross_entropy_with_logits": (("sigmoid",), "the loss takes scores and applies sigmoid itself"),
+    "cross_entropy": ("softmax", "cross_entropy takes scores and applies log_softmax itself"),
+    "nll_loss": ("softmax", "nll_loss takes logarithms: log_softmax gives them"),
+    "binary_cross_entropy_with_logits": ("sigmoid", "the loss takes scores and applies sigmoid itself"),
 }
 
 
 def check_scores(op: str, input: Any) -> None:
     """Warns of probabilities where a loss takes scores."""
-    made, reason = _TWICE[op]
-    for action in made:
-        if _C._made_by(input, action):
-            message = f"{op}(): the input is the result of {action}, but {reason}"
-            _warn(op, "loss-of-probabilities", message, {"input": input}, 0, _plain if op != "nll_loss" else None)
+    action, reason = _TWICE[op]
+    if _C._made_by(input, action):
+        message = f"{op}(): the input is the result of {action}, but {reason}"
+        _warn(op, "loss-of-probabilities", message, {"input": input}, 0, _plain if op != "nll_loss" else None)
 
 
 def _plain(failure: Failure) -> gradients.Fix | None:
     """What softmax was called with, in its place."""
     fact = failure.facts[0]
-    line = gradients.line_of(_C._step_places(fact.object)[0][0])
+    line = gradients.line_of(_C._steps(fact.object)[0][1])
     if line is None or line.site is None or not isinstance(line.site.node, ast.Call):
         return None
     operands = gradients.operands_at(failure, line)
@@ -139,11 +138,12 @@ def note_step(optimizer: Any) -> None:
         _warn_no_gradient(optimizer, params, recorded > 0)
     if not optimizer._was_checked and given:
         optimizer._was_checked = True
-        _check_registered(params)
+        for message in _sought(_unregistered, params) or ():
+            _warn("step", "unregistered-parameters", message, {})
 
 
 def _warn_mixed(params: list[Any], mixed: int, first: int) -> None:
-    name = _named(params[first])
+    name = _sought(_named, params[first]) or "a parameter"
     _warn(
         "step",
         "zero-grad",
@@ -161,7 +161,7 @@ def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None
         reason = "zero_grad() has cleared the gradients" + (f" at {line.where}" if line is not None else "")
         reason += ": call it before backward(), or after step()"
     else:
-        others = _trained(params)
+        others = _sought(_trained, params)
         if others is None and not recorded:
             return
         reason = f"those of {others} have some: is it their optimizer?" if others else "call backward() before step()"
@@ -173,61 +173,56 @@ def _counted(n: int) -> str:
     return f"{n} parameter" + ("s" if n != 1 else "")
 
 
-def _modules() -> list[tuple[str, Any, FrameType]]:
+def _modules() -> list[tuple[str, Any]]:
     """The Modules among the variables of the user's frames."""
     frame = _diagnosis._caller(sys._getframe())
-    found: list[tuple[str, Any, FrameType]] = []
+    found: list[tuple[str, Any]] = []
     while frame is not None and len(found) < 100:
         for name, value in list(variables.visible(frame))[:2000]:
-            if variables.module_tables(value) and all(value is not held for _, held, _ in found):
-                found.append((name, value, frame))
+            if variables.module_tables(value) and all(value is not held for _, held in found):
+                found.append((name, value))
         frame = frame.f_back
     return found
 
 
-def _named(param: Any) -> str:
+def _named(param: Any) -> str | None:
     """The path of a parameter in a Module of the caller's, or its variable."""
-    try:
-        for name, module, _ in _modules():
-            path = variables.inside(module, param)
-            if path is not None:
-                return f"{name}.{path}"
-        frame = _diagnosis._caller(sys._getframe())
-        found = variables.find(frame, param) if frame is not None else None
-        return found or "a parameter"
-    except Exception:
-        return "a parameter"
+    for name, module in _modules():
+        path = variables.inside(module, param)
+        if path is not None:
+            return f"{name}.{path}"
+    frame = _diagnosis._caller(sys._getframe())
+    return variables.find(frame, param) if frame is not None else None
 
 
 def _trained(params: list[Any]) -> str | None:
     """A Module of the caller's whose parameters have gradients, none of which is among params."""
     held = {id(param) for param in params}
-    for name, module, _ in _modules():
-        own = [param for _, one in variables.below(module) for param in variables.module_tables(one)[0].values()]
-        own = [param for param in own if variables.is_a(param, _C.DeviceArray)]
+    for name, module in _modules():
+        own = [param for _, param in gradients.parameters_of(module)]
         if any(param.grad is not None for param in own) and not any(id(param) in held for param in own):
             return name
     return None
 
 
-def _check_registered(params: list[Any]) -> None:
-    """Warns of parameters with gradients that stand in a plain list of a Module whose others are optimized."""
+def _unregistered(params: list[Any]) -> list[str]:
+    """What to say of parameters with gradients that stand in a plain list of a Module whose others are optimized."""
     held = {id(param) for param in params}
-    for name, module, _ in _modules():
+    found = []
+    for name, module in _modules():
         for path, one in variables.below(module):
-            if not any(id(param) in held for param in variables.module_tables(one)[0].values()) and one is not module:
+            own = variables.module_tables(one)[0].values()
+            if one is not module and not any(id(param) in held for param in own):
                 continue
-            for key, value in variables.instance_dict(one).items():
+            for key, value in list(variables.instance_dict(one).items()):
                 kind = _forgotten(value, held) if not key.startswith("_") else None
                 if kind is not None:
-                    _warn(
-                        "step",
-                        "unregistered-parameters",
-                        f"step(): the parameters in {name}.{path}{key} have gradients, but no optimizer changes them: "
-                        f"a plain {type(value).__name__} is not looked into. Register them: "
-                        f"{name}.{path}{key} = nn.{kind}(...)",
-                        {},
+                    place = f"{name}.{path}{key}"
+                    found.append(
+                        f"step(): the parameters in {place} have gradients, but no optimizer changes them: a plain "
+                        f"{type(value).__name__} is not looked into. Register them: {place} = nn.{kind}(...)"
                     )
+    return found
 
 
 def _forgotten(value: Any, held: set[int]) -> str | None:
@@ -237,12 +232,18 @@ def _forgotten(value: Any, held: set[int]) -> str | None:
     entries = list(value.values() if type(value) is dict else value)[:_MOST]
     modules = [one for one in entries if variables.module_tables(one)]
     plain = [one for one in entries if type(one) is _C._Parameter]
-    below = [p for m in modules for _, one in variables.below(m) for p in variables.module_tables(one)[0].values()]
-    found = [p for p in (*plain, *below) if variables.is_a(p, _C.DeviceArray) and p.grad is not None]
+    below = [param for module in modules for _, param in gradients.parameters_of(module)]
+    found = [param for param in (*plain, *below) if param.grad is not None]
     if not found or any(id(param) in held for param in found):
         return None
     names = ("ModuleDict", "ParameterDict") if type(value) is dict else ("ModuleList", "ParameterList")
     return names[0] if modules else names[1]
+
+
+def place_of_caller() -> tuple[CodeType, int] | None:
+    """Code and instruction of the nearest frame of the user's."""
+    frame = _diagnosis._caller(sys._getframe())
+    return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
 def warn_no_gradient_to_clip(op: str, params: list[Any]) -> None:
@@ -270,7 +271,7 @@ def warn_no_leaf(array: Any) -> None:
 
 def _leaf_first(failure: Failure) -> gradients.Fix | None:
     """w = randn(3, requires_grad=True).cuda(): the device as a parameter of the creation."""
-    line = gradients.line_of(_C._step_places(failure.facts[0].object)[0][0])
+    line = gradients.line_of(_C._steps(failure.facts[0].object)[0][1])
     node = line.site.node if line is not None and line.site is not None else None
     if line is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None

@@ -166,25 +166,6 @@ def find(frame: FrameType, wanted: Any) -> str | None:
     return None
 
 
-def inside(module: Any, wanted: Any, limit: int = 10000) -> str | None:
-    """The path of a parameter or buffer below a Module, such as "layer3.conv1.weight"."""
-    stack: list[tuple[str, Any]] = [("", module)]
-    seen: set[int] = set()
-    while stack and len(seen) < limit:
-        path, current = stack.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        tables = module_tables(current)
-        for table in tables[:2]:
-            for key, held in table.items():
-                if held is wanted:
-                    return f"{path}{key}"
-        if tables:
-            stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
-    return None
-
-
 def below(module: Any, limit: int = 10000) -> list[tuple[str, Any]]:
     """(path, Module) of a Module and those below it, such as ("layer3.", ...); nothing for anything else."""
     stack: list[tuple[str, Any]] = [("", module)]
@@ -199,3 +180,13 @@ def below(module: Any, limit: int = 10000) -> list[tuple[str, Any]]:
         found.append((path, current))
         stack += [(f"{path}{key}.", child) for key, child in tables[2].items()]
     return found
+
+
+def inside(module: Any, wanted: Any) -> str | None:
+    """The path of a parameter or buffer below a Module, such as "layer3.conv1.weight"."""
+    for path, one in below(module):
+        for table in module_tables(one)[:2]:
+            for key, held in table.items():
+                if held is wanted:
+                    return f"{path}{key}"
+    return None

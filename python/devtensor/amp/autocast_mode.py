@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from devtensor import _C
+from devtensor import _C, cuda
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ class autocast:
         if device_type not in ("cpu", "cuda"):
             raise RuntimeError(f"autocast(): device_type must be 'cpu' or 'cuda', not {_C._shown(device_type)}")
         self.device = device_type
-        if enabled and device_type == "cuda" and not has_cuda():
+        if enabled and device_type == "cuda" and not cuda.is_available():
             warnings.warn(
                 "User provided device_type of 'cuda', but CUDA is not available. Disabling",
                 stacklevel=2 if type(self) is autocast else 3,
@@ -63,13 +63,6 @@ class autocast:
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
-
-
-def has_cuda() -> bool:
-    """Whether there is a CUDA device, simulated ones included."""
-    from devtensor import cuda
-
-    return cuda.is_available()
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

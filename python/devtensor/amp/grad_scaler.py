@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any, overload
 from weakref import WeakKeyDictionary
 
-from devtensor import _C
+from devtensor import _C, cuda
 from devtensor._C import DeviceArray
-from devtensor.amp.autocast_mode import has_cuda
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.optim.optimizer import Optimizer
 
@@ -52,7 +51,7 @@ class GradScaler:
     ) -> None:
         if device not in ("cpu", "cuda"):
             raise RuntimeError(f"GradScaler(): device must be 'cpu' or 'cuda', not {_C._shown(device)}")
-        if enabled and device == "cuda" and not has_cuda():
+        if enabled and device == "cuda" and not cuda.is_available():
             warnings.warn("GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2)
             enabled = False
         self._enabled = bool(enabled)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
+from devtensor._old_names import Variable
 from devtensor.autograd import function
 from devtensor.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from devtensor.autograd.function import Function
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor.autograd.gradcheck import gradcheck, gradgradcheck
-
-from devtensor._old_names import Variable  # isort: skip
 
 Node = _C.Node
 

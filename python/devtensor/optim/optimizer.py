@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -172,12 +171,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters; with set_to_none=False fill them with zeros."""
-        frame = sys._getframe(1)
+        cleared = False
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
                     continue
-                self._cleared = frame.f_code, frame.f_lasti
+                cleared = True
                 if set_to_none:
                     param.grad = None
                     continue
@@ -185,6 +184,8 @@ class Optimizer:
                     param.grad = param.grad.detach()
                 with no_grad():
                     param.grad.zero_()
+        if cleared:
+            self._cleared = training.place_of_caller()
 
     # ------------------------------------------------------------ hooks
 
