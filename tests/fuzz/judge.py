@@ -186,6 +186,7 @@ def near(one: np.ndarray, other: np.ndarray, allowed: float) -> bool:
 
 
 def without_devices(text: str) -> str:
+    text = text.replace("torch.cuda.", "torch.")  # x.type()
     text = re.sub(r"cuda(:\d+)?|cpu", "DEVICE", text)
     text = text.replace('.to("DEVICE")', "")
     text = re.sub(r",? ?device(=|\()(type=|)('|&#x27;)DEVICE('|&#x27;)(, index=0|)", "", text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any, assert_type
 
 import numpy as np
@@ -144,6 +145,9 @@ assert_type(dt.backends.cudnn.allow_tf32, bool)
 assert_type(dt.backends.cudnn.is_available(), bool)
 assert_type(dt.backends.cudnn.version(), int | None)
 dt.backends.cudnn.benchmark = True
+assert_type(dt.backends.mps.is_available(), bool)
+with warnings.catch_warnings(action="ignore"):
+    compiled = dt.compile(dt.nn.Linear(2, 2))
 assert_type(dt.nn.init.trunc_normal_(dt.empty(2), std=0.02), dt.Tensor)
 assert_type(dt.seed(), int)
 assert_type(dt.initial_seed(), int)
