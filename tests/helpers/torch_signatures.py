@@ -27,6 +27,30 @@ RECORDED: dict[str, str] = {
     "nn.Flatten": "start_dim=1, end_dim=-1",
     "nn.GELU": "approximate='none'",
     "nn.Hardtanh": "min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None",
+    "nn.CosineEmbeddingLoss": "margin=0.0, size_average=None, reduce=None, reduction='mean'",
+    "nn.CosineSimilarity": "dim=1, eps=1e-08",
+    "nn.GaussianNLLLoss": "*, full=False, eps=1e-06, reduction='mean'",
+    "nn.HingeEmbeddingLoss": "margin=1.0, size_average=None, reduce=None, reduction='mean'",
+    "nn.MarginRankingLoss": "margin=0.0, size_average=None, reduce=None, reduction='mean'",
+    "nn.MultiMarginLoss": "p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean'",
+    "nn.PairwiseDistance": "p=2.0, eps=1e-06, keepdim=False",
+    "nn.PoissonNLLLoss": "log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction='mean'",
+    "nn.SoftMarginLoss": "size_average=None, reduce=None, reduction='mean'",
+    "nn.TripletMarginLoss": "margin=1.0, p=2.0, eps=1e-06, swap=False, size_average=None, reduce=None, "
+    "reduction='mean'",
+    "nn.functional.cosine_embedding_loss": "input1, input2, target, margin=0, size_average=None, reduce=None, "
+    "reduction='mean'",
+    "nn.functional.gaussian_nll_loss": "input, target, var, full=False, eps=1e-06, reduction='mean'",
+    "nn.functional.hinge_embedding_loss": "input, target, margin=1.0, size_average=None, reduce=None, reduction='mean'",
+    "nn.functional.margin_ranking_loss": "input1, input2, target, margin=0, size_average=None, reduce=None, "
+    "reduction='mean'",
+    "nn.functional.multi_margin_loss": "input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, "
+    "reduction='mean'",
+    "nn.functional.poisson_nll_loss": "input, target, log_input=True, full=False, size_average=None, eps=1e-08, "
+    "reduce=None, reduction='mean'",
+    "nn.functional.soft_margin_loss": "input, target, size_average=None, reduce=None, reduction='mean'",
+    "nn.functional.triplet_margin_loss": "anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, "
+    "size_average=None, reduce=None, reduction='mean'",
     "nn.HuberLoss": "reduction='mean', delta=1.0",
     "nn.Identity": "*args, **kwargs",
     "nn.KLDivLoss": "size_average=None, reduce=None, reduction='mean', log_target=False",
@@ -202,7 +226,9 @@ COMPILED: dict[str, str] = {
     "count_include_pad=True, divisor_override=None",
     "nn.functional.conv1d": "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1",
     "nn.functional.conv2d": "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1",
+    "nn.functional.cosine_similarity": "x1, x2, dim=1, eps=1e-08",
     "nn.functional.gelu": "input, approximate='none'",
+    "nn.functional.pairwise_distance": "x1, x2, p=2.0, eps=1e-06, keepdim=False",
     "nn.functional.linear": "input, weight, bias=None",
     "nn.functional.one_hot": "tensor, num_classes=-1",
     "nn.functional.softplus": "input, beta=1.0, threshold=20.0",

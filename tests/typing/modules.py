@@ -28,6 +28,10 @@ for output in (
     nn.Softplus()(x), nn.Hardtanh()(x), nn.Softmax(dim=1)(x), nn.LogSoftmax(1)(x), nn.CrossEntropyLoss()(x, labels),
     nn.NLLLoss()(x, labels), nn.MSELoss()(x, x), nn.L1Loss()(x, x),
     nn.HuberLoss("sum", delta=0.5)(x, x), nn.SmoothL1Loss(beta=0.5)(x, x), nn.KLDivLoss(reduction="batchmean")(x, x),
+    nn.MarginRankingLoss(0.5)(x, x, x), nn.CosineEmbeddingLoss()(x, x, x[:, 0]), nn.HingeEmbeddingLoss()(x, x),
+    nn.SoftMarginLoss()(x, x), nn.TripletMarginLoss(swap=True)(x, x, x), nn.MultiMarginLoss(2)(x, labels),
+    nn.PoissonNLLLoss(full=True)(x, x), nn.GaussianNLLLoss(full=True)(x, x, 1.0), nn.CosineSimilarity()(x, x),
+    nn.PairwiseDistance(p=1)(x, x),
     nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
     nn.Sequential(linear, nn.ReLU())(x),
 ):  # fmt: skip
@@ -84,6 +88,10 @@ for value in (
     F.layer_norm(x, [4]), F.dropout(x), F.embedding(labels, x), F.pad(x, (1, 1)), F.normalize(x), F.one_hot(labels),
     F.cross_entropy(x, labels), F.nll_loss(x, labels), F.mse_loss(x, x), F.l1_loss(x, x),
     F.huber_loss(x, x), F.smooth_l1_loss(x, x), F.kl_div(x, x, reduction="batchmean", log_target=True),
+    F.margin_ranking_loss(x, x, x), F.cosine_embedding_loss(x, x, x[:, 0]), F.hinge_embedding_loss(x, x, margin=2),
+    F.soft_margin_loss(x, x), F.triplet_margin_loss(x, x, x, p=1), F.multi_margin_loss(x, labels, p=2),
+    F.poisson_nll_loss(x, x, full=True), F.gaussian_nll_loss(x, x, x.square()), F.cosine_similarity(x, x, dim=0),
+    F.pairwise_distance(x, x, keepdim=True),
     F.binary_cross_entropy(x.sigmoid(), x.sigmoid()), F.binary_cross_entropy_with_logits(x, x, pos_weight=x),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)

@@ -15,7 +15,7 @@ Reduction: TypeAlias = Literal["none", "mean", "sum"]
 BatchReduction: TypeAlias = Literal["none", "batchmean", "mean", "sum"]
 
 
-def _reduced(losses: DeviceArray, reduction: str, dtype: _C.dtype) -> DeviceArray:
+def reduced(losses: DeviceArray, reduction: str, dtype: _C.dtype) -> DeviceArray:
     if reduction == "mean":
         losses = losses.mean()
     elif reduction == "sum":
@@ -50,7 +50,7 @@ def chosen(
     return reduction
 
 
-def _matched(
+def matched(
     op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None = None
 ) -> tuple[DeviceArray, DeviceArray]:
     """input and target widened, after all checks of a loss whose caller is the user's."""
@@ -74,13 +74,13 @@ def _distance(
     measure: Callable[[DeviceArray], DeviceArray],
     mean_by_weight: bool = True,
 ) -> DeviceArray:
-    wide, other = _matched(op, input, target, weight)
+    wide, other = matched(op, input, target, weight)
     losses = measure(wide - other)
     if weight is not None:
         losses = losses * widened(weight)
         if reduction == "mean" and mean_by_weight:
             return (losses.sum() / widened(weight).sum()).to(input.dtype)
-    return _reduced(losses, reduction, input.dtype)
+    return reduced(losses, reduction, input.dtype)
 
 
 def mse_loss(
@@ -211,14 +211,14 @@ def kl_div(
             "same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
-    logs, shares = _matched("kl_div", input, target)
+    logs, shares = matched("kl_div", input, target)
     if log_target:
         losses = shares.exp() * (shares - logs)
     else:
         losses = shares * (_C.where(shares == 0, 1.0, shares).log() - logs)  # 0 log 0 is 0
     if reduction == "batchmean":
         return (losses.sum() / (input.shape[0] if input.ndim else 1)).to(input.dtype)
-    return _reduced(losses, reduction, input.dtype)
+    return reduced(losses, reduction, input.dtype)
 
 
 # ---------------------------------------------------------------- yes or no
@@ -268,7 +268,7 @@ def binary_cross_entropy(
     losses = (y - 1) * no - y * yes
     if weight is not None:
         losses = losses * widened(weight)
-    return _reduced(losses, reduction, input.dtype)
+    return reduced(losses, reduction, input.dtype)
 
 
 def binary_cross_entropy_with_logits(
@@ -300,7 +300,7 @@ def binary_cross_entropy_with_logits(
     losses = (1 - y) * x + surprise
     if weight is not None:
         losses = losses * widened(weight)
-    return _reduced(losses, reduction, input.dtype)
+    return reduced(losses, reduction, input.dtype)
 
 
 # ---------------------------------------------------------------- classes
@@ -308,7 +308,7 @@ def binary_cross_entropy_with_logits(
 _NAMES = ("input", "target", "weight")
 
 
-def _check_classes(
+def check_classes(
     op: str, input: DeviceArray, target: DeviceArray, weight: DeviceArray | None, probabilities: bool = False
 ) -> int:
     """The dimension of the classes, after all checks; with probabilities target may hold a share for each class."""
@@ -382,7 +382,7 @@ def nll_loss(
     """
     reduction = chosen("nll_loss", size_average, reduce, reduction)
     ignore_index = _need_int("nll_loss", "ignore_index", ignore_index)
-    _check_classes("nll_loss", input, target, weight)
+    check_classes("nll_loss", input, target, weight)
     training.check_scores("nll_loss", input)
     wide = None if weight is None else widened(weight)
     return _nll("nll_loss", input, target, widened(input), wide, ignore_index, reduction).to(input.dtype)
@@ -412,7 +412,7 @@ def cross_entropy(
     label_smoothing = _need_number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    dim = _check_classes("cross_entropy", input, target, weight, probabilities=True)
+    dim = check_classes("cross_entropy", input, target, weight, probabilities=True)
     training.check_scores("cross_entropy", input)
     wide = None if weight is None else widened(weight)
     if not target.dtype.is_floating_point:

@@ -17,7 +17,18 @@ from devtensor._C import (
 )
 from devtensor._composed.activations import elu, gelu, hardtanh, leaky_relu, relu, relu6, silu
 from devtensor._composed.arrange import pad
+from devtensor._composed.distances import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    pairwise_distance,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
 from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
+from devtensor._composed.likelihoods import gaussian_nll_loss, poisson_nll_loss
 from devtensor._composed.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -38,12 +49,16 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "conv1d",
     "conv2d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
     "dropout",
     "elu",
     "embedding",
+    "gaussian_nll_loss",
     "gelu",
     "hardtanh",
+    "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
     "l1_loss",
@@ -51,20 +66,26 @@ __all__ = [
     "leaky_relu",
     "linear",
     "log_softmax",
+    "margin_ranking_loss",
     "max_pool2d",
     "mse_loss",
+    "multi_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
+    "poisson_nll_loss",
     "relu",
     "relu6",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
     "softplus",
     "tanh",
+    "triplet_margin_loss",
 ]
 
 for _name in __all__:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
+from devtensor._composed.distances import need_margin, need_power
 from devtensor._composed.losses import BatchReduction, Reduction, chosen
 from devtensor.nn import functional as F
 from devtensor.nn.module import Module
@@ -200,3 +201,171 @@ class CrossEntropyLoss(_Weighted):
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
         )
+
+
+# ---------------------------------------------------------------- margins
+
+
+class _Margin(_Loss):
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin: float = _need_number(type(self).__name__, "margin", margin)
+
+
+class MarginRankingLoss(_Margin):
+    """max(0, margin - target * (input1 - input2)): see functional.margin_ranking_loss.
+
+    >>> nn.MarginRankingLoss()(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 0.0]), dt.tensor([1.0, 1.0]))
+    DeviceArray(1., device='cpu', dtype=float32)
+    """
+
+    def forward(self, input1: DeviceArray, input2: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
+
+
+class CosineEmbeddingLoss(_Margin):
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1: see functional.cosine_embedding_loss.
+
+    >>> nn.CosineEmbeddingLoss()(dt.tensor([[1.0, 0.0]]), dt.tensor([[3.0, 4.0]]), dt.tensor([1.0]))
+    DeviceArray(0.4000, device='cpu', dtype=float32)
+    """
+
+    def forward(self, input1: DeviceArray, input2: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
+
+
+class HingeEmbeddingLoss(_Margin):
+    """input where target is 1, max(0, margin - input) where it is -1: see functional.hinge_embedding_loss.
+
+    >>> nn.HingeEmbeddingLoss(reduction="none")(dt.tensor([0.5, 0.25]), dt.tensor([1.0, -1.0]))
+    DeviceArray([0.5000, 0.7500], device='cpu', dtype=float32)
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(margin, size_average, reduce, reduction)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
+
+
+class SoftMarginLoss(_Loss):
+    """log(1 + exp(-target * input)) for target 1 and -1: see functional.soft_margin_loss.
+
+    >>> nn.SoftMarginLoss(reduction="none")(dt.tensor([0.0, 2.0]), dt.tensor([1.0, -1.0]))
+    DeviceArray([0.6931, 2.1269], device='cpu', dtype=float32)
+    """
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class TripletMarginLoss(_Loss):
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)): see functional.triplet_margin_loss.
+
+    >>> nn.TripletMarginLoss()(dt.zeros(1, 2), dt.tensor([[3.0, 4.0]]), dt.tensor([[0.0, 2.0]]))
+    DeviceArray(4.0000, device='cpu', dtype=float32)
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin: float = need_margin("TripletMarginLoss", margin)
+        self.p: float = _need_number("TripletMarginLoss", "p", p)
+        self.eps: float = _need_number("TripletMarginLoss", "eps", eps)
+        self.swap: bool = _need_bool("TripletMarginLoss", "swap", swap)
+
+    def forward(self, anchor: DeviceArray, positive: DeviceArray, negative: DeviceArray) -> DeviceArray:
+        options = (self.margin, self.p, self.eps, self.swap)
+        return F.triplet_margin_loss(anchor, positive, negative, *options, reduction=self.reduction)
+
+
+class MultiMarginLoss(_Loss):
+    """sum(max(0, margin - input[target] + input[other]) ** p) / C: see functional.multi_margin_loss.
+
+    >>> nn.MultiMarginLoss()(dt.tensor([[0.1, 0.2, 0.4, 0.8]]), dt.tensor([3]))
+    DeviceArray(0.3250, device='cpu', dtype=float32)
+    """
+
+    weight: DeviceArray | None
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: DeviceArray | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+        self.p: int = need_power("MultiMarginLoss", p)
+        self.margin: float = _need_number("MultiMarginLoss", "margin", margin)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, reduction=self.reduction)
+
+
+# ---------------------------------------------------------------- densities
+
+
+class PoissonNLLLoss(_Loss):
+    """exp(input) - target * input, for counts that are Poisson: see functional.poisson_nll_loss.
+
+    >>> nn.PoissonNLLLoss(reduction="none")(dt.tensor([0.0, 1.0]), dt.tensor([1.0, 2.0]))
+    DeviceArray([1.0000, 0.7183], device='cpu', dtype=float32)
+    """
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_input: bool = _need_bool("PoissonNLLLoss", "log_input", log_input)
+        self.full: bool = _need_bool("PoissonNLLLoss", "full", full)
+        self.eps: float = _need_number("PoissonNLLLoss", "eps", eps)
+
+    def forward(self, input: DeviceArray, target: DeviceArray) -> DeviceArray:
+        options = {"log_input": self.log_input, "full": self.full}
+        return F.poisson_nll_loss(input, target, **options, eps=self.eps, reduction=self.reduction)
+
+
+class GaussianNLLLoss(_Loss):
+    """(log(var) + (input - target) ** 2 / var) / 2: see functional.gaussian_nll_loss.
+
+    >>> nn.GaussianNLLLoss()(dt.tensor([1.0]), dt.tensor([3.0]), dt.tensor([4.0]))
+    DeviceArray(1.1931, device='cpu', dtype=float32)
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full: bool = _need_bool("GaussianNLLLoss", "full", full)
+        self.eps: float = _need_number("GaussianNLLLoss", "eps", eps)
+
+    def forward(self, input: DeviceArray, target: DeviceArray, var: DeviceArray | float) -> DeviceArray:
+        return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
