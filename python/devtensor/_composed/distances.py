@@ -183,9 +183,9 @@ def cosine_embedding_loss(
     margin = _need_number(op, "margin", margin)
     arrays = (input1, input2, target)
     _check_signs(op, names, arrays)
-    _C._check_rank(op, names, arrays, 2, 0, 1)
-    for which in (0, 1):
-        _C._check_rank(op, names, arrays, which, target.ndim + 1, target.ndim + 1)
+    _C._check_rank(op, names, arrays, 0, 1, 2)
+    _C._check_rank(op, names, arrays, 1, input1.ndim, input1.ndim)
+    _C._check_rank(op, names, arrays, 2, input1.ndim - 1, input1.ndim - 1)
     both = zip(input1.shape, input2.shape, strict=True)
     _C._check_shape(op, names, arrays, 1, [-1 if 1 in pair else pair[0] for pair in both])
     x, y = widened(input1), widened(input2)
