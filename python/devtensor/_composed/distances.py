@@ -81,6 +81,13 @@ def _check_signs(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...
     _C._check(op, names, arrays, apart=-1 if signs else len(arrays) - 1)
 
 
+def _check_ranks(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, DeviceArray, DeviceArray]) -> None:
+    """As many dimensions in each as two of the three have."""
+    rank = sorted(array.ndim for array in arrays)[1]
+    for which in range(3):
+        _C._check_rank(op, names, arrays, which, rank, rank)
+
+
 def margin_ranking_loss(
     input1: DeviceArray,
     input2: DeviceArray,
@@ -104,8 +111,7 @@ def margin_ranking_loss(
     margin = _need_number(op, "margin", margin)
     arrays = (input1, input2, target)
     _check_signs(op, names, arrays)
-    for which in (1, 2):
-        _C._check_rank(op, names, arrays, which, input1.ndim, input1.ndim)
+    _check_ranks(op, names, arrays)
     _C._check_broadcast(op, names, arrays)
     losses = (margin - target * (widened(input1) - widened(input2))).clamp(min=0)
     return reduced(losses, reduction, input1.dtype)
@@ -183,9 +189,9 @@ def cosine_embedding_loss(
     margin = _need_number(op, "margin", margin)
     arrays = (input1, input2, target)
     _check_signs(op, names, arrays)
-    _C._check_rank(op, names, arrays, 0, 1, 2)
-    _C._check_rank(op, names, arrays, 1, input1.ndim, input1.ndim)
-    _C._check_rank(op, names, arrays, 2, input1.ndim - 1, input1.ndim - 1)
+    rank = min(max(sorted((input1.ndim, input2.ndim, target.ndim + 1))[1], 1), 2)  # which two of them have
+    for which, wanted in enumerate((rank, rank, rank - 1)):
+        _C._check_rank(op, names, arrays, which, wanted, wanted)
     both = zip(input1.shape, input2.shape, strict=True)
     _C._check_shape(op, names, arrays, 1, [-1 if 1 in pair else pair[0] for pair in both])
     x, y = widened(input1), widened(input2)
@@ -227,8 +233,7 @@ def triplet_margin_loss(
     need_array(op, "positive", positive)
     need_array(op, "negative", negative)
     _C._check(op, names, arrays)
-    for which in (1, 2):
-        _C._check_rank(op, names, arrays, which, anchor.ndim, anchor.ndim)
+    _check_ranks(op, names, arrays)
     _C._check_broadcast(op, names, arrays)
     x, y, z = widened(anchor), widened(positive), widened(negative)
     far = _apart(x, z, p, eps)
