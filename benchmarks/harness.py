@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import data_rows, gradient_rows, loop_rows, machine, memory, networks, nn_rows, report, rows
+from . import data_rows, gradient_rows, loop_rows, machine, memory, networks, nn_rows, recurrent_rows, report, rows
 
 OURS = "devtensor"
 CONTROL = "control"
@@ -235,6 +235,7 @@ def run(options, threads):
         *loop_rows.ROWS,
         *nn_rows.ROWS,
         *gradient_rows.ROWS,
+        *recurrent_rows.ROWS,
         *data_rows.ROWS,
         *networks.ROWS,
         *rows.SIMULATED,

@@ -106,6 +106,7 @@ SLOW = {
     "test_raw_kernel.py::test_faults": 3,
     "test_raw_kernel.py::test_kernels": 4,
     "test_raw_options.py::test_macros_and_folders": 2,
+    "test_recurrent_torch.py::test_layers": 6,
     "test_select.py::test_any_key": 0,
     "test_shutdown.py::test_exits": 6,
     "test_shutdown.py::test_forks": 4,

@@ -68,6 +68,15 @@ RECORDED: dict[str, str] = {
     "nn.Parameter": "data=None, requires_grad=True",
     "nn.ParameterDict": "parameters=None",
     "nn.ParameterList": "values=None",
+    "nn.GRU": "*args, **kwargs",
+    "nn.GRUCell": "input_size, hidden_size, bias=True, device=None, dtype=None",
+    "nn.LSTM": "*args, **kwargs",
+    "nn.LSTMCell": "input_size, hidden_size, bias=True, device=None, dtype=None",
+    "nn.RNN": "*args, **kwargs",
+    "nn.RNNBase": "mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, "
+    "bidirectional=False, proj_size=0, device=None, dtype=None",
+    "nn.RNNCell": "input_size, hidden_size, bias=True, nonlinearity='tanh', device=None, dtype=None",
+    "nn.RNNCellBase": "input_size, hidden_size, bias, num_chunks, device=None, dtype=None",
     "nn.ReLU": "inplace=False",
     "nn.ReLU6": "inplace=False",
     "nn.Sequential": "*args",
@@ -130,6 +139,14 @@ RECORDED: dict[str, str] = {
     "nn.utils.clip_grads_with_norm_": "parameters, max_norm, total_norm, foreach=None",
     "nn.utils.get_total_norm": "tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None",
     "nn.utils.parameters_to_vector": "parameters",
+    "nn.utils.rnn.PackedSequence": "data, batch_sizes=None, sorted_indices=None, unsorted_indices=None",
+    "nn.utils.rnn.invert_permutation": "permutation",
+    "nn.utils.rnn.pack_padded_sequence": "input, lengths, batch_first=False, enforce_sorted=True",
+    "nn.utils.rnn.pack_sequence": "sequences, enforce_sorted=True",
+    "nn.utils.rnn.pad_packed_sequence": "sequence, batch_first=False, padding_value=0.0, total_length=None",
+    "nn.utils.rnn.pad_sequence": "sequences, batch_first=False, padding_value=0.0, padding_side='right'",
+    "nn.utils.rnn.unpack_sequence": "packed_sequences",
+    "nn.utils.rnn.unpad_sequence": "padded_sequences, lengths, batch_first=False",
     "nn.utils.vector_to_parameters": "vec, parameters",
     "optim.Adagrad": "params, lr=0.01, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, "
     "foreach=None, "
@@ -238,6 +255,12 @@ COMPILED: dict[str, str] = {
 DIFFERENT: dict[str, str] = {
     "nn.Buffer": "data, *, persistent=True",
     "nn.Parameter": "data, requires_grad=True",
+    "nn.GRU": "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
+    "device=None, dtype=None",
+    "nn.LSTM": "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
+    "proj_size=0, device=None, dtype=None",
+    "nn.RNN": "input_size, hidden_size, num_layers=1, nonlinearity='tanh', bias=True, batch_first=False, dropout=0.0, "
+    "bidirectional=False, device=None, dtype=None",
     "nn.functional.conv2d": "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, "
     "activation=None, out=None",
     "nn.functional.linear": "input, weight, bias=None, *, activation=None, out=None",

@@ -39,6 +39,8 @@ def test_every_name_is_written_down() -> None:
     names = {f"nn.{name}" for name in dt.nn.__all__} - {"nn.functional", "nn.init", "nn.utils"}
     names |= {f"nn.functional.{name}" for name in dt.nn.functional.__all__}
     names |= {f"nn.init.{name}" for name in dt.nn.init.__all__} | {f"nn.utils.{name}" for name in dt.nn.utils.__all__}
+    names |= {f"nn.utils.rnn.{name}" for name in dt.nn.utils.rnn.__all__}
+    names -= {"nn.utils.rnn"}
     names |= {f"optim.{name}" for name in dt.optim.__all__} - {"optim.lr_scheduler"}
     names |= {f"optim.lr_scheduler.{name}" for name in dt.optim.lr_scheduler.__all__}
     assert names <= {*RECORDED, *COMPILED}

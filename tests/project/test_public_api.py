@@ -31,7 +31,8 @@ BatchNorm1d BatchNorm2d LayerNorm Embedding Dropout Flatten Unflatten Identity M
 ReLU ReLU6 LeakyReLU ELU GELU SiLU Sigmoid Tanh Softplus Hardtanh Softmax LogSoftmax CrossEntropyLoss MSELoss L1Loss
 NLLLoss HuberLoss SmoothL1Loss KLDivLoss BCELoss BCEWithLogitsLoss
 MarginRankingLoss TripletMarginLoss CosineEmbeddingLoss PoissonNLLLoss GaussianNLLLoss SoftMarginLoss HingeEmbeddingLoss
-MultiMarginLoss CosineSimilarity PairwiseDistance functional init utils""".split()
+MultiMarginLoss CosineSimilarity PairwiseDistance RNN LSTM GRU RNNCell LSTMCell GRUCell
+RNNBase RNNCellBase functional init utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
 empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer from_dlpack
 from_cuda_array_interface manual_seed set_default_device
@@ -86,7 +87,7 @@ def test_nn() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [dt.nn.functional, dt.nn.init, dt.nn.utils, dt.data, dt.optim, dt.optim.lr_scheduler],
+    [dt.nn.functional, dt.nn.init, dt.nn.utils, dt.nn.utils.rnn, dt.data, dt.optim, dt.optim.lr_scheduler],
     ids=lambda m: m.__name__,
 )
 def test_modules_of_functions(module: object) -> None:

@@ -36,6 +36,27 @@ for output in (
     nn.Sequential(linear, nn.ReLU())(x),
 ):  # fmt: skip
     assert_type(output, dt.DeviceArray)
+sequence, vector = dt.rand(5, 2, 4), dt.rand(2, 4)
+packed = nn.utils.rnn.pack_padded_sequence(sequence, [5, 3])
+assert_type(packed, nn.utils.rnn.PackedSequence)
+assert_type(packed.to("cpu").data, dt.DeviceArray)
+assert_type(nn.LSTM(4, 3)(sequence), tuple[dt.DeviceArray, tuple[dt.DeviceArray, dt.DeviceArray]])
+assert_type(
+    nn.LSTM(4, 3, num_layers=2, bidirectional=True, proj_size=2)(packed),
+    tuple[nn.utils.rnn.PackedSequence, tuple[dt.DeviceArray, dt.DeviceArray]],
+)
+assert_type(nn.GRU(4, 3, batch_first=True)(sequence)[0], dt.DeviceArray)
+assert_type(nn.RNN(4, 3, nonlinearity="relu")(packed)[0], nn.utils.rnn.PackedSequence)
+assert_type(nn.LSTMCell(4, 3)(vector), tuple[dt.DeviceArray, dt.DeviceArray])
+assert_type(nn.GRUCell(4, 3)(vector), dt.DeviceArray)
+assert_type(nn.RNNCell(4, 3, bias=False)(vector, dt.rand(2, 3)), dt.DeviceArray)
+assert_type(nn.utils.rnn.pad_packed_sequence(packed), tuple[dt.DeviceArray, dt.DeviceArray])
+assert_type(nn.utils.rnn.pad_sequence([vector, vector], batch_first=True), dt.DeviceArray)
+assert_type(nn.utils.rnn.unpad_sequence(sequence, dt.array([5, 3])), list[dt.DeviceArray])
+assert_type(nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([vector, vector])), list[dt.DeviceArray])
+assert_type(nn.utils.rnn.invert_permutation(labels), dt.DeviceArray | None)
+nn.RNNBase("GRU", 4, 3).flatten_parameters()
+nn.RNNCellBase(4, 3, True, num_chunks=1).reset_parameters()
 assert_type(nn.MaxPool2d(2, return_indices=True)(image), tuple[dt.DeviceArray, dt.DeviceArray])
 
 # ---------------------------------------------------------------- a module of the user's

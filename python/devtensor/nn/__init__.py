@@ -54,10 +54,14 @@ from devtensor.nn.loss import (
 )
 from devtensor.nn.module import Module
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, LayerNorm
+from devtensor.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 
 __all__ = [
     "ELU",
     "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "AdaptiveAvgPool2d",
     "AvgPool2d",
     "BCELoss",
@@ -73,6 +77,7 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "GaussianNLLLoss",
     "Hardtanh",
     "HingeEmbeddingLoss",
@@ -80,6 +85,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -97,6 +103,9 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "PoissonNLLLoss",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -19,6 +19,7 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "vector_to_parameters",
 ]
 
@@ -26,6 +27,8 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
+from devtensor.nn.utils import rnn  # noqa: E402
 
 Arrays = DeviceArray | Iterable[DeviceArray]
 
