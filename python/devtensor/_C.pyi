@@ -270,6 +270,23 @@ class DeviceArray:
         DeviceArray([[[3., 3.],
                       [3., 3.]]], device='cpu', dtype=float32)
         """
+    def bernoulli(input, *, generator: Generator | None = None) -> DeviceArray:
+        """1 with the probability that input holds, else 0, in its shape and dtype.
+
+        Floats. Raises DTypeMismatchError, and on the cpu RuntimeError for a number outside of 0 to 1.
+
+        >>> dt.bernoulli(dt.tensor([0.0, 1.0]))
+        DeviceArray([0., 1.], device='cpu', dtype=float32)
+        """
+    def bernoulli_(input, p: DeviceArray | builtins.float = 0.5, *, generator: Generator | None = None) -> DeviceArray:
+        """1 with probability p, else 0, written into input.
+
+        p is a number, or an array of floats on the device of input whose shape broadcasts to its shape. Raises
+        DeviceMismatchError, ShapeMismatchError, and RuntimeError for a p outside of 0 to 1 (of an array on the cpu only).
+
+        >>> dt.zeros(2).bernoulli_(1.0)
+        DeviceArray([1., 1.], device='cpu', dtype=float32)
+        """
     def bfloat16(self, /) -> DeviceArray:
         """Casts to bfloat16 on the same device.
 
@@ -681,6 +698,14 @@ class DeviceArray:
         """e ** x - 1, exact near 0.
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def exponential_(input, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> DeviceArray:
+        """Exponential numbers of the rate lambd, above 0, written into input.
+
+        Floats. Raises DTypeMismatchError for integers, RuntimeError for a lambd that is not above 0.
+
+        >>> bool((dt.zeros(100).exponential_(2.0) > 0).all())
+        True
         """
     def fill_(self, /, value: _Number) -> DeviceArray:
         """Sets every element to a number, or to a 0-dimensional array on the same device.
@@ -1329,6 +1354,16 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def multinomial(input, num_samples: _Int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> DeviceArray:
+        """Places of a row, drawn in proportion to its elements: input (C) or (N, C) gives int64 (num_samples) or (N, ...).
+
+        Floats that are not negative; a row need not sum to 1. Without replacement each place comes once. Raises
+        DTypeMismatchError, ShapeMismatchError, RuntimeError for more samples than places without replacement, and on the
+        cpu for rows that are no weights: on a CUDA device that would wait.
+
+        >>> dt.multinomial(dt.tensor([0.0, 3.0, 0.0]), 4, replacement=True)
+        DeviceArray([1, 1, 1, 1], device='cpu', dtype=int64)
         """
     def mv(self, /, vec: DeviceArray) -> DeviceArray:
         """Matrix (m, k) times vector (k,).

@@ -22,6 +22,7 @@ from devtensor._C import int64 as long
 from devtensor._C import movedim as moveaxis
 from devtensor._C import transpose as swapaxes
 from devtensor._composed import arrange as _arrange
+from devtensor._composed import sampling as _sampling
 from devtensor._composed.arrange import (
     flip,
     is_floating_point,
@@ -31,6 +32,7 @@ from devtensor._composed.arrange import (
     repeat_interleave,
     roll,
 )
+from devtensor._composed.sampling import bernoulli, multinomial
 from devtensor._composed.statistics import logsumexp, norm, std, var
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo
@@ -76,6 +78,7 @@ globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the othe
 for _function in (
     *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as, _type_of),
     *(logsumexp, norm, std, var),
+    *(multinomial, bernoulli, _sampling.bernoulli_, _sampling.exponential_),
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
@@ -109,6 +112,7 @@ __all__ = [
     "autograd",
     "backends",
     "batch_norm",
+    "bernoulli",
     "clip",
     "compile",
     "concat",
@@ -143,6 +147,7 @@ __all__ = [
     "long",
     "moveaxis",
     "mse_loss",
+    "multinomial",
     "nan",
     "nll_loss",
     "nn",
