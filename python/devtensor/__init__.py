@@ -65,7 +65,7 @@ from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_
 from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
-from devtensor import amp, backends  # isort: skip
+from devtensor import amp, backends, distributions  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
@@ -122,6 +122,7 @@ __all__ = [
     "cross_entropy",
     "cuda",
     "data",
+    "distributions",
     "double",
     "dropout",
     "e",

@@ -1,0 +1,88 @@
+"""The distribution of 1 and 0."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+from devtensor._composed.losses import binary_cross_entropy_with_logits
+from devtensor._composed.sampling import bernoulli
+from devtensor.autograd.grad_mode import no_grad
+from devtensor.distributions import constraints
+from devtensor.distributions.categorical import enumerated, one_of
+from devtensor.distributions.constraints import Constraint
+from devtensor.distributions.distribution import Distribution, Shape
+from devtensor.distributions.utils import clamped, common_shape, lazy_property
+
+
+class Bernoulli(Distribution):
+    """1 with probability probs, which is sigmoid(logits), else 0.
+
+    >>> dt.distributions.Bernoulli(probs=0.25).log_prob(dt.tensor(1.0))
+    DeviceArray(-1.3863, device='cpu', dtype=float32)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        probs: DeviceArray | float | None = None,
+        logits: DeviceArray | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        name, given = one_of(probs, logits)
+        (self._param,) = self._broadcast(**{name: given})
+        self.__dict__[name] = self._param
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape) -> Bernoulli:
+        return self._expanded(batch_shape, "_param", "probs", "logits")
+
+    @lazy_property
+    def probs(self) -> DeviceArray:
+        """The probability of 1."""
+        return self.logits.sigmoid()
+
+    @lazy_property
+    def logits(self) -> DeviceArray:
+        """log(probs / (1 - probs))."""
+        probs = clamped(self.probs)
+        return probs.log() - (-probs).log1p()
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        return self._param.shape
+
+    @property
+    def mean(self) -> DeviceArray:
+        return self.probs
+
+    @property
+    def mode(self) -> DeviceArray:
+        larger = (self.probs >= 0.5).to(self.probs.dtype)
+        return _C.where(self.probs == 0.5, math.nan, larger)
+
+    @property
+    def variance(self) -> DeviceArray:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Shape = ()) -> DeviceArray:
+        with no_grad():
+            return bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: DeviceArray) -> DeviceArray:
+        self = self._beside("log_prob", value, "logits")
+        shape = common_shape((self.logits, value))
+        wanted = value.to(self.logits.dtype).expand(shape)
+        return -binary_cross_entropy_with_logits(self.logits.expand(shape), wanted, reduction="none")
+
+    def entropy(self) -> DeviceArray:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> DeviceArray:
+        return enumerated(2, self._batch_shape, expand, self._param.device).to(self._param.dtype)
