@@ -126,6 +126,7 @@ SAMPLES: dict[str, Sample] = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
+    "bernoulli": "the probabilities need not have the dtype of input",
     "to": "of the other array only dtype and device count",
     "backward": "a graph decides what gradients look like",
     "register_hook": "it takes a function of gradients",

@@ -72,6 +72,7 @@ VALUES: dict[str, Any] = {
     "input_size": 3,
     "hidden_size": 4,
     "num_chunks": 1,
+    "num_samples": 1,
     "RNNCellBase.bias": True,
     "RNNBase.mode": "LSTM",
     "RNN.nonlinearity": "relu",

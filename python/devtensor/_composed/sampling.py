@@ -1,4 +1,5 @@
-"""Random numbers of given distributions, made of uniform ones: the same on every device for one seed."""
+"""Random numbers of given distributions, made of uniform ones: for one seed the same on every device, as far as a
+logarithm is."""
 
 from __future__ import annotations
 

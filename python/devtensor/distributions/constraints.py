@@ -50,11 +50,15 @@ class Constraint:
 
 
 class _Real(Constraint):
+    """No NaN."""
+
     def check(self, value: DeviceArray) -> DeviceArray:
         return value == value
 
 
 class _Boolean(Constraint):
+    """0 or 1."""
+
     is_discrete = True
 
     def check(self, value: DeviceArray) -> DeviceArray:
@@ -62,6 +66,8 @@ class _Boolean(Constraint):
 
 
 class _Simplex(Constraint):
+    """Rows of numbers from 0 whose sum is 1."""
+
     event_dim = 1
 
     def check(self, value: DeviceArray) -> DeviceArray:
@@ -84,6 +90,8 @@ class _Bounded(Constraint):
 
 
 class _GreaterThan(_Bounded):
+    """Above lower_bound."""
+
     lower_bound: DeviceArray | float
 
     def check(self, value: DeviceArray) -> DeviceArray:
@@ -91,11 +99,15 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_GreaterThan):
+    """At least lower_bound."""
+
     def check(self, value: DeviceArray) -> DeviceArray:
         return value >= self.lower_bound
 
 
 class _LessThan(_Bounded):
+    """Below upper_bound."""
+
     upper_bound: DeviceArray | float
 
     def check(self, value: DeviceArray) -> DeviceArray:
@@ -103,6 +115,8 @@ class _LessThan(_Bounded):
 
 
 class _Interval(_Bounded):
+    """From lower_bound to upper_bound."""
+
     lower_bound: DeviceArray | float
     upper_bound: DeviceArray | float
 
@@ -111,6 +125,8 @@ class _Interval(_Bounded):
 
 
 class _IntegerInterval(_Interval):
+    """A whole number from lower_bound to upper_bound."""
+
     is_discrete = True
 
     def check(self, value: DeviceArray) -> DeviceArray:
@@ -118,6 +134,8 @@ class _IntegerInterval(_Interval):
 
 
 class _IndependentConstraint(Constraint):
+    """A constraint for all elements of the last dimensions together."""
+
     def __init__(self, base: Constraint, dims: int) -> None:
         self.base_constraint, self.reinterpreted_batch_ndims = base, dims
         self.is_discrete, self.event_dim = base.is_discrete, base.event_dim + dims
@@ -131,32 +149,57 @@ class _IndependentConstraint(Constraint):
 
 
 def greater_than(lower_bound: Any) -> Constraint:
-    """Above lower_bound."""
+    """Above lower_bound.
+
+    >>> dt.distributions.constraints.greater_than(1.0).check(dt.tensor([1.0, 2.0])).tolist()
+    [False, True]
+    """
     return _GreaterThan(lower_bound=lower_bound)
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
-    """At least lower_bound."""
+    """At least lower_bound.
+
+    >>> dt.distributions.constraints.greater_than_eq(1.0).check(dt.tensor([1.0, 0.5])).tolist()
+    [True, False]
+    """
     return _GreaterThanEq(lower_bound=lower_bound)
 
 
 def less_than(upper_bound: Any) -> Constraint:
-    """Below upper_bound."""
+    """Below upper_bound.
+
+    >>> dt.distributions.constraints.less_than(1.0).check(dt.tensor([1.0, 0.5])).tolist()
+    [False, True]
+    """
     return _LessThan(upper_bound=upper_bound)
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """From lower_bound to upper_bound."""
+    """From lower_bound to upper_bound.
+
+    >>> dt.distributions.constraints.interval(0.0, 1.0).check(dt.tensor([1.0, 2.0])).tolist()
+    [True, False]
+    """
     return _Interval(lower_bound=lower_bound, upper_bound=upper_bound)
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """A whole number from lower_bound to upper_bound."""
+    """A whole number from lower_bound to upper_bound.
+
+    >>> dt.distributions.constraints.integer_interval(0, 2).check(dt.tensor([1.0, 1.5])).tolist()
+    [True, False]
+    """
     return _IntegerInterval(lower_bound=lower_bound, upper_bound=upper_bound)
 
 
 def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:
-    """base_constraint for all elements of the last dimensions together."""
+    """base_constraint for all elements of the last dimensions together.
+
+    >>> pairs = dt.distributions.constraints.independent(dt.distributions.constraints.positive, 1)
+    >>> pairs.check(dt.tensor([[1.0, 2.0], [1.0, -2.0]])).tolist()
+    [True, False]
+    """
     return _IndependentConstraint(base_constraint, reinterpreted_batch_ndims)
 
 

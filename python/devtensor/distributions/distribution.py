@@ -90,17 +90,17 @@ class Distribution:
     @property
     def mean(self) -> DeviceArray:
         """The mean."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement mean")
 
     @property
     def mode(self) -> DeviceArray:
         """The value of the highest density."""
-        raise NotImplementedError(f"{type(self)} does not implement mode")
+        raise NotImplementedError(f"{type(self).__name__} does not implement mode")
 
     @property
     def variance(self) -> DeviceArray:
         """The variance."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement variance")
 
     @property
     def stddev(self) -> DeviceArray:
@@ -109,7 +109,7 @@ class Distribution:
 
     def expand(self: Self, batch_shape: Shape) -> Self:
         """The same distribution with its parameters expanded to batch_shape."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement expand")
 
     def sample(self, sample_shape: Shape = ()) -> DeviceArray:
         """Values (*sample_shape, *batch_shape, *event_shape), through which no gradient flows."""
@@ -118,7 +118,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Shape = ()) -> DeviceArray:
         """Values as those of sample, through which gradients flow to the parameters."""
-        raise NotImplementedError(f"{type(self)} does not implement rsample")
+        raise NotImplementedError(f"{type(self).__name__} does not implement rsample")
 
     def sample_n(self, n: int) -> DeviceArray:
         """sample((n,))."""
@@ -126,23 +126,23 @@ class Distribution:
 
     def log_prob(self, value: DeviceArray) -> DeviceArray:
         """The logarithm of the density, or of the probability, at value."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement log_prob")
 
     def cdf(self, value: DeviceArray) -> DeviceArray:
         """The probability of at most value."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement cdf")
 
     def icdf(self, value: DeviceArray) -> DeviceArray:
         """The number that is exceeded with probability 1 - value."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement icdf")
 
     def enumerate_support(self, expand: bool = True) -> DeviceArray:
         """All values, along a new first dimension."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_support")
 
     def entropy(self) -> DeviceArray:
         """The entropy, in nats."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement entropy")
 
     def perplexity(self) -> DeviceArray:
         """exp(entropy())."""

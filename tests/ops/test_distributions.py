@@ -1,0 +1,194 @@
+"""Distributions: samples against means, errors, divergences; beside PyTorch's where it is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devtensor as dt
+
+D = dt.distributions
+RNG = np.random.default_rng(0)
+
+
+def real(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def share(*shape: int) -> np.ndarray:
+    return (RNG.random(shape) * 0.8 + 0.1).astype(np.float32)
+
+
+# Class, parameters, parameters of another for the divergence, a value.
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
+    ("Normal", {"loc": real(3), "scale": share(2, 3)}, {"loc": real(3), "scale": share(3)}, real(2, 3)),
+    ("Normal", {"loc": 0.5, "scale": 2.0}, {"loc": 1.0, "scale": 1.0}, real()),
+    ("Laplace", {"loc": real(3), "scale": share(2, 3)}, {"loc": real(3), "scale": share(3)}, real(2, 3)),
+    ("Uniform", {"low": share(3), "high": share(3) + 2}, {"low": share(3) - 1, "high": share(3) + 2}, share(3) + 1),
+    ("Uniform", {"low": 0.0, "high": 1.0}, {"low": -1.0, "high": 2.0}, share()),
+    ("Exponential", {"rate": share(3)}, {"rate": share(3)}, share(3)),
+    ("Exponential", {"rate": 2.0}, {"rate": 1.0}, share()),
+    ("Bernoulli", {"probs": share(3)}, {"probs": share(3)}, np.array([0, 1, 1], np.float32)),
+    ("Bernoulli", {"logits": real(2, 3)}, {"logits": real(2, 3)}, np.array([0, 1, 1], np.float32)),
+    ("Bernoulli", {"probs": 0.3}, {"logits": 1.0}, np.array(1, np.float32)),
+    ("Categorical", {"probs": share(5)}, {"probs": share(5)}, np.array(3)),
+    ("Categorical", {"logits": real(2, 5)}, {"logits": real(2, 5)}, np.array([1, 4])),
+    ("Categorical", {"probs": share(2, 5)}, {"logits": real(2, 5)}, np.array(2)),
+]
+NAMES = [f"{case[0]}-{'-'.join(case[1])}-{np.shape(next(iter(case[1].values())))}" for case in CASES]
+
+
+def made(lib: Any, kind: str, parameters: dict[str, Any], device: str) -> tuple[Any, list[Any]]:
+    """The distribution, and its arrays."""
+    given = {name: array(lib, value, device) for name, value in parameters.items()}
+    arrays = [value.requires_grad_() for value in given.values() if not isinstance(value, float)]
+    return getattr(lib.distributions, kind)(**given), arrays
+
+
+def array(lib: Any, value: Any, device: str) -> Any:
+    if isinstance(value, float):
+        return value
+    found = lib.from_numpy(np.array(value))
+    return found.to(device) if lib is dt else found
+
+
+def outcome(lib: Any, case: tuple[str, dict[str, Any], dict[str, Any], Any], device: str) -> dict[str, Any]:
+    kind, parameters, others, value = case
+    (d, arrays), (other, _) = made(lib, kind, parameters, device), made(lib, kind, others, device)
+    x, found = array(lib, value, device), {}
+    for name in ("log_prob", "cdf", "icdf"):
+        if hasattr(dt.distributions.Distribution, name) and name in vars(getattr(D, kind)):
+            found[name] = getattr(d, name)(x)
+    for name in ("mean", "variance", "stddev", "mode"):
+        found[name] = getattr(d, name)
+    found |= {"entropy": d.entropy(), "perplexity": d.perplexity()}
+    found["divergence"] = lib.distributions.kl_divergence(d, other)
+    found["expanded"] = d.expand((4, *d.batch_shape)).log_prob(x)
+    if d.has_enumerate_support:
+        found |= {"values": d.enumerate_support(), "plain values": d.enumerate_support(False)}
+    if d.batch_shape:
+        whole = lib.distributions.Independent(d, 1)
+        found |= {"whole": whole.log_prob(x), "whole entropy": whole.entropy()}
+        found["whole divergence"] = lib.distributions.kl_divergence(whole, whole)
+    if arrays:
+        (found["log_prob"].sum() + found["entropy"].sum() + found["divergence"].sum()).backward()
+        found |= {f"gradient {i}": leaf.grad for i, leaf in enumerate(arrays)}
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_values_and_gradients_are_pytorchs(case: Any, device: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if device != "cpu" and isinstance(next(iter(case[1].values())), float):
+        pytest.skip("numbers make arrays of the default device")
+    ours, theirs = outcome(dt, case, device), outcome(torch, case, device)
+    assert list(ours) == list(theirs)
+    for name, got in ours.items():
+        assert got.shape == tuple(theirs[name].shape), name
+        np.testing.assert_allclose(got.tolist(), theirs[name].tolist(), rtol=2e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_samples(case: Any, device: str) -> None:
+    dt.manual_seed(2)
+    d, arrays = made(dt, case[0], case[1], device)
+    assert d.sample().shape == d.batch_shape and d.sample((2, 3)).shape == (2, 3, *d.batch_shape)
+    assert d.sample_n(2).shape == (2, *d.batch_shape) and d.sample((0,)).shape == (0, *d.batch_shape)
+    drawn = d.sample((4000,)).double()
+    assert not drawn.requires_grad
+    if case[0] == "Categorical":
+        for k in range(5):
+            got = (drawn == k).double().mean(0)
+            np.testing.assert_allclose(got.tolist(), d.probs[..., k].tolist(), atol=0.04)
+    else:
+        far = 0.08 * max(1.0, float(d.stddev.amax()))
+        np.testing.assert_allclose(drawn.mean(0).tolist(), d.mean.tolist(), atol=far)
+        np.testing.assert_allclose(drawn.std(0).tolist(), d.stddev.tolist(), atol=far)
+    if d.has_rsample and arrays:
+        d.rsample((2,)).sum().backward()
+        assert arrays[0].grad is not None
+    elif not d.has_rsample:
+        with pytest.raises(NotImplementedError):
+            d.rsample()
+
+
+def test_numbers_are_on_every_device(device: str) -> None:
+    value = dt.ones(2, device=device)
+    for d in (D.Normal(0.0, 1.0), D.Bernoulli(0.5), D.Uniform(0.0, 2.0), D.Bernoulli(logits=0.0).expand((2,))):
+        assert d.log_prob(value).device == dt.device(device)
+    assert D.Uniform(0.0, 2.0).cdf(value).tolist() == [0.5, 0.5]
+
+
+def test_independent(device: str) -> None:
+    base = D.Normal(dt.zeros(4, 3, 2, device=device), 1.0)
+    d = D.Independent(base, 2)
+    assert (d.batch_shape, d.event_shape) == ((4,), (3, 2)) and d.has_rsample and not d.has_enumerate_support
+    assert d.log_prob(d.rsample()).shape == (4,) and d.expand((5, 4)).sample().shape == (5, 4, 3, 2)
+    assert repr(d) == "Independent(Normal(loc: (4, 3, 2), scale: (4, 3, 2)), 2)"
+    assert repr(d.support) == "IndependentConstraint(Real(), 2)"
+    assert d.support.check(d.sample()).shape == (4,)
+    assert d.mean is base.mean and d.stddev.shape == (4, 3, 2)
+    categorical = D.Independent(D.Categorical(dt.ones(2, device=device)), 0)
+    assert categorical.enumerate_support().tolist() == [0, 1]
+
+
+def test_a_class_of_the_users() -> None:
+    class Half(D.Normal):
+        def log_prob(self, value: dt.DeviceArray) -> dt.DeviceArray:
+            return super().log_prob(value) + 1
+
+    @D.register_kl(Half, D.Normal)
+    def divergence(p: Half, q: D.Normal) -> dt.DeviceArray:
+        return dt.tensor(7.0)
+
+    half, normal = Half(0.0, 1.0), D.Normal(0.0, 1.0)
+    assert float(D.kl_divergence(half, normal)) == 7 and float(D.kl_divergence(normal, half)) == 0
+    assert type(half.expand((2,))) is Half
+    with pytest.warns(UserWarning, match="does not define `arg_constraints`"):
+        D.Distribution()
+    with pytest.raises(TypeError, match="Expected type_q to be a Distribution subclass"):
+        D.register_kl(Half, int)
+
+
+ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda: D.Normal(0.0, -1.0), ValueError, r"constraint GreaterThan\(lower_bound=0.0\), but found invalid values"),
+    (lambda: D.Normal(dt.zeros(2), dt.ones(3)), dt.ShapeMismatchError, "must match the size"),
+    (lambda: D.Normal(dt.zeros(2), dt.ones(2).double()), dt.DTypeMismatchError, "loc and scale must have"),
+    (lambda: D.Normal("a", 1.0), TypeError, r"Normal\(\): argument 'loc' must be"),
+    (lambda: D.Normal(dt.zeros(2), dt.ones(2, device="cuda:0")), dt.DeviceMismatchError, "Normal: loc on cpu"),
+    (lambda: D.Normal(dt.zeros(2), 1.0).log_prob(dt.ones(2, device="cuda:0")), dt.DeviceMismatchError, "value on cuda"),
+    (lambda: D.Normal(dt.zeros(2), 1.0).log_prob(dt.ones(3)), ValueError, "not broadcastable with batch_shape"),
+    (lambda: D.Normal(0.0, 1.0).log_prob(1.0), ValueError, "The value argument to log_prob must be a Tensor"),
+    (lambda: D.Normal(0.0, 1.0).icdf(dt.ones(1)), NotImplementedError, "Normal does not implement icdf"),
+    (lambda: D.Uniform(2.0, 1.0), ValueError, r"LessThan\(upper_bound=1.0\)"),
+    (lambda: D.Uniform(0.0, 1.0).log_prob(dt.tensor(2.0)), ValueError, r"support \(Interval\(lower_bound=0.0"),
+    (lambda: D.Bernoulli(), ValueError, "Either `probs` or `logits` must be specified"),
+    (lambda: D.Bernoulli(0.5).log_prob(dt.tensor(0.3)), ValueError, r"within the support \(Boolean\(\)\)"),
+    (lambda: D.Categorical(dt.ones(2), dt.ones(2)), ValueError, "Either `probs` or `logits` must be specified"),
+    (lambda: D.Categorical(dt.tensor(1.0)), ValueError, "must be at least one-dimensional"),
+    (lambda: D.Categorical(dt.tensor([-1.0, 3.0])), ValueError, r"constraint Simplex\(\)"),
+    (lambda: D.Categorical(logits=dt.tensor([float("nan")])), ValueError, r"IndependentConstraint\(Real\(\), 1\)"),
+    (lambda: D.Categorical(dt.ones(3)).log_prob(dt.tensor(3)), ValueError, r"IntegerInterval\(lower_bound=0, upper"),
+    (lambda: D.Categorical([1.0]), TypeError, "argument 'probs' must be DeviceArray, not list"),
+    (lambda: D.Independent(D.Normal(0.0, 1.0), 1), ValueError, "actual 1 vs 0"),
+    (lambda: D.Independent(3, 1), TypeError, "must be Distribution, not int"),
+    (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Bernoulli(0.5)), NotImplementedError, "type Normal and q type Bern"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), ERRORS)
+def test_what_does_not_fit(call: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_nothing_is_looked_at_where_nobody_wants_it() -> None:
+    assert D.Normal(0.0, -1.0, validate_args=False).mean.item() == 0
+    D.Distribution.set_default_validate_args(False)
+    try:
+        D.Normal(0.0, -1.0)
+    finally:
+        D.Distribution.set_default_validate_args(True)
+    assert D.Normal(dt.zeros(1, device="cuda:0"), -1.0).scale.item() == -1  # it would wait for the device
