@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
@@ -21,6 +21,7 @@ from devtensor.nn.module import Module
 from devtensor.nn.utils.rnn import PackedSequence
 
 Nonlinearity: TypeAlias = Literal["tanh", "relu"]
+_Pair: TypeAlias = tuple[DeviceArray, DeviceArray]  # (h, c)
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -231,13 +232,19 @@ class RNNBase(Module):
 
 
 class _OneState(RNNBase):
-    @overload
-    def forward(self, input: PackedSequence, hx: DeviceArray | None = None) -> tuple[PackedSequence, DeviceArray]: ...
-    @overload
-    def forward(self, input: DeviceArray, hx: DeviceArray | None = None) -> tuple[DeviceArray, DeviceArray]: ...
     def forward(self, input: Any, hx: DeviceArray | None = None) -> tuple[Any, DeviceArray]:
         output, (state,) = self._run(input, None if hx is None else (hx,))
         return output, state
+
+    if TYPE_CHECKING:  # the output is what the input is
+
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: DeviceArray | None = None
+        ) -> tuple[PackedSequence, DeviceArray]: ...
+        @overload
+        def __call__(self, input: DeviceArray, hx: DeviceArray | None = None) -> tuple[DeviceArray, DeviceArray]: ...
+        def __call__(self, input: Any, hx: DeviceArray | None = None) -> tuple[Any, DeviceArray]: ...
 
 
 class RNN(_OneState):
@@ -343,19 +350,17 @@ class LSTM(RNNBase):
     def _states(self) -> tuple[tuple[str, int], ...]:
         return (("hx[0]", self._output_size()), ("hx[1]", self.hidden_size))
 
-    @overload
-    def forward(
-        self, input: PackedSequence, hx: tuple[DeviceArray, DeviceArray] | None = None
-    ) -> tuple[PackedSequence, tuple[DeviceArray, DeviceArray]]: ...
-    @overload
-    def forward(
-        self, input: DeviceArray, hx: tuple[DeviceArray, DeviceArray] | None = None
-    ) -> tuple[DeviceArray, tuple[DeviceArray, DeviceArray]]: ...
-    def forward(
-        self, input: Any, hx: tuple[DeviceArray, DeviceArray] | None = None
-    ) -> tuple[Any, tuple[DeviceArray, DeviceArray]]:
+    def forward(self, input: Any, hx: _Pair | None = None) -> tuple[Any, _Pair]:
         output, (h, c) = self._run(input, _pair("LSTM", hx))
         return output, (h, c)
+
+    if TYPE_CHECKING:  # the output is what the input is
+
+        @overload
+        def __call__(self, input: PackedSequence, hx: _Pair | None = None) -> tuple[PackedSequence, _Pair]: ...
+        @overload
+        def __call__(self, input: DeviceArray, hx: _Pair | None = None) -> tuple[DeviceArray, _Pair]: ...
+        def __call__(self, input: Any, hx: _Pair | None = None) -> tuple[Any, _Pair]: ...
 
 
 def _pair(op: str, hx: Any) -> State | None:
@@ -500,8 +505,6 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(
-        self, input: DeviceArray, hx: tuple[DeviceArray, DeviceArray] | None = None
-    ) -> tuple[DeviceArray, DeviceArray]:
+    def forward(self, input: DeviceArray, hx: _Pair | None = None) -> _Pair:
         h, c = self._run("LSTM", input, _pair("LSTMCell", hx), ("hx[0]", "hx[1]"))
         return h, c
