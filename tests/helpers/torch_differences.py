@@ -146,7 +146,8 @@ DIFFERENT: list[Difference] = [
         rare=True,
     ),
     Difference(
-        "logsumexp nn.functional.l1_loss",
+        "logsumexp nn.functional.l1_loss nn.functional.cosine_embedding_loss nn.functional.margin_ranking_loss "
+        "nn.functional.pairwise_distance nn.functional.poisson_nll_loss nn.functional.triplet_margin_loss",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -173,7 +174,7 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        "softmax log_softmax rand_like randn_like nn.functional.batch_norm nn.functional.batch_norm/without_cudnn",
+        "softmax log_softmax rand_like randn_like bernoulli nn.functional.batch_norm nn.functional.batch_norm/without_cudnn",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError, also of nothing",
@@ -198,6 +199,14 @@ DIFFERENT: list[Difference] = [
         "A dtype is checked before the shape.",
     ),
     Difference(
+        "nn.functional.multi_margin_loss",
+        "refused",
+        "Expected (input to be at least 1D|target to have shape)",
+        "ShapeMismatchError",
+        "one number as one score; a class in a row of its own",
+        "Scores (C) have a class (), scores (N, C) have classes (N).",
+    ),
+    Difference(
         "full_like",
         "refused",
         "without overflow",
@@ -207,6 +216,23 @@ DIFFERENT: list[Difference] = [
         "uint8",
     ),
     # ------------------------------------------------ accepted here
+    Difference(
+        "multinomial",
+        "accepted",
+        "probability tensor contains|invalid multinomial distribution",
+        "on a CUDA device places that mean nothing; RuntimeError on the cpu",
+        "RuntimeError; on a CUDA device a failed assertion, after which it is lost",
+        "Looking at the numbers would wait for the device.",
+    ),
+    Difference(
+        "nn.functional.multi_margin_loss",
+        "accepted",
+        "not implemented for '(Half|BFloat16)'",
+        "the loss, computed in float32",
+        "NotImplementedError",
+        "Losses take the half types.",
+        "float16 bfloat16",
+    ),
     Difference(
         "eq ne lt le gt ge maximum minimum max/binary min/binary logical_and logical_or logical_xor",
         "accepted",
