@@ -174,7 +174,8 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        "softmax log_softmax rand_like randn_like bernoulli nn.functional.batch_norm nn.functional.batch_norm/without_cudnn",
+        "softmax log_softmax rand_like randn_like bernoulli nn.functional.batch_norm "
+        "nn.functional.batch_norm/without_cudnn",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError, also of nothing",
