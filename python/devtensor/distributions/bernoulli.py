@@ -25,8 +25,8 @@ class Bernoulli(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.boolean
-    has_enumerate_support = True
+    support: ClassVar[Constraint] = constraints.boolean
+    has_enumerate_support: bool = True
 
     def __init__(
         self,

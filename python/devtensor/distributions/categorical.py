@@ -38,7 +38,7 @@ class Categorical(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    has_enumerate_support = True
+    has_enumerate_support: bool = True
 
     def __init__(
         self,

@@ -203,10 +203,10 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
     return _IndependentConstraint(base_constraint, reinterpreted_batch_ndims)
 
 
-boolean = _Boolean()
-real = _Real()
-real_vector = independent(real, 1)
-positive = greater_than(0.0)
-nonnegative = greater_than_eq(0.0)
-unit_interval = interval(0.0, 1.0)
-simplex = _Simplex()
+boolean: Constraint = _Boolean()
+real: Constraint = _Real()
+real_vector: Constraint = independent(real, 1)
+positive: Constraint = greater_than(0.0)
+nonnegative: Constraint = greater_than_eq(0.0)
+unit_interval: Constraint = interval(0.0, 1.0)
+simplex: Constraint = _Simplex()

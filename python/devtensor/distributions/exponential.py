@@ -20,8 +20,10 @@ class Exponential(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
+    support: ClassVar[Constraint] = constraints.nonnegative
+    has_rsample: bool = True
+
+    rate: DeviceArray
 
     def __init__(self, rate: DeviceArray | float, validate_args: bool | None = None) -> None:
         (self.rate,) = self._broadcast(rate=rate)

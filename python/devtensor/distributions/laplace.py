@@ -21,8 +21,11 @@ class Laplace(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
+    support: ClassVar[Constraint] = constraints.real
+    has_rsample: bool = True
+
+    loc: DeviceArray
+    scale: DeviceArray
 
     def __init__(self, loc: DeviceArray | float, scale: DeviceArray | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = self._broadcast(loc=loc, scale=scale)

@@ -18,7 +18,10 @@ class Uniform(Distribution):
     DeviceArray(1.3863, device='cpu', dtype=float32)
     """
 
-    has_rsample = True
+    has_rsample: bool = True
+
+    low: DeviceArray
+    high: DeviceArray
 
     def __init__(self, low: DeviceArray | float, high: DeviceArray | float, validate_args: bool | None = None) -> None:
         self.low, self.high = self._broadcast(low=low, high=high)
