@@ -29,7 +29,9 @@ save load""".split()
 NN = """Module Parameter Buffer Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Conv1d Conv2d
 BatchNorm1d BatchNorm2d LayerNorm Embedding Dropout Flatten Unflatten Identity MaxPool2d AvgPool2d AdaptiveAvgPool2d
 ReLU ReLU6 LeakyReLU ELU GELU SiLU Sigmoid Tanh Softplus Hardtanh Softmax LogSoftmax CrossEntropyLoss MSELoss L1Loss
-NLLLoss HuberLoss SmoothL1Loss KLDivLoss BCELoss BCEWithLogitsLoss functional init utils""".split()
+NLLLoss HuberLoss SmoothL1Loss KLDivLoss BCELoss BCEWithLogitsLoss
+MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder Transformer
+functional init utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
 empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer from_dlpack
 from_cuda_array_interface manual_seed set_default_device

@@ -29,7 +29,11 @@ for output in (
     nn.NLLLoss()(x, labels), nn.MSELoss()(x, x), nn.L1Loss()(x, x),
     nn.HuberLoss("sum", delta=0.5)(x, x), nn.SmoothL1Loss(beta=0.5)(x, x), nn.KLDivLoss(reduction="batchmean")(x, x),
     nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
-    nn.Sequential(linear, nn.ReLU())(x),
+    nn.Sequential(linear, nn.ReLU())(x), nn.MultiheadAttention(6, 2)(signal, signal, signal)[0],
+    nn.TransformerEncoderLayer(6, 2)(signal), nn.TransformerDecoderLayer(6, 2)(signal, signal),
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2), 1)(signal), nn.Transformer(6, 2, 1, 1)(signal, signal),
+    nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2), 1)(signal, signal),
+    F.scaled_dot_product_attention(x, x, x, is_causal=True),
 ):  # fmt: skip
     assert_type(output, dt.DeviceArray)
 assert_type(nn.MaxPool2d(2, return_indices=True)(image), tuple[dt.DeviceArray, dt.DeviceArray])

@@ -19,6 +19,7 @@ from devtensor.nn.activation import (
     Softplus,
     Tanh,
 )
+from devtensor.nn.attention import MultiheadAttention
 from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from devtensor.nn.conv import Conv1d, Conv2d
 from devtensor.nn.layers import (
@@ -45,6 +46,13 @@ from devtensor.nn.loss import (
 )
 from devtensor.nn.module import Module
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, LayerNorm
+from devtensor.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "ELU",
@@ -76,6 +84,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "Parameter",
     "ParameterDict",
@@ -89,6 +98,11 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Tanh",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "functional",
     "init",

@@ -17,6 +17,7 @@ from devtensor._C import (
 )
 from devtensor._composed.activations import elu, gelu, hardtanh, leaky_relu, relu, relu6, silu
 from devtensor._composed.arrange import pad
+from devtensor._composed.attention import scaled_dot_product_attention
 from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
 from devtensor._composed.losses import (
     binary_cross_entropy,
@@ -59,6 +60,7 @@ __all__ = [
     "pad",
     "relu",
     "relu6",
+    "scaled_dot_product_attention",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
