@@ -291,6 +291,7 @@ OPTIONS: dict[str, str] = {
     "unbind": "input dim",
     "narrow": "input dim start length",
     "select": "input dim index",
+    "diagonal": "input offset dim1 dim2",
     "flip": "input dims",
     "roll": "input shifts dims",
     "repeat_interleave": "input repeats dim",
