@@ -50,7 +50,7 @@ BUGS = [
         "return (uint64_t)n / lanes;"),
     Bug("dimensions merge though the target jumps", "ops select views", "merges = strides[k][n - 1] ==",
         "merges = k == 0 || strides[k][n - 1] =="),
-    Bug("the diagonal stays in its column", "create", "x->strides[0] + x->strides[1]);", "x->strides[0]);"),
+    Bug("the diagonal stays in its column", "create", "all->strides[a] + all->strides[b];", "all->strides[a];"),
     Bug("the dtype of the wrong operand in the sentence", "errors error_operands",
         "*a = dt_dtypes[first->array->dtype].name, *b = dt_dtypes[second->array->dtype].name;",
         "*a = dt_dtypes[second->array->dtype].name, *b = dt_dtypes[first->array->dtype].name;"),

@@ -113,7 +113,7 @@ dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns, dt_array
     const dt_scalar zero = dt_scalar_int(0), one = dt_scalar_int(1);
     dt_array diagonal;
     DT_TRY(dt_full("eye", device, dtype, 2, shape, &zero, out, err));
-    dt_status rc = dt_diagonal("eye", out, &diagonal, err);
+    dt_status rc = dt_diagonal("eye", out, 0, 0, 1, &diagonal, err);
     if (rc == DT_OK) {
         rc = dt_fill("eye", &diagonal, &one, err);
         dt_array_clear(&diagonal);

@@ -384,7 +384,9 @@ dt_status dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start
 /* Drops dim; index may be negative */
 dt_status dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_array *out,
                     dt_error *err) DT_MUST_CHECK;
-dt_status dt_diagonal(const char *op, const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK; /* of a matrix */
+/* The elements whose index in dim2 is offset more than that in dim1, as the last dimension */
+dt_status dt_diagonal(const char *op, const dt_array *x, int64_t offset, int64_t dim1, int64_t dim2, dt_array *out,
+                      dt_error *err) DT_MUST_CHECK;
 
 /* ---------------------------------------------------------------- walks: walk.h, walk.c */
 

@@ -544,4 +544,50 @@ dt_gelu(double x)
     return x * 0.5 * (1 + erf(x * 0.70710678118654752440));
 }
 
+/* The inverse of erf to 4e-7 of the result, by Giles' polynomials of w = -log(1 - x * x) (GPU Computing Gems, ch. 10). */
+#define DT_ERFINV(F, suffix, log1p_, sqrt_)                                                                            \
+    DT_INLINE F dt_erfinv_near##suffix(F x)                                                                            \
+    {                                                                                                                  \
+        F w = -log1p_(-x * x), t = w - (F)2.5;                                                                         \
+        if (x == 1 || x == -1) {                                                                                       \
+            return x / (1 - x * x);                                                                                              \
+        }                                                                                                              \
+        if (w < 5) {                                                                                                   \
+            F p = (F)3.43273939e-07 + t * (F)2.81022636e-08;                                                           \
+            p = (F)-4.39150654e-06 + t * ((F)-3.5233877e-06 + t * p);                                                  \
+            p = (F)-0.00125372503 + t * ((F)0.00021858087 + t * p);                                                    \
+            p = (F)0.246640727 + t * ((F)-0.00417768164 + t * p);                                                      \
+            return x * ((F)1.50140941 + t * p);                                                                        \
+        }                                                                                                              \
+        t = sqrt_(w) - 3;                                                                                              \
+        F p = (F)0.000100950558 + t * (F)-0.000200214257;                                                              \
+        p = (F)-0.00367342844 + t * ((F)0.00134934322 + t * p);                                                        \
+        p = (F)-0.0076224613 + t * ((F)0.00573950773 + t * p);                                                         \
+        p = (F)1.00167406 + t * ((F)0.00943887047 + t * p);                                                            \
+        return x * ((F)2.83297682 + t * p);                                                                            \
+    }
+DT_ERFINV(float, f, log1pf, sqrtf)
+DT_ERFINV(double, , log1p, sqrt)
+
+DT_INLINE float
+dt_erfinvf(float x)
+{
+    return dt_erfinv_nearf(x);
+}
+
+/* Two steps of Halley's method; erfc, because 1 - |x| is exact where erf(y) is near 1. */
+DT_INLINE double
+dt_erfinv(double x)
+{
+    double far = 1 - fabs(x), y = dt_erfinv_near(fabs(x));
+    if (far <= 0 || far != far) {
+        return dt_erfinv_near(x);
+    }
+    for (int i = 0; i < 2; i++) {
+        double miss = far < 0.5 ? far - erfc(y) : erf(y) - fabs(x), step = miss * 0.88622692545275801 * exp(y * y);
+        y -= step / (1 + y * step);
+    }
+    return copysign(y, x);
+}
+
 #endif

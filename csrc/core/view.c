@@ -254,21 +254,50 @@ dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_arra
     return DT_OK;
 }
 
-dt_status
-dt_diagonal(const char *op, const dt_array *x, dt_array *out, dt_error *err)
+/* The diagonal over the dimensions a and b, as the last of part: offset places above the main one. */
+static dt_region
+diagonal_of(const dt_region *all, int64_t offset, int a, int b)
 {
-    const dt_operand in[] = {{"input", x, -1}};
-    DT_TRY(dt_check_rank(op, in, 1, 0, 2, err));
-    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
-        const dt_region all = whole_of(x);
-        const dt_region part = {.ndim = 1,
-                                .shape = {x->shape[0] < x->shape[1] ? x->shape[0] : x->shape[1]},
-                                .strides = {all.strides[0] + all.strides[1]}};
-        DT_RECORD_NEW(DT_GRAD_subset, &part, out, dt_diagonal(op, x, out, err), x);
+    dt_region part = {.offset = all->offset};
+    offset = offset < -all->shape[a] ? -all->shape[a] : offset > all->shape[b] ? all->shape[b] : offset;
+    const int64_t rows = all->shape[a] - (offset < 0 ? -offset : 0), columns = all->shape[b] - (offset > 0 ? offset : 0);
+    const int64_t size = rows < columns ? rows : columns;
+    for (int d = 0; d < all->ndim; d++) {
+        if (d != a && d != b) {
+            part.shape[part.ndim] = all->shape[d];
+            part.strides[part.ndim++] = all->strides[d];
+        }
     }
+    part.shape[part.ndim] = size > 0 ? size : 0;
+    part.strides[part.ndim++] = all->strides[a] + all->strides[b];
+    if (size > 0) {
+        part.offset += offset < 0 ? -offset * all->strides[a] : offset * all->strides[b];
+    }
+    return part;
+}
+
+dt_status
+dt_diagonal(const char *op, const dt_array *x, int64_t offset, int64_t dim1, int64_t dim2, dt_array *out, dt_error *err)
+{
+    const int64_t dims[2] = {dim1, dim2};
+    int at[2];
+    const dt_operand in[] = {{"input", x, -1}};
+    DT_TRY(dt_check_rank_between(op, in, 1, 0, 2, DT_MAX_NDIM, err));
+    DT_TRY(dt_check_dims(op, 2, dims, x->ndim, at, err));
+    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
+        const dt_region all = whole_of(x), part = diagonal_of(&all, offset, at[0], at[1]);
+        DT_RECORD_NEW(DT_GRAD_subset, &part, out, dt_diagonal(op, x, offset, dim1, dim2, out, err), x);
+    }
+    dt_region all = {.ndim = x->ndim};
+    memcpy(all.shape, x->shape, sizeof(all.shape));
+    memcpy(all.strides, x->strides, sizeof(all.strides));
+    const dt_region part = diagonal_of(&all, offset, at[0], at[1]);
     dt_array view;
     view_begin(x, &view);
-    view_add(&view, x->shape[0] < x->shape[1] ? x->shape[0] : x->shape[1], x->strides[0] + x->strides[1]);
+    view.offset += part.offset * (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    for (int d = 0; d < part.ndim; d++) {
+        view_add(&view, part.shape[d], part.strides[d]);
+    }
     *out = view;
     return DT_OK;
 }

@@ -225,6 +225,18 @@ py_select(PY_PARAMS)
     RETURN_VIEW(dt_select("select", x, dim, index, out, &err));
 }
 
+static PyObject *
+py_diagonal(PY_PARAMS)
+{
+    PY_PARSE(diagonal)
+    int64_t offset = 0, dim1 = 0, dim2 = 1;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_int(&a, 1, &offset) < 0 || py_arg_int(&a, 2, &dim1) < 0 || py_arg_int(&a, 3, &dim2) < 0) {
+        return NULL;
+    }
+    RETURN_VIEW(dt_diagonal("diagonal", x, offset, dim1, dim2, out, &err));
+}
+
 #define VIEW "The result is a view: it shares the memory of input, keeps its dtype and device. "
 #define OPS(X)                                                                                                         \
     X(reshape,                                                                                                         \
@@ -253,7 +265,9 @@ py_select(PY_PARAMS)
         X(narrow, "length entries of dim, from start.\n\n" VIEW                                                        \
                   "Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range."),        \
         X(select, "Entry index of dim; the result has one dimension less.\n\n" VIEW                                    \
-                  "Raises IndexError for an index or a dim out of range.")
+                  "Raises IndexError for an index or a dim out of range."),                                            \
+        X(diagonal, "The elements whose index in dim2 is offset more than that in dim1, as the last dimension.\n\n"    \
+                    VIEW "Raises IndexError for dims out of range, RuntimeError where they are one.")
 
 PyMethodDef py_shape_functions[] = {OPS(PY_OP), PY_END};
 PyMethodDef py_shape_methods[] = {

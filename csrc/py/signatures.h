@@ -101,6 +101,9 @@
 #define PY_SPEC_select {"select", 3, 3, -1, {"input", "dim", "index"}}
 #define PY_TEXT_select "input, dim, index"
 #define PY_SELF_select "$self, dim, index"
+#define PY_SPEC_diagonal {"diagonal", 1, 4, -1, {"input", "offset", "dim1", "dim2"}}
+#define PY_TEXT_diagonal "input, offset=0, dim1=0, dim2=1"
+#define PY_SELF_diagonal "$self, offset=0, dim1=0, dim2=1"
 #define PY_SPEC_cat {"cat", 1, 2, -1, {"tensors", "dim"}}
 #define PY_TEXT_cat "tensors, dim=0"
 #define PY_SPEC_stack {"stack", 1, 2, -1, {"tensors", "dim"}}

@@ -130,6 +130,34 @@ class DeviceArray:
         >>> dt.abs(dt.tensor([1.5, -2.0]))
         DeviceArray([1.5000, 2.0000], device='cpu', dtype=float32)
         """
+    def acos(self, /) -> DeviceArray:
+        """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.acos(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.5708, 0.0000], device='cpu', dtype=float32)
+        """
+    def acos_(self, /) -> DeviceArray:
+        """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def acosh(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic cosine; NaN below 1.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.acosh(dt.tensor([1.0, 2.0]))
+        DeviceArray([0.0000, 1.3170], device='cpu', dtype=float32)
+        """
+    def acosh_(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic cosine; NaN below 1.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     def add(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
         """input + alpha * other. Integers wrap.
 
@@ -241,6 +269,34 @@ class DeviceArray:
         """
     @overload
     def argmin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+    def asin(self, /) -> DeviceArray:
+        """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.asin(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 1.5708], device='cpu', dtype=float32)
+        """
+    def asin_(self, /) -> DeviceArray:
+        """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def asinh(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic sine.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.asinh(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.8814], device='cpu', dtype=float32)
+        """
+    def asinh_(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic sine.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     def astype(self, /, dtype: _DType, *, copy: builtins.bool = False) -> DeviceArray:
         """Casts to dtype on the same device.
 
@@ -248,6 +304,51 @@ class DeviceArray:
 
         >>> dt.tensor([1.5, -2.5]).astype(dt.int32)
         DeviceArray([ 1, -2], device='cpu', dtype=int32)
+        """
+    def atan(self, /) -> DeviceArray:
+        """Inverse of the tangent, radians from -pi/2 to pi/2.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.atan(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.7854], device='cpu', dtype=float32)
+        """
+    def atan2(self, /, other: _Operand) -> DeviceArray:
+        """The angle of the point (b, a), radians from -pi to pi.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.atan2(dt.tensor([1.0, -1.0]), dt.tensor([1.0, -1.0]))
+        DeviceArray([ 0.7854, -2.3562], device='cpu', dtype=float32)
+        """
+    def atan2_(self, /, other: _Operand) -> DeviceArray:
+        """The angle of the point (b, a), radians from -pi to pi.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def atan_(self, /) -> DeviceArray:
+        """Inverse of the tangent, radians from -pi/2 to pi/2.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def atanh(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic tangent; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.atanh(dt.tensor([0.0, 0.5]))
+        DeviceArray([0.0000, 0.5493], device='cpu', dtype=float32)
+        """
+    def atanh_(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic tangent; NaN outside [-1, 1].
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
     def backward(self, /, gradient: DeviceArray | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: DeviceArray | Sequence[DeviceArray] | None = None) -> None:
         """Adds the gradient of this array with respect to the leaves that it was made from to their .grad.
@@ -500,6 +601,20 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
+    def cosh(self, /) -> DeviceArray:
+        """Hyperbolic cosine.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.cosh(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.0000, 1.5431], device='cpu', dtype=float32)
+        """
+    def cosh_(self, /) -> DeviceArray:
+        """Hyperbolic cosine.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     def cpu(self, /) -> DeviceArray:
         """Moves to the memory of the host.
 
@@ -548,6 +663,14 @@ class DeviceArray:
     @property
     def device(self) -> _device:
         """device: where the elements are."""
+    def diagonal(self, /, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> DeviceArray:
+        """The elements whose index in dim2 is offset more than that in dim1, as the last dimension.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range, RuntimeError where they are one.
+
+        >>> dt.diagonal(dt.tensor([[1, 2], [3, 4]]))
+        DeviceArray([1, 4], device='cpu', dtype=int64)
+        """
     def dim(self, /) -> builtins.int:
         """The number of dimensions, an int.
 
@@ -650,6 +773,20 @@ class DeviceArray:
         """
     def erf_(self, /) -> DeviceArray:
         """Error function.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def erfinv(self, /) -> DeviceArray:
+        """Inverse of the error function; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.erfinv(dt.tensor([0.0, 0.5]))
+        DeviceArray([0.0000, 0.4769], device='cpu', dtype=float32)
+        """
+    def erfinv_(self, /) -> DeviceArray:
+        """Inverse of the error function; NaN outside [-1, 1].
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
@@ -771,6 +908,23 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def fmod(self, /, other: _Operand) -> DeviceArray:
+        """a - trunc(a / b) * b, as C's fmod: the sign of a. An integer modulo 0 gives 0.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.fmod(dt.tensor([5, -5]), 3)
+        DeviceArray([ 2, -2], device='cpu', dtype=int64)
+        """
+    def fmod_(self, /, other: _Operand) -> DeviceArray:
+        """a - trunc(a / b) * b, as C's fmod: the sign of a. An integer modulo 0 gives 0.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     @overload
     def gather(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
@@ -857,6 +1011,23 @@ class DeviceArray:
         """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def hypot(self, /, other: _Operand) -> DeviceArray:
+        """sqrt(a * a + b * b), without overflow on the way.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.hypot(dt.tensor([3.0]), dt.tensor([4.0]))
+        DeviceArray([5.], device='cpu', dtype=float32)
+        """
+    def hypot_(self, /, other: _Operand) -> DeviceArray:
+        """sqrt(a * a + b * b), without overflow on the way.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
     @overload
     def index_add(self, /, dim: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray:
@@ -1103,6 +1274,23 @@ class DeviceArray:
         """
     @overload
     def log_softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def logaddexp(self, /, other: _Operand) -> DeviceArray:
+        """log(exp(a) + exp(b)), without overflow on the way.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.logaddexp(dt.tensor([0.0]), dt.tensor([0.0]))
+        DeviceArray([0.6931], device='cpu', dtype=float32)
+        """
+    def logaddexp_(self, /, other: _Operand) -> DeviceArray:
+        """log(exp(a) + exp(b)), without overflow on the way.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     def logical_and(self, /, other: _Operand) -> DeviceArray:
         """Whether both are nonzero.
 
@@ -1871,6 +2059,20 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
+    def sinh(self, /) -> DeviceArray:
+        """Hyperbolic sine.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.sinh(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 1.1752], device='cpu', dtype=float32)
+        """
+    def sinh_(self, /) -> DeviceArray:
+        """Hyperbolic sine.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
     def size(self, dim: None = None) -> tuple[builtins.int, ...]:
         """The shape, or the size of one dimension.
@@ -2577,6 +2779,24 @@ def abs(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     >>> dt.abs(dt.tensor([1.5, -2.0]))
     DeviceArray([1.5000, 2.0000], device='cpu', dtype=float32)
     """
+def acos(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.acos(dt.tensor([0.0, 1.0]))
+    DeviceArray([1.5708, 0.0000], device='cpu', dtype=float32)
+    """
+def acosh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the hyperbolic cosine; NaN below 1.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.acosh(dt.tensor([1.0, 2.0]))
+    DeviceArray([0.0000, 1.3170], device='cpu', dtype=float32)
+    """
 def adaptive_avg_pool2d(input: DeviceArray, output_size: _Int | Sequence[_Int | None]) -> DeviceArray:
     """Means of windows chosen so that the result has output_size (None keeps a size); (N, C, H, W) or (C, H, W).
 
@@ -2736,6 +2956,51 @@ def asarray(data: Any, dtype: _DType | None = None, device: _Device | None = Non
     >>> x
     DeviceArray([1., 0.], device='cpu', dtype=float64)
     """
+def asin(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.asin(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 1.5708], device='cpu', dtype=float32)
+    """
+def asinh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the hyperbolic sine.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.asinh(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 0.8814], device='cpu', dtype=float32)
+    """
+def atan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the tangent, radians from -pi/2 to pi/2.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.atan(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 0.7854], device='cpu', dtype=float32)
+    """
+def atan2(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """The angle of the point (b, a), radians from -pi to pi.
+
+    Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.atan2(dt.tensor([1.0, -1.0]), dt.tensor([1.0, -1.0]))
+    DeviceArray([ 0.7854, -2.3562], device='cpu', dtype=float32)
+    """
+def atanh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the hyperbolic tangent; NaN outside [-1, 1].
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.atanh(dt.tensor([0.0, 0.5]))
+    DeviceArray([0.0000, 0.5493], device='cpu', dtype=float32)
+    """
 def avg_pool2d(input: DeviceArray, kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: _Int | None = None) -> DeviceArray:
     """Mean of each window of (N, C, H, W) or (C, H, W).
 
@@ -2885,6 +3150,15 @@ def cos(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     >>> dt.cos(dt.tensor([0.0, dt.pi]))
     DeviceArray([ 1., -1.], device='cpu', dtype=float32)
     """
+def cosh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Hyperbolic cosine.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.cosh(dt.tensor([0.0, 1.0]))
+    DeviceArray([1.0000, 1.5431], device='cpu', dtype=float32)
+    """
 def counters() -> dict[str, builtins.int]:
     """What has happened so far in this process, a dict: allocations, transfers and their bytes, launches, synchronizations.
 
@@ -2901,6 +3175,14 @@ def detach(input: DeviceArray) -> DeviceArray:
     >>> x = dt.zeros(2)
     >>> x.detach().fill_(1).device == x.device
     True
+    """
+def diagonal(input: DeviceArray, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> DeviceArray:
+    """The elements whose index in dim2 is offset more than that in dim1, as the last dimension.
+
+    The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range, RuntimeError where they are one.
+
+    >>> dt.diagonal(dt.tensor([[1, 2], [3, 4]]))
+    DeviceArray([1, 4], device='cpu', dtype=int64)
     """
 def div(input: DeviceArray, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
@@ -2984,6 +3266,15 @@ def erf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     >>> dt.erf(dt.tensor([0.0, 1.0]))
     DeviceArray([0.0000, 0.8427], device='cpu', dtype=float32)
     """
+def erfinv(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Inverse of the error function; NaN outside [-1, 1].
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.erfinv(dt.tensor([0.0, 0.5]))
+    DeviceArray([0.0000, 0.4769], device='cpu', dtype=float32)
+    """
 def exp(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """e ** x.
 
@@ -3047,6 +3338,15 @@ def floor_divide(input: DeviceArray, other: _Operand, *, out: DeviceArray | None
 
     >>> dt.floor_divide(dt.tensor([7, -7]), 2)
     DeviceArray([ 3, -4], device='cpu', dtype=int64)
+    """
+def fmod(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """a - trunc(a / b) * b, as C's fmod: the sign of a. An integer modulo 0 gives 0.
+
+    Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.fmod(dt.tensor([5, -5]), 3)
+    DeviceArray([ 2, -2], device='cpu', dtype=int64)
     """
 def from_cuda_array_interface(object: object) -> DeviceArray:
     """A DeviceArray that shares the memory of an object with __cuda_array_interface__, and keeps it alive; read-only if that is.
@@ -3184,6 +3484,15 @@ def hardtanh(input: DeviceArray, min_val: _Number = -1.0, max_val: _Number = 1.0
 
     >>> dt.hardtanh(dt.tensor([-3.0, 0.5, 3.0]))
     DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
+    """
+def hypot(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """sqrt(a * a + b * b), without overflow on the way.
+
+    Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.hypot(dt.tensor([3.0]), dt.tensor([4.0]))
+    DeviceArray([5.], device='cpu', dtype=float32)
     """
 @overload
 def index_add(input: DeviceArray, dim: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray:
@@ -3362,6 +3671,15 @@ def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -
     """
 @overload
 def log_softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+def logaddexp(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
+    """log(exp(a) + exp(b)), without overflow on the way.
+
+    Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+    broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+    >>> dt.logaddexp(dt.tensor([0.0]), dt.tensor([0.0]))
+    DeviceArray([0.6931], device='cpu', dtype=float32)
+    """
 def logical_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether both are nonzero.
 
@@ -3919,6 +4237,15 @@ def sin(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     >>> dt.sin(dt.tensor([0.0, dt.pi / 2]))
     DeviceArray([0., 1.], device='cpu', dtype=float32)
+    """
+def sinh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """Hyperbolic sine.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.sinh(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.0000, 1.1752], device='cpu', dtype=float32)
     """
 @overload
 def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:

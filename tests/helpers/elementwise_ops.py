@@ -73,6 +73,17 @@ def binary(kind: str, **options: Any) -> Callable[[Callable[..., Any]], Callable
 
 # ---------------------------------------------------------------- one operand
 
+
+def erfinv(x: float) -> float:
+    """The place where math.erf crosses x, found by halving."""
+    if not -1 < x < 1:
+        return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    low, high = 0.0, 6.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if math.erf(middle) < abs(x) else (low, middle)
+    return math.copysign(high if x else 0.0, x)
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Tried]] = {
     "exp": (np.exp, Tried("FLOAT", ulps=4)),
     "expm1": (np.expm1, Tried("FLOAT", ulps=4)),
@@ -82,6 +93,15 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Tried]] = {
     "sin": (np.sin, Tried("FLOAT", ulps=4)),
     "cos": (np.cos, Tried("FLOAT", ulps=4)),
     "tan": (np.tan, Tried("FLOAT", ulps=4)),
+    "asin": (np.arcsin, Tried("FLOAT", "unit", 4)),
+    "acos": (np.arccos, Tried("FLOAT", "unit", 4)),
+    "atan": (np.arctan, Tried("FLOAT", ulps=4)),
+    "sinh": (np.sinh, Tried("FLOAT", ulps=4)),
+    "cosh": (np.cosh, Tried("FLOAT", ulps=4)),
+    "asinh": (np.arcsinh, Tried("FLOAT", ulps=4)),
+    "acosh": (np.arccosh, Tried("FLOAT", "positive", 4)),
+    "atanh": (np.arctanh, Tried("FLOAT", "unit", 4)),
+    "erfinv": (np.vectorize(erfinv, otypes=[np.float64]), Tried("FLOAT", "unit", 8)),
     "silu": (lambda x: x / (1 + np.exp(-x)), Tried("FLOAT", ulps=4)),
     "log": (np.log, Tried("FLOAT", "positive", 4)),
     "log1p": (np.log1p, Tried("FLOAT", "unit", 4)),
@@ -181,6 +201,28 @@ def remainder(a: Array, b: Array) -> Array:
     if is_int(a, b):
         return elementwise(lambda v, w: v % w if w else 0, a, b)
     return np.remainder(a, b)
+
+
+@binary("ARITH")
+def fmod(a: Array, b: Array) -> Array:
+    if is_int(a, b):
+        return elementwise(lambda v, w: (abs(v) % abs(w) * (1 if v > 0 else -1)) if w else 0, a, b)
+    return np.fmod(a, b)
+
+
+@binary("FLOAT", ulps=4, numbers=False)
+def atan2(a: Array, b: Array) -> Array:
+    return np.arctan2(a, b)
+
+
+@binary("FLOAT", ulps=4, numbers=False)
+def hypot(a: Array, b: Array) -> Array:
+    return np.hypot(a, b)
+
+
+@binary("FLOAT", ulps=4, slack=4.0, numbers=False)
+def logaddexp(a: Array, b: Array) -> Array:
+    return np.logaddexp(a, b)
 
 
 @binary("ARITH", numbers=False)

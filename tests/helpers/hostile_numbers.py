@@ -109,6 +109,8 @@ OTHERS: dict[str, Callable[[Array, int], Any]] = {
     "narrow": lambda x, n: x.narrow(2, n, 1),
     "narrow to": lambda x, n: x.narrow(2, 0, n),
     "select": lambda x, n: x.select(2, n),
+    "diagonal": lambda x, n: x.diagonal(n),
+    "diagonal dim": lambda x, n: x.diagonal(0, n, 0),
     "x[n]": lambda x, n: x[0, 0, n],
     "x[n:]": lambda x, n: x[0, 0, n:],
     "x[:n]": lambda x, n: x[0, 0, :n],

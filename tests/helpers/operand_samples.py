@@ -91,6 +91,9 @@ SAMPLES: dict[str, Sample] = {
     "take": Sample({"input": f(4, 3), "index": i(2)}, own=("index",)),
     "take_along_dim": Sample({"input": f(4, 3), "indices": i(2, 3)}, {"dim": 0}, own=("indices",)),
     "embedding": Sample({"input": i(2), "weight": f(4, 3)}, own=("input", "weight")),
+    "scaled_dot_product_attention": Sample(
+        {"query": f(2, 3), "key": f(4, 3), "value": f(4, 5), "attn_mask": f(2, 4)}, own=("key", "value", "attn_mask")
+    ),
     # normalisation, losses
     "batch_norm": Sample(
         {"input": f(2, 3), "running_mean": f(3), "running_var": f(3), "weight": f(3), "bias": f(3)},

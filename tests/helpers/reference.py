@@ -284,6 +284,11 @@ def narrow(x: Array, dim: int, start: int, length: int) -> Array:
 
 
 @op("same")
+def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    return np.diagonal(x, offset, dim1, dim2)
+
+
+@op("same")
 def select(x: Array, dim: int, index: int) -> Array:
     return np.take(x, index, axis=dim)
 

@@ -64,6 +64,8 @@ RECORDED: dict[str, str] = {
     "nn.Module": "*args, **kwargs",
     "nn.ModuleDict": "modules=None",
     "nn.ModuleList": "modules=None",
+    "nn.MultiheadAttention": "embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, "
+    "kdim=None, vdim=None, batch_first=False, device=None, dtype=None",
     "nn.NLLLoss": "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'",
     "nn.Parameter": "data=None, requires_grad=True",
     "nn.ParameterDict": "parameters=None",
@@ -86,6 +88,15 @@ RECORDED: dict[str, str] = {
     "nn.Softmax": "dim=None",
     "nn.Softplus": "beta=1.0, threshold=20.0",
     "nn.Tanh": "*args, **kwargs",
+    "nn.Transformer": "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, "
+    "dropout=0.1, activation=relu, custom_encoder=None, custom_decoder=None, "
+    "layer_norm_eps=1e-05, batch_first=False, norm_first=False, bias=True, device=None, dtype=None",
+    "nn.TransformerDecoder": "decoder_layer, num_layers, norm=None",
+    "nn.TransformerDecoderLayer": "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=relu, "
+    "layer_norm_eps=1e-05, batch_first=False, norm_first=False, bias=True, device=None, dtype=None",
+    "nn.TransformerEncoder": "encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True",
+    "nn.TransformerEncoderLayer": "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=relu, "
+    "layer_norm_eps=1e-05, batch_first=False, norm_first=False, bias=True, device=None, dtype=None",
     "nn.Unflatten": "dim, unflattened_size",
     "nn.functional.adaptive_avg_pool2d": "input, output_size",
     "nn.functional.batch_norm": "input, running_mean, running_var, weight=None, bias=None, training=False, "
@@ -248,6 +259,8 @@ COMPILED: dict[str, str] = {
     "nn.functional.pairwise_distance": "x1, x2, p=2.0, eps=1e-06, keepdim=False",
     "nn.functional.linear": "input, weight, bias=None",
     "nn.functional.one_hot": "tensor, num_classes=-1",
+    "nn.functional.scaled_dot_product_attention": "query, key, value, attn_mask=None, dropout_p=0.0, "
+    "is_causal=False, scale=None, enable_gqa=False",
     "nn.functional.softplus": "input, beta=1.0, threshold=20.0",
 }
 
@@ -327,6 +340,7 @@ OPTIONS: dict[str, str] = {
     "unbind": "input dim",
     "narrow": "input dim start length",
     "select": "input dim index",
+    "diagonal": "input offset dim1 dim2",
     "flip": "input dims",
     "roll": "input shifts dims",
     "repeat_interleave": "input repeats dim",

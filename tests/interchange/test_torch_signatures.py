@@ -26,7 +26,8 @@ def parameters(function: Any) -> str:
         starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
         if p.name != "self":
             star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-            texts.append(star + p.name + ("" if p.default is p.empty else f"={p.default!r}"))
+            default = p.default.__name__ if inspect.isfunction(p.default) else repr(p.default)  # no address
+            texts.append(star + p.name + ("" if p.default is p.empty else f"={default}"))
     return ", ".join(texts)
 
 

@@ -32,7 +32,9 @@ ReLU ReLU6 LeakyReLU ELU GELU SiLU Sigmoid Tanh Softplus Hardtanh Softmax LogSof
 NLLLoss HuberLoss SmoothL1Loss KLDivLoss BCELoss BCEWithLogitsLoss
 MarginRankingLoss TripletMarginLoss CosineEmbeddingLoss PoissonNLLLoss GaussianNLLLoss SoftMarginLoss HingeEmbeddingLoss
 MultiMarginLoss CosineSimilarity PairwiseDistance RNN LSTM GRU RNNCell LSTMCell GRUCell
-RNNBase RNNCellBase functional init utils""".split()
+RNNBase RNNCellBase
+MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder Transformer
+functional init utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
 empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer from_dlpack
 from_cuda_array_interface manual_seed set_default_device

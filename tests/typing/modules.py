@@ -33,7 +33,11 @@ for output in (
     nn.PoissonNLLLoss(full=True)(x, x), nn.GaussianNLLLoss(full=True)(x, x, 1.0), nn.CosineSimilarity()(x, x),
     nn.PairwiseDistance(p=1)(x, x),
     nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
-    nn.Sequential(linear, nn.ReLU())(x),
+    nn.Sequential(linear, nn.ReLU())(x), nn.MultiheadAttention(6, 2)(signal, signal, signal)[0],
+    nn.TransformerEncoderLayer(6, 2)(signal), nn.TransformerDecoderLayer(6, 2)(signal, signal),
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2), 1)(signal), nn.Transformer(6, 2, 1, 1)(signal, signal),
+    nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2), 1)(signal, signal),
+    F.scaled_dot_product_attention(x, x, x, is_causal=True),
 ):  # fmt: skip
     assert_type(output, dt.DeviceArray)
 sequence, vector = dt.rand(5, 2, 4), dt.rand(2, 4)

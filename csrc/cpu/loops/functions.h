@@ -392,6 +392,18 @@ cpu_dt_floormod(double a, double b)
 #define cpu_truncf truncf
 
 /* in place of the formulas of scalar.h */
+#define cpu_asinf asinf
+#define cpu_acosf acosf
+#define cpu_atanf atanf
+#define cpu_sinhf sinhf
+#define cpu_coshf coshf
+#define cpu_asinhf asinhf
+#define cpu_acoshf acoshf
+#define cpu_atanhf atanhf
+#define cpu_fmodf fmodf
+#define cpu_atan2f atan2f
+#define cpu_hypotf hypotf
+#define cpu_dt_erfinvf dt_erfinvf
 #define cpu_dt_geluf cpu_geluf
 #define cpu_dt_floordivf cpu_floordivf
 #define cpu_dt_floormodf cpu_floormodf

@@ -166,6 +166,18 @@ cpu_cos(double x)
 #define cpu_tan tan
 #define cpu_erf erf
 #define cpu_pow pow
+#define cpu_asin asin
+#define cpu_acos acos
+#define cpu_atan atan
+#define cpu_sinh sinh
+#define cpu_cosh cosh
+#define cpu_asinh asinh
+#define cpu_acosh acosh
+#define cpu_atanh atanh
+#define cpu_fmod fmod
+#define cpu_atan2 atan2
+#define cpu_hypot hypot
+#define cpu_dt_erfinv dt_erfinv
 #define cpu_dt_gelu dt_gelu
 
 #endif

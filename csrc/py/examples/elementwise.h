@@ -58,6 +58,45 @@
 #define EXAMPLE_sigmoid                                                                                                \
     EXAMPLE(">>> dt.sigmoid(dt.tensor([0.0, 2.0]))\n"                                                                  \
             "DeviceArray([0.5000, 0.8808], device='cpu', dtype=float32)")
+#define EXAMPLE_asin                                                                                                   \
+    EXAMPLE(">>> dt.asin(dt.tensor([0.0, 1.0]))\n"                                                                     \
+            "DeviceArray([0.0000, 1.5708], device='cpu', dtype=float32)")
+#define EXAMPLE_acos                                                                                                   \
+    EXAMPLE(">>> dt.acos(dt.tensor([0.0, 1.0]))\n"                                                                     \
+            "DeviceArray([1.5708, 0.0000], device='cpu', dtype=float32)")
+#define EXAMPLE_atan                                                                                                   \
+    EXAMPLE(">>> dt.atan(dt.tensor([0.0, 1.0]))\n"                                                                     \
+            "DeviceArray([0.0000, 0.7854], device='cpu', dtype=float32)")
+#define EXAMPLE_sinh                                                                                                   \
+    EXAMPLE(">>> dt.sinh(dt.tensor([0.0, 1.0]))\n"                                                                     \
+            "DeviceArray([0.0000, 1.1752], device='cpu', dtype=float32)")
+#define EXAMPLE_cosh                                                                                                   \
+    EXAMPLE(">>> dt.cosh(dt.tensor([0.0, 1.0]))\n"                                                                     \
+            "DeviceArray([1.0000, 1.5431], device='cpu', dtype=float32)")
+#define EXAMPLE_asinh                                                                                                  \
+    EXAMPLE(">>> dt.asinh(dt.tensor([0.0, 1.0]))\n"                                                                    \
+            "DeviceArray([0.0000, 0.8814], device='cpu', dtype=float32)")
+#define EXAMPLE_acosh                                                                                                  \
+    EXAMPLE(">>> dt.acosh(dt.tensor([1.0, 2.0]))\n"                                                                    \
+            "DeviceArray([0.0000, 1.3170], device='cpu', dtype=float32)")
+#define EXAMPLE_atanh                                                                                                  \
+    EXAMPLE(">>> dt.atanh(dt.tensor([0.0, 0.5]))\n"                                                                    \
+            "DeviceArray([0.0000, 0.5493], device='cpu', dtype=float32)")
+#define EXAMPLE_erfinv                                                                                                 \
+    EXAMPLE(">>> dt.erfinv(dt.tensor([0.0, 0.5]))\n"                                                                   \
+            "DeviceArray([0.0000, 0.4769], device='cpu', dtype=float32)")
+#define EXAMPLE_fmod                                                                                                   \
+    EXAMPLE(">>> dt.fmod(dt.tensor([5, -5]), 3)\n"                                                                     \
+            "DeviceArray([ 2, -2], device='cpu', dtype=int64)")
+#define EXAMPLE_atan2                                                                                                  \
+    EXAMPLE(">>> dt.atan2(dt.tensor([1.0, -1.0]), dt.tensor([1.0, -1.0]))\n"                                           \
+            "DeviceArray([ 0.7854, -2.3562], device='cpu', dtype=float32)")
+#define EXAMPLE_hypot                                                                                                  \
+    EXAMPLE(">>> dt.hypot(dt.tensor([3.0]), dt.tensor([4.0]))\n"                                                       \
+            "DeviceArray([5.], device='cpu', dtype=float32)")
+#define EXAMPLE_logaddexp                                                                                              \
+    EXAMPLE(">>> dt.logaddexp(dt.tensor([0.0]), dt.tensor([0.0]))\n"                                                   \
+            "DeviceArray([0.6931], device='cpu', dtype=float32)")
 #define EXAMPLE_erf                                                                                                    \
     EXAMPLE(">>> dt.erf(dt.tensor([0.0, 1.0]))\n"                                                                      \
             "DeviceArray([0.0000, 0.8427], device='cpu', dtype=float32)")

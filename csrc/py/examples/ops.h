@@ -148,6 +148,9 @@
 #define EXAMPLE_narrow                                                                                                 \
     EXAMPLE(">>> dt.narrow(dt.arange(5), 0, 1, 3)\n"                                                                   \
             "DeviceArray([1, 2, 3], device='cpu', dtype=int64)")
+#define EXAMPLE_diagonal                                                                                               \
+    EXAMPLE(">>> dt.diagonal(dt.tensor([[1, 2], [3, 4]]))\n"                                                           \
+            "DeviceArray([1, 4], device='cpu', dtype=int64)")
 #define EXAMPLE_select                                                                                                 \
     EXAMPLE(">>> dt.select(dt.tensor([[1, 2], [3, 4]]), 1, 0)\n"                                                       \
             "DeviceArray([1, 3], device='cpu', dtype=int64)")

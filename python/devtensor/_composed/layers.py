@@ -184,9 +184,9 @@ def normalize(
     return input / norm(input, order, dims, keepdim=True).clamp(min=least)
 
 
-def need_probability(op: str, p: float) -> float:
+def need_probability(op: str, p: float, name: str = "p") -> float:
     """p of dropout, a number from 0 to 1. Raises ValueError for another."""
-    p = _need_number(op, "p", p)
+    p = _need_number(op, name, p)
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     return p

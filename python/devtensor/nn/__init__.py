@@ -19,6 +19,7 @@ from devtensor.nn.activation import (
     Softplus,
     Tanh,
 )
+from devtensor.nn.attention import MultiheadAttention
 from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from devtensor.nn.conv import Conv1d, Conv2d
 from devtensor.nn.distance import CosineSimilarity, PairwiseDistance
@@ -55,6 +56,13 @@ from devtensor.nn.loss import (
 from devtensor.nn.module import Module
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, LayerNorm
 from devtensor.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
+from devtensor.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "ELU",
@@ -97,6 +105,7 @@ __all__ = [
     "ModuleDict",
     "ModuleList",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PairwiseDistance",
     "Parameter",
@@ -116,6 +125,11 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Tanh",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "Unflatten",
     "functional",

@@ -17,6 +17,7 @@ from devtensor._C import (
 )
 from devtensor._composed.activations import elu, gelu, hardtanh, leaky_relu, relu, relu6, silu
 from devtensor._composed.arrange import pad
+from devtensor._composed.attention import scaled_dot_product_attention
 from devtensor._composed.distances import (
     cosine_embedding_loss,
     cosine_similarity,
@@ -78,6 +79,7 @@ __all__ = [
     "poisson_nll_loss",
     "relu",
     "relu6",
+    "scaled_dot_product_attention",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
