@@ -161,7 +161,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: D.Normal(dt.zeros(2), 1.0).log_prob(dt.ones(2, device="cuda:0")), dt.DeviceMismatchError, "value on cuda"),
     (lambda: D.Normal(dt.zeros(2), 1.0).log_prob(dt.ones(3)), ValueError, "not broadcastable with batch_shape"),
     (lambda: D.Normal(0.0, 1.0).log_prob(1.0), ValueError, "The value argument to log_prob must be a Tensor"),
-    (lambda: D.Normal(0.0, 1.0).icdf(dt.ones(1)), NotImplementedError, "Normal does not implement icdf"),
+    (lambda: D.Bernoulli(0.5).icdf(dt.ones(1)), NotImplementedError, "Bernoulli does not implement icdf"),
     (lambda: D.Uniform(2.0, 1.0), ValueError, r"LessThan\(upper_bound=1.0\)"),
     (lambda: D.Uniform(0.0, 1.0).log_prob(dt.tensor(2.0)), ValueError, r"support \(Interval\(lower_bound=0.0"),
     (lambda: D.Bernoulli(), ValueError, "Either `probs` or `logits` must be specified"),

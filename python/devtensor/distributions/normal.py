@@ -62,5 +62,9 @@ class Normal(Distribution):
         self = self._beside("cdf", value, "loc")
         return 0.5 * (1 + _C.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
+    def icdf(self, value: DeviceArray) -> DeviceArray:
+        self = self._beside("icdf", value, "loc", of_support=False)
+        return self.loc + self.scale * _C.erfinv(2 * value - 1) * math.sqrt(2)
+
     def entropy(self) -> DeviceArray:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
