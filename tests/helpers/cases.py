@@ -121,13 +121,13 @@ COMPARISONS = [op for op, tried in elementwise_ops.BINARY.items() if tried.kind 
 def binary_rows() -> list[Case]:
     rows = []
     for op, tried in elementwise_ops.BINARY.items():
-        dtypes, ulps = tried.dtypes, tried.ulps
+        dtypes, ulps, slack = tried.dtypes, tried.ulps, tried.slack
         rows += [
-            Case(op, (array(3, 17), array(3, 17)), {}, dtypes, BROADCAST, ulps),
+            Case(op, (array(3, 17), array(3, 17)), {}, dtypes, BROADCAST, ulps, slack),
             Case(op, (array(16, 1, kind="special"), array(1, 16, kind="special")), {}, dtypes,
-                 ("contiguous",), ulps),
-            Case(op, (array(4, 1, 5), array(3, 1)), {}, dtypes, STRIDED, ulps),
-            Case(op, (array(2, 3), array()), {}, dtypes, ("contiguous",), ulps),
+                 ("contiguous",), ulps, slack),
+            Case(op, (array(4, 1, 5), array(3, 1)), {}, dtypes, STRIDED, ulps, slack),
+            Case(op, (array(2, 3), array()), {}, dtypes, ("contiguous",), ulps, slack),
             Case(op, (array(0, 3), array(1, 3)), {}, dtypes),
         ]  # fmt: skip
         if tried.numbers:

@@ -144,7 +144,8 @@ assert_type(x.min(axis=1).values, dt.DeviceArray)
 for shaped in (
     x.reshape(3, 2), x.view(6), x.view((3, 2)), x.view_as(y), x.flatten(), x.unflatten(1, (3, 1)), x.ravel(),
     x.transpose(0, 1), x.swapaxes(0, 1), x.t(), x.permute(1, 0), x.movedim(0, 1), x.moveaxis(0, 1), x.squeeze(),
-    x.unsqueeze(0), row.expand(2, 3), row.expand_as(x), row.broadcast_to((2, 3)), x.narrow(1, 0, 2), x.select(0, 1), x.diagonal(),
+    x.unsqueeze(0), row.expand(2, 3), row.expand_as(x), row.broadcast_to((2, 3)), x.narrow(1, 0, 2), x.select(0, 1),
+    x.diagonal(),
     x.tril(), x.triu(1), x.flip(0), x.roll(1), x.repeat(2, 1), x.repeat_interleave(2),
 ):  # fmt: skip
     assert_type(shaped, dt.DeviceArray)
