@@ -544,13 +544,14 @@ dt_gelu(double x)
     return x * 0.5 * (1 + erf(x * 0.70710678118654752440));
 }
 
-/* The inverse of erf to 4e-7 of the result, by Giles' polynomials of w = -log(1 - x * x) (GPU Computing Gems, ch. 10). */
+/* The inverse of erf to 4e-7 of the result, by Giles' polynomials of w = -log(1 - x * x) (GPU Computing Gems, ch. 10).
+ */
 #define DT_ERFINV(F, suffix, log1p_, sqrt_)                                                                            \
     DT_INLINE F dt_erfinv_near##suffix(F x)                                                                            \
     {                                                                                                                  \
         F w = -log1p_(-x * x), t = w - (F)2.5;                                                                         \
         if (x == 1 || x == -1) {                                                                                       \
-            return x / (1 - x * x);                                                                                              \
+            return x / (1 - x * x);                                                                                    \
         }                                                                                                              \
         if (w < 5) {                                                                                                   \
             F p = (F)3.43273939e-07 + t * (F)2.81022636e-08;                                                           \

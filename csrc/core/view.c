@@ -260,7 +260,8 @@ diagonal_of(const dt_region *all, int64_t offset, int a, int b)
 {
     dt_region part = {.offset = all->offset};
     offset = offset < -all->shape[a] ? -all->shape[a] : offset > all->shape[b] ? all->shape[b] : offset;
-    const int64_t rows = all->shape[a] - (offset < 0 ? -offset : 0), columns = all->shape[b] - (offset > 0 ? offset : 0);
+    const int64_t rows = all->shape[a] - (offset < 0 ? -offset : 0),
+                  columns = all->shape[b] - (offset > 0 ? offset : 0);
     const int64_t size = rows < columns ? rows : columns;
     for (int d = 0; d < all->ndim; d++) {
         if (d != a && d != b) {

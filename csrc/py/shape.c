@@ -266,8 +266,9 @@ py_diagonal(PY_PARAMS)
                   "Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range."),        \
         X(select, "Entry index of dim; the result has one dimension less.\n\n" VIEW                                    \
                   "Raises IndexError for an index or a dim out of range."),                                            \
-        X(diagonal, "The elements whose index in dim2 is offset more than that in dim1, as the last dimension.\n\n"    \
-                    VIEW "Raises IndexError for dims out of range, RuntimeError where they are one.")
+        X(diagonal,                                                                                                    \
+          "The elements whose index in dim2 is offset more than that in dim1, as the last dimension.\n\n" VIEW         \
+          "Raises IndexError for dims out of range, RuntimeError where they are one.")
 
 PyMethodDef py_shape_functions[] = {OPS(PY_OP), PY_END};
 PyMethodDef py_shape_methods[] = {

@@ -40,14 +40,16 @@ OPERATORS = {
     "or": "|", "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 
-# What is not one value for both devices: state of the process, addresses, host access.
+# What is not one value for both devices: state of the process, addresses, host access, numbers that are checked on the
+# cpu alone.
 DIFFERENT = {
     "__hash__", "__format__", "_repr_html_", "data_ptr", "empty", "empty_like", "new_empty", "numpy", "__array__",
     "__dlpack__", "__dlpack_device__", "__cuda_array_interface__", "is_cuda", "index", "pin_memory", "is_pinned",
     "cuda", "from_numpy", "frombuffer", "from_dlpack", "from_cuda_array_interface", "seed", "initial_seed",
     "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
-    "one_hot", "Stream", "assert_close", "copy_",
+    "one_hot", "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
+    "Stream", "assert_close", "copy_",
 }  # fmt: skip
 
 
