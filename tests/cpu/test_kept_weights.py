@@ -63,7 +63,8 @@ MASK = OTHER > 0.5
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_"), (OTHER,)),
+    **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_", "fmod_"), (OTHER,)),
+    **dict.fromkeys(("atan2_", "hypot_", "logaddexp_"), (OTHER,)),
     **dict.fromkeys(
         ("eq_", "ge_", "gt_", "le_", "lt_", "ne_", "logical_and_", "logical_or_", "logical_xor_"), (OTHER,)
     ),

@@ -70,7 +70,8 @@ def gaussian_nll_loss(
     number = 0.0 if isinstance(var, DeviceArray) else _need_number(op, "var", var)
     names, arrays = ("input", "target", "var"), (input, target, array)
     _C._check(op, names, arrays)
-    _C._check_broadcast(op, names[:2], arrays[:2])
+    whole = array is not None and array.ndim == input.ndim  # else it has its own rule, below
+    _C._check_broadcast(op, names, (input, target, array if whole else None))
     if number < 0 or (array is not None and not array.is_cuda and (array < 0).any()):
         raise ValueError("var has negative entry/entries")
     if array is None:

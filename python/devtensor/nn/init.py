@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number, float32
+from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number, float32, float64
 from devtensor._composed.arguments import need_array
 from devtensor.autograd.grad_mode import no_grad
 
@@ -89,7 +89,7 @@ def _kaiming(
 
 
 def _options(tensor: DeviceArray, generator: Any) -> dict[str, Any]:
-    wide = _C.float64 if tensor.dtype is _C.float64 else _C.float32
+    wide = float64 if tensor.dtype is float64 else float32
     return {"dtype": wide, "device": tensor.device, "generator": generator}
 
 
@@ -296,19 +296,10 @@ def trunc_normal_(
     if not std > 0:
         raise RuntimeError(f"trunc_normal_ expects std > 0.0, but found std {std}")
     low, high = (math.erf((limit - mean) / (std * math.sqrt(2.0))) for limit in (a, b))
-    uniform = _C.rand(tensor.shape, dtype=float32, device=tensor.device, generator=generator)
-    drawn = _inverse_erf((uniform * (high - low) + low).clamp(-1.0 + 1e-7, 1.0 - 1e-7)) * (std * math.sqrt(2.0)) + mean
+    dtype = float64 if tensor.dtype is float64 else float32
+    uniform = _C.rand(tensor.shape, dtype=dtype, device=tensor.device, generator=generator)
+    drawn = (uniform * (high - low) + low).clamp(-1.0 + 1e-7, 1.0 - 1e-7).erfinv() * (std * math.sqrt(2.0)) + mean
     return tensor.copy_(drawn.clamp(a, b).to(tensor.dtype))
-
-
-def _inverse_erf(y: DeviceArray) -> DeviceArray:
-    """Winitzki's approximation (2008) and two of Newton's steps."""
-    logs = (1.0 - y * y).log()
-    half = logs * 0.5 + 2.0 / (math.pi * 0.147)
-    x = ((half * half - logs / 0.147).sqrt() - half).sqrt() * y.sign()
-    for _ in range(2):
-        x = x - (x.erf() - y) * (x * x).exp() * (math.sqrt(math.pi) / 2.0)
-    return x
 
 
 def _old_name(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]:
