@@ -10,10 +10,21 @@ py_attribute(PyObject *object, const char *name)
     return value;
 }
 
+/* An integer array without dimensions is an int, as in range() and in slices: of a GPU a transfer that is recorded. */
+static bool
+is_index(PyObject *object)
+{
+    if (!py_is_array(object)) {
+        return PyIndex_Check(object);
+    }
+    const dt_array *x = py_array_of(object);
+    return x->ndim == 0 && dt_dtypes[x->dtype].category == DT_CATEGORY_INT;
+}
+
 int
 py_int(const char *op, const char *name, PyObject *object, int64_t *out)
 {
-    if (!PyIndex_Check(object) || py_is_array(object)) {
+    if (!is_index(object)) {
         PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be int, not %s", op, name, Py_TYPE(object)->tp_name);
         return -1;
     }

@@ -106,11 +106,28 @@ store(nest *n, const dt_scalar *value)
     return 0;
 }
 
+/* A number, or an array of the host without dimensions and without a gradient, which would be lost. */
+static int
+scalar_of(const nest *n, PyObject *object, dt_scalar *value)
+{
+    if (!py_is_array(object)) {
+        return py_scalar(object, value);
+    }
+    const dt_array *x = py_array_of(object);
+    if (x->ndim != 0 || dt_array_device(x).type != DT_CPU || x->node != NULL) {
+        return 0;
+    }
+    dt_error err;
+    PyObject *operands[] = {object};
+    dt_status status = dt_item(n->action, x, value, &err);
+    return status == DT_OK ? 1 : (py_raise(py_state_of(object), &err, operands, 1), -1);
+}
+
 static int
 visit_leaf(nest *n, int depth, PyObject *object)
 {
     dt_scalar value;
-    int rc = depth < n->ndim ? 0 : py_scalar(object, &value);
+    int rc = depth < n->ndim ? 0 : scalar_of(n, object, &value);
     if (rc <= 0) {
         return rc < 0 ? -1 : fail_leaf(n, depth, object);
     }

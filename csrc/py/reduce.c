@@ -144,6 +144,17 @@ py_min(PY_PARAMS)
 
 /* ---------------------------------------------------------------- softmax */
 
+/* The dimension that PyTorch takes where none is named, and a warning, as there. */
+static int
+implied_dim(const py_args *a, const dt_array *x, int64_t *dim)
+{
+    *dim = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
+    return PyErr_WarnFormat(PyExc_UserWarning, 1,
+                            "Implicit dimension choice for %s has been deprecated. "
+                            "Change the call to include dim=%lld as an argument.",
+                            a->op, (long long)*dim);
+}
+
 static PyObject *
 call_softmax(const py_args *a, bool log)
 {
@@ -153,11 +164,7 @@ call_softmax(const py_args *a, bool log)
     if (x == NULL || py_arg_dtype(a, 2, &dtype) < 0) {
         return NULL;
     }
-    if (!py_given(a->v[1])) {
-        py_arg_wrong(a, 1, "int");
-        return NULL;
-    }
-    if (py_arg_int(a, 1, &dim) < 0) {
+    if (py_given(a->v[1]) ? py_arg_int(a, 1, &dim) < 0 : implied_dim(a, x, &dim) < 0) {
         return NULL;
     }
     PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x),
@@ -207,9 +214,11 @@ py_log_softmax(PY_PARAMS)
     "a\n"                                                                                                              \
     "dim out of range, ShapeMismatchError where there is no element to choose from."
 #define SOFTMAX_DOC(formula)                                                                                           \
-    formula " over dim, without overflow.\n\n"                                                                         \
-            "The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,\n"   \
-            "DTypeMismatchError for ints and bool."
+    formula                                                                                                            \
+        " over dim, without overflow.\n\n"                                                                             \
+        "The result has the shape of input and its dtype, or dtype. Without dim a UserWarning says which one was\n"    \
+        "taken: 0 of 0, 1 or 3 dimensions, else 1. Raises IndexError for a dim out of range,\n"                        \
+        "DTypeMismatchError for ints and bool."
 
 #define OPS(X)                                                                                                         \
     X(max, EXTREMUM_DOC("largest", "maximum")), X(min, EXTREMUM_DOC("smallest", "minimum")),                           \

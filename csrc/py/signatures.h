@@ -53,12 +53,12 @@
 #define PY_SPEC_min {"min", 1, 3, -1, {"input", "dim", "keepdim", "other"}}
 #define PY_TEXT_min "input, dim=None, keepdim=False, *, other=None"
 #define PY_SELF_min "$self, dim=None, keepdim=False, *, other=None"
-#define PY_SPEC_softmax {"softmax", 2, 2, -1, {"input", "dim", "dtype"}}
-#define PY_TEXT_softmax "input, dim, *, dtype=None"
-#define PY_SELF_softmax "$self, dim, *, dtype=None"
-#define PY_SPEC_log_softmax {"log_softmax", 2, 2, -1, {"input", "dim", "dtype"}}
-#define PY_TEXT_log_softmax "input, dim, *, dtype=None"
-#define PY_SELF_log_softmax "$self, dim, *, dtype=None"
+#define PY_SPEC_softmax {"softmax", 1, 2, -1, {"input", "dim", "dtype"}}
+#define PY_TEXT_softmax "input, dim=None, *, dtype=None"
+#define PY_SELF_softmax "$self, dim=None, *, dtype=None"
+#define PY_SPEC_log_softmax {"log_softmax", 1, 2, -1, {"input", "dim", "dtype"}}
+#define PY_TEXT_log_softmax "input, dim=None, *, dtype=None"
+#define PY_SELF_log_softmax "$self, dim=None, *, dtype=None"
 #define PY_SPEC_reshape {"reshape", 2, 2, 1, {"input", "shape"}}
 #define PY_TEXT_reshape "input, *shape"
 #define PY_SELF_reshape "$self, *shape"

@@ -1263,17 +1263,18 @@ class DeviceArray:
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
     @overload
-    def log_softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+    def log_softmax(self, /, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
         """x - log(sum(exp(x))) over dim, without overflow.
 
-        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
+        The result has the shape of input and its dtype, or dtype. Without dim a UserWarning says which one was
+        taken: 0 of 0, 1 or 3 dimensions, else 1. Raises IndexError for a dim out of range,
         DTypeMismatchError for ints and bool.
 
         >>> dt.log_softmax(dt.tensor([0.0, 0.0]), dim=0)
         DeviceArray([-0.6931, -0.6931], device='cpu', dtype=float32)
         """
     @overload
-    def log_softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def log_softmax(self, /, axis: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray: ...
     def logaddexp(self, /, other: _Operand) -> DeviceArray:
         """log(exp(a) + exp(b)), without overflow on the way.
 
@@ -2085,17 +2086,18 @@ class DeviceArray:
     @overload
     def size(self, dim: _Int) -> builtins.int: ...
     @overload
-    def softmax(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+    def softmax(self, /, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
         """exp(x) / sum(exp(x)) over dim, without overflow.
 
-        The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
+        The result has the shape of input and its dtype, or dtype. Without dim a UserWarning says which one was
+        taken: 0 of 0, 1 or 3 dimensions, else 1. Raises IndexError for a dim out of range,
         DTypeMismatchError for ints and bool.
 
         >>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)
         DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
         """
     @overload
-    def softmax(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def softmax(self, /, axis: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray: ...
     def softplus(self, /, beta: _Number = 1.0, threshold: _Number = 20.0) -> DeviceArray:
         """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
 
@@ -3660,17 +3662,18 @@ def log2(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     DeviceArray([0., 3.], device='cpu', dtype=float32)
     """
 @overload
-def log_softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+def log_softmax(input: DeviceArray, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
     """x - log(sum(exp(x))) over dim, without overflow.
 
-    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
+    The result has the shape of input and its dtype, or dtype. Without dim a UserWarning says which one was
+    taken: 0 of 0, 1 or 3 dimensions, else 1. Raises IndexError for a dim out of range,
     DTypeMismatchError for ints and bool.
 
     >>> dt.log_softmax(dt.tensor([0.0, 0.0]), dim=0)
     DeviceArray([-0.6931, -0.6931], device='cpu', dtype=float32)
     """
 @overload
-def log_softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+def log_softmax(input: DeviceArray, axis: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray: ...
 def logaddexp(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """log(exp(a) + exp(b)), without overflow on the way.
 
@@ -4248,17 +4251,18 @@ def sinh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     DeviceArray([0.0000, 1.1752], device='cpu', dtype=float32)
     """
 @overload
-def softmax(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+def softmax(input: DeviceArray, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
     """exp(x) / sum(exp(x)) over dim, without overflow.
 
-    The result has the shape of input and its dtype, or dtype. Raises IndexError for a dim out of range,
+    The result has the shape of input and its dtype, or dtype. Without dim a UserWarning says which one was
+    taken: 0 of 0, 1 or 3 dimensions, else 1. Raises IndexError for a dim out of range,
     DTypeMismatchError for ints and bool.
 
     >>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
 @overload
-def softmax(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+def softmax(input: DeviceArray, axis: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray: ...
 def softplus(input: DeviceArray, beta: _Number = 1.0, threshold: _Number = 20.0, *, out: DeviceArray | None = None) -> DeviceArray:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
 

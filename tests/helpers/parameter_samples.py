@@ -17,7 +17,14 @@ def saved() -> str:
 
 
 # Calls need these too, though each of them has a default.
-GIVEN = {"arange": ["end"], "kl_div": ["reduction"], "clamp": ["max"], "randint": ["low", "high", "size"]}
+GIVEN = {
+    "arange": ["end"],
+    "kl_div": ["reduction"],
+    "softmax": ["dim"],
+    "log_softmax": ["dim"],
+    "clamp": ["max"],
+    "randint": ["low", "high", "size"],
+}
 # What cannot be called here, and why.
 NOT_CALLED = {
     "requires_grad_": "True, its default, is refused: no gradients are computed",

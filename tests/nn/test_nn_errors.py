@@ -363,7 +363,6 @@ def test_other_exceptions_pass_untouched() -> None:
         (lambda: nn.Hardtanh(1, 0), ValueError, "max_val must be larger than min_val"),
         (lambda: nn.Embedding(3, 2, padding_idx=3), ValueError, "padding_idx must be within num_embeddings"),
         (lambda: nn.Embedding(3, 2, max_norm=1.0), NotImplementedError, "max_norm"),
-        (lambda: nn.Softmax()(dt.ones(2)), ValueError, "Softmax needs its dim"),
         (lambda: nn.BatchNorm2d(3)(dt.ones(2, 3)), dt.ShapeMismatchError, "Expected input to be 4D, but got 2D"),
         (lambda: nn.BatchNorm1d(3)(dt.ones(3)), dt.ShapeMismatchError, "Expected input to be 2D to 3D, but got 1D"),
     ],

@@ -466,3 +466,13 @@ def test_activations_in_place(device: str) -> None:
         assert getattr(F, name)(x).tolist() == want
         assert getattr(F, name)(x, inplace=True) is x
         assert x.tolist() == want
+
+
+@pytest.mark.parametrize("shape, taken", [((), 0), ((3,), 0), ((2, 3), 1), ((2, 3, 4), 0), ((2, 3, 4, 5), 1)])
+def test_softmax_without_dim_says_which_it_took(shape: tuple[int, ...], taken: int) -> None:
+    x = dt.rand(*shape) if shape else dt.tensor(0.5)
+    for function, layer in ((dt.softmax, dt.nn.Softmax()), (dt.log_softmax, dt.nn.LogSoftmax())):
+        with pytest.warns(UserWarning, match=f"include dim={taken} as an argument"):
+            result = function(x)
+        with pytest.warns(UserWarning, match="Implicit dimension choice"):
+            assert layer(x).tolist() == result.tolist() == function(x, taken).tolist()

@@ -417,3 +417,30 @@ def test_bits_survive_every_device() -> None:
     for device in DEVICES:
         assert bits_of(x.to(device)).tobytes() == bits_of(x).tobytes()
     assert math.isclose(x.mean().item(), np.mean(wide_of(x)), rel_tol=1e-6)
+
+
+def test_an_integer_array_without_dimensions_is_an_int(device: str) -> None:
+    """As in range() and in slices: the transfer of a GPU's is recorded, and stopped where transfers are forbidden."""
+    two = dt.tensor(2, device=device)
+    with dt.record_transfers() as log:
+        assert dt.zeros(two, 3).shape == dt.arange(6).view(two, 3).shape == (2, 3)
+    assert len(log) == (2 if two.is_cuda else 0)
+    with pytest.raises(TypeError, match="argument 'size' must be int"):
+        dt.zeros(two.float())
+    with pytest.raises(TypeError, match="argument 'size' must be int"):
+        dt.zeros(two.reshape(1), 3)
+    if two.is_cuda:
+        with dt.forbid_transfers(), pytest.raises(dt.TransferForbiddenError):
+            dt.zeros(two)
+
+
+def test_numbers_of_the_host_in_a_list(device: str) -> None:
+    number = dt.tensor(1.5, device=device)
+    if number.is_cuda:
+        with pytest.raises(TypeError, match="joined by devtensor.stack"):
+            dt.tensor([number, 2])
+        return
+    assert dt.tensor([number, 2]).tolist() == [1.5, 2.0]
+    assert dt.tensor([[dt.tensor(3)], [4]]).dtype is dt.int64
+    with pytest.raises(TypeError, match="joined by devtensor.stack"):
+        dt.tensor([number.clone().requires_grad_()])  # whose gradient would be lost

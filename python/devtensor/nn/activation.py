@@ -192,11 +192,6 @@ class _OverDim(Module):
         super().__init__()
         self.dim: int | None = None if dim is None else _need_int(type(self).__name__, "dim", dim)
 
-    def _checked(self) -> int:
-        if self.dim is None:
-            raise ValueError(f"{type(self).__name__} needs its dim: {type(self).__name__}(dim=1)")
-        return self.dim
-
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
@@ -209,7 +204,7 @@ class Softmax(_OverDim):
     """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
-        return _C.softmax(input, self._checked())
+        return _C.softmax(input, self.dim)
 
 
 class LogSoftmax(_OverDim):
@@ -220,4 +215,4 @@ class LogSoftmax(_OverDim):
     """
 
     def forward(self, input: DeviceArray) -> DeviceArray:
-        return _C.log_softmax(input, self._checked())
+        return _C.log_softmax(input, self.dim)
