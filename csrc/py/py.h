@@ -466,6 +466,7 @@ void py_backends_register(void);
     X(shape)                                                                                                           \
     X(join)                                                                                                            \
     X(select)                                                                                                          \
+    X(index)                                                                                                           \
     X(matmul)                                                                                                          \
     X(conv)                                                                                                            \
     X(attributes)                                                                                                      \
