@@ -506,6 +506,6 @@ PY_FAMILIES(PY_FAMILY)
 void py_grad_init(py_state *state);
 
 /* Parts that several files fill in. */
-extern PyType_Slot py_number_slots[], py_index_slots[];
+extern PyType_Slot py_number_slots[], py_index_slots[], py_sequence_slots[];
 
 #endif

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer, Self
 
+from devtensor._composed.summaries import aminmax_result
 from devtensor._errors import Origin
 from devtensor.nn._hooks import RemovableHandle
 
@@ -827,7 +828,7 @@ class DeviceArray:
         4
         """
     def deg2rad(input) -> DeviceArray:
-        """Degrees in radians: x * pi / 180. Integers give the default dtype. Raises DTypeMismatchError for bools.
+        """Degrees in radians: x * pi / 180. Any dtype; integers and bools give the default dtype.
 
         >>> dt.deg2rad(dt.tensor([180.0]))
         DeviceArray([3.1416], device='cpu', dtype=float32)
@@ -1136,7 +1137,11 @@ class DeviceArray:
         DeviceArray([1.4142, 2.0000], device='cpu', dtype=float64)
         """
     def float_power_(input, exponent: _Operand) -> DeviceArray:
-        """float_power, written into input."""
+        """float_power, written into input, which must be float64. Raises DTypeMismatchError for another dtype.
+
+        >>> dt.tensor([3.0], dtype=dt.float64).float_power_(2)
+        DeviceArray([9.], device='cpu', dtype=float64)
+        """
     def floor(self, /) -> DeviceArray:
         """Largest integer not above x.
 
@@ -2291,7 +2296,7 @@ class DeviceArray:
     def put_(input, index: DeviceArray, source: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
         """put, written into input."""
     def rad2deg(input) -> DeviceArray:
-        """Radians in degrees: x * 180 / pi. Integers give the default dtype. Raises DTypeMismatchError for bools.
+        """Radians in degrees: x * 180 / pi. Any dtype; integers and bools give the default dtype.
 
         >>> dt.rad2deg(dt.tensor([dt.pi]))
         DeviceArray([180.], device='cpu', dtype=float32)

@@ -274,6 +274,18 @@ def float_power(input: DeviceArray | float, exponent: DeviceArray | float) -> De
     return power
 
 
+def float_power_(input: DeviceArray, exponent: DeviceArray | float) -> DeviceArray:
+    """float_power, written into input, which must be float64. Raises DTypeMismatchError for another dtype.
+
+    >>> dt.tensor([3.0], dtype=dt.float64).float_power_(2)
+    DeviceArray([9.], device='cpu', dtype=float64)
+    """
+    need_array("float_power", "input", input)
+    if input.dtype != _C.float64:
+        _C._fail_dtype("float_power", ("input",), (input,), 0, "float64")
+    return _float_power_(input, exponent)
+
+
 def sinc(input: DeviceArray) -> DeviceArray:
     """sin(pi * x) / (pi * x), and 1 at 0. Any dtype; integers and bools give the default dtype.
 
@@ -332,7 +344,7 @@ def xlogy(input: DeviceArray | float, other: DeviceArray | float) -> DeviceArray
 
 
 def deg2rad(input: DeviceArray) -> DeviceArray:
-    """Degrees in radians: x * pi / 180. Integers give the default dtype. Raises DTypeMismatchError for bools.
+    """Degrees in radians: x * pi / 180. Any dtype; integers and bools give the default dtype.
 
     >>> dt.deg2rad(dt.tensor([180.0]))
     DeviceArray([3.1416], device='cpu', dtype=float32)
@@ -341,7 +353,7 @@ def deg2rad(input: DeviceArray) -> DeviceArray:
 
 
 def rad2deg(input: DeviceArray) -> DeviceArray:
-    """Radians in degrees: x * 180 / pi. Integers give the default dtype. Raises DTypeMismatchError for bools.
+    """Radians in degrees: x * 180 / pi. Any dtype; integers and bools give the default dtype.
 
     >>> dt.rad2deg(dt.tensor([dt.pi]))
     DeviceArray([180.], device='cpu', dtype=float32)
@@ -351,8 +363,6 @@ def rad2deg(input: DeviceArray) -> DeviceArray:
 
 def _scaled(op: str, input: DeviceArray, factor: float) -> DeviceArray:
     need_array(op, "input", input)
-    if input.dtype == _C.bool:
-        _C._fail_dtype(op, ("input",), (input,), 0, "numbers")
     return back(floating(input) * factor, input)
 
 
@@ -385,7 +395,7 @@ def lgamma(input: DeviceArray) -> DeviceArray:
     """
     need_array("lgamma", "input", input)
     x = floating(input).double()
-    poles = (x <= 0) & (x == x.floor())
+    poles, roots = (x <= 0) & (x == x.floor()), (x == 1) | (x == 2)
     reflected = (x < 0.5) & ~poles
     infinite = x.isinf()
     x = _C.where(poles | infinite, 1.0, x)
@@ -394,6 +404,7 @@ def lgamma(input: DeviceArray) -> DeviceArray:
     fraction = _C.where(reflected, x - x.detach().floor(), 0.5)
     left = math.log(math.pi) - (fraction * math.pi).sin().log() - right
     result = _C.where(poles | infinite, math.inf, _C.where(reflected, left, right))
+    result = result - _C.where(roots, result.detach(), 0.0)  # which is what rounding left
     return result.to(input.dtype if input.dtype.is_floating_point else _C.get_default_dtype())
 
 
@@ -435,10 +446,9 @@ def digamma(input: DeviceArray) -> DeviceArray:
 # ---------------------------------------------------------------- in place
 
 
+_float_power_ = in_place(float_power)
 WRITING = [
-    in_place(function)
-    for function in (
-        *(addcdiv, addcmul, clamp_max, clamp_min, copysign, deg2rad, digamma, exp2, float_power, frac, heaviside),
-        *(ldexp, lgamma, logit, nan_to_num, rad2deg, round, sinc, xlogy),
-    )
+    float_power_,
+    *map(in_place, (addcdiv, addcmul, clamp_max, clamp_min, copysign, deg2rad, digamma, exp2, frac, heaviside)),
+    *map(in_place, (ldexp, lgamma, logit, nan_to_num, rad2deg, round, sinc, xlogy)),
 ]
