@@ -689,7 +689,9 @@ class DeviceArray:
         DeviceArray([-3.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
     def clamp_max(input, max: _Operand) -> DeviceArray:
-        """The smaller of x and max: clamp(max=max), with its errors.
+        """The smaller of x and max, a number or an array that broadcasts; NaN stays.
+
+        The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
 
         >>> dt.clamp_max(dt.tensor([-1.0, 2.0]), 1)
         DeviceArray([-1.,  1.], device='cpu', dtype=float32)
@@ -697,7 +699,9 @@ class DeviceArray:
     def clamp_max_(input, max: _Operand) -> DeviceArray:
         """clamp_max, written into input."""
     def clamp_min(input, min: _Operand) -> DeviceArray:
-        """The larger of x and min: clamp(min=min), with its errors.
+        """The larger of x and min, a number or an array that broadcasts; NaN stays.
+
+        The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
 
         >>> dt.clamp_min(dt.tensor([-1.0, 2.0]), 0)
         DeviceArray([0., 2.], device='cpu', dtype=float32)

@@ -58,11 +58,11 @@ from devtensor._composed.pointwise import (
     logit,
     nan_to_num,
     rad2deg,
-    round,
     signbit,
     sinc,
     xlogy,
 )
+from devtensor._composed.pointwise import round as round
 from devtensor._composed.sampling import bernoulli, multinomial
 from devtensor._composed.statistics import logsumexp, norm, std, var
 from devtensor._composed.summaries import (

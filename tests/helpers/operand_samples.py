@@ -99,7 +99,7 @@ SAMPLES: dict[str, Sample] = {
     "addcdiv": Sample({"input": f(2, 3), "tensor1": f(2, 3), "tensor2": f(2, 3)}),
     "heaviside": Sample({"input": f(2, 3), "values": f(2, 3)}),
     **{op: Sample({"input": f(2, 3), "other": f(2, 3)}) for op in ("copysign", "ldexp", "xlogy", "dist")},
-    "float_power": Sample({"input": f(2, 3), "exponent": f(2, 3)}),
+    "float_power": Sample({"input": Array((2, 3), "float64"), "exponent": Array((2, 3), "float64")}),
     "clamp_min": Sample({"input": f(2, 3), "min": f(2, 3)}),
     "clamp_max": Sample({"input": f(2, 3), "max": f(2, 3)}),
     "index_select": Sample({"input": f(4, 3), "index": i(2)}, {"dim": 0}, own=("index",)),

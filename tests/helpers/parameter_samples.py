@@ -17,7 +17,14 @@ def saved() -> str:
 
 
 # Calls need these too, though each of them has a default.
-GIVEN = {"arange": ["end"], "kl_div": ["reduction"], "clamp": ["max"], "randint": ["low", "high", "size"]}
+GIVEN = {
+    "scatter": ["src"],
+    "scatter_": ["src"],
+    "arange": ["end"],
+    "kl_div": ["reduction"],
+    "clamp": ["max"],
+    "randint": ["low", "high", "size"],
+}
 # What cannot be called here, and why.
 NOT_CALLED = {
     "requires_grad_": "True, its default, is refused: no gradients are computed",
@@ -138,6 +145,7 @@ VALUES: dict[str, Any] = {
     "values": lambda: dt.ones(2, 3),
     "index_put.values": lambda: dt.ones(1, 3),
     "index_put_.values": lambda: dt.ones(1, 3),
+    "float_power_.input": lambda: dt.ones(2, 3, dtype=dt.float64),
     "tensor1": lambda: dt.ones(2, 3),
     "tensor2": lambda: dt.ones(2, 3),
     "p": 2.0,

@@ -25,11 +25,12 @@ def _vector(x: DeviceArray) -> DeviceArray:
 
 def _check_scatter(op: str, input: DeviceArray, dim: int, index: DeviceArray, src: DeviceArray | None) -> int:
     """All checks; the dimension."""
-    names, arrays = ("input", "index", "src"), (input, index, src)
     need_array(op, "input", input)
     need_array(op, "index", index)
-    if src is None:
-        names, arrays = names[:2], arrays[:2]
+    names: tuple[str, ...] = ("input", "index")
+    arrays: tuple[DeviceArray, ...] = (input, index)
+    if src is not None:
+        names, arrays = (*names, "src"), (*arrays, src)
     _C._check_devices(op, names, arrays)
     _C._check_indices(op, names, arrays, 1)
     if src is not None:
@@ -67,27 +68,27 @@ def _part(src: DeviceArray, index: DeviceArray) -> DeviceArray:
 def _scattered(
     target: DeviceArray, dim: int, index: DeviceArray, src: Any, value: float | None, reduce: str | None, copies: bool
 ) -> DeviceArray:
-    op = "scatter"
+    op, called = "scatter", "value"
     if value is None:
         if src is None:
             raise TypeError(f"{op}() missing a required argument: 'src' or 'value'")
         if not isinstance(src, DeviceArray):
-            src, value = None, src
+            src, value, called = None, src, "src"
     elif src is not None:
         raise TypeError(f"{op}() takes src or value, not both")
-    value = None if value is None else _need_number(op, "value", value)
+    number = 0 if value is None else _need_number(op, called, value)
     if reduce is not None and _need_str(op, "reduce", reduce) not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     at = _check_scatter(op, target, dim, index, src)
     if reduce == "multiply":
         raise NotImplementedError("scatter(): reduce='multiply' is not implemented; use scatter_reduce")
     if reduce == "add":
-        added = _C.full(index.shape, value, dtype=target.dtype, device=index.device) if src is None else src
+        added = _C.full(index.shape, number, dtype=target.dtype, device=index.device) if src is None else src
         return target.scatter_add(at, index, added) if copies else target.scatter_add_(at, index, added)
     result = target.clone() if copies else target
     if not index.numel():
         return result
-    written = value if src is None else _part(src, index)
+    written = number if src is None else _part(src, index)
     _C._put_selected(op, _vector(result), _grid(_vector(index), at), written, False)
     return result
 
@@ -238,6 +239,7 @@ def _filled(target: DeviceArray, dim: int, index: DeviceArray, value: DeviceArra
     at = _along(op, dim, target)
     _C._check_rank(op, names, arrays, 1, 0, 1)
     if len(arrays) == 3:
+        _C._check_in_place(op, names, arrays, arrays[2].dtype, target.shape)
         _C._check_rank(op, names, arrays, 2, 0, 0)
     result = target.clone() if copies else target
     place = (*[slice(None)] * at, _vector(index))
@@ -279,7 +281,9 @@ def _ordinals(x: DeviceArray) -> DeviceArray:
 def _put_at(
     target: DeviceArray, indices: Sequence[DeviceArray | None], values: DeviceArray, accumulate: bool, copies: bool
 ) -> DeviceArray:
-    op, names, arrays = "index_put", ("input", "values"), (target, values)
+    op = "index_put"
+    names: tuple[str, ...] = ("input", "values")
+    arrays: tuple[DeviceArray, ...] = (target, values)
     need_array(op, "input", target)
     need_array(op, "values", values)
     accumulate = _need_bool(op, "accumulate", accumulate)
@@ -381,7 +385,11 @@ def _mask_filled(target: DeviceArray, mask: DeviceArray, source: DeviceArray, co
     if mask.dtype != _C.bool:
         _C._fail_dtype(op, names, arrays, 1, "bool")
     _C._check_dtypes(op, names, arrays, 1)
-    _C._check_broadcast(op, names[:2], arrays[:2])
+    try:
+        _C._check_broadcast(op, names[:2], arrays[:2])
+    except ShapeMismatchError:  # which lists source too
+        _C._check_broadcast(op, names, arrays)
+        raise
     shape = broadcast_shape(target, mask)
     if copies:
         result = target.expand(shape).clone()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_number
@@ -212,22 +213,41 @@ def isreal(input: DeviceArray) -> DeviceArray:
     return _C.ones_like(input, dtype=_C.bool)
 
 
+def _limited(op: str, name: str, input: DeviceArray, bound: DeviceArray | float) -> DeviceArray | float:
+    """Checks a clamp with one bound; the bound."""
+    need_array(op, "input", input)
+    names: tuple[str, ...] = ("input",)
+    arrays: tuple[DeviceArray, ...] = (input,)
+    if isinstance(bound, DeviceArray):
+        names, arrays = ("input", name), (input, bound)
+        together(op, names, arrays)
+    else:
+        bound = _need_number(op, name, bound)
+    if result_type(input, bound) == _C.bool:
+        _C._fail_dtype(op, names, arrays, 0, "numbers; for bool use logical_and or logical_or")
+    return bound
+
+
 def clamp_min(input: DeviceArray, min: DeviceArray | float) -> DeviceArray:
-    """The larger of x and min: clamp(min=min), with its errors.
+    """The larger of x and min, a number or an array that broadcasts; NaN stays.
+
+    The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
 
     >>> dt.clamp_min(dt.tensor([-1.0, 2.0]), 0)
     DeviceArray([0., 2.], device='cpu', dtype=float32)
     """
-    return _C.clamp(input, min)
+    return _C.clamp(input, _limited("clamp_min", "min", input, min))
 
 
 def clamp_max(input: DeviceArray, max: DeviceArray | float) -> DeviceArray:
-    """The smaller of x and max: clamp(max=max), with its errors.
+    """The smaller of x and max, a number or an array that broadcasts; NaN stays.
+
+    The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
 
     >>> dt.clamp_max(dt.tensor([-1.0, 2.0]), 1)
     DeviceArray([-1.,  1.], device='cpu', dtype=float32)
     """
-    return _C.clamp(input, None, max)
+    return _C.clamp(input, None, _limited("clamp_max", "max", input, max))
 
 
 # ---------------------------------------------------------------- powers, logarithms, angles
@@ -269,8 +289,9 @@ def float_power(input: DeviceArray | float, exponent: DeviceArray | float) -> De
         return _C.pow(input.double(), exponent.double())
     if isinstance(input, DeviceArray):
         return _C.pow(input.double(), float(_need_number(op, "exponent", exponent)))
+    base = float(_need_number(op, "input", input))
     need_array(op, "exponent", exponent)  # type: ignore[arg-type]
-    power: DeviceArray = float(_need_number(op, "input", input)) ** exponent.double()  # type: ignore[union-attr]
+    power: DeviceArray = base ** exponent.double()  # type: ignore[union-attr]
     return power
 
 
@@ -281,9 +302,13 @@ def float_power_(input: DeviceArray, exponent: DeviceArray | float) -> DeviceArr
     DeviceArray([9.], device='cpu', dtype=float64)
     """
     need_array("float_power", "input", input)
+    result = float_power(input, exponent)
+    arrays = (input, exponent) if isinstance(exponent, DeviceArray) else (input,)
+    names = ("input", "exponent")[: len(arrays)]
     if input.dtype != _C.float64:
-        _C._fail_dtype("float_power", ("input",), (input,), 0, "float64")
-    return _float_power_(input, exponent)
+        _C._fail_dtype("float_power", names, arrays, 0, "float64")
+    _C._check_in_place("float_power", names, arrays, _C.float64, result.shape)
+    return input.copy_(result)
 
 
 def sinc(input: DeviceArray) -> DeviceArray:
@@ -331,16 +356,30 @@ def xlogy(input: DeviceArray | float, other: DeviceArray | float) -> DeviceArray
         other = _need_number(op, "other", other)
     dtype = result_type(input, other)
     dtype = dtype if dtype.is_floating_point else _C.get_default_dtype()
-    x = widened(input.to(dtype)) if isinstance(input, DeviceArray) else float(input)
-    y = widened(other.to(dtype)) if isinstance(other, DeviceArray) else float(other)
-    if not isinstance(y, DeviceArray):
-        zero = (x == 0) if not math.isnan(y) and (y <= 0 or y == math.inf) else None
-        log = math.log(y) if y > 0 else math.nan if y < 0 or math.isnan(y) else -math.inf
-        product: DeviceArray = x * log
-        return (product if zero is None else _C.where(zero, 0.0, product)).to(dtype)
+    if not isinstance(other, DeviceArray):
+        return _number_log(widened(_array(input).to(dtype)), float(other)).to(dtype)
+    y = widened(other.to(dtype))
     zero = (y <= 0) | (y == math.inf)
-    zero = (x == 0) & zero if isinstance(x, DeviceArray) else zero & (x == 0)
+    if isinstance(input, DeviceArray):
+        x: DeviceArray | float = widened(input.to(dtype))
+        zero = zero & (input == 0)
+    else:
+        x, zero = float(input), zero & (input == 0)
     return _C.where(zero, 0.0, x * _C.where(zero, 1.0, y).log()).to(dtype)
+
+
+def _array(x: DeviceArray | float) -> DeviceArray:
+    assert isinstance(x, DeviceArray)
+    return x
+
+
+def _number_log(x: DeviceArray, y: float) -> DeviceArray:
+    """x * log(y), and 0 where x is 0."""
+    if y > 0 and y != math.inf:
+        return x * math.log(y)
+    if math.isnan(y):
+        return x * y
+    return _C.where(x == 0, 0.0, x * (math.inf if y > 0 else -math.inf if y == 0 else math.nan))
 
 
 def deg2rad(input: DeviceArray) -> DeviceArray:
@@ -446,9 +485,8 @@ def digamma(input: DeviceArray) -> DeviceArray:
 # ---------------------------------------------------------------- in place
 
 
-_float_power_ = in_place(float_power)
-WRITING = [
-    float_power_,
-    *map(in_place, (addcdiv, addcmul, clamp_max, clamp_min, copysign, deg2rad, digamma, exp2, frac, heaviside)),
-    *map(in_place, (ldexp, lgamma, logit, nan_to_num, rad2deg, round, sinc, xlogy)),
-]
+_COPIED: tuple[Callable[..., DeviceArray], ...] = (
+    *(addcdiv, addcmul, clamp_max, clamp_min, copysign, deg2rad, digamma, exp2, frac, heaviside, ldexp),
+    *(lgamma, logit, nan_to_num, rad2deg, round, sinc, xlogy),
+)
+WRITING: list[Callable[..., DeviceArray]] = [float_power_, *(in_place(function) for function in _COPIED)]

@@ -8,14 +8,21 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, in_place, need_array, widened
 from devtensor._composed.pointwise import together
-from devtensor._composed.statistics import norm, std, var
+from devtensor._composed.statistics import norm, power, variance
 from devtensor._dtype_rules import common_dtype
 from devtensor._types import Dims
 
 
 def _with_mean(
-    spread: DeviceArray, input: DeviceArray, dim: Dims | bool | None, keepdim: bool
+    op: str,
+    input: DeviceArray,
+    dim: Dims | bool | None,
+    unbiased: bool | None,
+    keepdim: bool,
+    correction: float | None,
 ) -> tuple[DeviceArray, DeviceArray]:
+    """The variance, wide, and the mean."""
+    spread = variance(op, input, dim, unbiased, keepdim, correction, None, None)
     dims = None if isinstance(dim, bool) else dim
     return spread, _C.mean(input, dims, keepdim)
 
@@ -33,8 +40,8 @@ def var_mean(
     >>> dt.var_mean(dt.tensor([1.0, 3.0]))
     (DeviceArray(2., device='cpu', dtype=float32), DeviceArray(2., device='cpu', dtype=float32))
     """
-    _C._check("var_mean", ("input",), (input,))
-    return _with_mean(var(input, dim, unbiased, keepdim, correction=correction), input, dim, keepdim)
+    spread, mean = _with_mean("var_mean", input, dim, unbiased, keepdim, correction)
+    return spread.to(input.dtype), mean
 
 
 def std_mean(
@@ -50,8 +57,8 @@ def std_mean(
     >>> dt.std_mean(dt.tensor([1.0, 3.0]), correction=0)
     (DeviceArray(1., device='cpu', dtype=float32), DeviceArray(2., device='cpu', dtype=float32))
     """
-    _C._check("std_mean", ("input",), (input,))
-    return _with_mean(std(input, dim, unbiased, keepdim, correction=correction), input, dim, keepdim)
+    spread, mean = _with_mean("std_mean", input, dim, unbiased, keepdim, correction)
+    return power(spread, 0.5).to(input.dtype), mean
 
 
 class aminmax_result(NamedTuple):
