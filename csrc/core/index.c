@@ -495,12 +495,12 @@ is_same_along(const dt_array *a, int first, int n)
 
 /* value has the dtype of x and memory of its own, or is an immediate, unless it is added. */
 static dt_status
-write_selected(const char *op, const operands *o, const dt_array *x, int n, const dt_selector *selectors,
+write_selected(const char *op, const operands *o, const dt_array *x, int n, const dt_selector *selectors, bool wraps,
                const dt_array *value, bool adds, dt_error *err)
 {
     selection s;
     dt_array wide;
-    dt_status rc = selection_open(&s, op, x, n, selectors, true, true, err);
+    dt_status rc = selection_open(&s, op, x, n, selectors, wraps, true, err);
     if (rc == DT_OK && !spread_value(value, s.x.ndim, s.x.shape, &wide)) {
         rc = dt_fail_value(op, o->in, o->n, s.x.ndim, s.x.shape, err);
     }
@@ -515,7 +515,7 @@ write_selected(const char *op, const operands *o, const dt_array *x, int n, cons
 }
 
 dt_status
-dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors,
+dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors, bool wraps,
              const dt_array *value, const dt_scalar *scalar, dt_error *err)
 {
     operands o;
@@ -535,7 +535,7 @@ dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, co
     bool by_mask = n == 1 && is_mask(&selectors[0]) && selectors[0].array->storage != x->storage;
     dt_status rc = by_mask && (value == NULL || value->ndim == 0)
                        ? fill_where(&selectors[0], &ready, &target, err)
-                       : write_selected(op, &o, x, n, selectors, &ready, false, err);
+                       : write_selected(op, &o, x, n, selectors, wraps, &ready, false, err);
     dt_array_clear(&ready);
     return rc;
 }
@@ -549,6 +549,6 @@ dt_index_add_to(const char *op, const dt_array *x, int n, const dt_selector *sel
     list_operands(&o, x, n, selectors, value);
     DT_TRY(check_selectors(op, &o, x, n, selectors, err));
     DT_TRY(dt_adding_open(&adding, x, err));
-    dt_status rc = write_selected(op, &o, &adding.sums, n, selectors, value, true, err);
+    dt_status rc = write_selected(op, &o, &adding.sums, n, selectors, true, value, true, err);
     return dt_adding_close(&adding, op, rc, err);
 }

@@ -18,9 +18,10 @@ typedef struct {
  * choose stands where they stood, else in front. */
 dt_status dt_index_get(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors,
                        dt_array *out, dt_error *err) DT_MUST_CHECK;
-/* value, or NULL and scalar; of places that are meant twice the last one stays. */
+/* value, or NULL and scalar; of places that are meant twice the last one stays. wraps: negative indices count from the
+ * end. */
 dt_status dt_index_set(const char *op, const dt_array *input, const dt_array *x, int n, const dt_selector *selectors,
-                       const dt_array *value, const dt_scalar *scalar, dt_error *err) DT_MUST_CHECK;
+                       bool wraps, const dt_array *value, const dt_scalar *scalar, dt_error *err) DT_MUST_CHECK;
 /* x[selectors] += value, which has the device and the dtype of x and memory of its own; negative indices count from the
  * end. What is meant twice is added twice, in the order of value, and sums of the half types are rounded once. */
 dt_status dt_index_add_to(const char *op, const dt_array *x, int n, const dt_selector *selectors, const dt_array *value,

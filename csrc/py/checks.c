@@ -117,6 +117,62 @@ py__check_broadcast(PY_PARAMS)
 }
 
 static PyObject *
+py__check_devices(PY_PARAMS)
+{
+    PY_PARSE(_check_devices)
+    operands o;
+    if (parse(&a, &o) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    return answer(&a, &o, dt_check_same_device(o.op, o.in, o.n, &err), &err);
+}
+
+static PyObject *
+py__check_dtypes(PY_PARAMS)
+{
+    PY_PARSE(_check_dtypes)
+    operands o;
+    int64_t apart = -1;
+    if (parse(&a, &o) < 0 || py_arg_int(&a, 3, &apart) < 0) {
+        return NULL;
+    }
+    const unsigned together = apart >= 0 && apart < DT_MAX_OPERANDS ? ~(1u << apart) : DT_ALL;
+    dt_error err;
+    return answer(&a, &o, dt_check_dtypes(o.op, o.in, o.n, together, DT_BY_NAME, &err), &err);
+}
+
+static PyObject *
+py__check_indices(PY_PARAMS)
+{
+    PY_PARSE(_check_indices)
+    operands o;
+    int64_t which;
+    bool masks = false;
+    if (parse(&a, &o) < 0 || parse_which(&a, &o, &which) < 0 || py_arg_bool(&a, 4, &masks) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    return answer(&a, &o, dt_check_indices(o.op, o.in, o.n, (int)which, masks, &err), &err);
+}
+
+/* Whether operand 0 can be written over with a result of this dtype and shape. */
+static PyObject *
+py__check_in_place(PY_PARAMS)
+{
+    PY_PARSE(_check_in_place)
+    operands o;
+    int ndim;
+    int64_t shape[DT_MAX_NDIM];
+    dt_dtype dtype = DT_FLOAT32;
+    if (parse(&a, &o) < 0 || py_arg_dtype(&a, 3, &dtype) < 0 || py_arg_dims(&a, 4, &ndim, shape) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    return answer(&a, &o, dt_check_in_place(o.op, o.in, o.n, dtype, ndim, shape, &err), &err);
+}
+
+static PyObject *
 py__check_rank(PY_PARAMS)
 {
     PY_PARSE(_check_rank)
@@ -218,6 +274,10 @@ PyMethodDef py_checks_functions[] = {
         _check,
         "One device; one dtype, but for the operand apart; a float; with channels (N, C, ...), then (C): else raises "
         "what a compiled op raises."),
+    PY_HIDDEN(_check_devices, "Raises DeviceMismatchError for arrays on several devices."),
+    PY_HIDDEN(_check_dtypes, "Raises DTypeMismatchError for several dtypes, but for that of the operand apart."),
+    PY_HIDDEN(_check_indices, "Raises DTypeMismatchError where operand which holds no indices."),
+    PY_HIDDEN(_check_in_place, "Raises what an op in place raises where operand 0 cannot hold a result."),
     PY_HIDDEN(_check_broadcast, "Raises ShapeMismatchError for shapes that do not broadcast."),
     PY_HIDDEN(_check_shape, "Raises ShapeMismatchError; -1 stands for any size."),
     PY_HIDDEN(_check_rank, "Raises ShapeMismatchError for another rank."),

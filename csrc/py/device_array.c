@@ -300,7 +300,7 @@ py_array_type_new(PyObject *module)
         collect_methods();
         collect_getset();
     }
-    PyType_Slot slots[MAX_SLOTS], *parts[] = {own_slots, py_number_slots, py_index_slots};
+    PyType_Slot slots[MAX_SLOTS], *parts[] = {own_slots, py_number_slots, py_index_slots, py_sequence_slots};
     int n = 0;
     for (size_t p = 0; p < Py_ARRAY_LENGTH(parts); p++) {
         for (const PyType_Slot *slot = parts[p]; slot->slot != 0 && n < MAX_SLOTS - 1; slot++) {

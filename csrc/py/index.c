@@ -1,4 +1,4 @@
-/* index.c: x[...], x[...] = y, len, iteration, in. */
+/* index.c: x[...], x[...] = y. */
 #include "../core/grad/index.h"
 #include "py.h"
 
@@ -263,10 +263,10 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
 /* ---------------------------------------------------------------- x[index], x[index] = value */
 
 static PyObject *
-get_selected(PyObject *self, const selection *s)
+get_selected(PyObject *self, const char *op, const selection *s)
 {
     const dt_array *x = py_array_of(self);
-    PyObject *result = py_array_new(Py_TYPE(self), "getitem");
+    PyObject *result = py_array_new(Py_TYPE(self), op);
     if (result == NULL) {
         return NULL;
     }
@@ -274,9 +274,8 @@ get_selected(PyObject *self, const selection *s)
     dt_status status;
     PyObject *operands[] = {self, s->index};
     bool release = py_is_large(&s->view) || py_is_large(s->selectors[0].array) || (s->masked && py_on_device(x));
-    py_late_note("getitem", x);
-    PY_MOVE("getitem", self, release, status,
-            dt_index_get("getitem", x, &s->view, s->n, s->selectors, py_array_of(result), &err));
+    py_late_note(op, x);
+    PY_MOVE(op, self, release, status, dt_index_get(op, x, &s->view, s->n, s->selectors, py_array_of(result), &err));
     return py_finish(result, status, &err, operands, 2);
 }
 
@@ -287,7 +286,7 @@ subscript(PyObject *self, PyObject *index)
     PyObject *result = NULL;
     if (resolve(self, "getitem", index, &s) == 0) {
         if (s.n > 0) {
-            result = get_selected(self, &s);
+            result = get_selected(self, "getitem", &s);
         } else if ((result = py_array_new(Py_TYPE(self), "getitem")) != NULL) {
             *py_array_of(result) = s.view;
             s.view.storage = NULL;
@@ -319,28 +318,35 @@ parse_value(PyObject *self, PyObject *value, dt_scalar *scalar)
     return rc > 0 ? 1 : -1;
 }
 
+/* Which op writes, and whether its negative indices count from the end. */
+typedef struct {
+    const char *op;
+    bool wraps;
+} writer;
+
 static dt_status
-assign(PyObject *self, selection *s, const dt_array *value, const dt_scalar *scalar, dt_error *err)
+assign(PyObject *self, const writer *w, selection *s, const dt_array *value, const dt_scalar *scalar, dt_error *err)
 {
     const dt_array *x = py_array_of(self);
     if (s->n > 0) {
-        return dt_index_set("setitem", x, &s->view, s->n, s->selectors, value, scalar, err);
+        return dt_index_set(w->op, x, &s->view, s->n, s->selectors, w->wraps, value, scalar, err);
     }
-    return value != NULL ? dt_copy_into("setitem", &s->view, "value", value, false, false, err)
-                         : dt_fill("setitem", &s->view, scalar, err);
+    return value != NULL ? dt_copy_into(w->op, &s->view, "value", value, false, false, err)
+                         : dt_fill(w->op, &s->view, scalar, err);
 }
 
 /* Writes what is parsed; source NULL: scalar. */
 static int
-write_selection(PyObject *self, selection *s, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+write_selection(PyObject *self, const writer *w, selection *s, PyObject *value, const dt_array *source,
+                const dt_scalar *scalar)
 {
     dt_error err;
     dt_status status;
     if (s->n > 0) {
-        py_late_note("setitem", py_array_of(self));
+        py_late_note(w->op, py_array_of(self));
     }
     bool release = py_is_large(&s->view) || (s->masked && py_on_device(&s->view));
-    PY_MOVE("setitem", self, release, status, assign(self, s, source, scalar, &err));
+    PY_MOVE(w->op, self, release, status, assign(self, w, s, source, scalar, &err));
     if (status == DT_OK) {
         return 0;
     }
@@ -350,12 +356,13 @@ write_selection(PyObject *self, selection *s, PyObject *value, const dt_array *s
 }
 
 static int
-set_plainly(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+set_plainly(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+            const dt_scalar *scalar)
 {
     selection s;
-    int rc = resolve(self, "setitem", index, &s);
+    int rc = resolve(self, w->op, index, &s);
     if (rc == 0) {
-        rc = write_selection(self, &s, value, source, scalar);
+        rc = write_selection(self, w, &s, value, source, scalar);
     }
     selection_clear(&s);
     return rc;
@@ -363,12 +370,13 @@ set_plainly(PyObject *self, PyObject *index, PyObject *value, const dt_array *so
 
 /* The same on record, where other arrays see the memory: a view is written. 1: the index has arrays. */
 static int
-set_view(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+set_view(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+         const dt_scalar *scalar)
 {
     selection s;
-    int rc = resolve(self, "setitem", index, &s);
+    int rc = resolve(self, w->op, index, &s);
     if (rc == 0) {
-        rc = s.n > 0 ? 1 : write_selection(self, &s, value, source, scalar);
+        rc = s.n > 0 ? 1 : write_selection(self, w, &s, value, source, scalar);
     }
     selection_clear(&s);
     return rc;
@@ -376,7 +384,8 @@ set_view(PyObject *self, PyObject *index, PyObject *value, const dt_array *sourc
 
 /* The same on record: what was written, and where, is what the gradient has to know. */
 static int
-set_recorded(PyObject *self, PyObject *index, PyObject *value, const dt_array *source, const dt_scalar *scalar)
+set_recorded(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+             const dt_scalar *scalar)
 {
     dt_array *x = py_array_of(self);
     const dt_array *inputs[DT_MAX_NDIM + 2] = {x, source};
@@ -390,9 +399,9 @@ set_recorded(PyObject *self, PyObject *index, PyObject *value, const dt_array *s
         return -1;
     }
     selection s;
-    int rc = resolve(self, "setitem", index, &s);
+    int rc = resolve(self, w->op, index, &s);
     if (rc == 0) {
-        rc = write_selection(self, &s, value, source, scalar);
+        rc = write_selection(self, w, &s, value, source, scalar);
     }
     if (rc == 0) {
         record.region = dt_region_of(x, &s.view);
@@ -413,7 +422,7 @@ set_recorded(PyObject *self, PyObject *index, PyObject *value, const dt_array *s
 }
 
 static int
-ass_subscript(PyObject *self, PyObject *index, PyObject *value)
+ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
 {
     dt_scalar scalar;
     int rc = parse_value(self, value, &scalar);
@@ -426,10 +435,10 @@ ass_subscript(PyObject *self, PyObject *index, PyObject *value)
     }
     const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
     if (!DT_UNLIKELY(tracked) || dt_grad_off) {
-        return set_plainly(self, index, value, source, &scalar);
+        return set_plainly(self, w, index, value, source, &scalar);
     }
-    rc = dt_is_shared(py_array_of(self)) ? set_view(self, index, value, source, &scalar) : 1;
-    return rc <= 0 ? rc : set_recorded(self, index, value, source, &scalar);
+    rc = dt_is_shared(py_array_of(self)) ? set_view(self, w, index, value, source, &scalar) : 1;
+    return rc <= 0 ? rc : set_recorded(self, w, index, value, source, &scalar);
 }
 
 /* ---------------------------------------------------------------- what Python calls */
@@ -444,84 +453,80 @@ getitem(PyObject *self, PyObject *index)
 static int
 setitem(PyObject *self, PyObject *index, PyObject *value)
 {
-    if (ass_subscript(self, index, value) == 0) {
+    static const writer w = {"setitem", true};
+    if (ass_subscript(self, &w, index, value) == 0) {
         return 0;
     }
     (void)py_explain(self, "invalid-index", "setitem");
     return -1;
 }
 
-static Py_ssize_t
-length(PyObject *self)
+PyType_Slot py_index_slots[] = {{Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem}, {0, NULL}};
+
+/* ---------------------------------------------------------------- what composed ops call */
+
+/* op as text that lives on: what a device complains of later refers to it. NULL with an exception. */
+static const char *
+lasting_name(const char *op)
 {
-    const dt_array *x = py_array_of(self);
-    if (x->ndim == 0) {
-        PyErr_SetString(PyExc_TypeError, "len() of a 0-d DeviceArray");
-        (void)py_explain(self, "not-a-sequence", "len");
-        return -1;
+    static const char *const names[] = {"scatter", "index_copy", "index_fill", "index_put", "put", "masked_scatter"};
+    for (size_t i = 0; op != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(op, names[i]) == 0) {
+            return names[i];
+        }
     }
-    return (Py_ssize_t)x->shape[0];
+    if (op != NULL) {
+        PyErr_Format(PyExc_ValueError, "no op that writes selections: %s", op);
+    }
+    return NULL;
 }
 
+/* input[index] = value, in the name of op. */
 static PyObject *
-item(PyObject *self, Py_ssize_t i)
+py__put_selected(PY_PARAMS)
 {
-    const dt_array *x = py_array_of(self);
-    if (x->ndim == 0) {
-        PyErr_SetString(PyExc_IndexError, "too many indices for array of dimension 0");
-        return py_explain(self, "invalid-index", "getitem");
+    PY_PARSE(_put_selected)
+    writer w = {NULL, true};
+    if (!PyUnicode_Check(a.v[0])) {
+        return py_arg_wrong(&a, 0, "str"), NULL;
     }
-    dt_error err;
-    if (i < 0 || i >= x->shape[0]) { /* how an iteration ends: no need for a full report */
-        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for dimension 0 with size %lld", i,
-                     (long long)x->shape[0]);
+    if (py_arg_array(&a, 1) == NULL || py_arg_bool(&a, 4, &w.wraps) < 0 ||
+        (w.op = lasting_name(PyUnicode_AsUTF8(a.v[0]))) == NULL) {
         return NULL;
     }
-    PyObject *result = py_array_new(Py_TYPE(self), "getitem");
-    return result == NULL ? NULL
-                          : py_finish(result, dt_select("getitem", x, 0, i, py_array_of(result), &err), &err, &self, 1);
+    if (ass_subscript(a.v[1], &w, a.v[2], a.v[3]) == 0) {
+        return Py_NewRef(a.v[1]);
+    }
+    return py_explain(a.v[1], "invalid-index", w.op);
 }
 
+/* input[index], in the name of op. */
 static PyObject *
-iterate(PyObject *self)
+py__get_selected(PY_PARAMS)
 {
-    if (py_array_of(self)->ndim == 0) {
-        PyErr_SetString(PyExc_TypeError, "iteration over a 0-d DeviceArray");
-        return py_explain(self, "not-a-sequence", "iter");
+    PY_PARSE(_get_selected)
+    selection s;
+    PyObject *result = NULL;
+    if (!PyUnicode_Check(a.v[0])) {
+        return py_arg_wrong(&a, 0, "str"), NULL;
     }
-    return PySeqIter_New(self);
+    const char *op = py_arg_array(&a, 1) == NULL ? NULL : lasting_name(PyUnicode_AsUTF8(a.v[0]));
+    if (op == NULL) {
+        return NULL;
+    }
+    if (resolve(a.v[1], op, a.v[2], &s) == 0 && s.n > 0) {
+        result = get_selected(a.v[1], op, &s);
+    } else if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_IndexError, "%s(): no array of indices", op);
+    }
+    selection_clear(&s);
+    return result != NULL ? result : py_explain(a.v[1], "invalid-index", op);
 }
 
-static int
-contains(PyObject *self, PyObject *value)
-{
-    PyObject *equal = py_binary_object(DT_BINARY_eq, "eq", self, value);
-    if (equal == NULL) {
-        return -1;
-    }
-    if (!py_is_array(equal)) {
-        Py_DECREF(equal);
-        PyErr_Format(PyExc_TypeError, "a DeviceArray holds numbers, not %s", Py_TYPE(value)->tp_name);
-        (void)py_explain(self, "invalid-argument", "contains");
-        return -1;
-    }
-    dt_error err;
-    dt_status status;
-    dt_array any = DT_ARRAY_EMPTY;
-    dt_scalar answer = {0};
-    status = dt_reduce(DT_REDUCE_any, "any", py_array_of(equal), -1, NULL, false, -1, &any, &err);
-    if (status == DT_OK) {
-        PY_MOVE("contains", self, py_on_device(&any), status, dt_item("contains", &any, &answer, &err));
-        dt_array_clear(&any);
-    }
-    if (status != DT_OK) {
-        py_raise(py_state_of(self), &err, &self, 1);
-    }
-    Py_DECREF(equal);
-    return status == DT_OK ? answer.i != 0 : -1;
-}
-
-PyType_Slot py_index_slots[] = {
-    {Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem}, {Py_mp_length, length}, {Py_sq_length, length},
-    {Py_sq_item, item},         {Py_sq_contains, contains},     {Py_tp_iter, iterate},  {0, NULL},
+PyMethodDef py_index_functions[] = {
+    PY_HIDDEN(_put_selected, "input[index] = value, in the name of op; input."),
+    PY_HIDDEN(_get_selected, "input[index], with arrays in index, in the name of op."),
+    PY_END,
 };
+
+PyMethodDef py_index_methods[] = {PY_END};

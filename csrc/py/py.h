@@ -466,6 +466,7 @@ void py_backends_register(void);
     X(shape)                                                                                                           \
     X(join)                                                                                                            \
     X(select)                                                                                                          \
+    X(index)                                                                                                           \
     X(matmul)                                                                                                          \
     X(conv)                                                                                                            \
     X(attributes)                                                                                                      \
@@ -505,6 +506,6 @@ PY_FAMILIES(PY_FAMILY)
 void py_grad_init(py_state *state);
 
 /* Parts that several files fill in. */
-extern PyType_Slot py_number_slots[], py_index_slots[];
+extern PyType_Slot py_number_slots[], py_index_slots[], py_sequence_slots[];
 
 #endif

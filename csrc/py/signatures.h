@@ -144,6 +144,10 @@
 #define PY_SPEC_nonzero {"nonzero", 1, 1, -1, {"input", "as_tuple"}}
 #define PY_TEXT_nonzero "input, *, as_tuple=False"
 #define PY_SELF_nonzero "$self, *, as_tuple=False"
+#define PY_SPEC__put_selected {"_put_selected", 4, 5, -1, {"op", "input", "index", "value", "wraps"}}
+#define PY_TEXT__put_selected "op, input, index, value, wraps=True"
+#define PY_SPEC__get_selected {"_get_selected", 3, 3, -1, {"op", "input", "index"}}
+#define PY_TEXT__get_selected "op, input, index"
 #define PY_SPEC_masked_select {"masked_select", 2, 2, -1, {"input", "mask"}}
 #define PY_TEXT_masked_select "input, mask"
 #define PY_SELF_masked_select "$self, mask"
@@ -287,6 +291,14 @@
 #define PY_TEXT__check "op, names, arrays, apart=-1, channels=False, convolution=False"
 #define PY_SPEC__check_shape {"_check_shape", 5, 5, -1, {"op", "names", "arrays", "which", "shape"}}
 #define PY_TEXT__check_shape "op, names, arrays, which, shape"
+#define PY_SPEC__check_devices {"_check_devices", 3, 3, -1, {"op", "names", "arrays"}}
+#define PY_TEXT__check_devices "op, names, arrays"
+#define PY_SPEC__check_dtypes {"_check_dtypes", 3, 4, -1, {"op", "names", "arrays", "apart"}}
+#define PY_TEXT__check_dtypes "op, names, arrays, apart=-1"
+#define PY_SPEC__check_indices {"_check_indices", 4, 5, -1, {"op", "names", "arrays", "which", "masks"}}
+#define PY_TEXT__check_indices "op, names, arrays, which, masks=False"
+#define PY_SPEC__check_in_place {"_check_in_place", 5, 5, -1, {"op", "names", "arrays", "dtype", "shape"}}
+#define PY_TEXT__check_in_place "op, names, arrays, dtype, shape"
 #define PY_SPEC__check_broadcast {"_check_broadcast", 3, 3, -1, {"op", "names", "arrays"}}
 #define PY_TEXT__check_broadcast "op, names, arrays"
 #define PY_SPEC__check_rank {"_check_rank", 6, 6, -1, {"op", "names", "arrays", "which", "low", "high"}}

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer, Self
 
+from devtensor._composed.summaries import aminmax_result
 from devtensor._errors import Origin
 from devtensor.nn._hooks import RemovableHandle
 
@@ -130,6 +131,11 @@ class DeviceArray:
         >>> dt.abs(dt.tensor([1.5, -2.0]))
         DeviceArray([1.5000, 2.0000], device='cpu', dtype=float32)
         """
+    def absolute_(self, /) -> DeviceArray:
+        """Absolute value. The most negative integer stays itself.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
     def acos(self, /) -> DeviceArray:
         """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
 
@@ -178,6 +184,28 @@ class DeviceArray:
         >>> dt.tensor([1.0, 2.0]).add_(1)
         DeviceArray([2., 3.], device='cpu', dtype=float32)
         """
+    def addcdiv(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: builtins.float = 1) -> DeviceArray:
+        """input + value * tensor1 / tensor2.
+
+        The shapes broadcast, the dtypes promote; the half types are computed in float32. Raises DeviceMismatchError,
+        ShapeMismatchError, RuntimeError for two arrays of integers.
+
+        >>> dt.addcdiv(dt.ones(2), dt.tensor([1.0, 2.0]), dt.tensor([2.0, 4.0]))
+        DeviceArray([1.5000, 1.5000], device='cpu', dtype=float32)
+        """
+    def addcdiv_(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: builtins.float = 1) -> DeviceArray:
+        """addcdiv, written into input."""
+    def addcmul(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: builtins.float = 1) -> DeviceArray:
+        """input + value * tensor1 * tensor2.
+
+        The shapes broadcast, the dtypes promote; the half types are computed in float32. Raises DeviceMismatchError,
+        DTypeMismatchError for bools, ShapeMismatchError, RuntimeError for a float value among integers.
+
+        >>> dt.addcmul(dt.ones(2), dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]), value=0.5)
+        DeviceArray([2.5000, 5.0000], device='cpu', dtype=float32)
+        """
+    def addcmul_(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: builtins.float = 1) -> DeviceArray:
+        """addcmul, written into input."""
     def addmm(self, /, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
         """beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n).
 
@@ -233,6 +261,14 @@ class DeviceArray:
         """
     @overload
     def amin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+    def aminmax(input, *, dim: _Int | None = None, keepdim: builtins.bool = False) -> aminmax_result:
+        """(min, max): the smallest and the largest element, of all or along dim; NaN where there is one.
+
+        Any dtype. Raises IndexError for a dim out of range, RuntimeError for nothing to choose from.
+
+        >>> dt.aminmax(dt.tensor([3, 1, 2])).max
+        DeviceArray(3, device='cpu', dtype=int64)
+        """
     @overload
     def any(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
         """Whether any element is nonzero (NaN counts as nonzero).
@@ -245,6 +281,107 @@ class DeviceArray:
         """
     @overload
     def any(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+    def arccos(self, /) -> DeviceArray:
+        """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.acos(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.5708, 0.0000], device='cpu', dtype=float32)
+        """
+    def arccos_(self, /) -> DeviceArray:
+        """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def arccosh(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic cosine; NaN below 1.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.acosh(dt.tensor([1.0, 2.0]))
+        DeviceArray([0.0000, 1.3170], device='cpu', dtype=float32)
+        """
+    def arccosh_(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic cosine; NaN below 1.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def arcsin(self, /) -> DeviceArray:
+        """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.asin(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 1.5708], device='cpu', dtype=float32)
+        """
+    def arcsin_(self, /) -> DeviceArray:
+        """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def arcsinh(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic sine.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.asinh(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.8814], device='cpu', dtype=float32)
+        """
+    def arcsinh_(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic sine.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def arctan(self, /) -> DeviceArray:
+        """Inverse of the tangent, radians from -pi/2 to pi/2.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.atan(dt.tensor([0.0, 1.0]))
+        DeviceArray([0.0000, 0.7854], device='cpu', dtype=float32)
+        """
+    def arctan2(self, /, other: _Operand) -> DeviceArray:
+        """The angle of the point (b, a), radians from -pi to pi.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.atan2(dt.tensor([1.0, -1.0]), dt.tensor([1.0, -1.0]))
+        DeviceArray([ 0.7854, -2.3562], device='cpu', dtype=float32)
+        """
+    def arctan2_(self, /, other: _Operand) -> DeviceArray:
+        """The angle of the point (b, a), radians from -pi to pi.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def arctan_(self, /) -> DeviceArray:
+        """Inverse of the tangent, radians from -pi/2 to pi/2.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def arctanh(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic tangent; NaN outside [-1, 1].
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.atanh(dt.tensor([0.0, 0.5]))
+        DeviceArray([0.0000, 0.5493], device='cpu', dtype=float32)
+        """
+    def arctanh_(self, /) -> DeviceArray:
+        """Inverse of the hyperbolic tangent; NaN outside [-1, 1].
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     @overload
     def argmax(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
         """Position of the largest element (the first of equals; the first NaN if there is one).
@@ -551,7 +688,27 @@ class DeviceArray:
         >>> dt.tensor([-3.0, 0.5, 3.0]).clamp_(max=1.0)
         DeviceArray([-3.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
-    def clip(self, /, min: _Number | None = None, max: _Number | None = None) -> DeviceArray:
+    def clamp_max(input, max: _Operand) -> DeviceArray:
+        """The smaller of x and max, a number or an array that broadcasts; NaN stays.
+
+        The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
+
+        >>> dt.clamp_max(dt.tensor([-1.0, 2.0]), 1)
+        DeviceArray([-1.,  1.], device='cpu', dtype=float32)
+        """
+    def clamp_max_(input, max: _Operand) -> DeviceArray:
+        """clamp_max, written into input."""
+    def clamp_min(input, min: _Operand) -> DeviceArray:
+        """The larger of x and min, a number or an array that broadcasts; NaN stays.
+
+        The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
+
+        >>> dt.clamp_min(dt.tensor([-1.0, 2.0]), 0)
+        DeviceArray([0., 2.], device='cpu', dtype=float32)
+        """
+    def clamp_min_(input, min: _Operand) -> DeviceArray:
+        """clamp_min, written into input."""
+    def clip(self, /, min: _Operand | None = None, max: _Operand | None = None) -> DeviceArray:
         """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
 
         The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
@@ -559,6 +716,17 @@ class DeviceArray:
 
         >>> dt.clamp(dt.tensor([-3.0, 0.5, 3.0]), 0.0, 1.0)
         DeviceArray([0.0000, 0.5000, 1.0000], device='cpu', dtype=float32)
+        """
+    def clip_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> DeviceArray:
+        """Limits the elements to [min, max]; each may be a number, an array that broadcasts, or None. NaN stays.
+
+        The result has the shape of input broadcast with the bounds, and the promoted dtype. Raises RuntimeError when both are None,
+        DeviceMismatchError for arrays on different devices, DTypeMismatchError for bool.
+
+        In place: self keeps device, dtype and shape, and is returned.
+
+        >>> dt.tensor([-3.0, 0.5, 3.0]).clamp_(max=1.0)
+        DeviceArray([-3.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
     def clone(self, /) -> DeviceArray:
         """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
@@ -587,6 +755,17 @@ class DeviceArray:
         >>> dt.zeros(2).copy_(dt.tensor([1, 2]))
         DeviceArray([1., 2.], device='cpu', dtype=float32)
         """
+    def copysign(input, other: _Operand) -> DeviceArray:
+        """abs(input) with the sign of other, an array or a number, of which -0.0 has a minus too.
+
+        The shapes broadcast; dtypes promote, integers and bools become the default dtype. Raises DeviceMismatchError,
+        ShapeMismatchError.
+
+        >>> dt.copysign(dt.tensor([1.0, -2.0]), -0.0)
+        DeviceArray([-1., -2.], device='cpu', dtype=float32)
+        """
+    def copysign_(input, other: _Operand) -> DeviceArray:
+        """copysign, written into input."""
     def cos(self, /) -> DeviceArray:
         """Cosine, radians.
 
@@ -614,6 +793,14 @@ class DeviceArray:
         """Hyperbolic cosine.
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def count_nonzero(input, dim: _Ints | None = None) -> DeviceArray:
+        """How many elements are not zero, over the given dimensions, all by default: int64. NaN is not zero.
+
+        Raises IndexError for a dim out of range.
+
+        >>> dt.count_nonzero(dt.tensor([[0, 2], [3, 4]]), dim=0)
+        DeviceArray([1, 2], device='cpu', dtype=int64)
         """
     def cpu(self, /) -> DeviceArray:
         """Moves to the memory of the host.
@@ -644,6 +831,14 @@ class DeviceArray:
         >>> x[1:].data_ptr() - x.data_ptr()
         4
         """
+    def deg2rad(input) -> DeviceArray:
+        """Degrees in radians: x * pi / 180. Any dtype; integers and bools give the default dtype.
+
+        >>> dt.deg2rad(dt.tensor([180.0]))
+        DeviceArray([3.1416], device='cpu', dtype=float32)
+        """
+    def deg2rad_(input) -> DeviceArray:
+        """deg2rad, written into input."""
     def detach(self, /) -> DeviceArray:
         """A view of the whole array without its history: no gradient flows back through it.
 
@@ -671,11 +866,29 @@ class DeviceArray:
         >>> dt.diagonal(dt.tensor([[1, 2], [3, 4]]))
         DeviceArray([1, 4], device='cpu', dtype=int64)
         """
+    def digamma(input) -> DeviceArray:
+        """The derivative of lgamma: NaN at -1, -2, ..., minus infinity at 0.0. Computed in float64.
+
+        Integers and bools give the default dtype.
+
+        >>> dt.digamma(dt.tensor([1.0, 0.5]))
+        DeviceArray([-0.5772, -1.9635], device='cpu', dtype=float32)
+        """
+    def digamma_(input) -> DeviceArray:
+        """digamma, written into input."""
     def dim(self, /) -> builtins.int:
         """The number of dimensions, an int.
 
         >>> dt.zeros(2, 3).dim()
         2
+        """
+    def dist(input, other: DeviceArray, p: builtins.float = 2) -> DeviceArray:
+        """The p-norm of input - other as one number. Floats on one device; the shapes broadcast, the dtypes promote.
+
+        Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.dist(dt.tensor([1.0, 1.0]), dt.tensor([4.0, 5.0]))
+        DeviceArray(5., device='cpu', dtype=float32)
         """
     def div(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
         """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
@@ -687,6 +900,26 @@ class DeviceArray:
         DeviceArray([ 3, -4], device='cpu', dtype=int64)
         """
     def div_(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
+        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([1.0, 2.0]).div_(2)
+        DeviceArray([0.5000, 1.0000], device='cpu', dtype=float32)
+        """
+    def divide(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
+        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.div(dt.tensor([7, -7]), 2, rounding_mode="floor")
+        DeviceArray([ 3, -4], device='cpu', dtype=int64)
+        """
+    def divide_(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
         """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
 
         Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
@@ -799,6 +1032,14 @@ class DeviceArray:
         >>> dt.exp(dt.tensor([0.0, 1.0]))
         DeviceArray([1.0000, 2.7183], device='cpu', dtype=float32)
         """
+    def exp2(input) -> DeviceArray:
+        """2 ** x. Any dtype; integers and bools give the default dtype.
+
+        >>> dt.exp2(dt.tensor([0.0, 3.0]))
+        DeviceArray([1., 8.], device='cpu', dtype=float32)
+        """
+    def exp2_(input) -> DeviceArray:
+        """exp2, written into input."""
     def exp_(self, /) -> DeviceArray:
         """e ** x.
 
@@ -852,6 +1093,20 @@ class DeviceArray:
         >>> dt.zeros(2).fill_(7)
         DeviceArray([7., 7.], device='cpu', dtype=float32)
         """
+    def fix(self, /) -> DeviceArray:
+        """x without its fraction.
+
+        The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.trunc(dt.tensor([1.5, -1.5]))
+        DeviceArray([ 1., -1.], device='cpu', dtype=float32)
+        """
+    def fix_(self, /) -> DeviceArray:
+        """x without its fraction.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
+        """
     def flatten(self, /, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
         """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
 
@@ -876,6 +1131,20 @@ class DeviceArray:
 
         >>> dt.tensor([1, 2]).float()
         DeviceArray([1., 2.], device='cpu', dtype=float32)
+        """
+    def float_power(input, exponent: _Operand) -> DeviceArray:
+        """input ** exponent in float64; one of them may be a number.
+
+        Raises DeviceMismatchError, ShapeMismatchError, TypeError for two numbers.
+
+        >>> dt.float_power(dt.tensor([2, 4]), 0.5)
+        DeviceArray([1.4142, 2.0000], device='cpu', dtype=float64)
+        """
+    def float_power_(input, exponent: _Operand) -> DeviceArray:
+        """float_power, written into input, which must be float64. Raises DTypeMismatchError for another dtype.
+
+        >>> dt.tensor([3.0], dtype=dt.float64).float_power_(2)
+        DeviceArray([9.], device='cpu', dtype=float64)
         """
     def floor(self, /) -> DeviceArray:
         """Largest integer not above x.
@@ -925,6 +1194,14 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def frac(input) -> DeviceArray:
+        """x - trunc(x): the fraction, with the sign of x. Floats. Raises DTypeMismatchError for others.
+
+        >>> dt.frac(dt.tensor([1.5, -2.25]))
+        DeviceArray([ 0.5000, -0.2500], device='cpu', dtype=float32)
+        """
+    def frac_(input) -> DeviceArray:
+        """frac, written into input."""
     @overload
     def gather(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
@@ -973,6 +1250,40 @@ class DeviceArray:
     @property
     def grad_fn(self) -> Node | None:
         """Node or None: the op that made this array, for gradients."""
+    def greater(self, /, other: _Operand) -> DeviceArray:
+        """a > b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.gt(dt.tensor([1, 2]), 1)
+        DeviceArray([False,  True], device='cpu', dtype=bool)
+        """
+    def greater_(self, /, other: _Operand) -> DeviceArray:
+        """a > b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def greater_equal(self, /, other: _Operand) -> DeviceArray:
+        """a >= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.ge(dt.tensor([1, 2]), 2)
+        DeviceArray([False,  True], device='cpu', dtype=bool)
+        """
+    def greater_equal_(self, /, other: _Operand) -> DeviceArray:
+        """a >= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     def gt(self, /, other: _Operand) -> DeviceArray:
         """a > b, element by element.
 
@@ -1012,6 +1323,16 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
         """
+    def heaviside(input, values: DeviceArray) -> DeviceArray:
+        """0 where x < 0, values where x is 0, 1 where x > 0. Of one dtype; the shapes broadcast; no gradients.
+
+        Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.heaviside(dt.tensor([-1.5, 0.0, 2.0]), dt.tensor(0.5))
+        DeviceArray([0.0000, 0.5000, 1.0000], device='cpu', dtype=float32)
+        """
+    def heaviside_(input, values: DeviceArray) -> DeviceArray:
+        """heaviside, written into input."""
     def hypot(self, /, other: _Operand) -> DeviceArray:
         """sqrt(a * a + b * b), without overflow on the way.
 
@@ -1063,6 +1384,58 @@ class DeviceArray:
         """
     @overload
     def index_add_(self, /, axis: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray: ...
+    def index_copy(input, dim: _Int, index: DeviceArray, source: DeviceArray) -> DeviceArray:
+        """input with the entries of source in place of those of dimension dim at the places of index, a vector: a copy.
+
+        source has the dtype of input, and its shape but along dim that of index, int64 or int32. Negative indices are
+        refused. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a
+        CUDA device tells of it when it is waited for next, and skips it.
+
+        >>> dt.index_copy(dt.zeros(3, 2), 0, dt.tensor([2]), dt.ones(1, 2))
+        DeviceArray([[0., 0.],
+                     [0., 0.],
+                     [1., 1.]], device='cpu', dtype=float32)
+        """
+    def index_copy_(input, dim: _Int, index: DeviceArray, source: DeviceArray) -> DeviceArray:
+        """index_copy, written into input.
+
+        >>> dt.zeros(3).index_copy_(0, dt.tensor([1]), dt.tensor([5.0]))
+        DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
+        """
+    def index_fill(input, dim: _Int, index: DeviceArray, value: _Operand) -> DeviceArray:
+        """input with value in all entries of dimension dim at the places of index, a vector: a copy.
+
+        value is a number or a 0-dimensional array on the same device. Negative indices count from the end. Raises
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device
+        tells of it when it is waited for next, and skips it.
+
+        >>> dt.index_fill(dt.zeros(2, 3), 1, dt.tensor([0, 2]), 1)
+        DeviceArray([[1., 0., 1.],
+                     [1., 0., 1.]], device='cpu', dtype=float32)
+        """
+    def index_fill_(input, dim: _Int, index: DeviceArray, value: _Operand) -> DeviceArray:
+        """index_fill, written into input.
+
+        >>> dt.zeros(3).index_fill_(0, dt.tensor([1]), 5)
+        DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
+        """
+    def index_put(input, indices: Sequence[DeviceArray | None], values: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
+        """A copy of input with copy[indices] = values; with accumulate each of values is added, in their order.
+
+        indices: arrays of int64, int32 or bool, None for all of a dimension. values has the dtype of input, and a shape
+        that broadcasts to that of input[indices]. A mask on a CUDA device waits for its count. Raises DeviceMismatchError,
+        DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is
+        waited for next, and skips it.
+
+        >>> dt.index_put(dt.zeros(3), (dt.tensor([1, 1]),), dt.tensor([2.0, 3.0]), accumulate=True)
+        DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
+        """
+    def index_put_(input, indices: Sequence[DeviceArray | None], values: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
+        """index_put, written into input.
+
+        >>> dt.zeros(3).index_put_((dt.tensor([1]),), dt.tensor(2.0))
+        DeviceArray([0., 2., 0.], device='cpu', dtype=float32)
+        """
     @overload
     def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
@@ -1144,6 +1517,24 @@ class DeviceArray:
         >>> dt.isnan(dt.tensor([1.0, dt.nan]))
         DeviceArray([False,  True], device='cpu', dtype=bool)
         """
+    def isneginf(input) -> DeviceArray:
+        """Whether x is minus infinity. Any dtype.
+
+        >>> dt.isneginf(dt.tensor([dt.inf, -dt.inf, 1.0]))
+        DeviceArray([False,  True, False], device='cpu', dtype=bool)
+        """
+    def isposinf(input) -> DeviceArray:
+        """Whether x is infinity. Any dtype.
+
+        >>> dt.isposinf(dt.tensor([dt.inf, -dt.inf, 1.0]))
+        DeviceArray([ True, False, False], device='cpu', dtype=bool)
+        """
+    def isreal(input) -> DeviceArray:
+        """True for each element, as no array holds complex numbers.
+
+        >>> dt.isreal(dt.ones(2))
+        DeviceArray([True, True], device='cpu', dtype=bool)
+        """
     def item(self, /) -> builtins.bool | builtins.int | builtins.float:
         """The one element as a Python number; on a device it is copied to the host.
 
@@ -1155,6 +1546,16 @@ class DeviceArray:
     @property
     def itemsize(self) -> builtins.int:
         """int: bytes of one element."""
+    def ldexp(input, other: DeviceArray) -> DeviceArray:
+        """input * 2 ** other. The shapes broadcast, the dtypes promote to a float.
+
+        Raises DeviceMismatchError, ShapeMismatchError.
+
+        >>> dt.ldexp(dt.tensor([3.0]), dt.tensor([2]))
+        DeviceArray([12.], device='cpu', dtype=float32)
+        """
+    def ldexp_(input, other: DeviceArray) -> DeviceArray:
+        """ldexp, written into input."""
     def le(self, /, other: _Operand) -> DeviceArray:
         """a <= b, element by element.
 
@@ -1206,6 +1607,48 @@ class DeviceArray:
         >>> dt.tensor([0.0, 10.0]).lerp_(dt.tensor([1.0, 20.0]), 0.5)
         DeviceArray([ 0.5000, 15.0000], device='cpu', dtype=float32)
         """
+    def less(self, /, other: _Operand) -> DeviceArray:
+        """a < b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.lt(dt.tensor([1, 2]), 2)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
+        """
+    def less_(self, /, other: _Operand) -> DeviceArray:
+        """a < b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def less_equal(self, /, other: _Operand) -> DeviceArray:
+        """a <= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.le(dt.tensor([1, 2]), 1)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
+        """
+    def less_equal_(self, /, other: _Operand) -> DeviceArray:
+        """a <= b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def lgamma(input) -> DeviceArray:
+        """log(abs(gamma(x))), infinity at 0, -1, -2, ... Computed in float64; integers and bools give the default dtype.
+
+        >>> dt.lgamma(dt.tensor([0.5, 1.0, 5.0]))
+        DeviceArray([0.5724, 0.0000, 3.1781], device='cpu', dtype=float32)
+        """
+    def lgamma_(input) -> DeviceArray:
+        """lgamma, written into input."""
     def log(self, /) -> DeviceArray:
         """Natural logarithm.
 
@@ -1357,6 +1800,14 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def logit(input, eps: builtins.float | None = None) -> DeviceArray:
+        """log(x / (1 - x)), of x limited to [eps, 1 - eps] where eps is given. Integers and bools give the default dtype.
+
+        >>> dt.logit(dt.tensor([0.5, 0.75]))
+        DeviceArray([0.0000, 1.0986], device='cpu', dtype=float32)
+        """
+    def logit_(input, eps: builtins.float | None = None) -> DeviceArray:
+        """logit, written into input."""
     def logsumexp(input, dim: _Ints, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> DeviceArray:
         """log(sum(exp(x))) over the given dimensions, without overflow.
 
@@ -1410,6 +1861,21 @@ class DeviceArray:
 
         >>> dt.tensor([1, 2]).masked_fill_(dt.tensor([True, False]), 0)
         DeviceArray([0, 2], device='cpu', dtype=int64)
+        """
+    def masked_scatter(input, mask: DeviceArray, source: DeviceArray) -> DeviceArray:
+        """input, but where mask is True the elements of source, one after the other: a copy in the broadcast shape of both.
+
+        mask is bool, source of the dtype of input, with as many elements at least as mask has True. On a CUDA device this
+        waits for their number, 8 bytes. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.masked_scatter(dt.zeros(3), dt.tensor([True, False, True]), dt.tensor([1.0, 2.0]))
+        DeviceArray([1., 0., 2.], device='cpu', dtype=float32)
+        """
+    def masked_scatter_(input, mask: DeviceArray, source: DeviceArray) -> DeviceArray:
+        """masked_scatter, written into input.
+
+        >>> dt.zeros(3).masked_scatter_(dt.tensor([True, False, True]), dt.tensor([1.0, 2.0]))
+        DeviceArray([1., 0., 2.], device='cpu', dtype=float32)
         """
     def masked_select(self, /, mask: DeviceArray) -> DeviceArray:
         """The elements of input where mask is True, in order: a vector. Both broadcast.
@@ -1554,6 +2020,23 @@ class DeviceArray:
         >>> dt.multinomial(dt.tensor([0.0, 3.0, 0.0]), 4, replacement=True)
         DeviceArray([1, 1, 1, 1], device='cpu', dtype=int64)
         """
+    def multiply(self, /, other: _Operand) -> DeviceArray:
+        """a * b. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.mul(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray([3., 8.], device='cpu', dtype=float32)
+        """
+    def multiply_(self, /, other: _Operand) -> DeviceArray:
+        """a * b. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
     def mv(self, /, vec: DeviceArray) -> DeviceArray:
         """Matrix (m, k) times vector (k,).
 
@@ -1562,6 +2045,30 @@ class DeviceArray:
 
         >>> dt.mv(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
+        """
+    def nan_to_num(input, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> DeviceArray:
+        """NaN replaced by nan (0), infinity by posinf, minus infinity by neginf (the largest and the least of the dtype).
+
+        Any dtype: integers and bools stay as they are.
+
+        >>> dt.nan_to_num(dt.tensor([dt.nan, dt.inf, 1.0]), posinf=9.0)
+        DeviceArray([0., 9., 1.], device='cpu', dtype=float32)
+        """
+    def nan_to_num_(input, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> DeviceArray:
+        """nan_to_num, written into input."""
+    def nanmean(input, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+        """The mean without NaN over the given dimensions, all by default; NaN of NaN alone.
+
+        Floats. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
+
+        >>> dt.nanmean(dt.tensor([1.0, dt.nan, 2.0]))
+        DeviceArray(1.5000, device='cpu', dtype=float32)
+        """
+    def nansum(input, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
+        """The sum without NaN over the given dimensions, all by default. Any dtype; dtype and errors as in sum.
+
+        >>> dt.nansum(dt.tensor([1.0, dt.nan, 2.0]))
+        DeviceArray(3., device='cpu', dtype=float32)
         """
     @overload
     def narrow(self, /, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
@@ -1607,6 +2114,20 @@ class DeviceArray:
         DeviceArray([-1,  2], device='cpu', dtype=int64)
         """
     def neg_(self, /) -> DeviceArray:
+        """-x. Integers wrap.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
+    def negative(self, /) -> DeviceArray:
+        """-x. Integers wrap.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.neg(dt.tensor([1, -2]))
+        DeviceArray([-1,  2], device='cpu', dtype=int64)
+        """
+    def negative_(self, /) -> DeviceArray:
         """-x. Integers wrap.
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
@@ -1671,6 +2192,23 @@ class DeviceArray:
 
         >>> nn.init.normal_(dt.empty(1000), std=0.02).std().item() < 0.03
         True
+        """
+    def not_equal(self, /, other: _Operand) -> DeviceArray:
+        """a != b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.ne(dt.tensor([1, 2]), 2)
+        DeviceArray([ True, False], device='cpu', dtype=bool)
+        """
+    def not_equal_(self, /, other: _Operand) -> DeviceArray:
+        """a != b, element by element.
+
+        Shapes broadcast together. dtypes promote for the comparison; the result is bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
     def numel(self, /) -> builtins.int:
         """The number of elements, an int.
@@ -1749,6 +2287,27 @@ class DeviceArray:
         """
     @overload
     def prod(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def put(input, index: DeviceArray, source: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
+        """A copy of input, of which as one row the places of index get the elements of source; negative ones from its end.
+
+        source has the dtype of input and as many elements as index; with accumulate they are added, in their order. Raises
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device
+        tells of it when it is waited for next, and skips it.
+
+        >>> dt.put(dt.zeros(2, 2), dt.tensor([3]), dt.tensor([5.0]))
+        DeviceArray([[0., 0.],
+                     [0., 5.]], device='cpu', dtype=float32)
+        """
+    def put_(input, index: DeviceArray, source: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
+        """put, written into input."""
+    def rad2deg(input) -> DeviceArray:
+        """Radians in degrees: x * 180 / pi. Any dtype; integers and bools give the default dtype.
+
+        >>> dt.rad2deg(dt.tensor([dt.pi]))
+        DeviceArray([180.], device='cpu', dtype=float32)
+        """
+    def rad2deg_(input) -> DeviceArray:
+        """rad2deg, written into input."""
     def ravel(input) -> DeviceArray:
         """input.flatten().
 
@@ -1863,6 +2422,18 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def renorm(input, p: builtins.float, dim: _Int, maxnorm: builtins.float) -> DeviceArray:
+        """Each entry of dimension dim, but with its p-norm brought down to maxnorm where it is larger.
+
+        Floats of 2 dimensions or more. Raises DTypeMismatchError, ShapeMismatchError, IndexError for a dim out of range,
+        RuntimeError for a p that is not above 0 and a maxnorm below 0.
+
+        >>> dt.renorm(dt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+        DeviceArray([[0.6000, 0.8000],
+                     [0.3000, 0.4000]], device='cpu', dtype=float32)
+        """
+    def renorm_(input, p: builtins.float, dim: _Int, maxnorm: builtins.float) -> DeviceArray:
+        """renorm, written into input."""
     def repeat(input, *sizes: _Ints) -> DeviceArray:
         """input side by side as often as sizes say, one for each dimension and more for new ones in front: a copy.
 
@@ -1922,20 +2493,16 @@ class DeviceArray:
         >>> dt.roll(dt.tensor([1, 2, 3]), 1)
         DeviceArray([3, 1, 2], device='cpu', dtype=int64)
         """
-    def round(self, /) -> DeviceArray:
-        """Nearest integer, halves to even.
+    def round(input, *, decimals: _Int = 0) -> DeviceArray:
+        """The nearest number with so many decimals, halves to even: negative ones are places before the point.
 
-        The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
-        DeviceMismatchError for an out on another device.
+        Any dtype but bool; integers are their own result. Raises DTypeMismatchError for decimals of integers.
 
-        >>> dt.round(dt.tensor([0.5, 1.5, 2.4]))
-        DeviceArray([0., 2., 2.], device='cpu', dtype=float32)
+        >>> dt.round(dt.tensor([1.25, 2.345]), decimals=2)
+        DeviceArray([1.2500, 2.3400], device='cpu', dtype=float32)
         """
-    def round_(self, /) -> DeviceArray:
-        """Nearest integer, halves to even.
-
-        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
-        """
+    def round_(input, *, decimals: _Int = 0) -> DeviceArray:
+        """round, written into input."""
     def rsqrt(self, /) -> DeviceArray:
         """1 / sqrt(x).
 
@@ -1949,6 +2516,24 @@ class DeviceArray:
         """1 / sqrt(x).
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def scatter(input, dim: _Int, index: DeviceArray, src: _Operand | None = None, *, value: builtins.float | None = None, reduce: str | None = None) -> DeviceArray:
+        """input with result[i][index[i][j][k]][k] = src[i][j][k] for dim 1: a copy. Of several the last one stays.
+
+        index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input but
+        in dim. src is an array of the dtype of input, or a number, which value is too; with reduce="add" it is added.
+        Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA
+        device tells of it when it is waited for next, and skips it.
+
+        >>> dt.scatter(dt.zeros(2, 3), 1, dt.tensor([[2], [0]]), 1.0)
+        DeviceArray([[0., 0., 1.],
+                     [1., 0., 0.]], device='cpu', dtype=float32)
+        """
+    def scatter_(input, dim: _Int, index: DeviceArray, src: _Operand | None = None, *, value: builtins.float | None = None, reduce: str | None = None) -> DeviceArray:
+        """scatter, written into input.
+
+        >>> dt.zeros(3).scatter_(0, dt.tensor([1]), dt.tensor([5.0]))
+        DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
         """
     @overload
     def scatter_add(self, /, dim: _Int, index: DeviceArray, src: DeviceArray) -> DeviceArray:
@@ -1982,6 +2567,17 @@ class DeviceArray:
         """
     @overload
     def scatter_add_(self, /, axis: _Int, index: DeviceArray, src: DeviceArray) -> DeviceArray: ...
+    def scatter_reduce(input, dim: _Int, index: DeviceArray, src: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
+        """Of all src that go to one place, as in scatter, their "sum" or "mean", formed in their order: a copy of input.
+
+        include_self: what input holds there counts too. Other places stay as they are. Parameters and errors as in scatter;
+        RuntimeError for another reduce, NotImplementedError for "prod", "amax" and "amin".
+
+        >>> dt.scatter_reduce(dt.zeros(2), 0, dt.tensor([0, 0]), dt.tensor([1.0, 3.0]), "mean", include_self=False)
+        DeviceArray([2., 0.], device='cpu', dtype=float32)
+        """
+    def scatter_reduce_(input, dim: _Int, index: DeviceArray, src: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
+        """scatter_reduce, written into input."""
     @overload
     def select(self, /, dim: _Int, index: _Int) -> DeviceArray:
         """Entry index of dim; the result has one dimension less.
@@ -1993,6 +2589,20 @@ class DeviceArray:
         """
     @overload
     def select(self, /, axis: _Int, index: _Int) -> DeviceArray: ...
+    def sgn(self, /) -> DeviceArray:
+        """-1, 0 or 1; 0 for NaN.
+
+        The result has the shape and the dtype of input; every dtype but bool. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.sign(dt.tensor([-3.0, 0.0, 2.0]))
+        DeviceArray([-1.,  0.,  1.], device='cpu', dtype=float32)
+        """
+    def sgn_(self, /) -> DeviceArray:
+        """-1, 0 or 1; 0 for NaN.
+
+        In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
+        """
     @property
     def shape(self) -> tuple[builtins.int, ...]:
         """tuple of int: the size of each dimension."""
@@ -2032,6 +2642,12 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
         """
+    def signbit(input) -> DeviceArray:
+        """Whether x has a minus sign, as -0.0 has too; False of NaN.
+
+        >>> dt.signbit(dt.tensor([-1.0, 0.0, -0.0]))
+        DeviceArray([ True, False,  True], device='cpu', dtype=bool)
+        """
     def silu(self, /) -> DeviceArray:
         """x * sigmoid(x).
 
@@ -2060,6 +2676,14 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
+    def sinc(input) -> DeviceArray:
+        """sin(pi * x) / (pi * x), and 1 at 0. Any dtype; integers and bools give the default dtype.
+
+        >>> dt.sinc(dt.tensor([0.0, 0.5]))
+        DeviceArray([1.0000, 0.6366], device='cpu', dtype=float32)
+        """
+    def sinc_(input) -> DeviceArray:
+        """sinc, written into input."""
     def sinh(self, /) -> DeviceArray:
         """Hyperbolic sine.
 
@@ -2202,6 +2826,26 @@ class DeviceArray:
         >>> dt.tensor([1.0, 2.0]).sub_(dt.tensor([1.0, 1.0]))
         DeviceArray([0., 1.], device='cpu', dtype=float32)
         """
+    def subtract(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
+        """input - alpha * other. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.sub(dt.tensor([1.0, 2.0]), 1)
+        DeviceArray([0., 1.], device='cpu', dtype=float32)
+        """
+    def subtract_(self, /, other: _Operand, *, alpha: _Number = 1) -> DeviceArray:
+        """input - alpha * other. Integers wrap.
+
+        Shapes broadcast together. dtypes promote; every dtype but bool with bool. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([1.0, 2.0]).sub_(dt.tensor([1.0, 1.0]))
+        DeviceArray([0., 1.], device='cpu', dtype=float32)
+        """
     @overload
     def sum(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
         """Sum of the elements over the given dimensions.
@@ -2333,6 +2977,26 @@ class DeviceArray:
                      [0, 0, 1],
                      [0, 0, 0]], device='cpu', dtype=int64)
         """
+    def true_divide(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
+        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        >>> dt.div(dt.tensor([7, -7]), 2, rounding_mode="floor")
+        DeviceArray([ 3, -4], device='cpu', dtype=int64)
+        """
+    def true_divide_(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
+        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
+
+        Shapes broadcast together. dtypes promote; ints and bool give the default dtype. Raises DeviceMismatchError for arrays on different devices, ShapeMismatchError for shapes that do not
+        broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
+
+        In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+
+        >>> dt.tensor([1.0, 2.0]).div_(2)
+        DeviceArray([0.5000, 1.0000], device='cpu', dtype=float32)
+        """
     def trunc(self, /) -> DeviceArray:
         """x without its fraction.
 
@@ -2441,6 +3105,17 @@ class DeviceArray:
         >>> dt.where(dt.tensor([True, False]), dt.tensor([1, 2]), dt.tensor([10, 20]))
         DeviceArray([ 1, 20], device='cpu', dtype=int64)
         """
+    def xlogy(input, other: _Operand) -> DeviceArray:
+        """input * log(other), and 0 where input is 0 and other is not NaN. One of them may be a number.
+
+        The shapes broadcast; dtypes promote, integers and bools give the default dtype. Raises DeviceMismatchError,
+        ShapeMismatchError, TypeError for two numbers.
+
+        >>> dt.xlogy(dt.tensor([0.0, 2.0]), dt.tensor([0.0, 1.0]))
+        DeviceArray([0., 0.], device='cpu', dtype=float32)
+        """
+    def xlogy_(input, other: _Operand) -> DeviceArray:
+        """xlogy, written into input."""
     def zero_(self, /) -> DeviceArray:
         """Sets every element to 0.
 
@@ -2692,6 +3367,10 @@ def _batch_norm(input: DeviceArray, running_mean: DeviceArray, running_var: Devi
 def _check(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], apart: builtins.int = -1, channels: builtins.bool = False, convolution: builtins.bool = False) -> None: ...
 def _check_broadcast(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...]) -> None: ...
 def _check_conv1d(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], groups: builtins.int, padded: builtins.int, reach: builtins.int) -> None: ...
+def _check_devices(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...]) -> None: ...
+def _check_dtypes(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], apart: builtins.int = -1) -> None: ...
+def _check_in_place(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], dtype: _dtype, shape: Sequence[builtins.int]) -> None: ...
+def _check_indices(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, masks: builtins.bool = False) -> None: ...
 def _check_rank(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, low: builtins.int, high: builtins.int) -> None: ...
 def _check_shape(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, shape: Sequence[builtins.int]) -> None: ...
 def _cpu_cache() -> dict[str, builtins.int]: ...
@@ -2730,6 +3409,7 @@ def _explained(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None
 def _fail_dtype(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, kinds: str) -> NoReturn: ...
 def _frame_variable(frame: Any, name: str, default: Any) -> Any: ...
 def _generator_state(state: tuple[builtins.int, builtins.int] | None = None) -> tuple[builtins.int, builtins.int]: ...
+def _get_selected(op: str, input: DeviceArray, index: Any) -> DeviceArray: ...
 def _grad(outputs: tuple[DeviceArray, ...], grad_outputs: tuple[DeviceArray | None, ...], retain_graph: builtins.bool, create_graph: builtins.bool, inputs: tuple[DeviceArray, ...]) -> tuple[DeviceArray | None, ...]: ...
 def _grad_hooks(input: DeviceArray, after: builtins.bool) -> dict[builtins.int, Any]: ...
 def _kernel_attributes(kernel: Any, index: _Int) -> dict[str, builtins.int]: ...
@@ -2758,6 +3438,7 @@ def _pick_cross_entropy(input: DeviceArray, target: DeviceArray, logs: DeviceArr
 def _pick_nll_loss(input: DeviceArray, target: DeviceArray, logs: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray: ...
 @overload
 def _pick_nll_loss(input: DeviceArray, target: DeviceArray, logs: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
+def _put_selected(op: str, input: DeviceArray, index: Any, value: _Operand, wraps: builtins.bool = True) -> DeviceArray: ...
 def _rebuild(shape: tuple[builtins.int, ...], dtype: _dtype, data: Buffer, device: str, strides: tuple[builtins.int, ...] | None = None, share: builtins.bool = False, requires_grad: builtins.bool = False) -> DeviceArray: ...
 def _record_function(context: Any, inputs: tuple[DeviceArray, ...], outputs: tuple[DeviceArray, ...], saved: tuple[DeviceArray, ...]) -> Any: ...
 def _refuse_unused(input: DeviceArray, index: builtins.int) -> NoReturn: ...

@@ -62,12 +62,28 @@ MASK = OTHER > 0.5
 
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
+NOT_OF_FLOATS |= {"float_power_", "nan_to_num_"}  # of float64 alone; of weights that are NaN
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_", "fmod_"), (OTHER,)),
     **dict.fromkeys(("atan2_", "hypot_", "logaddexp_"), (OTHER,)),
     **dict.fromkeys(
         ("eq_", "ge_", "gt_", "le_", "lt_", "ne_", "logical_and_", "logical_or_", "logical_xor_"), (OTHER,)
     ),
+    **dict.fromkeys(("addcdiv_", "addcmul_"), (OTHER, OTHER)),
+    **dict.fromkeys(("arctan2_", "copysign_", "divide_", "heaviside_", "ldexp_", "multiply_", "subtract_"), (OTHER,)),
+    **dict.fromkeys(("true_divide_", "xlogy_", "greater_", "greater_equal_", "less_", "less_equal_"), (OTHER,)),
+    "not_equal_": (OTHER,),
+    "clamp_max_": (0.9,),
+    "clamp_min_": (1.1,),
+    "clip_": (0.9, 1.1),
+    "index_copy_": (0, dt.arange(32), OTHER),
+    "index_fill_": (0, dt.arange(4), 0.5),
+    "index_put_": ((dt.arange(32),), OTHER),
+    "masked_scatter_": (MASK, OTHER),
+    "put_": (dt.arange(NUMBERS), OTHER.flatten()),
+    "renorm_": (2, 0, 1.0),
+    "scatter_": (0, dt.zeros(SHAPE, dtype=dt.int64), OTHER),
+    "scatter_reduce_": (0, dt.zeros(SHAPE, dtype=dt.int64), OTHER, "sum"),
     "clamp_": (0.9, 1.1),
     "copy_": (OTHER,),
     "fill_": (0.75,),

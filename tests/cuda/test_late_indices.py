@@ -42,6 +42,12 @@ OPS: dict[str, Callable[[Array, Array], Array]] = {
     "index_add": lambda x, i: x.index_add(1, i, x),
     "index_add_": lambda x, i: x.clone().index_add_(0, i, x),
     "index_add of many": lambda x, i: x.index_add(0, i.repeat(50), x.repeat(50, 1)),
+    "scatter": lambda x, i: x.scatter(1, i[:, None], x),
+    "scatter_ of a number": lambda x, i: x.clone().scatter_(0, i[None], 7.0),
+    "index_copy": lambda x, i: x.index_copy(1, i, x),
+    "index_fill": lambda x, i: x.index_fill(0, i, 7.0),
+    "index_put, added": lambda x, i: x.index_put((i, i), x[0], accumulate=True),
+    "put": lambda x, i: x.put(i * 5, x[0]),
     "take": lambda x, i: x.take(i * 5),
     "take_along_dim": lambda x, i: x.take_along_dim(i[None], 0),
     "take_along_dim, flat": lambda x, i: x.take_along_dim(i * 5),
@@ -120,7 +126,19 @@ def test_the_first_door_tells(op: str, door: str, operands: tuple[Array, Array])
 
 
 @pytest.mark.parametrize(
-    "op", ["gather", "gather along 0", "index_select", "scatter_add", "index_add", "embedding", "Embedding", "nll_loss"]
+    "op",
+    [
+        "gather",
+        "gather along 0",
+        "index_select",
+        "scatter_add",
+        "index_add",
+        "embedding",
+        "Embedding",
+        "nll_loss",
+        "scatter",
+        "index_copy",
+    ],
 )
 def test_what_does_not_count_from_the_end(op: str, cuda: str) -> None:
     x = dt.ones(4, 4, device=cuda)

@@ -18,6 +18,8 @@ def saved() -> str:
 
 # Calls need these too, though each of them has a default.
 GIVEN = {
+    "scatter": ["src"],
+    "scatter_": ["src"],
     "arange": ["end"],
     "kl_div": ["reduction"],
     "softmax": ["dim"],
@@ -122,6 +124,40 @@ VALUES: dict[str, Any] = {
     "index": 0,
     "scatter_add.index": lambda: dt.zeros(1, 3, dtype=dt.int64),
     "scatter_add_.index": lambda: dt.zeros(1, 3, dtype=dt.int64),
+    **{
+        f"{op}{tail}.index": lambda: dt.zeros(1, 3, dtype=dt.int64)
+        for op in ("scatter", "scatter_reduce")
+        for tail in ("", "_")
+    },
+    **{
+        f"{op}{tail}.index": lambda: dt.zeros(1, dtype=dt.int64)
+        for op in ("index_copy", "index_fill", "put")
+        for tail in ("", "_")
+    },
+    "scatter_reduce.reduce": "sum",
+    "scatter_reduce_.reduce": "sum",
+    "index_copy.source": lambda: dt.ones(1, 3),
+    "index_copy_.source": lambda: dt.ones(1, 3),
+    "put.source": lambda: dt.ones(1),
+    "put_.source": lambda: dt.ones(1),
+    "masked_scatter.source": lambda: dt.ones(2, 3),
+    "masked_scatter_.source": lambda: dt.ones(2, 3),
+    "index_put.indices": lambda: (dt.zeros(1, dtype=dt.int64),),
+    "index_put_.indices": lambda: (dt.zeros(1, dtype=dt.int64),),
+    "values": lambda: dt.ones(2, 3),
+    "index_put.values": lambda: dt.ones(1, 3),
+    "index_put_.values": lambda: dt.ones(1, 3),
+    "float_power_.input": lambda: dt.ones(2, 3, dtype=dt.float64),
+    "tensor1": lambda: dt.ones(2, 3),
+    "tensor2": lambda: dt.ones(2, 3),
+    "p": 2.0,
+    "maxnorm": 1.0,
+    "max": 1,
+    "type1": lambda: dt.float32,
+    "type2": lambda: dt.int32,
+    "from_": lambda: dt.float32,
+    "to": lambda: dt.float64,
+    "is_nonzero.input": lambda: dt.ones(1),
     "src": lambda: dt.ones(1, 3),
     "index_add.index": lambda: dt.zeros(1, dtype=dt.int64),
     "index_add_.index": lambda: dt.zeros(1, dtype=dt.int64),

@@ -118,7 +118,7 @@ DIFFERENT: list[Difference] = [
         "bool",
     ),
     Difference(
-        "clamp",
+        "clamp clamp_min clamp_max",
         "refused",
         "not implemented for 'bool'",
         "DTypeMismatchError",
@@ -127,7 +127,7 @@ DIFFERENT: list[Difference] = [
         "bool",
     ),
     Difference(
-        "sign square",
+        "sign sgn square",
         "refused",
         "not implemented for 'bool'",
         "DTypeMismatchError",
@@ -235,7 +235,7 @@ DIFFERENT: list[Difference] = [
         "float16 bfloat16",
     ),
     Difference(
-        "eq ne lt le gt ge maximum minimum max/binary min/binary logical_and logical_or logical_xor",
+        "eq ne lt le gt ge atan2 maximum minimum max/binary min/binary logical_and logical_or logical_xor",
         "accepted",
         WANTS_TENSOR,
         "a number on either side",
@@ -251,6 +251,15 @@ DIFFERENT: list[Difference] = [
         "NotImplementedError",
         "Nothing is ambiguous.",
         "bool",
+    ),
+    Difference(
+        "round/decimals_0",
+        "accepted",
+        "not implemented for",
+        "integers are their own result, as of `round`",
+        "NotImplementedError",
+        "No decimals are no decimals, named or not.",
+        INTEGERS,
     ),
     Difference(
         "nn.functional.leaky_relu nn.functional.elu nn.functional.gelu nn.functional.silu nn.functional.silu/complex "
@@ -298,7 +307,12 @@ NOT_THERE: list[Lacking] = [
     Lacking("to bool byte char short int long half bfloat16 float double", "memory_format", "`memory_format=`"),
     Lacking("clone contiguous", "memory_format", "`memory_format=`", rare=True),
     Lacking("normal/number_mean", "layout", "`layout=`"),
-    Lacking("round/decimals_0 round/decimals_3 round/decimals_neg_3", "'decimals'", "`decimals=`"),
+    Lacking("scatter", "reduce='multiply'", '`reduce="multiply"`'),
+    Lacking(
+        "scatter_reduce/prod scatter_reduce/amin scatter_reduce/amax",
+        "is not implemented",
+        '`"prod"`, `"amin"` and `"amax"`',
+    ),
     Lacking("normal normal/number_mean", "missing required argument: 'size'", "arrays of means and of deviations"),
     Lacking("repeat_interleave", "must be int|'output_size'", "an array of repeats; `output_size=`"),
     Lacking(

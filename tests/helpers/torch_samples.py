@@ -47,7 +47,7 @@ def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, torch.Size):
         return tuple(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(map_leaves(change, v) for v in value)
+        return getattr(type(value), "_make", type(value))(map_leaves(change, v) for v in value)
     return change(value)
 
 

@@ -22,7 +22,10 @@ MATMULS = "matmul mm bmm mv dot outer addmm baddbmm".split()
 SHAPES = """reshape flatten unflatten transpose permute movedim squeeze unsqueeze broadcast_to split chunk unbind
 narrow select tril triu""".split()
 FUNCTIONS_ONLY = "cat stack where linear conv2d max_pool2d avg_pool2d adaptive_avg_pool2d".split()
-COMPOSED = "var std logsumexp norm flip".split()
+COMPOSED = """var std logsumexp norm flip addcdiv addcmul clamp_max clamp_min copysign deg2rad digamma exp2 float_power
+frac
+heaviside isneginf isposinf isreal ldexp lgamma logit nan_to_num rad2deg signbit sinc xlogy aminmax count_nonzero dist
+nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put put masked_scatter""".split()
 SELECTIONS = "index_select gather scatter_add index_add take take_along_dim masked_fill masked_select nonzero".split()
 COMPOSED_FUNCTIONS = """embedding pad conv1d batch_norm layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
 save load""".split()

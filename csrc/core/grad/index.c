@@ -139,7 +139,7 @@ without_part(const dt_tape *t, const dt_setitem_record *r, const dt_selector *se
         rc = dt_take_region(&whole, &r->region, &part, err);
     }
     if (rc == DT_OK) {
-        rc = dt_index_set("backward", &part, &part, r->selection.n, selectors, NULL, &zero, err);
+        rc = dt_index_set("backward", &part, &part, r->selection.n, selectors, true, NULL, &zero, err);
     }
     dt_array_clear(&part);
     if (rc != DT_OK) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from devtensor import _C
@@ -54,3 +57,29 @@ def dims_over(op: str, input: DeviceArray, dim: Any, axis: Any) -> tuple[int, ..
 
 def kept(op: str, keepdim: bool, keepdims: bool | None) -> bool:
     return _need_bool(op, "keepdim", keepdim) if keepdims is None else _need_bool(op, "keepdims", keepdims)
+
+
+def broadcast_shape(*arrays: DeviceArray) -> tuple[int, ...]:
+    """The shape that arrays broadcast to, which has been checked."""
+    ndim = max(x.ndim for x in arrays)
+    shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in arrays]
+    return tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
+
+
+def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]:
+    """The op that writes what function gives into its first array, whose method it will be."""
+    op = function.__name__
+    parameters = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def write(input: DeviceArray, *args: Any, **options: Any) -> DeviceArray:
+        need_array(op, "input", input)
+        result = function(input, *args, **options)
+        given = dict(zip(parameters, (input, *args), strict=False)) | options
+        arrays = {name: value for name, value in given.items() if isinstance(value, DeviceArray)}
+        _C._check_in_place(op, tuple(arrays), tuple(arrays.values()), result.dtype, result.shape)
+        return input.copy_(result)
+
+    write.__name__ = write.__qualname__ = f"{op}_"
+    write.__doc__ = f"{op}, written into input."
+    return write

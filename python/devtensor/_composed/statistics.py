@@ -11,7 +11,7 @@ from devtensor._composed.arguments import dims_of, dims_over, kept, widened
 from devtensor._types import Dims
 
 
-def _variance(
+def variance(
     op: str,
     input: DeviceArray,
     dim: Any,
@@ -61,7 +61,7 @@ def var(
     >>> dt.var(dt.tensor([1.0, 2.0, 3.0]))
     DeviceArray(1., device='cpu', dtype=float32)
     """
-    return _variance("var", input, dim, unbiased, keepdim, correction, axis, keepdims).to(input.dtype)
+    return variance("var", input, dim, unbiased, keepdim, correction, axis, keepdims).to(input.dtype)
 
 
 def std(
@@ -79,10 +79,10 @@ def std(
     >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
     DeviceArray(0.8165, device='cpu', dtype=float32)
     """
-    return _power(_variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims), 0.5).to(input.dtype)
+    return power(variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims), 0.5).to(input.dtype)
 
 
-def _power(x: DeviceArray, exponent: float) -> DeviceArray:
+def power(x: DeviceArray, exponent: float) -> DeviceArray:
     """x ** exponent of what is not negative; its gradient is 0 where x is 0, as that of PyTorch's norms is."""
     if not x.requires_grad:
         return _plain_power(x, exponent)
@@ -161,7 +161,7 @@ def norm(
     elif order == 1:
         result = x.sum(dims, keepdim=keep)
     elif order == 2:
-        result = _power(x.square().sum(dims, keepdim=keep), 0.5)
+        result = power(x.square().sum(dims, keepdim=keep), 0.5)
     else:
-        result = _power(_power(x, order).sum(dims, keepdim=keep), 1.0 / order)
+        result = power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
     return result.to(input.dtype)
