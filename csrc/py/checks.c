@@ -89,6 +89,23 @@ py__check(PY_PARAMS)
 }
 
 static PyObject *
+py__check_same(PY_PARAMS)
+{
+    PY_PARSE(_check_same)
+    operands o;
+    bool dtypes = false;
+    if (parse(&a, &o) < 0 || py_arg_bool(&a, 3, &dtypes) < 0) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status = dt_check_same_device(o.op, o.in, o.n, &err);
+    if (status == DT_OK && dtypes) {
+        status = dt_check_dtypes(o.op, o.in, o.n, DT_ALL, DT_BY_NAME, &err);
+    }
+    return answer(&a, &o, status, &err);
+}
+
+static PyObject *
 py__check_shape(PY_PARAMS)
 {
     PY_PARSE(_check_shape)
@@ -218,6 +235,7 @@ PyMethodDef py_checks_functions[] = {
         _check,
         "One device; one dtype, but for the operand apart; a float; with channels (N, C, ...), then (C): else raises "
         "what a compiled op raises."),
+    PY_HIDDEN(_check_same, "One device, and with dtypes one dtype: else raises what a compiled op raises."),
     PY_HIDDEN(_check_broadcast, "Raises ShapeMismatchError for shapes that do not broadcast."),
     PY_HIDDEN(_check_shape, "Raises ShapeMismatchError; -1 stands for any size."),
     PY_HIDDEN(_check_rank, "Raises ShapeMismatchError for another rank."),

@@ -285,6 +285,8 @@
 #define PY_TEXT__rebuild "shape, dtype, data, device, strides=None, share=False, requires_grad=False"
 #define PY_SPEC__check {"_check", 3, 6, -1, {"op", "names", "arrays", "apart", "channels", "convolution"}}
 #define PY_TEXT__check "op, names, arrays, apart=-1, channels=False, convolution=False"
+#define PY_SPEC__check_same {"_check_same", 3, 4, -1, {"op", "names", "arrays", "dtypes"}}
+#define PY_TEXT__check_same "op, names, arrays, dtypes=False"
 #define PY_SPEC__check_shape {"_check_shape", 5, 5, -1, {"op", "names", "arrays", "which", "shape"}}
 #define PY_TEXT__check_shape "op, names, arrays, which, shape"
 #define PY_SPEC__check_broadcast {"_check_broadcast", 3, 3, -1, {"op", "names", "arrays"}}

@@ -21,8 +21,11 @@ from devtensor._C import int32 as int
 from devtensor._C import int64 as long
 from devtensor._C import movedim as moveaxis
 from devtensor._C import transpose as swapaxes
+from devtensor._C import transpose as swapdims
 from devtensor._composed import arrange as _arrange
+from devtensor._composed import diagonals as _diagonals
 from devtensor._composed import sampling as _sampling
+from devtensor._composed import turning as _turning
 from devtensor._composed.arrange import (
     flip,
     is_floating_point,
@@ -32,8 +35,46 @@ from devtensor._composed.arrange import (
     repeat_interleave,
     roll,
 )
+from devtensor._composed.contraction import einsum
+from devtensor._composed.covariance import corrcoef, cov
+from devtensor._composed.diagonals import diag, diag_embed, tril_indices, triu_indices, vander
+from devtensor._composed.joining import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    column_stack,
+    combinations,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    meshgrid,
+    tensor_split,
+    vsplit,
+    vstack,
+)
+from devtensor._composed.joining import vstack as row_stack
+from devtensor._composed.products import (
+    addbmm,
+    addmv,
+    addr,
+    cdist,
+    chain_matmul,
+    cross,
+    inner,
+    kron,
+    matrix_power,
+    tensordot,
+    trace,
+)
 from devtensor._composed.sampling import bernoulli, multinomial
 from devtensor._composed.statistics import logsumexp, norm, std, var
+from devtensor._composed.turning import adjoint, diff, fliplr, flipud, narrow_copy, rot90, tile, trapezoid
+from devtensor._composed.turning import trapezoid as trapz
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._errors import (
@@ -78,6 +119,9 @@ globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the othe
 for _function in (
     *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as, _type_of),
     *(logsumexp, norm, std, var),
+    *(tensor_split, hsplit, vsplit, dsplit, diag, diag_embed, _diagonals.tril_, _diagonals.triu_, corrcoef, cov),
+    *(tile, rot90, fliplr, flipud, adjoint, _turning.reshape_as, narrow_copy, _turning.unfold, diff),
+    *(inner, kron, cross, trace, addmv, addr, addbmm, matrix_power),
     *(multinomial, bernoulli, _sampling.bernoulli_, _sampling.exponential_),
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
@@ -85,7 +129,13 @@ for _function in (
     _C._add_method(_function.__name__, _function)
 
 # Second names, PyTorch's and NumPy's, of methods.
-for _name, _other in (("absolute", "abs"), ("clip", "clamp"), ("moveaxis", "movedim"), ("swapaxes", "transpose")):
+for _name, _other in (
+    ("absolute", "abs"),
+    ("clip", "clamp"),
+    ("moveaxis", "movedim"),
+    ("swapaxes", "transpose"),
+    ("swapdims", "transpose"),
+):
     _C._add_method(_name, getattr(_C.DeviceArray, _other))
 
 __all__ = [
@@ -105,51 +155,84 @@ __all__ = [
     "TransferForbiddenError",
     "TransferLog",
     "absolute",
+    "addbmm",
+    "addmv",
+    "addr",
+    "adjoint",
     "allow_transfers",
     "amp",
     "are_deterministic_algorithms_enabled",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "autocast",
     "autograd",
     "backends",
     "batch_norm",
     "bernoulli",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "cdist",
+    "chain_matmul",
     "clip",
+    "column_stack",
+    "combinations",
     "compile",
     "concat",
     "concatenate",
     "conv1d",
+    "corrcoef",
+    "cov",
     "cpu",
+    "cross",
     "cross_entropy",
     "cuda",
     "data",
+    "diag",
+    "diag_embed",
+    "diff",
     "distributions",
     "double",
     "dropout",
+    "dsplit",
+    "dstack",
     "e",
+    "einsum",
     "enable_grad",
     "finfo",
     "flip",
+    "fliplr",
+    "flipud",
     "float",
     "forbid_transfers",
     "get_error_detail",
     "get_float32_matmul_precision",
     "half",
+    "hsplit",
+    "hstack",
     "iinfo",
     "inf",
     "inference_mode",
+    "inner",
     "int",
     "is_autocast_enabled",
     "is_floating_point",
     "is_inference_mode_enabled",
     "is_tensor",
+    "kron",
     "layer_norm",
     "load",
     "logsumexp",
     "long",
+    "matrix_power",
+    "meshgrid",
     "moveaxis",
     "mse_loss",
     "multinomial",
     "nan",
+    "narrow_copy",
     "nll_loss",
     "nn",
     "no_grad",
@@ -161,6 +244,8 @@ __all__ = [
     "record_transfers",
     "repeat_interleave",
     "roll",
+    "rot90",
+    "row_stack",
     "save",
     "set_error_detail",
     "set_float32_matmul_precision",
@@ -168,10 +253,22 @@ __all__ = [
     "short",
     "std",
     "swapaxes",
+    "swapdims",
+    "tensor_split",
+    "tensordot",
     "testing",
+    "tile",
+    "trace",
+    "trapezoid",
+    "trapz",
+    "tril_indices",
+    "triu_indices",
     "use_deterministic_algorithms",
     "utils",
+    "vander",
     "var",
+    "vsplit",
+    "vstack",
 ]
 # What is compiled: written by tools/make_stubs.py.
 __all__ += [
