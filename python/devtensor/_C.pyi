@@ -184,6 +184,15 @@ class DeviceArray:
         >>> dt.tensor([1.0, 2.0]).add_(1)
         DeviceArray([2., 3.], device='cpu', dtype=float32)
         """
+    def addbmm(input, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """beta * input + alpha * the sum of the products batch1[k] @ batch2[k]; with beta 0 input is left out.
+
+        Floats of one dtype on one device: batch1 (b, n, m), batch2 (b, m, p), input expands to (n, p). Raises
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.addbmm(dt.zeros(1, 1), dt.ones(5, 1, 2), dt.ones(5, 2, 1))
+        DeviceArray([[10.]], device='cpu', dtype=float32)
+        """
     def addcdiv(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: builtins.float = 1) -> DeviceArray:
         """input + value * tensor1 / tensor2.
 
@@ -215,6 +224,33 @@ class DeviceArray:
         >>> dt.addmm(dt.ones(2, 2), dt.eye(2), dt.eye(2), beta=0.5)
         DeviceArray([[1.5000, 0.5000],
                      [0.5000, 1.5000]], device='cpu', dtype=float32)
+        """
+    def addmv(input, mat: DeviceArray, vec: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """beta * input + alpha * (mat @ vec); input expands to the shape of the product, and with beta 0 does not count.
+
+        Floats of one dtype on one device: mat (n, m), vec (m). Raises DeviceMismatchError, DTypeMismatchError,
+        ShapeMismatchError.
+
+        >>> dt.addmv(dt.ones(2), dt.eye(2), dt.tensor([1.0, 2.0]))
+        DeviceArray([2., 3.], device='cpu', dtype=float32)
+        """
+    def addr(input, vec1: DeviceArray, vec2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """beta * input + alpha * outer(vec1, vec2); input expands to the shape of the product, with beta 0 it is left out.
+
+        Floats of one dtype on one device: vec1 (n), vec2 (m). Raises DeviceMismatchError, DTypeMismatchError,
+        ShapeMismatchError.
+
+        >>> dt.addr(dt.zeros(2, 2), dt.tensor([1.0, 2.0]), dt.tensor([1.0, 3.0]))
+        DeviceArray([[1., 3.],
+                     [2., 6.]], device='cpu', dtype=float32)
+        """
+    def adjoint(input) -> DeviceArray:
+        """The last two dimensions exchanged: a view, and of real numbers the same as input.mT.
+
+        Raises ShapeMismatchError for fewer than 2 dimensions.
+
+        >>> dt.adjoint(dt.ones(2, 3)).shape
+        (3, 2)
         """
     @overload
     def all(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
@@ -766,6 +802,16 @@ class DeviceArray:
         """
     def copysign_(input, other: _Operand) -> DeviceArray:
         """copysign, written into input."""
+    def corrcoef(input) -> DeviceArray:
+        """The correlations of the rows of input, of which each column is an observation: cov over both deviations.
+
+        At least -1 and at most 1. Numbers; integers are computed in the default float dtype. Raises DTypeMismatchError for
+        bools, ShapeMismatchError for more than 2 dimensions.
+
+        >>> dt.corrcoef(dt.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        DeviceArray([[ 1., -1.],
+                     [-1.,  1.]], device='cpu', dtype=float32)
+        """
     def cos(self, /) -> DeviceArray:
         """Cosine, radians.
 
@@ -802,6 +848,18 @@ class DeviceArray:
         >>> dt.count_nonzero(dt.tensor([[0, 2], [3, 4]]), dim=0)
         DeviceArray([1, 2], device='cpu', dtype=int64)
         """
+    def cov(input, *, correction: _Int = 1, fweights: DeviceArray | None = None, aweights: DeviceArray | None = None) -> DeviceArray:
+        """The covariance matrix of the rows of input, of which each column is an observation; of a vector its variance.
+
+        The sum of products of distances to the mean, over n - correction. fweights says how often each observation counts,
+        aweights how much: weights of the cpu must not be negative, those of a CUDA device are not looked at. Numbers on one
+        device; integers are computed in the default float dtype. Raises DeviceMismatchError, DTypeMismatchError,
+        ShapeMismatchError.
+
+        >>> dt.cov(dt.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        DeviceArray([[ 1., -1.],
+                     [-1.,  1.]], device='cpu', dtype=float32)
+        """
     def cpu(self, /) -> DeviceArray:
         """Moves to the memory of the host.
 
@@ -810,6 +868,15 @@ class DeviceArray:
         >>> x = dt.zeros(2)
         >>> x.cpu() is x
         True
+        """
+    def cross(input, other: DeviceArray, dim: _Int | None = None) -> DeviceArray:
+        """The cross product of vectors of 3 elements along dim, by default the first dimension of that size.
+
+        Numbers of one dtype on one device, whose shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError,
+        ShapeMismatchError, IndexError for a dim out of range.
+
+        >>> dt.cross(dt.tensor([1, 0, 0]), dt.tensor([0, 1, 0]))
+        DeviceArray([0, 0, 1], device='cpu', dtype=int64)
         """
     def cuda(self, /, device: _Device | _Int | None = None, non_blocking: builtins.bool = False) -> DeviceArray:
         """Moves to a CUDA device, the current one by default.
@@ -858,6 +925,24 @@ class DeviceArray:
     @property
     def device(self) -> _device:
         """device: where the elements are."""
+    def diag(input, diagonal: _Int = 0) -> DeviceArray:
+        """The matrix with a vector on a diagonal, or a diagonal of a matrix: a copy.
+
+        diagonal counts from the main one, upwards. Any dtype. Raises ShapeMismatchError for another number of dimensions.
+
+        >>> dt.diag(dt.tensor([1, 2]))
+        DeviceArray([[1, 0],
+                     [0, 2]], device='cpu', dtype=int64)
+        """
+    def diag_embed(input, offset: _Int = 0, dim1: _Int = -2, dim2: _Int = -1) -> DeviceArray:
+        """Matrices over the new dimensions dim1 and dim2, with the last dimension of input on a diagonal: a copy.
+
+        offset counts from the main diagonal, upwards. Any dtype. Raises IndexError for dims out of range, RuntimeError
+        where they are one.
+
+        >>> dt.diag_embed(dt.ones(2, 3)).shape
+        (2, 3, 3)
+        """
     def diagonal(self, /, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> DeviceArray:
         """The elements whose index in dim2 is offset more than that in dim1, as the last dimension.
 
@@ -865,6 +950,15 @@ class DeviceArray:
 
         >>> dt.diagonal(dt.tensor([[1, 2], [3, 4]]))
         DeviceArray([1, 4], device='cpu', dtype=int64)
+        """
+    def diff(input, n: _Int = 1, dim: _Int = -1, prepend: DeviceArray | None = None, append: DeviceArray | None = None) -> DeviceArray:
+        """What each entry of dim is more than the one before it, n times over; of bools whether they differ.
+
+        prepend and append stand before and behind input first, unless n is 0. dtypes promote. Raises DeviceMismatchError,
+        ShapeMismatchError, IndexError for a dim out of range, RuntimeError for a negative n.
+
+        >>> dt.diff(dt.tensor([1, 4, 9]))
+        DeviceArray([3, 5], device='cpu', dtype=int64)
         """
     def digamma(input) -> DeviceArray:
         """The derivative of lgamma: NaN at -1, -2, ..., minus infinity at 0.0. Computed in float64.
@@ -946,6 +1040,14 @@ class DeviceArray:
 
         >>> dt.tensor([1, 2]).double()
         DeviceArray([1., 2.], device='cpu', dtype=float64)
+        """
+    def dsplit(input, indices_or_sections: _Ints) -> tuple[DeviceArray, ...]:
+        """A tuple of equal pieces along dimension 2 of at least three, or cut before each index: views.
+
+        Raises ShapeMismatchError where the size is not divisible.
+
+        >>> [part.shape for part in dt.dsplit(dt.ones(1, 1, 4), 2)]
+        [(1, 1, 2), (1, 1, 2)]
         """
     @property
     def dtype(self) -> _dtype:
@@ -1123,6 +1225,20 @@ class DeviceArray:
         >>> dt.flip(dt.tensor([[1, 2], [3, 4]]), 1)
         DeviceArray([[2, 1],
                      [4, 3]], device='cpu', dtype=int64)
+        """
+    def fliplr(input) -> DeviceArray:
+        """The elements in reverse along dimension 1: a copy. Raises ShapeMismatchError for fewer than 2 dimensions.
+
+        >>> dt.fliplr(dt.tensor([[1, 2], [3, 4]]))
+        DeviceArray([[2, 1],
+                     [4, 3]], device='cpu', dtype=int64)
+        """
+    def flipud(input) -> DeviceArray:
+        """The elements in reverse along dimension 0: a copy. Raises ShapeMismatchError for an array without dimensions.
+
+        >>> dt.flipud(dt.tensor([[1, 2], [3, 4]]))
+        DeviceArray([[3, 4],
+                     [1, 2]], device='cpu', dtype=int64)
         """
     def float(self, /) -> DeviceArray:
         """Casts to float32 on the same device.
@@ -1333,6 +1449,14 @@ class DeviceArray:
         """
     def heaviside_(input, values: DeviceArray) -> DeviceArray:
         """heaviside, written into input."""
+    def hsplit(input, indices_or_sections: _Ints) -> tuple[DeviceArray, ...]:
+        """A tuple of equal pieces along dimension 1, of a vector along its only one, or cut before each index: views.
+
+        Raises ShapeMismatchError where the size is not divisible.
+
+        >>> [part.shape for part in dt.hsplit(dt.ones(2, 4), 2)]
+        [(2, 2), (2, 2)]
+        """
     def hypot(self, /, other: _Operand) -> DeviceArray:
         """sqrt(a * a + b * b), without overflow on the way.
 
@@ -1449,6 +1573,15 @@ class DeviceArray:
         """
     @overload
     def index_select(self, /, axis: _Int, index: DeviceArray) -> DeviceArray: ...
+    def inner(input, other: DeviceArray) -> DeviceArray:
+        """The sum of products over the last dimension of both; with a number of no dimensions, its product with the other.
+
+        Floats of one dtype on one device. The other dimensions of input come first, then those of other. Raises
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.inner(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray(11., device='cpu', dtype=float32)
+        """
     def int(self, /) -> DeviceArray:
         """Casts to int32 on the same device.
 
@@ -1546,6 +1679,16 @@ class DeviceArray:
     @property
     def itemsize(self) -> builtins.int:
         """int: bytes of one element."""
+    def kron(input, other: DeviceArray) -> DeviceArray:
+        """The Kronecker product: a block input[i, j] * other for each element of input.
+
+        At most 4 dimensions, of which the array that has fewer gets more in front. dtypes promote. Raises
+        DeviceMismatchError, ShapeMismatchError for more dimensions.
+
+        >>> dt.kron(dt.eye(2), dt.ones(1, 2))
+        DeviceArray([[1., 1., 0., 0.],
+                     [0., 0., 1., 1.]], device='cpu', dtype=float32)
+        """
     def ldexp(input, other: DeviceArray) -> DeviceArray:
         """input * 2 ** other. The shapes broadcast, the dtypes promote to a float.
 
@@ -1895,6 +2038,15 @@ class DeviceArray:
         >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
         """
+    def matrix_power(input, n: _Int) -> DeviceArray:
+        """input @ input @ ..., n times, for each square matrix; n 0 gives the identity.
+
+        Floats. Raises DTypeMismatchError, ShapeMismatchError for what is not square, RuntimeError for a negative n.
+
+        >>> dt.matrix_power(dt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        DeviceArray([[1., 3.],
+                     [0., 1.]], device='cpu', dtype=float32)
+        """
     @overload
     def max(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
         """The largest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
@@ -2081,6 +2233,14 @@ class DeviceArray:
         """
     @overload
     def narrow(self, /, axis: _Int, start: _Int, length: _Int) -> DeviceArray: ...
+    def narrow_copy(input, dim: _Int, start: _Int, length: _Int) -> DeviceArray:
+        """length entries of dim, from start, as input.narrow gives them: a copy.
+
+        Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range.
+
+        >>> dt.narrow_copy(dt.tensor([1, 2, 3]), 0, 1, 2)
+        DeviceArray([2, 3], device='cpu', dtype=int64)
+        """
     @property
     def nbytes(self) -> builtins.int:
         """int: bytes of all elements."""
@@ -2473,6 +2633,14 @@ class DeviceArray:
         DeviceArray([[0, 1, 2],
                      [3, 4, 5]], device='cpu', dtype=int64)
         """
+    def reshape_as(input, other: DeviceArray) -> DeviceArray:
+        """input.reshape(other.shape); device and dtype of other do not count.
+
+        Raises ShapeMismatchError where the number of elements differs.
+
+        >>> dt.ones(6).reshape_as(dt.zeros(2, 3)).shape
+        (2, 3)
+        """
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.
 
@@ -2492,6 +2660,16 @@ class DeviceArray:
 
         >>> dt.roll(dt.tensor([1, 2, 3]), 1)
         DeviceArray([3, 1, 2], device='cpu', dtype=int64)
+        """
+    def rot90(input, k: _Int = 1, dims: Sequence[_Int] = ...) -> DeviceArray:
+        """input turned k times by a quarter circle in the plane of two dimensions, from the first to the second: a copy.
+
+        Raises ShapeMismatchError for fewer than 2 dimensions, IndexError for dims out of range, RuntimeError unless they
+        are two.
+
+        >>> dt.rot90(dt.tensor([[1, 2], [3, 4]]))
+        DeviceArray([[2, 4],
+                     [1, 3]], device='cpu', dtype=int64)
         """
     def round(input, *, decimals: _Int = 0) -> DeviceArray:
         """The nearest number with so many decimals, halves to even: negative ones are places before the point.
@@ -2867,6 +3045,15 @@ class DeviceArray:
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
         """
+    def swapdims(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions.
+
+        The result is a view: it shares the memory of input, keeps its dtype and device. Raises IndexError for dims out of range.
+
+        >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
+        DeviceArray([[1, 3],
+                     [2, 4]], device='cpu', dtype=int64)
+        """
     def t(self, /) -> DeviceArray:
         """The transpose of a matrix; vectors and 0-dimensional arrays stay.
 
@@ -2926,6 +3113,23 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
+    def tensor_split(input, indices_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
+        """A tuple of pieces along dim: so many, the first ones longer by 1 where needed, or cut before each index: views.
+
+        Any dtype. Raises ShapeMismatchError for an array without dimensions, IndexError for a dim out of range,
+        RuntimeError for less than one piece.
+
+        >>> [part.shape for part in dt.tensor_split(dt.ones(7), 3)]
+        [(3,), (2,), (2,)]
+        """
+    def tile(input, dims: _Ints, *more: _Int) -> DeviceArray:
+        """input side by side as often as dims say, for the last dimensions where they are fewer: a copy.
+
+        Raises RuntimeError for a negative number.
+
+        >>> dt.tile(dt.tensor([1, 2]), (2,))
+        DeviceArray([1, 2, 1, 2], device='cpu', dtype=int64)
+        """
     @overload
     def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray:
         """Moves and casts: to(device), to(dtype), to(device, dtype), to(other).
@@ -2948,6 +3152,14 @@ class DeviceArray:
         >>> dt.tensor([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
         """
+    def trace(input) -> DeviceArray:
+        """The sum of the diagonal of a matrix: of integers in int64.
+
+        Raises DTypeMismatchError for bools, ShapeMismatchError for another number of dimensions.
+
+        >>> dt.trace(dt.eye(3))
+        DeviceArray(3., device='cpu', dtype=float32)
+        """
     def transpose(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
 
@@ -2967,6 +3179,13 @@ class DeviceArray:
                      [1, 1, 0],
                      [1, 1, 1]], device='cpu', dtype=int64)
         """
+    def tril_(input, diagonal: _Int = 0) -> DeviceArray:
+        """Writes zeros above a diagonal of each matrix of input, and returns input.
+
+        >>> dt.ones(2, 2).tril_()
+        DeviceArray([[1., 0.],
+                     [1., 1.]], device='cpu', dtype=float32)
+        """
     def triu(self, /, diagonal: _Int = 0) -> DeviceArray:
         """The upper triangle of a matrix (..., m, n), zeros below the diagonal.
 
@@ -2976,6 +3195,13 @@ class DeviceArray:
         DeviceArray([[0, 1, 1],
                      [0, 0, 1],
                      [0, 0, 0]], device='cpu', dtype=int64)
+        """
+    def triu_(input, diagonal: _Int = 0) -> DeviceArray:
+        """Writes zeros below a diagonal of each matrix of input, and returns input.
+
+        >>> dt.ones(2, 2).triu_()
+        DeviceArray([[1., 1.],
+                     [0., 1.]], device='cpu', dtype=float32)
         """
     def true_divide(self, /, other: _Operand, *, rounding_mode: Literal["trunc", "floor"] | None = None) -> DeviceArray:
         """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers.
@@ -3051,6 +3277,16 @@ class DeviceArray:
         """
     @overload
     def unflatten(self, /, axis: _Int, sizes: _Ints) -> DeviceArray: ...
+    def unfold(input, dimension: _Int, size: _Int, step: _Int) -> DeviceArray:
+        """The windows of so many entries of a dimension, each step entries after the one before, as the last dimension.
+
+        A copy. Raises IndexError for a dimension out of range, ShapeMismatchError where it is smaller than a window,
+        RuntimeError for a negative size or a step below 1.
+
+        >>> dt.arange(5).unfold(0, 2, 2)
+        DeviceArray([[0, 1],
+                     [2, 3]], device='cpu', dtype=int64)
+        """
     def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
         """Uniform from a to b, which is reached by rounding alone. Raises DTypeMismatchError for integers,
         RuntimeError for a above b.
@@ -3095,6 +3331,14 @@ class DeviceArray:
         >>> dt.arange(4).view_as(dt.zeros(2, 2))
         DeviceArray([[0, 1],
                      [2, 3]], device='cpu', dtype=int64)
+        """
+    def vsplit(input, indices_or_sections: _Ints) -> tuple[DeviceArray, ...]:
+        """A tuple of equal pieces along dimension 0 of at least two, or cut before each index: views.
+
+        Raises ShapeMismatchError where the size is not divisible.
+
+        >>> [part.shape for part in dt.vsplit(dt.ones(4, 2), (1,))]
+        [(1, 2), (3, 2)]
         """
     def where(self, /, condition: DeviceArray, other: _Operand) -> DeviceArray:
         """input where condition is true, else other; each may be a number.

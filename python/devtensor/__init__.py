@@ -7,6 +7,7 @@ from math import e, inf, nan, pi
 
 import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
 from devtensor import _C
+from devtensor import _second_names as _second
 from devtensor._C import *
 from devtensor._C import DeviceArray as Tensor
 from devtensor._C import float16 as half
@@ -15,66 +16,9 @@ from devtensor._C import float64 as double
 from devtensor._C import int16 as short
 from devtensor._C import int32 as int
 from devtensor._C import int64 as long
-from devtensor._composed import arrange as _arrange
-from devtensor._composed import places as _places
-from devtensor._composed import pointwise as _pointwise
-from devtensor._composed import sampling as _sampling
-from devtensor._composed import summaries as _summaries
-from devtensor._composed.arrange import (
-    flip,
-    is_floating_point,
-    is_tensor,
-    pad,
-    ravel,
-    repeat_interleave,
-    roll,
-)
-from devtensor._composed.places import (
-    index_copy,
-    index_fill,
-    index_put,
-    masked_scatter,
-    put,
-    scatter,
-    scatter_reduce,
-)
-from devtensor._composed.pointwise import (
-    addcdiv,
-    addcmul,
-    clamp_max,
-    clamp_min,
-    copysign,
-    deg2rad,
-    digamma,
-    exp2,
-    float_power,
-    frac,
-    heaviside,
-    isneginf,
-    isposinf,
-    isreal,
-    ldexp,
-    lgamma,
-    logit,
-    nan_to_num,
-    rad2deg,
-    signbit,
-    sinc,
-    xlogy,
-)
-from devtensor._composed.pointwise import round as round
-from devtensor._composed.sampling import bernoulli, multinomial
-from devtensor._composed.statistics import logsumexp, norm, std, var
-from devtensor._composed.summaries import (
-    aminmax,
-    count_nonzero,
-    dist,
-    nanmean,
-    nansum,
-    renorm,
-    std_mean,
-    var_mean,
-)
+from devtensor._composed import public as _public
+from devtensor._composed.pointwise import round as round  # the compiled one has no decimals=
+from devtensor._composed.public import *
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._dtype_rules import can_cast, is_nonzero, promote_types, result_type
@@ -95,34 +39,7 @@ from devtensor._errors import (
 from devtensor._files import load, save
 from devtensor._old_names import type_of as _type_of
 from devtensor._old_names import typed_classes as _typed_classes
-from devtensor._second_names import (
-    absolute,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    clip,
-    concat,
-    concatenate,
-    divide,
-    fix,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    moveaxis,
-    multiply,
-    negative,
-    not_equal,
-    sgn,
-    subtract,
-    swapaxes,
-    true_divide,
-)
-from devtensor._second_names import methods as _second_names
+from devtensor._second_names import *
 from devtensor._switches import (
     are_deterministic_algorithms_enabled,
     compile,
@@ -146,22 +63,14 @@ del _cuda_amp  # dt.cuda.amp
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
 for _function in (
-    *(flip, _arrange.repeat, repeat_interleave, roll, ravel, is_floating_point, _arrange.type_as, _type_of),
-    *(logsumexp, norm, std, var),
-    *(index_copy, index_fill, index_put, masked_scatter, put, scatter, scatter_reduce),
-    *(_places.index_copy_, _places.index_fill_, _places.index_put_, _places.masked_scatter_),
-    *(_places.put_, _places.scatter_, _places.scatter_reduce_),
-    *(addcdiv, addcmul, clamp_max, clamp_min, copysign, deg2rad, digamma, exp2, float_power, frac, heaviside),
-    *(isneginf, isposinf, isreal, ldexp, lgamma, logit, nan_to_num, rad2deg, round, signbit, sinc, xlogy),
-    *_pointwise.WRITING,
-    *(aminmax, count_nonzero, dist, nanmean, nansum, renorm, _summaries.renorm_),
-    *(multinomial, bernoulli, _sampling.bernoulli_, _sampling.exponential_),
+    *_public.METHODS,
+    _type_of,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
     _C._add_method(_function.__name__, _function)
 
-for _name, _method in _second_names().items():
+for _name, _method in _second.methods().items():
     _C._add_method(_name, _method)
 
 __all__ = [
@@ -180,135 +89,62 @@ __all__ = [
     "Transfer",
     "TransferForbiddenError",
     "TransferLog",
-    "absolute",
-    "addcdiv",
-    "addcmul",
     "allow_transfers",
-    "aminmax",
     "amp",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
     "are_deterministic_algorithms_enabled",
     "autocast",
     "autograd",
     "backends",
     "batch_norm",
-    "bernoulli",
     "can_cast",
-    "clamp_max",
-    "clamp_min",
-    "clip",
     "compile",
-    "concat",
-    "concatenate",
     "conv1d",
-    "copysign",
-    "count_nonzero",
     "cpu",
     "cross_entropy",
     "cuda",
     "data",
-    "deg2rad",
-    "digamma",
-    "dist",
     "distributions",
-    "divide",
     "double",
     "dropout",
     "e",
     "enable_grad",
-    "exp2",
     "finfo",
-    "fix",
-    "flip",
     "float",
-    "float_power",
     "forbid_transfers",
-    "frac",
     "get_error_detail",
     "get_float32_matmul_precision",
-    "greater",
-    "greater_equal",
     "half",
-    "heaviside",
     "iinfo",
-    "index_copy",
-    "index_fill",
-    "index_put",
     "inf",
     "inference_mode",
     "int",
     "is_autocast_enabled",
-    "is_floating_point",
     "is_inference_mode_enabled",
     "is_nonzero",
-    "is_tensor",
-    "isneginf",
-    "isposinf",
-    "isreal",
     "layer_norm",
-    "ldexp",
-    "less",
-    "less_equal",
-    "lgamma",
     "load",
-    "logit",
-    "logsumexp",
     "long",
-    "masked_scatter",
-    "moveaxis",
     "mse_loss",
-    "multinomial",
-    "multiply",
     "nan",
-    "nan_to_num",
-    "nanmean",
-    "nansum",
-    "negative",
     "nll_loss",
     "nn",
     "no_grad",
-    "norm",
-    "not_equal",
     "optim",
-    "pad",
     "pi",
     "promote_types",
-    "put",
-    "rad2deg",
-    "ravel",
     "record_transfers",
-    "renorm",
-    "repeat_interleave",
     "result_type",
-    "roll",
     "save",
-    "scatter",
-    "scatter_reduce",
     "set_error_detail",
     "set_float32_matmul_precision",
     "set_grad_enabled",
-    "sgn",
     "short",
-    "signbit",
-    "sinc",
-    "std",
-    "std_mean",
-    "subtract",
-    "swapaxes",
     "testing",
-    "true_divide",
     "use_deterministic_algorithms",
     "utils",
-    "var",
-    "var_mean",
-    "xlogy",
 ]
+__all__ += _public.__all__
+__all__ += _second.__all__
 # What is compiled: written by tools/make_stubs.py.
 __all__ += [
     "DeviceArray",

@@ -30,6 +30,7 @@ not_equal = _C.ne
 sgn = _C.sign
 subtract = _C.sub
 swapaxes = _C.transpose
+swapdims = _C.transpose
 true_divide = _C.div
 
 
@@ -42,3 +43,33 @@ def methods() -> dict[str, Any]:
             if method is not None:
                 found[name + tail] = method
     return found
+
+
+__all__ = [
+    "absolute",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "clip",
+    "concat",
+    "concatenate",
+    "divide",
+    "fix",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "moveaxis",
+    "multiply",
+    "negative",
+    "not_equal",
+    "sgn",
+    "subtract",
+    "swapaxes",
+    "swapdims",
+    "true_divide",
+]

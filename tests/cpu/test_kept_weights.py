@@ -91,6 +91,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "index_add_": (0, dt.arange(32), OTHER),
     "lerp_": (OTHER, 0.5),
     "masked_fill_": (MASK, 4.0),
+    "tril_": (),
+    "triu_": (),
     "scatter_add_": (0, dt.zeros(SHAPE, dtype=dt.int64), OTHER),
 }
 # What has no out=, or one that no weight can be.

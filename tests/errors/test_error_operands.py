@@ -88,7 +88,8 @@ def composed_forms() -> Iterator[Form]:
     for module, names in ((dt, dt.__all__), (nn.functional, nn.functional.__all__)):
         for name in names:
             function = getattr(module, name)
-            if inspect.isfunction(function):
+            if inspect.isfunction(function) and getattr(module, function.__name__, function) is function:
+                name = function.__name__ if hasattr(module, function.__name__) else name  # it may have a second one
                 given = inspect.signature(function).parameters.values()
                 yield Form(name, "function", function, tuple(p.name for p in given if takes_array(str(p.annotation))))
 

@@ -80,7 +80,20 @@ SAMPLES: dict[str, Sample] = {
     "linear": Sample({"input": f(2, 3), "weight": f(4, 3), "bias": f(4)}, own=("bias",)),
     "conv1d": Sample({"input": f(2, 3, 8), "weight": f(4, 3, 3), "bias": f(4)}, own=("bias",)),
     "conv2d": Sample({"input": f(2, 3, 8, 9), "weight": f(4, 3, 3, 3), "bias": f(4)}, own=("bias",)),
+    "tensordot": Sample({"a": f(2, 3), "b": f(3, 4)}, {"dims": 1}),
+    "inner": Sample({"input": f(2, 3), "other": f(4, 3)}),
+    "kron": Sample({"input": f(2, 3), "other": f(4, 3)}),
+    "cross": Sample({"input": f(2, 3), "other": f(2, 3)}, {"dim": 1}, own=("input", "other")),
+    "cdist": Sample({"x1": f(2, 3), "x2": f(4, 3)}),
+    "addmv": Sample({"input": f(2), "mat": f(2, 3), "vec": f(3)}, own=("input",)),
+    "addr": Sample({"input": f(3, 4), "vec1": f(3), "vec2": f(4)}, own=("input",)),
+    "addbmm": Sample({"input": f(2, 4), "batch1": f(5, 2, 3), "batch2": f(5, 3, 4)}, own=("input",)),
+    "cov": Sample({"input": f(2, 3), "fweights": i(3), "aweights": f(3)}, own=("fweights", "aweights")),
+    "diff": Sample({"input": f(2, 3), "prepend": f(2, 1), "append": f(2, 2)}, own=("prepend", "append")),
+    "trapezoid": Sample({"y": f(2, 3), "x": f(2, 3)}, own=("x",)),
+    "reshape_as": Sample({"input": f(2, 3), "other": f(3, 2)}, free={"input": METADATA, "other": METADATA}),
     # lists
+    **{op: Sample({"tensors": Array((2, 3), entries=3)}) for op in ("hstack", "vstack", "dstack", "column_stack")},
     "cat": Sample({"tensors": Array((2, 3), entries=3)}),
     "stack": Sample({"tensors": Array((2, 3), entries=3)}),
     # selection
@@ -145,6 +158,10 @@ SAMPLES: dict[str, Sample] = {
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
     "bernoulli": "the probabilities need not have the dtype of input",
+    **dict.fromkeys(
+        "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid".split(),
+        "it takes any number of arrays by position: test_joining.py",
+    ),
     "to": "of the other array only dtype and device count",
     "backward": "a graph decides what gradients look like",
     "register_hook": "it takes a function of gradients",

@@ -96,11 +96,12 @@ INTEGERS = "bool uint8 int8 int16 int32 int64"
 NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
 WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
 PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot matmul mm mv __rmatmul__ nn.functional.linear"
+SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner tensordot"
 
 DIFFERENT: list[Difference] = [
     # ------------------------------------------------ refused here
     Difference(
-        f"{PRODUCTS} nn.functional.conv1d nn.functional.conv2d",
+        f"{PRODUCTS} {SUMS_OF_PRODUCTS} nn.functional.conv1d nn.functional.conv2d",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -218,6 +219,23 @@ DIFFERENT: list[Difference] = [
     ),
     # ------------------------------------------------ accepted here
     Difference(
+        "cov",
+        "accepted",
+        "aweights cannot be negative",
+        "on a CUDA device a number that means nothing; RuntimeError on the cpu",
+        "RuntimeError",
+        "Looking at the weights would wait for the device.",
+    ),
+    Difference(
+        "cdist",
+        "accepted",
+        "not implemented for '(Half|BFloat16)'",
+        "the distances, computed in float32",
+        "NotImplementedError",
+        "As of the losses of distances.",
+        "float16 bfloat16",
+    ),
+    Difference(
         "multinomial",
         "accepted",
         "probability tensor contains|invalid multinomial distribution",
@@ -290,6 +308,24 @@ DIFFERENT: list[Difference] = [
     ),
     # ------------------------------------------------ other results
     Difference(
+        "cdist",
+        "values",
+        "",
+        "other last digits of a small distance, where squares come from a product",
+        "the same",
+        "The difference of large squares: both round.",
+        "float32",
+    ),
+    Difference(
+        "trapezoid trapz",
+        "values",
+        "",
+        "the area, whose places and heights become floats first",
+        "differences and sums that wrap",
+        "5 - 9 as uint8 is 252.",
+        "uint8",
+    ),
+    Difference(
         "byte char short int long",
         "values",
         "",
@@ -303,6 +339,7 @@ DIFFERENT: list[Difference] = [
 NUMBERS = "add sub mul div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide"
 
 NOT_THERE: list[Lacking] = [
+    Lacking("tensor_split", "must be ints", "an array of places"),
     Lacking("masked_select gather take cat", "'out'", "`out=`"),
     Lacking("to bool byte char short int long half bfloat16 float double", "memory_format", "`memory_format=`"),
     Lacking("clone contiguous", "memory_format", "`memory_format=`", rare=True),

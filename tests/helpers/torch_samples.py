@@ -160,7 +160,8 @@ def answer(call: Callable[..., Any], sample: Any) -> Any:
 
 
 def leaves(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+    shape = isinstance(value, tuple) and all(isinstance(size, int) for size in value)
+    if isinstance(value, (list, tuple)) and not shape:
         return list(itertools.chain.from_iterable(leaves(v) for v in value))
     return [value]
 

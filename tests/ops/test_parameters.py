@@ -105,6 +105,9 @@ def composed_forms() -> Iterator[Form]:
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isfunction(value):
+                name = (
+                    value.__name__ if getattr(module, value.__name__, None) is value else name
+                )  # it may have a second
                 yield Form(name, where or "function", value, written(value))
             elif inspect.isclass(value) and value.__module__.startswith(OURS):
                 if value.__init__ is not object.__init__:
@@ -223,7 +226,7 @@ def test_exceptions_are_of_parameters_that_are_there() -> None:
     known = {f"{form.name}.{p.name}" for form in FORMS for p in form.parameters}
     assert set(EXCEPTIONS) <= known
     assert set(NOT_CALLED) <= {form.name for form in FORMS}
-    assert len(EXCEPTIONS) + len(NOT_CALLED) < 6
+    assert len(EXCEPTIONS) + len(NOT_CALLED) < 8
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,17 @@ for shaped in (
     x.transpose(0, 1), x.swapaxes(0, 1), x.t(), x.permute(1, 0), x.movedim(0, 1), x.moveaxis(0, 1), x.squeeze(),
     x.unsqueeze(0), row.expand(2, 3), row.expand_as(x), row.broadcast_to((2, 3)), x.narrow(1, 0, 2), x.select(0, 1),
     x.diagonal(),
-    x.tril(), x.triu(1), x.flip(0), x.roll(1), x.repeat(2, 1), x.repeat_interleave(2),
+    x.tril(), x.triu(1), x.flip(0), x.roll(1), x.repeat(2, 1), x.repeat_interleave(2), x.tile(2, 1), x.rot90(1, (0, 1)),
+    x.fliplr(), x.flipud(), x.adjoint(), x.swapdims(0, 1), x.reshape_as(y), x.narrow_copy(1, 0, 2), x.unfold(1, 2, 1),
+    x.diff(n=2), x.diag(), x.diag_embed(1), x.clone().tril_(), x.clone().triu_(1), x.cov(correction=0), x.corrcoef(),
+    x.inner(y), x.kron(y), x.cross(y, 1), square.trace(), row.addmv(square, row), square.addr(row, row, beta=0.5),
+    square.addbmm(batch, batch, alpha=2), square.matrix_power(2),
 ):  # fmt: skip
     assert_type(shaped, dt.DeviceArray)
-for parts in (x.split(1), x.chunk(2), x.unbind(), mask.nonzero(as_tuple=True)):
+for parts in (
+    x.split(1), x.chunk(2), x.unbind(), mask.nonzero(as_tuple=True), x.tensor_split(2, 1), x.hsplit(3), x.vsplit((1,)),
+    batch.dsplit(3),
+):  # fmt: skip
     assert_type(parts, tuple[dt.DeviceArray, ...])
 for chosen in (
     x.index_select(0, places[0] % 2), x.gather(1, places), x.take(places), x.take_along_dim(places, 1), mask.nonzero(),

@@ -96,6 +96,9 @@ for product in (
     dt.adaptive_avg_pool2d(image, (3, 2)), dt.pad(image, (1, 1), value=0.5), dt.embedding(places, square),
     dt.batch_norm(image, None, None, training=True), dt.layer_norm(x, (3,)), dt.dropout(x, 0.1),
     dt.cross_entropy(x, labels), dt.nll_loss(x, labels), dt.mse_loss(x, y, reduction="sum"),
+    dt.einsum("ij,kj->ik", x, y), dt.tensordot(x, square, 1), dt.inner(x, y), dt.kron(x, y), dt.cross(x, y, 1),
+    dt.cdist(x, y, p=1.0), dt.trace(square), dt.addmv(row, square, row, beta=0.5), dt.addr(square, row, row, alpha=2),
+    dt.addbmm(square, batch, batch), dt.chain_matmul(x, square, square), dt.matrix_power(square, 3),
 ):  # fmt: skip
     assert_type(product, dt.DeviceArray)
 assert_type(dt.max_pool2d(image, 2, return_indices=True), tuple[dt.DeviceArray, dt.DeviceArray])
@@ -108,11 +111,21 @@ for shaped in (
     dt.moveaxis(x, (0, 1), (1, 0)), dt.squeeze(x), dt.unsqueeze(x, 0), dt.expand(row, 2, 3),
     dt.broadcast_to(row, (2, 3)), dt.narrow(x, 1, 0, 2), dt.select(x, 0, 1), dt.tril(x), dt.triu(x, 1), dt.flip(x, 0),
     dt.roll(x, 1, 0), dt.repeat_interleave(x, 2, 0), dt.cat([x, y]), dt.concat((x, y), 1),
-    dt.concatenate([x, y], axis=0), dt.stack([x, y], dim=0),
+    dt.concatenate([x, y], axis=0), dt.stack([x, y], dim=0), dt.hstack([x, y]), dt.vstack((x, row)), dt.dstack([x, y]),
+    dt.column_stack([x, y]), dt.row_stack([x, y]), dt.block_diag(x, row), dt.cartesian_prod(row, row),
+    dt.combinations(row, 2, True), dt.diag(row, 1), dt.diag_embed(x, 0, 0, 2), dt.tril_indices(3, 4, 1),
+    dt.triu_indices(3, 4, dtype=dt.int32, device="cpu"), dt.tile(x, (2, 1)), dt.rot90(x, 2, (0, 1)), dt.fliplr(x),
+    dt.flipud(x), dt.swapdims(x, 0, 1), dt.adjoint(x), dt.narrow_copy(x, 1, 0, 2), dt.diff(x, 1, 0, prepend=y),
+    dt.vander(row, 3, increasing=True), dt.trapezoid(x, row), dt.trapz(x, dx=0.5), dt.cov(x), dt.corrcoef(x),
 ):  # fmt: skip
     assert_type(shaped, dt.DeviceArray)
-for parts in (dt.split(x, 1), dt.chunk(x, 2, dim=1), dt.unbind(x)):
+for parts in (
+    dt.split(x, 1), dt.chunk(x, 2, dim=1), dt.unbind(x), dt.tensor_split(x, (1,), 1), dt.hsplit(x, 3), dt.vsplit(x, 2),
+    dt.dsplit(batch, (1, 2)), dt.meshgrid(row, row, indexing="xy"), dt.broadcast_tensors(x, row),
+):  # fmt: skip
     assert_type(parts, tuple[dt.DeviceArray, ...])
+assert_type(dt.broadcast_shapes((2, 1), 3), tuple[int, ...])
+raised: list[dt.DeviceArray] = [dt.atleast_1d(x), dt.atleast_2d(x), dt.atleast_3d(x)]
 
 # ---------------------------------------------------------------- selection
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_ints
+from devtensor._errors import ShapeMismatchError
 
 _HALVES = (_C.float16, _C.bfloat16)
 
@@ -31,8 +32,47 @@ def need_sizes(op: str, name: str, value: object) -> tuple[int, ...]:
     return sizes
 
 
-def dims_of(op: str, dim: Any, ndim: int, input: DeviceArray | None = None, name: str = "dim") -> tuple[int, ...]:
-    """dim, an int, some of them or None for all, counted from the front. Errors speak of input."""
+def need_entries(op: str, name: str, value: object) -> tuple[tuple[str, ...], tuple[DeviceArray, ...]]:
+    """The names of the arrays in a list or tuple, as errors speak of them, and the arrays. Raises TypeError."""
+    if isinstance(value, (DeviceArray, str)) or not isinstance(value, Sequence):
+        text = f"{op}(): argument '{name}' must be a tuple or list of DeviceArrays, not {type(value).__name__}"
+        raise TypeError(text)
+    entries = tuple(value)
+    for k, entry in enumerate(entries):
+        if not isinstance(entry, DeviceArray):
+            text = f"{op}(): argument '{name}' must hold DeviceArrays, but entry {k} is {type(entry).__name__}"
+            raise TypeError(text)
+    return tuple(f"{name}[{k}]" for k in range(len(entries))), entries
+
+
+def check_entries(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...], dtypes: bool = False) -> None:
+    """Raises DeviceMismatchError for entries of several devices, with dtypes DTypeMismatchError too."""
+    groups = [(names[:8], arrays[:8])]  # an error holds no more of them
+    groups += [((names[0], names[k]), (arrays[0], arrays[k])) for k in range(8, len(arrays))]
+    for named, given in groups:
+        _C._check_devices(op, named, given)
+        if dtypes:
+            _C._check_dtypes(op, named, given)
+
+
+def misshapen(
+    op: str,
+    names: Sequence[str],
+    arrays: Sequence[DeviceArray],
+    text: str,
+    culprit: int = -1,
+    code: str = "shape-mismatch",
+) -> Exception:
+    """The ShapeMismatchError with this text and the shapes of all arrays, of which one is to blame."""
+    shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in zip(names, arrays, strict=False))
+    error = ShapeMismatchError(f"{text} ({op}: {shapes})")
+    return _C._explained(op, tuple(names[:8]), tuple(arrays[:8]), code, error, culprit)
+
+
+def dims_of(
+    op: str, dim: Any, ndim: int, input: DeviceArray | None = None, name: str = "dim", of: str = "input"
+) -> tuple[int, ...]:
+    """dim, an int, some of them or None for all, counted from the front. Errors speak of input, by its name `of`."""
     if dim is None:
         return tuple(range(ndim))
     wanted = _need_ints(op, name, dim)
@@ -40,7 +80,7 @@ def dims_of(op: str, dim: Any, ndim: int, input: DeviceArray | None = None, name
     for d in wanted:
         if not -most <= d < most:
             text = f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})"
-            raise _C._explained(op, ("input",), (input,), "dimension-out-of-range", IndexError(text))
+            raise _C._explained(op, (of,), (input,), "dimension-out-of-range", IndexError(text))
     found = tuple(d % most for d in wanted)
     for d in found:
         if found.count(d) > 1:

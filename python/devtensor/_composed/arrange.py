@@ -226,3 +226,23 @@ def _sources(size: int, before: int, after: int, mode: str, device: _C.device) -
         return (size - 1) - ((size - 1) - places.abs()).abs()
     first = max(-before, 0)  # what is taken away does not come round
     return (places - first) % (size - first + min(after, 0)) + first
+
+
+__all__ = [
+    "flip",
+    "is_floating_point",
+    "is_tensor",
+    "pad",
+    "ravel",
+    "repeat_interleave",
+    "roll",
+]
+METHODS = (
+    flip,
+    repeat,
+    repeat_interleave,
+    roll,
+    ravel,
+    is_floating_point,
+    type_as,
+)

@@ -425,3 +425,30 @@ def masked_scatter_(input: DeviceArray, mask: DeviceArray, source: DeviceArray) 
     DeviceArray([1., 0., 2.], device='cpu', dtype=float32)
     """
     return _mask_filled(input, mask, source, False)
+
+
+__all__ = [
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "masked_scatter",
+    "put",
+    "scatter",
+    "scatter_reduce",
+]
+METHODS = (
+    index_copy,
+    index_fill,
+    index_put,
+    masked_scatter,
+    put,
+    scatter,
+    scatter_reduce,
+    index_copy_,
+    index_fill_,
+    index_put_,
+    masked_scatter_,
+    put_,
+    scatter_,
+    scatter_reduce_,
+)

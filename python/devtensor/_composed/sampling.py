@@ -176,3 +176,15 @@ def exponential_(input: DeviceArray, lambd: float = 1.0, *, generator: _C.Genera
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     return input.copy_(_exponential(input, generator) / lambd)
+
+
+__all__ = [
+    "bernoulli",
+    "multinomial",
+]
+METHODS = (
+    multinomial,
+    bernoulli,
+    bernoulli_,
+    exponential_,
+)

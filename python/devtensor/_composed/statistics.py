@@ -165,3 +165,17 @@ def norm(
     else:
         result = power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
     return result.to(input.dtype)
+
+
+__all__ = [
+    "logsumexp",
+    "norm",
+    "std",
+    "var",
+]
+METHODS = (
+    logsumexp,
+    norm,
+    std,
+    var,
+)

@@ -180,3 +180,24 @@ def renorm(input: DeviceArray, p: float, dim: int, maxnorm: float) -> DeviceArra
 
 
 renorm_ = in_place(renorm)
+
+
+__all__ = [
+    "aminmax",
+    "count_nonzero",
+    "dist",
+    "nanmean",
+    "nansum",
+    "renorm",
+    "std_mean",
+    "var_mean",
+]
+METHODS = (
+    aminmax,
+    count_nonzero,
+    dist,
+    nanmean,
+    nansum,
+    renorm,
+    renorm_,
+)

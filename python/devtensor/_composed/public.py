@@ -1,0 +1,58 @@
+"""The ops of this folder that `devtensor` shows, and those that arrays have as methods."""
+
+from __future__ import annotations
+
+from devtensor._composed import (
+    arrange,
+    contraction,
+    covariance,
+    diagonals,
+    joining,
+    places,
+    pointwise,
+    products,
+    sampling,
+    statistics,
+    summaries,
+    turning,
+)
+from devtensor._composed.arrange import *
+from devtensor._composed.contraction import *
+from devtensor._composed.covariance import *
+from devtensor._composed.diagonals import *
+from devtensor._composed.joining import *
+from devtensor._composed.places import *
+from devtensor._composed.pointwise import *
+from devtensor._composed.products import *
+from devtensor._composed.sampling import *
+from devtensor._composed.statistics import *
+from devtensor._composed.summaries import *
+from devtensor._composed.turning import *
+
+__all__: list[str] = []
+__all__ += arrange.__all__
+__all__ += contraction.__all__
+__all__ += covariance.__all__
+__all__ += diagonals.__all__
+__all__ += joining.__all__
+__all__ += places.__all__
+__all__ += pointwise.__all__
+__all__ += products.__all__
+__all__ += sampling.__all__
+__all__ += statistics.__all__
+__all__ += summaries.__all__
+__all__ += turning.__all__
+
+METHODS = (
+    *arrange.METHODS,
+    *covariance.METHODS,
+    *diagonals.METHODS,
+    *joining.METHODS,
+    *places.METHODS,
+    *pointwise.METHODS,
+    *products.METHODS,
+    *sampling.METHODS,
+    *statistics.METHODS,
+    *summaries.METHODS,
+    *turning.METHODS,
+)

@@ -1,0 +1,208 @@
+"""What arranges and multiplies arrays, beside NumPy: forms that PyTorch's samples lack, and errors of lists."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from support import CUDA_DEVICES
+
+import devtensor as dt
+
+GPU = CUDA_DEVICES[0]
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def same(got: Any, want: np.ndarray) -> None:
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got.cpu().numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+EQUATIONS: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
+    ("ij,jk->ik", ((2, 3), (3, 4))),
+    ("ij,jk", ((2, 3), (3, 4))),
+    ("ij,jk->ki", ((2, 3), (3, 4))),
+    ("ij,jk->", ((2, 3), (3, 4))),
+    ("ij->ji", ((2, 3),)),
+    ("ij->j", ((2, 3),)),
+    ("ii->i", ((3, 3),)),
+    ("ii", ((3, 3),)),
+    ("aab->b", ((3, 3, 2),)),
+    ("i,i", ((3,), (3,))),
+    ("i,j->ji", ((3,), (4,))),
+    ("ij,ij,ij->i", ((3, 4), (3, 4), (3, 4))),
+    ("abc,acd,ade->abe", ((2, 3, 3), (2, 3, 3), (2, 3, 3))),
+    ("bhqd,bhkd->bhqk", ((2, 3, 4, 5), (2, 3, 6, 5))),
+    ("bqhd,bkhd->bhqk", ((2, 4, 3, 5), (2, 6, 3, 5))),
+    ("bi,oi,bo->b", ((3, 4), (5, 4), (3, 5))),
+    ("...ij,...jk", ((5, 2, 3), (6, 5, 3, 4))),
+    ("...i,...i->...", ((2, 3, 4), (3, 4))),
+    ("i...->...i", ((2, 3, 4),)),
+    ("aij,bij->ab", ((2, 3, 4), (5, 3, 4))),
+    (" i j , j -> i ", ((2, 3), (3,))),
+    ("abcdefgh,h->abcdefg", ((2, 1, 2, 1, 2, 1, 2, 3), (3,))),
+    ("abcdefgh,abcdefgh->abcdefg", ((2, 1, 2, 1, 2, 1, 2, 3),) * 2),
+    ("ij,jk->ik", ((0, 3), (3, 4))),
+    ("ij,jk->ik", ((2, 0), (0, 4))),
+]
+
+
+def test_einsum(device: str) -> None:
+    for equation, shapes in EQUATIONS:
+        arrays = [numbers(*shape) for shape in shapes]
+        given = [dt.from_numpy(x).to(device) for x in arrays]
+        want = np.einsum(equation, *arrays)
+        same(dt.einsum(equation, *given), want)
+        same(dt.einsum(equation, given), want)
+
+
+def test_einsum_of_lists(device: str) -> None:
+    x, y = numbers(2, 3), numbers(3, 4)
+    a, b = dt.from_numpy(x).to(device), dt.from_numpy(y).to(device)
+    same(dt.einsum(a, [0, 1], b, [1, 2]), x @ y)
+    same(dt.einsum(a, [30, 1], b, (1, 2), [2, 30]), (x @ y).T)
+    same(dt.einsum(a, [..., 0], [0, ...]), x.T)
+
+
+def test_einsum_of_sizes_of_one(device: str) -> None:
+    """A size of 1 broadcasts, as in PyTorch and not in NumPy."""
+    x, y = numbers(2, 1), numbers(3, 4)
+    got = dt.einsum("ij,jk->ik", dt.from_numpy(x).to(device), dt.from_numpy(y).to(device))
+    same(got, x * y.sum(0))
+
+
+def test_einsum_of_integers() -> None:
+    x = dt.arange(6, dtype=dt.int32).reshape(2, 3)
+    assert dt.einsum("ij->ji", x).dtype == dt.int32
+    assert dt.einsum("ij->i", x).tolist() == [3, 12]
+    with pytest.raises(dt.DTypeMismatchError, match=r"operands\[0\] int32, operands\[1\] int32"):
+        dt.einsum("ij,ij->i", x, x)
+
+
+REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
+    (dt.ShapeMismatchError, "subscript j has size 4 for operand 1", lambda: dt.einsum("ij,jk", ones(2, 3), ones(4, 4))),
+    (dt.ShapeMismatchError, "subscript i is repeated for operand 0", lambda: dt.einsum("ii", ones(2, 3))),
+    (dt.ShapeMismatchError, "number of subscripts in the equation", lambda: dt.einsum("ijk", ones(2, 3))),
+    (dt.ShapeMismatchError, "more than the number of dimensions", lambda: dt.einsum("ijk...", ones(2, 3))),
+    (RuntimeError, "fewer operands were provided", lambda: dt.einsum("ij,jk", ones(2, 3))),
+    (RuntimeError, "more operands were provided", lambda: dt.einsum("ij", ones(2, 3), ones(2, 3))),
+    (RuntimeError, "invalid subscript given at index 1", lambda: dt.einsum("i$", ones(2, 3))),
+    (RuntimeError, "not part of any ellipsis", lambda: dt.einsum("i..", ones(2, 3))),
+    (RuntimeError, "an ellipsis was already found", lambda: dt.einsum("......", ones(2, 3))),
+    (RuntimeError, "output subscript k does not appear", lambda: dt.einsum("ij->k", ones(2, 3))),
+    (RuntimeError, "output subscript i appears more than once", lambda: dt.einsum("ij->ii", ones(2, 3))),
+    (ValueError, "must specify the equation string", lambda: dt.einsum("ij")),
+    (ValueError, r"valid range \[0, 52\)", lambda: dt.einsum(ones(2), [52])),
+    (TypeError, "argument 'operands' must hold DeviceArrays, but entry 1 is int", lambda: dt.einsum("i,i", ones(2), 3)),
+    (dt.ShapeMismatchError, r"Expected \(2, 3\) but got \(1, 2\)", lambda: dt.vstack([ones(2, 3), ones(2)])),
+    (RuntimeError, "hstack expects a non-empty TensorList", lambda: dt.hstack([])),
+    (TypeError, "argument 'tensors' must hold DeviceArrays", lambda: dt.hstack([1])),  # type: ignore[list-item]
+    (RuntimeError, "meshgrid expects a non-empty TensorList", lambda: dt.meshgrid()),
+    (RuntimeError, 'indexing must be one of "xy" or "ij"', lambda: dt.meshgrid(ones(2), indexing="x")),
+    (dt.ShapeMismatchError, r"Expected tensors\[1\] to be", lambda: dt.meshgrid(ones(2), ones(2, 2))),
+    (dt.DTypeMismatchError, r"tensors\[0\] float32, tensors\[1\] int64", lambda: dt.meshgrid(ones(2), dt.arange(2))),
+    (dt.DeviceMismatchError, r"tensors\[1\] on cuda", lambda: dt.meshgrid(ones(2), dt.ones(2, device=GPU))),
+    (dt.DeviceMismatchError, r"tensors\[1\] on cuda", lambda: dt.block_diag(ones(2), dt.ones(2, device=GPU))),
+    (dt.ShapeMismatchError, r"of tensors\[1\] does not broadcast", lambda: dt.broadcast_tensors(ones(2), ones(3))),
+    (RuntimeError, "at index 1 does not broadcast", lambda: dt.broadcast_shapes((2,), (3,))),
+    (ValueError, "negative length", lambda: dt.broadcast_shapes((-2,))),
+    (RuntimeError, r"matrix_power\(\): n must be at least 0", lambda: dt.matrix_power(ones(2, 2), -1)),
+    (dt.ShapeMismatchError, "batches of square matrices", lambda: dt.matrix_power(ones(2, 3), 2)),
+    (dt.DeviceMismatchError, r"matrices\[1\] on cuda", lambda: dt.chain_matmul(ones(2, 2), dt.ones(2, 2, device=GPU))),
+    (dt.ShapeMismatchError, r"Expected matrices\[1\]", lambda: dt.chain_matmul(ones(2, 3), ones(2, 2))),
+]
+
+
+def ones(*shape: int) -> dt.DeviceArray:
+    return dt.ones(*shape)
+
+
+def test_what_is_refused() -> None:
+    for error, text, call in REFUSED:
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_the_odd_one_of_a_list_is_named() -> None:
+    for join, odd in itertools.product((dt.hstack, dt.vstack, dt.dstack, dt.column_stack), (0, 3, 20)):
+        arrays = [dt.zeros(2, 3, 4)] * 25
+        arrays[odd] = dt.zeros(9, 9, 4)
+        with pytest.raises(dt.ShapeMismatchError) as caught:
+            join(arrays)
+        assert caught.value.culprit is not None and caught.value.culprit.name == f"tensors[{odd}]"
+        arrays[odd] = dt.zeros(2, 3, 4, device=GPU)
+        with pytest.raises(dt.DeviceMismatchError, match=rf"tensors\[{odd}\] on {GPU}"):
+            join(arrays)
+
+
+def test_triangles(device: str) -> None:
+    for rows, columns, offset in [*itertools.product(range(4), range(4), range(-5, 6)), (300, 200, 7), (200, 300, -9)]:
+        for ours, theirs in ((dt.tril_indices, np.tril_indices), (dt.triu_indices, np.triu_indices)):
+            got = ours(rows, columns, offset, device=device)
+            assert got.tolist() == np.stack(theirs(rows, offset, columns)).tolist(), (rows, columns, offset)
+
+
+def test_powers(device: str) -> None:
+    x, m = numbers(4), numbers(2, 3, 3)
+    given, matrices = dt.from_numpy(x).to(device), dt.from_numpy(m).to(device)
+    for count, rising in ((None, False), (2, True), (6, False), (0, False)):
+        same(dt.vander(given, count, rising), np.vander(x, count, rising))
+    for n in (0, 1, 2, 3, 8):
+        same(dt.matrix_power(matrices, n), np.linalg.matrix_power(m, n))
+    shapes = ((2, 6), (6, 3), (3, 8), (8, 4))
+    chain = [numbers(*shape) for shape in shapes]
+    same(dt.chain_matmul(*[dt.from_numpy(c).to(device) for c in chain]), np.linalg.multi_dot(chain))
+    assert dt.chain_matmul(matrices[0]) is not matrices[0]
+
+
+def test_windows(device: str) -> None:
+    x = numbers(5, 6)
+    given = dt.from_numpy(x).to(device)
+    for dimension, size, step in ((0, 2, 1), (1, 3, 2), (-1, 6, 1), (0, 2, 3)):
+        windows = np.lib.stride_tricks.sliding_window_view(x, size, dimension)
+        same(
+            given.unfold(dimension, size, step),
+            windows[:: step if dimension == 0 else 1, :: 1 if dimension == 0 else step],
+        )
+    assert given.unfold(0, 0, 1).shape == (6, 6, 0)
+    for arguments, text in (((0, 6, 1), "maximum size"), ((0, -1, 1), "size is -1"), ((0, 1, 0), "step is 0")):
+        with pytest.raises(RuntimeError, match=text):
+            given.unfold(*arguments)
+
+
+def test_lists_of_arrays(device: str) -> None:
+    x, y = dt.ones(2, device=device), dt.zeros(3, device=device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grids = dt.meshgrid([x, y], indexing="xy")
+    assert [grid.shape for grid in grids] == [(3, 2), (3, 2)]
+    assert [one.shape for one in dt.atleast_2d([x, dt.tensor(1.0)])] == [(1, 2), (1, 1)]
+    assert dt.atleast_1d() == ()
+    assert dt.block_diag().shape == (1, 0)
+    assert dt.block_diag(x, dt.arange(2, device=device)).tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
+    assert dt.combinations(dt.arange(4, device=device), 3).tolist() == [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]
+    assert dt.broadcast_shapes() == ()
+
+
+def test_a_part_shares_the_memory_of_the_whole(device: str) -> None:
+    x = dt.zeros(4, 4, device=device)
+    parts: Sequence[dt.DeviceArray] = (*dt.hsplit(x, 2), *dt.meshgrid(x[0], x[1]), dt.adjoint(x), dt.atleast_3d(x))
+    for part in parts:
+        part.detach()[0, 0] = 7
+        assert x.sum().item() == 7
+        x.zero_()
+
+
+def test_triangles_in_place(device: str) -> None:
+    x = numbers(3, 4)
+    y = dt.from_numpy(x.copy()).to(device)
+    assert y.tril_(1) is y
+    same(y, np.tril(x, 1))
+    same(y.triu_(), np.triu(np.tril(x, 1)))
