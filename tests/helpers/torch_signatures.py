@@ -81,8 +81,8 @@ RECORDED: dict[str, str] = {
     "nn.Softmin": "dim=None",
     "nn.Softshrink": "lambd=0.5",
     "nn.Softsign": "*args, **kwargs",
-    "nn.SyncBatchNorm": "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, process_group=None, "
-    "device=None, dtype=None, *, bias=True",
+    "nn.SyncBatchNorm": "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, "
+    "process_group=None, device=None, dtype=None, *, bias=True",
     "nn.Tanhshrink": "*args, **kwargs",
     "nn.Threshold": "threshold, value, inplace=False",
     "nn.functional.alpha_dropout": "input, p=0.5, training=False, inplace=False",
@@ -96,8 +96,8 @@ RECORDED: dict[str, str] = {
     "nn.functional.gumbel_softmax": "logits, tau=1, hard=False, eps=1e-10, dim=-1",
     "nn.functional.hardsigmoid": "input, inplace=False",
     "nn.functional.hardswish": "input, inplace=False",
-    "nn.functional.instance_norm": "input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, "
-    "momentum=0.1, eps=1e-05",
+    "nn.functional.instance_norm": "input, running_mean=None, running_var=None, weight=None, bias=None, "
+    "use_input_stats=True, momentum=0.1, eps=1e-05",
     "nn.functional.local_response_norm": "input, size, alpha=0.0001, beta=0.75, k=1.0",
     "nn.functional.mish": "input, inplace=False",
     "nn.functional.rms_norm": "input, normalized_shape, weight=None, eps=None",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from devtensor import _C
-from devtensor._C import DeviceArray
+from devtensor._C import DeviceArray, _need_number
 from devtensor._composed.activations import celu_formula, replaced, selu_formula, threshold_parts
 from devtensor._composed.arguments import need_array
 
@@ -25,7 +25,7 @@ def leaky_relu_(input: DeviceArray, negative_slope: float = 0.01) -> DeviceArray
     DeviceArray([-0.0100,  2.0000], device='cpu', dtype=float32)
     """
     need_array("leaky_relu_", "input", input)
-    return input.leaky_relu_(negative_slope)
+    return input.leaky_relu_(_need_number("leaky_relu_", "negative_slope", negative_slope))
 
 
 def elu_(input: DeviceArray, alpha: float = 1.0) -> DeviceArray:
@@ -35,7 +35,7 @@ def elu_(input: DeviceArray, alpha: float = 1.0) -> DeviceArray:
     DeviceArray([-0.6321,  2.0000], device='cpu', dtype=float32)
     """
     need_array("elu_", "input", input)
-    return input.elu_(alpha)
+    return input.elu_(_need_number("elu_", "alpha", alpha))
 
 
 def hardtanh_(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0) -> DeviceArray:
@@ -45,7 +45,8 @@ def hardtanh_(input: DeviceArray, min_val: float = -1.0, max_val: float = 1.0) -
     DeviceArray([-1.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
     """
     need_array("hardtanh_", "input", input)
-    return input.hardtanh_(min_val, max_val)
+    low, high = _need_number("hardtanh_", "min_val", min_val), _need_number("hardtanh_", "max_val", max_val)
+    return input.hardtanh_(low, high)
 
 
 def selu_(input: DeviceArray) -> DeviceArray:
@@ -76,4 +77,5 @@ def threshold_(input: DeviceArray, threshold: float, value: float) -> DeviceArra
     >>> F.threshold_(dt.tensor([-1.0, 0.5, 2.0]), 1.0, 0.0)
     DeviceArray([0., 0., 2.], device='cpu', dtype=float32)
     """
-    return input.masked_fill_(*threshold_parts("threshold_", input, threshold, value))
+    low, put = threshold_parts("threshold_", input, threshold, value)
+    return input.masked_fill_(low, put)

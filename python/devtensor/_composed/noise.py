@@ -96,6 +96,7 @@ def _dropped(
     if not training or p == 0.0:
         return input
     _C._check(op, ("input",), (input,))
+    _C._check_rank(op, ("input",), (input,), 0, 2 if features else 0, 8)
     shape = [*input.shape[:2], *[1] * (input.ndim - 2)] if features else input.shape
     keep = _C.rand(shape, dtype=_C.float32, device=input.device) >= p
     x = widened(input)
@@ -189,6 +190,4 @@ def feature_alpha_dropout(
     (1, 3, 2)
     """
     need_array("feature_alpha_dropout", "input", input)
-    if training and p:
-        _C._check_rank("feature_alpha_dropout", ("input",), (input,), 0, 2, 8)
     return _dropped("feature_alpha_dropout", input, p, training, inplace, True, True)

@@ -58,8 +58,8 @@ def group_norm(
     """(x - mean) / sqrt(var + eps) * weight + bias over each of num_groups groups of the channels of input (N, C, ...).
 
     weight and bias (C). Floats of one dtype on one device, computed in float32 for the half types. Raises
-    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, RuntimeError where the groups do not divide the channels,
-    ValueError for groups of one element.
+    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, RuntimeError where the groups do not divide the
+    channels, ValueError for a single element.
 
     >>> F.group_norm(dt.tensor([[1.0, 3.0, 2.0, 6.0]]), 2)
     DeviceArray([[-1.0000,  1.0000, -1.0000,  1.0000]], device='cpu', dtype=float32)
@@ -103,10 +103,10 @@ def instance_norm(
 ) -> DeviceArray:
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of input (N, C, ...).
 
-    With use_input_stats mean and variance are those of the channel, and the running ones, where given, follow their means
-    over the samples in place; else they are the running ones. Floats of one dtype on one device, computed in float32 for
-    the half types. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for channels of one
-    element.
+    With use_input_stats mean and variance are those of the channel, and the running ones, where given, follow their
+    means over the samples in place; else they are the running ones. Floats of one dtype on one device, computed in
+    float32 for the half types. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for
+    channels of one element.
 
     >>> F.instance_norm(dt.tensor([[[1.0, 3.0]]]))
     DeviceArray([[[-1.0000,  1.0000]]], device='cpu', dtype=float32)

@@ -73,13 +73,13 @@ class _InstanceNorm(_NormBase):
         self,
         num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
+        momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
         device: Device | None = None,
         dtype: DType | None = None,
         *,
-        bias: bool = True,
+        bias: bool | None = True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
