@@ -252,7 +252,7 @@ def glu(input: DeviceArray, dim: int = -1) -> DeviceArray:
 def softmin(input: DeviceArray, dim: int, *, dtype: DType | None = None) -> DeviceArray:
     """exp(-x) / sum(exp(-x)) over dim.
 
-    Floats; with dtype, integers too, which are cast to it. Raises DTypeMismatchError, IndexError for a dim out of range.
+    Floats; with dtype integers too, which are cast to it. Raises DTypeMismatchError, IndexError for a dim out of range.
 
     >>> F.softmin(dt.tensor([1.0, 1.0]), 0)
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)

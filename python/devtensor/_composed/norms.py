@@ -76,18 +76,23 @@ def group_norm(
             f"but got input of shape {list(input.shape)} and num_groups={num_groups}"
         )
         raise _C._explained(op, names, arrays, "invalid-argument", RuntimeError(text), 0)
-    _need_several(op, input, input.shape[0] * channels // num_groups * math.prod(input.shape[2:]), "channel")
+    _need_several(op, input, input.shape[0] * channels // num_groups * math.prod(input.shape[2:]), "value per channel")
     return _normalised(input, num_groups, weight, bias, eps)[0]
 
 
 def _check_affine(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...]) -> None:
     """One device and dtype; the first (N, C, ...), the others (C)."""
+    _C._check(op, names, arrays)
+    _C._check_rank(op, names, arrays, 0, 2, 8)
+    for which, array in enumerate(arrays[1:], 1):
+        if array is not None:
+            _C._check_rank(op, names, arrays, which, 1, 1)
     _C._check(op, names, arrays, channels=True)
 
 
 def _need_several(op: str, input: DeviceArray, count: int, what: str) -> None:
     if count == 1:
-        text = f"Expected more than 1 value per {what} when training, got input size {list(input.shape)}"
+        text = f"Expected more than 1 {what} when training, got input size {list(input.shape)}"
         raise _C._explained(op, ("input",), (input,), "invalid-argument", ValueError(text))
 
 
@@ -121,7 +126,7 @@ def instance_norm(
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     count = math.prod(input.shape[2:])
-    _need_several(op, input, count, "spatial element" if input.ndim > 2 else "channel")
+    _need_several(op, input, count, "spatial element")
     result, mean, var = _normalised(input, input.shape[1], weight, bias, eps)
     _update(running_mean, mean.mean(0), momentum)
     _update(running_var, var.mean(0) * (count / (count - 1) if count else 1.0), momentum)
