@@ -33,7 +33,30 @@ def call(name, expression, layer, reference):
     return Row("layers", name, inputs, everywhere(expression, BOTH), reference, names | {"layer": layer})
 
 
+def images(rng):
+    return {
+        "x": rng.standard_normal((8, 64, 56, 56), "float32") + 3,
+        "w": rng.random(64, "float32"),
+        "b": rng.random(64, "float32"),
+    }
+
+
+def group_normed(x):
+    groups = x["x"].astype("float64").reshape(8, 32, -1)
+    scaled = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    w, b = (x[name].astype("float64").reshape(64, 1, 1) for name in ("w", "b"))
+    return scaled.reshape(x["x"].shape) * w + b, 64 * EPS["float32"]
+
+
 ROWS = [
+    Row(
+        "layers",
+        "group_norm of (8, 64, 56, 56), 32 groups",
+        images,
+        everywhere("layer(x, 32, w, b)", BOTH),
+        group_normed,
+        {"layer": "lib.nn.functional.group_norm"},
+    ),
     call("Identity()(x): the call alone", "layer(x)", "lib.nn.Identity()", same),
     call("linear(x, w, b) as a function, 4 to 4", "layer(x, w, b)", "lib.nn.functional.linear", product),
     call("Linear(4, 4)(x)", "layer(x)", "linear(lib, w, b)", product),

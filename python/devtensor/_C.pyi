@@ -1425,6 +1425,12 @@ class DeviceArray:
         >>> dt.tensor([1, 2]).half()
         DeviceArray([1., 2.], device='cpu', dtype=float16)
         """
+    def hardshrink(input, lambd: builtins.float = 0.5) -> DeviceArray:
+        """x where abs(x) > lambd, else 0; NaN stays. Floats. Raises DTypeMismatchError.
+
+        >>> F.hardshrink(dt.tensor([-1.0, 0.25, 2.0]))
+        DeviceArray([-1.,  0.,  2.], device='cpu', dtype=float32)
+        """
     def hardtanh(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
         """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.
 
@@ -2434,6 +2440,15 @@ class DeviceArray:
 
         >>> dt.tensor([2.0, 3.0]).pow_(2)
         DeviceArray([4., 9.], device='cpu', dtype=float32)
+        """
+    def prelu(input, weight: DeviceArray) -> DeviceArray:
+        """x where x > 0, else weight * x, with one weight or one for each channel of input (N, C, ...).
+
+        Floats of one dtype on one device, computed in float32 for the half types; weight (), (1) or (C), where an input of
+        fewer than two dimensions has one channel. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> F.prelu(dt.tensor([-2.0, 2.0]), dt.tensor([0.25]))
+        DeviceArray([-0.5000,  2.0000], device='cpu', dtype=float32)
         """
     @overload
     def prod(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:

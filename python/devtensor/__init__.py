@@ -57,7 +57,6 @@ from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from devtensor.nn.functional import batch_norm, conv1d, cross_entropy, dropout, layer_norm, mse_loss, nll_loss
 
 del _cuda_amp  # dt.cuda.amp
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
@@ -95,17 +94,13 @@ __all__ = [
     "autocast",
     "autograd",
     "backends",
-    "batch_norm",
     "can_cast",
     "compile",
-    "conv1d",
     "cpu",
-    "cross_entropy",
     "cuda",
     "data",
     "distributions",
     "double",
-    "dropout",
     "e",
     "enable_grad",
     "finfo",
@@ -121,12 +116,9 @@ __all__ = [
     "is_autocast_enabled",
     "is_inference_mode_enabled",
     "is_nonzero",
-    "layer_norm",
     "load",
     "long",
-    "mse_loss",
     "nan",
-    "nll_loss",
     "nn",
     "no_grad",
     "optim",

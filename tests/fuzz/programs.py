@@ -107,7 +107,8 @@ def spelled(target: Target, receiver: str, given: list[str], pool: Pool) -> str:
 def written(target: Target, receiver: str, given: list[str], pool: Pool) -> frozenset[str]:
     """The arrays that the call may write."""
     text = " ".join(given)
-    if "Acts(" in text or "running" in text or "**" in text or target.name in ("batch_norm",) or target.builds:
+    running = "running" in text or target.name in ("batch_norm", "instance_norm")
+    if "Acts(" in text or running or "**" in text or target.builds:
         return EVERYTHING
     names = [part.partition("=")[2] for part in given if part.startswith("out=")]
     if target.in_place:

@@ -148,7 +148,8 @@ DIFFERENT: list[Difference] = [
     ),
     Difference(
         "logsumexp nn.functional.l1_loss nn.functional.cosine_embedding_loss nn.functional.margin_ranking_loss "
-        "nn.functional.pairwise_distance nn.functional.poisson_nll_loss nn.functional.triplet_margin_loss",
+        "nn.functional.pairwise_distance nn.functional.poisson_nll_loss nn.functional.triplet_margin_loss "
+        "nn.functional.local_response_norm",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -157,7 +158,8 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        "nn.functional.dropout",
+        "nn.functional.dropout nn.functional.dropout2d nn.functional.dropout3d nn.functional.alpha_dropout "
+        "nn.functional.feature_alpha_dropout/with_train",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -175,7 +177,7 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        "softmax log_softmax rand_like randn_like bernoulli nn.functional.batch_norm "
+        "softmax log_softmax nn.functional.softmin rand_like randn_like bernoulli nn.functional.batch_norm "
         "nn.functional.batch_norm/without_cudnn",
         "refused",
         NO_INTEGERS,
@@ -251,6 +253,15 @@ DIFFERENT: list[Difference] = [
         "NotImplementedError",
         "Losses take the half types.",
         "float16 bfloat16",
+    ),
+    Difference(
+        "nn.functional.rrelu",
+        "accepted",
+        "not implemented for 'Half'",
+        "the result, computed in float32",
+        "NotImplementedError in training",
+        "Activations take the half types.",
+        "float16",
     ),
     Difference(
         "eq ne lt le gt ge atan2 maximum minimum max/binary min/binary logical_and logical_or logical_xor",

@@ -25,7 +25,9 @@ import devtensor as dt
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-RANDOM = {"rand_like", "randn", "randn_like", "randint", "normal", "nn.functional.dropout", "bernoulli", "multinomial"}
+DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+RANDOM = {"rand_like", "randn", "randn_like", "randint", "normal", "bernoulli", "multinomial", "nn.functional.rrelu"}
+RANDOM |= {f"nn.functional.{name}" for name in DROPOUTS}
 UNSET = {"empty", "empty_like", "new_empty"}  # whatever the memory held
 
 

@@ -63,6 +63,62 @@ RECORDED: dict[str, str] = {
     "nn.functional.soft_margin_loss": "input, target, size_average=None, reduce=None, reduction='mean'",
     "nn.functional.triplet_margin_loss": "anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, "
     "size_average=None, reduce=None, reduction='mean'",
+    "nn.CELU": "alpha=1.0, inplace=False",
+    "nn.GLU": "dim=-1",
+    "nn.SELU": "inplace=False",
+    "nn.AlphaDropout": "p=0.5, inplace=False",
+    "nn.BatchNorm3d": "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.Dropout1d": "p=0.5, inplace=False",
+    "nn.Dropout2d": "p=0.5, inplace=False",
+    "nn.Dropout3d": "p=0.5, inplace=False",
+    "nn.FeatureAlphaDropout": "p=0.5, inplace=False",
+    "nn.GroupNorm": "num_groups, num_channels, eps=1e-05, affine=True, device=None, dtype=None, *, bias=True",
+    "nn.Hardshrink": "lambd=0.5",
+    "nn.Hardsigmoid": "inplace=False",
+    "nn.Hardswish": "inplace=False",
+    "nn.InstanceNorm1d": "num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.InstanceNorm2d": "num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.InstanceNorm3d": "num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.LocalResponseNorm": "size, alpha=0.0001, beta=0.75, k=1.0",
+    "nn.LogSigmoid": "*args, **kwargs",
+    "nn.Mish": "inplace=False",
+    "nn.PReLU": "num_parameters=1, init=0.25, device=None, dtype=None",
+    "nn.RMSNorm": "normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None",
+    "nn.RReLU": "lower=0.125, upper=0.3333333333333333, inplace=False",
+    "nn.Softmax2d": "*args, **kwargs",
+    "nn.Softmin": "dim=None",
+    "nn.Softshrink": "lambd=0.5",
+    "nn.Softsign": "*args, **kwargs",
+    "nn.SyncBatchNorm": "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, "
+    "process_group=None, device=None, dtype=None, *, bias=True",
+    "nn.Tanhshrink": "*args, **kwargs",
+    "nn.Threshold": "threshold, value, inplace=False",
+    "nn.functional.alpha_dropout": "input, p=0.5, training=False, inplace=False",
+    "nn.functional.celu": "input, alpha=1.0, inplace=False",
+    "nn.functional.dropout1d": "input, p=0.5, training=True, inplace=False",
+    "nn.functional.dropout2d": "input, p=0.5, training=True, inplace=False",
+    "nn.functional.dropout3d": "input, p=0.5, training=True, inplace=False",
+    "nn.functional.feature_alpha_dropout": "input, p=0.5, training=False, inplace=False",
+    "nn.functional.glu": "input, dim=-1",
+    "nn.functional.group_norm": "input, num_groups, weight=None, bias=None, eps=1e-05",
+    "nn.functional.gumbel_softmax": "logits, tau=1, hard=False, eps=1e-10, dim=-1",
+    "nn.functional.hardsigmoid": "input, inplace=False",
+    "nn.functional.hardswish": "input, inplace=False",
+    "nn.functional.instance_norm": "input, running_mean=None, running_var=None, weight=None, bias=None, "
+    "use_input_stats=True, momentum=0.1, eps=1e-05",
+    "nn.functional.local_response_norm": "input, size, alpha=0.0001, beta=0.75, k=1.0",
+    "nn.functional.mish": "input, inplace=False",
+    "nn.functional.rms_norm": "input, normalized_shape, weight=None, eps=None",
+    "nn.functional.rrelu": "input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False",
+    "nn.functional.selu": "input, inplace=False",
+    "nn.functional.softmin": "input, dim=None, _stacklevel=3, dtype=None",
+    "nn.functional.softsign": "input",
+    "nn.functional.tanhshrink": "input",
+    "nn.functional.threshold": "input, threshold, value, inplace=False",
     "nn.HuberLoss": "reduction='mean', delta=1.0",
     "nn.Identity": "*args, **kwargs",
     "nn.KLDivLoss": "size_average=None, reduce=None, reduction='mean', log_target=False",
@@ -262,6 +318,18 @@ RECORDED: dict[str, str] = {
 
 # Compiled in PyTorch, which cannot tell; as its documentation has them.
 COMPILED: dict[str, str] = {
+    "nn.functional.celu_": "input, alpha=1.0",
+    "nn.functional.elu_": "input, alpha=1.0",
+    "nn.functional.hardshrink": "input, lambd=0.5",
+    "nn.functional.hardtanh_": "input, min_val=-1.0, max_val=1.0",
+    "nn.functional.leaky_relu_": "input, negative_slope=0.01",
+    "nn.functional.logsigmoid": "input",
+    "nn.functional.prelu": "input, weight",
+    "nn.functional.relu_": "input",
+    "nn.functional.rrelu_": "input, lower=0.125, upper=0.3333333333333333, training=False",
+    "nn.functional.selu_": "input",
+    "nn.functional.softshrink": "input, lambd=0.5",
+    "nn.functional.threshold_": "input, threshold, value",
     "nn.functional.avg_pool2d": "input, kernel_size, stride=None, padding=0, ceil_mode=False, "
     "count_include_pad=True, divisor_override=None",
     "nn.functional.conv1d": "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1",
@@ -278,6 +346,7 @@ COMPILED: dict[str, str] = {
 
 # What devtensor has instead: more, or less that is refused.
 DIFFERENT: dict[str, str] = {
+    "nn.functional.softmin": "input, dim, *, dtype=None",
     "nn.Buffer": "data, *, persistent=True",
     "nn.Parameter": "data, requires_grad=True",
     "nn.GRU": "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "

@@ -36,6 +36,9 @@ NLLLoss HuberLoss SmoothL1Loss KLDivLoss BCELoss BCEWithLogitsLoss
 MarginRankingLoss TripletMarginLoss CosineEmbeddingLoss PoissonNLLLoss GaussianNLLLoss SoftMarginLoss HingeEmbeddingLoss
 MultiMarginLoss CosineSimilarity PairwiseDistance RNN LSTM GRU RNNCell LSTMCell GRUCell
 RNNBase RNNCellBase
+Mish LogSigmoid Softsign GLU Softmin Softmax2d PReLU RReLU CELU SELU Threshold Hardshrink Softshrink Hardswish
+Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d RMSNorm
+LocalResponseNorm Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
 MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder Transformer
 functional init utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal

@@ -88,7 +88,7 @@ def test_a_gradient_is_pytorchs(row, device):
     assert found.keys() == wanted.keys()
     for name, gradient in found.items():
         assert gradient.device == dt.device(device)
-        tolerance = 1e-5 if "float" in row else 1e-9
+        tolerance = 1e-5 if "float" in row or "hardsigmoid" in row else 1e-9  # PyTorch has 1 / 6 in float32
         np.testing.assert_allclose(
             gradient.cpu().numpy(), wanted[name].numpy(), rtol=tolerance, atol=tolerance, err_msg=name
         )

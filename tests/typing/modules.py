@@ -33,6 +33,13 @@ for output in (
     nn.PoissonNLLLoss(full=True)(x, x), nn.GaussianNLLLoss(full=True)(x, x, 1.0), nn.CosineSimilarity()(x, x),
     nn.PairwiseDistance(p=1)(x, x),
     nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
+    nn.Mish()(x), nn.LogSigmoid()(x), nn.Softsign()(x), nn.GLU()(x), nn.Softmin(1)(x), nn.Softmax2d()(image),
+    nn.PReLU()(x), nn.RReLU(0.1, 0.2)(x), nn.CELU(2)(x), nn.SELU(inplace=False)(x), nn.Threshold(0, 1)(x),
+    nn.Hardshrink()(x), nn.Softshrink(0.1)(x), nn.Hardswish()(x), nn.Hardsigmoid()(x), nn.Tanhshrink()(x),
+    nn.BatchNorm3d(4)(dt.rand(2, 4, 2, 3, 3)), nn.SyncBatchNorm(4)(x), nn.GroupNorm(2, 4, bias=False)(x),
+    nn.InstanceNorm1d(4)(signal), nn.InstanceNorm2d(4)(image), nn.InstanceNorm3d(2)(dt.rand(2, 2, 2, 3, 3)),
+    nn.RMSNorm(4)(x), nn.LocalResponseNorm(2)(image), nn.Dropout1d()(signal), nn.Dropout2d(0.2)(image),
+    nn.Dropout3d()(dt.rand(2, 2, 2, 3, 3)), nn.AlphaDropout()(x), nn.FeatureAlphaDropout()(image),
     nn.Sequential(linear, nn.ReLU())(x), nn.MultiheadAttention(6, 2)(signal, signal, signal)[0],
     nn.TransformerEncoderLayer(6, 2)(signal), nn.TransformerDecoderLayer(6, 2)(signal, signal),
     nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2), 1)(signal), nn.Transformer(6, 2, 1, 1)(signal, signal),
@@ -118,6 +125,13 @@ for value in (
     F.poisson_nll_loss(x, x, full=True), F.gaussian_nll_loss(x, x, x.square()), F.cosine_similarity(x, x, dim=0),
     F.pairwise_distance(x, x, keepdim=True),
     F.binary_cross_entropy(x.sigmoid(), x.sigmoid()), F.binary_cross_entropy_with_logits(x, x, pos_weight=x),
+    F.selu(x), F.celu(x, 2), F.mish(x), F.hardswish(x), F.hardsigmoid(x), F.logsigmoid(x), F.glu(x), F.softmin(x, 1),
+    F.threshold(x, 0, 1), F.prelu(x, x[0]), F.softsign(x), F.tanhshrink(x), F.hardshrink(x), F.softshrink(x, 0.1),
+    F.relu_(x.clone()), F.leaky_relu_(x.clone()), F.elu_(x.clone()), F.hardtanh_(x.clone()), F.selu_(x.clone()),
+    F.celu_(x.clone()), F.threshold_(x.clone(), 0, 1), F.rrelu_(x.clone()), F.rrelu(x, training=True),
+    F.gumbel_softmax(x, hard=True), F.dropout1d(signal), F.dropout2d(image), F.dropout3d(dt.rand(2, 2, 2, 3, 3)),
+    F.alpha_dropout(x, training=True), F.feature_alpha_dropout(image), F.group_norm(x, 2), F.instance_norm(image),
+    F.rms_norm(x, 4), F.local_response_norm(image, 2), x.prelu(x[0]), x.hardshrink(),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 w = dt.empty(3, 4)

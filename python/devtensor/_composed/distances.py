@@ -296,3 +296,9 @@ def need_power(op: str, p: int) -> int:
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     return p
+
+
+__all__ = [
+    "cosine_similarity",
+    "pairwise_distance",
+]

@@ -205,11 +205,8 @@ def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: 
     if not training or p == 0.0:
         return input
     _C._check("dropout", ("input",), (input,))
-    if p == 1.0:
-        result = _C.zeros_like(input)
-    else:
-        keep = _C.rand(input.shape, dtype=_C.float32, device=input.device) >= p
-        result = _C.where(keep, input * (1.0 / (1.0 - p)), 0.0)
+    keep = _C.rand(input.shape, dtype=_C.float32, device=input.device) >= p
+    result = _C.where(keep, input * (1.0 / (1.0 - p) if p < 1.0 else 0.0), 0.0)
     return input.copy_(result) if inplace else result
 
 
@@ -236,3 +233,11 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
         raise _C._explained("one_hot", ("tensor",), (tensor,), "index-out-of-range", error)
     classes = _C.arange(num_classes, device=tensor.device)
     return (tensor.unsqueeze(-1) == classes).to(_C.int64)
+
+
+__all__ = [
+    "batch_norm",
+    "conv1d",
+    "dropout",
+    "layer_norm",
+]

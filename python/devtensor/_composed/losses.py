@@ -429,3 +429,10 @@ def cross_entropy(
     rows = input.numel() // max(input.shape[dim], 1)
     total = losses.sum()
     return (total / rows if reduction == "mean" else total).to(input.dtype)
+
+
+__all__ = [
+    "cross_entropy",
+    "mse_loss",
+    "nll_loss",
+]

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from devtensor._composed import (
+    activations,
     arrange,
     contraction,
     covariance,
     diagonals,
+    distances,
+    in_place,
     joining,
+    layers,
+    losses,
+    noise,
+    norms,
     places,
     pointwise,
     products,
@@ -16,11 +23,18 @@ from devtensor._composed import (
     summaries,
     turning,
 )
+from devtensor._composed.activations import *
 from devtensor._composed.arrange import *
 from devtensor._composed.contraction import *
 from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
+from devtensor._composed.distances import *
+from devtensor._composed.in_place import *
 from devtensor._composed.joining import *
+from devtensor._composed.layers import *
+from devtensor._composed.losses import *
+from devtensor._composed.noise import *
+from devtensor._composed.norms import *
 from devtensor._composed.places import *
 from devtensor._composed.pointwise import *
 from devtensor._composed.products import *
@@ -30,11 +44,18 @@ from devtensor._composed.summaries import *
 from devtensor._composed.turning import *
 
 __all__: list[str] = []
+__all__ += activations.__all__
 __all__ += arrange.__all__
 __all__ += contraction.__all__
 __all__ += covariance.__all__
 __all__ += diagonals.__all__
+__all__ += distances.__all__
+__all__ += in_place.__all__
 __all__ += joining.__all__
+__all__ += layers.__all__
+__all__ += losses.__all__
+__all__ += noise.__all__
+__all__ += norms.__all__
 __all__ += places.__all__
 __all__ += pointwise.__all__
 __all__ += products.__all__
@@ -44,6 +65,7 @@ __all__ += summaries.__all__
 __all__ += turning.__all__
 
 METHODS = (
+    *activations.METHODS,
     *arrange.METHODS,
     *covariance.METHODS,
     *diagonals.METHODS,

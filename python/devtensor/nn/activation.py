@@ -55,6 +55,17 @@ class SiLU(_InPlace):
         return F.silu(input, self.inplace)
 
 
+class Mish(_InPlace):
+    """x * tanh(log(1 + exp(x))).
+
+    >>> nn.Mish()(dt.tensor([-1.0, 1.0]))
+    DeviceArray([-0.3034,  0.8651], device='cpu', dtype=float32)
+    """
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.mish(input, self.inplace)
+
+
 class LeakyReLU(Module):
     """x where x > 0, else negative_slope * x.
 
@@ -157,6 +168,46 @@ class Sigmoid(Module):
         return _C.sigmoid(input)
 
 
+class LogSigmoid(Module):
+    """log(1 / (1 + exp(-x))), without overflow.
+
+    >>> nn.LogSigmoid()(dt.tensor([-100.0, 0.0]))
+    DeviceArray([-100.0000,   -0.6931], device='cpu', dtype=float32)
+    """
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.logsigmoid(input)
+
+
+class Softsign(Module):
+    """x / (1 + abs(x)).
+
+    >>> nn.Softsign()(dt.tensor([-1.0, 3.0]))
+    DeviceArray([-0.5000,  0.7500], device='cpu', dtype=float32)
+    """
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.softsign(input)
+
+
+class GLU(Module):
+    """a * sigmoid(b), where a and b are the halves of the input along dim.
+
+    >>> nn.GLU()(dt.tensor([1.0, 2.0, 0.0, 100.0]))
+    DeviceArray([0.5000, 2.0000], device='cpu', dtype=float32)
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim: int = _need_int("GLU", "dim", dim)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
 class Tanh(Module):
     """Hyperbolic tangent.
 
@@ -216,3 +267,26 @@ class LogSoftmax(_OverDim):
 
     def forward(self, input: DeviceArray) -> DeviceArray:
         return _C.log_softmax(input, self.dim)
+
+
+class Softmin(_OverDim):
+    """exp(-x) / sum(exp(-x)) over dim.
+
+    >>> nn.Softmin(dim=1)(dt.zeros(1, 2))
+    DeviceArray([[0.5000, 0.5000]], device='cpu', dtype=float32)
+    """
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of (N, C, H, W) or (C, H, W).
+
+    >>> nn.Softmax2d()(dt.zeros(2, 1, 1)).tolist()
+    [[[0.5]], [[0.5]]]
+    """
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        _C._check_rank("softmax", ("input",), (input,), 0, 3, 4)
+        return _C.softmax(input, -3)

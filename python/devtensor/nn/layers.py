@@ -19,7 +19,6 @@ from devtensor._C import (
     _Parameter,
 )
 from devtensor._composed.arguments import need_array
-from devtensor._composed.layers import need_probability
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn import functional as F
@@ -189,25 +188,6 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
-
-
-class Dropout(Module):
-    """In training each element is 0 with probability p, else divided by 1 - p; in evaluation nothing changes.
-
-    >>> nn.Dropout(0.5).eval()(dt.ones(3))
-    DeviceArray([1., 1., 1.], device='cpu', dtype=float32)
-    """
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        self.p: float = need_probability("Dropout", p)
-        self.inplace: bool = _need_bool("Dropout", "inplace", inplace)
-
-    def forward(self, input: DeviceArray) -> DeviceArray:
-        return F.dropout(input, self.p, True, self.inplace) if self.training else input
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 # ---------------------------------------------------------------- shapes

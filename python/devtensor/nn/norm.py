@@ -21,8 +21,9 @@ def _reset_affine(weight: DeviceArray | None, bias: DeviceArray | None) -> None:
         init.zeros_(bias)
 
 
-class _BatchNorm(Module):
-    _ranks: tuple[int, int]
+class _NormBase(Module):
+    """What has weight and bias, and keeps means and variances, for each of num_features channels."""
+
     weight: _Parameter | None
     bias: _Parameter | None
     running_mean: DeviceArray | None
@@ -74,6 +75,16 @@ class _BatchNorm(Module):
         self.reset_running_stats()
         _reset_affine(self.weight, self.bias)
 
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
+    _ranks: tuple[int, int]
+
     def forward(self, input: DeviceArray) -> DeviceArray:
         low, high = self._ranks
         if not low <= input.ndim <= high:
@@ -92,12 +103,6 @@ class _BatchNorm(Module):
                 momentum = 1.0 / int(count)
         return F.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, True, momentum, self.eps
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -122,6 +127,70 @@ class BatchNorm2d(_BatchNorm):
     """
 
     _ranks = (4, 4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """(x - mean) / sqrt(var + eps) * weight + bias for each of num_features channels of (N, C, D, H, W).
+
+    >>> nn.BatchNorm3d(3).eval()(dt.zeros(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    _ranks = (5, 5)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm of (N, C, ...) with the statistics of all processes; as there is one, that of this process.
+
+    Raises NotImplementedError for a process_group.
+
+    >>> net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(4)))
+    >>> type(net[0]).__name__
+    'SyncBatchNorm'
+    """
+
+    _ranks = (2, 8)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: None = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool | None = True,
+    ) -> None:
+        if process_group is not None:
+            raise NotImplementedError("SyncBatchNorm(process_group=) is not there: devtensor computes in one process")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group: None = None
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: None = None) -> Module:
+        """module with a SyncBatchNorm of the same parameters and statistics in the place of each batch norm in it."""
+        if not isinstance(module, Module):
+            raise TypeError(f"convert_sync_batchnorm(): argument 'module' must be Module, not {type(module).__name__}")
+        result: Module = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(result, name, getattr(module, name))
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class LayerNorm(Module):

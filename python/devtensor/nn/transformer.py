@@ -15,7 +15,8 @@ from devtensor.nn import functional as F
 from devtensor.nn import init
 from devtensor.nn.attention import MultiheadAttention
 from devtensor.nn.container import ModuleList
-from devtensor.nn.layers import Dropout, Linear, _float_options
+from devtensor.nn.dropout import Dropout
+from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
 from devtensor.nn.norm import LayerNorm
 
