@@ -31,8 +31,9 @@ parentheses to put in the place of the odd one.
 
 The same in a program: `error.op`, `error.code`, `error.operands` (each with `name expression shape dtype device origin
 history`), `error.culprit`, `error.fix`; `error.explain()` adds the cause; `dt.set_error_detail("short")` leaves only
-the first line, for logs. A fix of a gradient may belong to an earlier line: `error.fix_at`, `error.fix_how` (before or
-instead) and `error.fix_of`, the text that it replaces.
+the first line, for logs. A fix may belong to another line than the failing one, such as the caller's who handed the
+array to a layer, or the one that made it: `error.fix_at`, `error.fix_how` (before or instead) and `error.fix_of`, the
+text that it replaces. It is there only where nothing between that line and the failing one needs the array as it was.
 
 What you read here is written by `tools/error_gallery.py` from programs that the tests run.
 """

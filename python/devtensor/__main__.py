@@ -11,10 +11,11 @@ from devtensor import _advice
 
 USAGE = """usage: python -m devtensor                                    a report of what is here
        python -m devtensor digits [--help]                    handwritten digits on every device
-       python -m devtensor run [--simulate N] [--as-torch] [--no-report] script.py ...
-                                                              run a script, or with - standard input: CUDA simulated by
-                                                              N devices; `import torch` means devtensor; its transfers
-                                                              are told at the end"""
+       python -m devtensor run [--simulate N] [--as-torch] [--check] [--no-report] script.py ...
+                                                              run a script, with - standard input, with -m a module:
+                                                              CUDA simulated by N devices; `import torch` means
+                                                              devtensor; --check only lists what is missing; its
+                                                              transfers are told at the end"""
 
 
 def _safely(work: Callable[[], str]) -> str:

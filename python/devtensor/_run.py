@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
+import functools
 import importlib.util
 import linecache
 import os
+import re
 import runpy
 import sys
 import traceback
 import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import devtensor
 from devtensor import _C, _transfers
+from devtensor._missing import file_of_module, lacking, sentence
 
 _STDIN = "<stdin>"
 
@@ -74,16 +76,24 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m devtensor run", description="Runs a script as it is.")
     p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
     p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
+    p.add_argument("--check", action="store_true", help="run nothing: list what the script asks of torch in vain")
     p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")
-    p.add_argument("script", help="a file, a folder with __main__.py, or - for standard input")
+    p.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="run a module instead")
+    p.add_argument("script", nargs="?", help="a file, a folder with __main__.py, or - for standard input")
     p.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
     return p
 
 
 def run(argv: list[str]) -> int:
-    """Run a script as __main__. The exit code is 0, or what the script gives to sys.exit; its errors are its own."""
+    """Run a script as __main__. The exit code is 0, or what the script gives to sys.exit; its errors are its own.
+
+    With --check it is read and not run; the exit code is 1 where something is missing.
+    """
+    arguments = parser()
     try:
-        options = parser().parse_args(argv)
+        options = arguments.parse_args(argv)
+        if options.module == [] or (options.module is None and options.script is None):
+            arguments.error("a script or -m MODULE is required")
     except SystemExit as end:
         return 2 if end.code else 0
     if options.simulate is not None:
@@ -91,30 +101,120 @@ def run(argv: list[str]) -> int:
             print("--simulate takes a number of devices", file=sys.stderr)
             return 2
         devtensor.testing.simulate_cuda(options.simulate)
-    source = sys.stdin.buffer.read() if options.script == "-" else None
-    script = _main_file(options.script) if source is None else options.script
-    if script is None:
+    program = _program(options)
+    if program is None:
         return 2
-    sys.argv = [options.script, *options.arguments]
-    sys.path[0] = "" if source is not None else os.path.dirname(os.path.abspath(script))
-    if options.as_torch:
+    sys.argv = program.argv
+    sys.path[0] = program.folder
+    if options.as_torch or options.check:
         install_torch()
+    if options.check:
+        return _check(program)
     totals = _transfers.Totals()
     stop_watching = None if options.no_report else _transfers.watch(totals.add)
+    failed = None
     try:
-        if source is None:
-            runpy.run_path(options.script, run_name="__main__")
-        else:
-            _run_source(source)
+        program.run()
+    except Exception as error:
+        failed = error
     finally:
         if stop_watching is not None:
             stop_watching()
             with contextlib.suppress(Exception):  # what the script raised is what counts
                 print(f"\n{end_report(totals)}", file=sys.stderr)
-        lacking = missing_names(script, source) if options.as_torch else []
-        if lacking:
-            print(f"\ndevtensor has no {', '.join(f'{name} ({place})' for name, place in lacking)}", file=sys.stderr)
-    return 0
+    if failed is None:
+        return 0
+    _show(failed)
+    if options.as_torch:
+        lacks = _lacking(program, failed)
+        print("".join(f"\n{lack}" for lack in lacks), file=sys.stderr, end="\n" if lacks else "")
+    return 1
+
+
+class Program(NamedTuple):
+    """What is run: its file ("-" for standard input), how, its arguments, the first entry of sys.path."""
+
+    path: str
+    source: bytes | None
+    argv: list[str]
+    folder: str
+    run: Callable[[], object]
+
+
+def _program(options: argparse.Namespace) -> Program | None:
+    """None where there is no such program, which is then told."""
+    if options.module:
+        name, *rest = options.module
+        sys.path[0] = os.getcwd()
+        file = file_of_module(name)
+        if file is None:
+            print(f"python -m devtensor run: no module named {name!r} that can be run", file=sys.stderr)
+            return None
+        run = functools.partial(runpy.run_module, name, run_name="__main__", alter_sys=True)
+        return Program(file, None, [file, *rest], os.getcwd(), run)
+    argv = [options.script, *options.arguments]
+    if options.script == "-":
+        source = sys.stdin.buffer.read()
+        return Program("-", source, argv, "", functools.partial(_run_source, source))
+    script = _main_file(options.script)
+    if script is None:
+        return None
+    folder = os.path.dirname(os.path.abspath(script))
+    return Program(script, None, argv, folder, lambda: runpy.run_path(options.script, run_name="__main__"))
+
+
+def _check(program: Program) -> int:
+    """Tells what is missing before anything runs."""
+    found = lacking(program.path, program.source)
+    for lack in found:
+        print(lack)
+    if not found:
+        print("nothing is missing that can be seen without running it")
+    return 1 if found else 0
+
+
+def _show(error: Exception) -> None:
+    """The traceback of a program, from its own first line: who runs it is not shown."""
+    trace = error.__traceback__
+    while trace is not None and _is_runner(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    last = trace
+    while last is not None and last.tb_next is not None:
+        if last.tb_next.tb_next is None and _is_runner(last.tb_next.tb_frame.f_code.co_filename):
+            last.tb_next = None  # where the sentence about a missing name is made
+        last = last.tb_next
+    error.__traceback__ = trace
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+    sys.excepthook(type(error), error, trace)
+
+
+def _is_runner(filename: str) -> bool:
+    return filename == __file__ or filename in ("<frozen runpy>", runpy.__file__) or filename.startswith("<frozen imp")
+
+
+def _lacking(program: Program, error: Exception) -> list[object]:
+    """What is missing; what the error itself asked for comes first."""
+    found = lacking(program.path, program.source)
+    name = _asked(error)
+    asked = [lack for lack in found if lack.name == name]
+    if name is not None and not asked and name not in str(error):
+        return [sentence(name), *found]
+    return [*asked, *(lack for lack in found if lack not in asked)]
+
+
+def _asked(error: BaseException) -> str | None:
+    """The name of PyTorch's that an error is about."""
+    if isinstance(error, ImportError) and error.name is not None:
+        wanted = re.match(r"cannot import name '(\w+)'", str(error))
+        module = next((name for name, held in _modules() if held.__name__ == error.name), error.name)
+        return f"{module}.{wanted.group(1)}" if wanted and module.partition(".")[0] == "torch" else None
+    if isinstance(error, AttributeError) and error.name and isinstance(error.obj, _C.DeviceArray):
+        return f"Tensor.{error.name}"
+    return None
+
+
+def _modules() -> list[tuple[str, types.ModuleType]]:
+    return [(name, held) for name, held in list(sys.modules.items()) if name.partition(".")[0] == "torch"]
 
 
 def _main_file(script: str) -> str | None:
@@ -175,6 +275,8 @@ def end_report(totals: _transfers.Totals) -> str:
 
 def install_torch() -> None:
     """From now on `import torch` gives devtensor."""
+    if sys.modules.get("torch") is devtensor:
+        return
     sys.modules["torch"] = devtensor
     for name, ours in _MODULES.items():
         module = _find(f"devtensor.{ours}")
@@ -183,6 +285,25 @@ def install_torch() -> None:
             parent, _, last = name.rpartition(".")
             if not hasattr(sys.modules[parent], last):  # for `import torch.nn.parameter as p` and torch.nn.parameter.x
                 setattr(sys.modules[parent], last, module)
+    for name, module in _modules():
+        if "__getattr__" not in vars(module):
+            module.__getattr__ = functools.partial(_no_attribute, name)  # type: ignore[method-assign]
+    sys.meta_path.insert(0, _NoOthers())
+
+
+def _no_attribute(module: str, name: str) -> Any:
+    found = f"{module}.{name}"
+    text = f"module {module!r} has no attribute {name!r}" if name.startswith("__") else sentence(found)
+    raise AttributeError(text, name=name, obj=sys.modules[module])
+
+
+class _NoOthers:
+    """Finds no module of torch but those that are there: not files of devtensor under names of torch's."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name.startswith("torch."):
+            raise ModuleNotFoundError(sentence(name), name=name)
 
 
 def _find(name: str) -> types.ModuleType | None:
@@ -192,96 +313,3 @@ def _find(name: str) -> types.ModuleType | None:
         return importlib.import_module(name)
     except ModuleNotFoundError:
         return None
-
-
-# ---------------------------------------------------------------- what a script asks for
-
-
-def missing_names(path: str, source: bytes | None = None) -> list[tuple[str, str]]:
-    """The names of PyTorch that devtensor lacks, in a script and in the files beside it that it imports.
-
-    Each comes with the place where it stands first: "line 3", "model.py:12". source is the text of what is no file.
-    """
-    first: dict[str, str] = {}
-    files = [path]
-    for file in files:  # grows
-        tree = _tree(_read(file) if source is None or file != path else source)
-        files += [beside for beside in _imported(tree, os.path.dirname(path)) if beside not in files]
-        for line, name in sorted((line, name) for name, line in _used(tree)):
-            lacking = _lacking(name)
-            if lacking is not None:
-                first.setdefault(lacking, f"line {line}" if file == path else f"{os.path.basename(file)}:{line}")
-    return list(first.items())
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _tree(source: bytes) -> ast.AST:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
-
-
-def _imported(tree: ast.AST, folder: str) -> Iterator[str]:
-    """The files of a folder, and of packages in it, that are imported by their full names."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        for name in names:
-            base = os.path.join(folder, *name.split("."))
-            yield from (file for file in (f"{base}.py", os.path.join(base, "__init__.py")) if os.path.isfile(file))
-
-
-def _used(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """("torch.nn.Linear", line) for every dotted name below torch."""
-    known: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.partition(".")[0] == "torch":
-                    known[alias.asname or "torch"] = alias.name if alias.asname else "torch"
-                    yield alias.name, node.lineno
-        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "torch":
-            for alias in node.names:
-                if alias.name != "*":
-                    known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-                    yield f"{node.module}.{alias.name}", node.lineno
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            dotted = _dotted(node)
-            head, _, rest = dotted.partition(".")
-            if rest and head in known:
-                yield f"{known[head]}.{rest}", node.lineno
-
-
-def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    before = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
-    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else ""
-
-
-def _lacking(name: str) -> str | None:
-    """The shortest part of a dotted name that is not there, or None."""
-    found: Any = sys.modules.get("torch")
-    parts = name.split(".")
-    for i, part in enumerate(parts[1:], 2):
-        module = sys.modules.get(".".join(parts[:i]))
-        try:
-            found = module if module is not None else getattr(found, part)
-        except Exception:
-            return ".".join(parts[:i])
-        if i > 1 and not isinstance(found, types.ModuleType):
-            return None  # what hangs on classes and values is seen when it is used
-    return None

@@ -58,7 +58,7 @@ FORMS: list[tuple[str, str, tuple[str | None, ...]]] = [
     ("entry from the end", "xs = [x, g]\nxs[0] + xs[-1]", ("xs[0]", "xs[-1]")),
     ("nested call", "dt.relu(dt.add(x, g))", ("x", "g")),
     ("calls given to a loss by name", "f = dt.ones_like\nF.mse_loss(target=f(g), input=f(x))", ("f(x)", "f(g)")),
-    ("calls given to a loss of a Module", "f = dt.ones_like\ndt.nn.MSELoss()(f(x), f(g))", (None, None)),
+    ("calls given to a loss of a Module", "f = dt.ones_like\ndt.nn.MSELoss()(f(x), f(g))", ("f(x)", "f(g)")),
     ("calls given to a loss in a variable", "f, l = dt.ones_like, dt.nn.MSELoss()\nl(f(x), f(g))", ("f(x)", "f(g)")),
     (
         "a call given to a Module",

@@ -52,9 +52,8 @@ def run(text: str, namespace: dict[str, Any] | None = None, filename: str | None
 def repaired(text: str, error: Any, mark: str = "# here") -> str:
     """The text with the fix of the error applied where it belongs, by default to the marked line."""
     lines = textwrap.dedent(text).splitlines()
-    i = next(i for i, line in enumerate(lines) if mark in line)
     at = getattr(error, "fix_at", None)
-    i = i if at is None else at.lineno - 1
+    i = at.lineno - 1 if at is not None else next(i for i, line in enumerate(lines) if mark in line)
     if getattr(error, "fix_how", "before") == "instead":
         assert lines[i].count(error.fix_of) == 1, (lines[i], error.fix_of)
         lines[i] = lines[i].replace(error.fix_of, error.fix)

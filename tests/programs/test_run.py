@@ -99,16 +99,120 @@ assert issubclass(torch.optim.SGD, Optimizer) and DataLoader is torch.utils.data
 def test_the_modules_that_older_programs_import_from(tmp_path: Path) -> None:
     done = run(tmp_path, MODULES, "--as-torch", "script.py")
     assert done.returncode == 0, done.stderr
-    assert "devtensor has no" not in done.stderr
+    assert "does not provide" not in done.stderr
 
 
 def test_missing_names_are_listed_together(tmp_path: Path) -> None:
     text = "import torch\nfrom torch import fft\nx = torch.zeros(2)\ntorch.lobpcg(x)\ntorch.svd_lowrank(x)\n"
-    done = run(tmp_path, text.replace("from torch import fft\n", ""), "--as-torch", "script.py")
+    done = run(tmp_path, text.replace("from torch import fft\n", ""), "--as-torch", "--no-report", "script.py")
     assert done.returncode == 1
-    assert "devtensor has no torch.lobpcg (line 3), torch.svd_lowrank (line 4)" in done.stderr
+    assert done.stderr == (
+        "Traceback (most recent call last):\n"
+        '  File "script.py", line 3, in <module>\n'
+        "    torch.lobpcg(x)\n"
+        "    ^^^^^^^^^^^^\n"
+        "AttributeError: torch.lobpcg: devtensor does not provide it\n\n"
+        "script.py:3: torch.lobpcg: devtensor does not provide it\n"
+        "script.py:4: torch.svd_lowrank: devtensor does not provide it\n"
+    )
     done = run(tmp_path, text, "--as-torch", "script.py")
-    assert "devtensor has no torch.fft (line 2), torch.lobpcg (line 4)" in done.stderr
+    assert "ImportError: cannot import name 'fft'" in done.stderr
+    assert "\nscript.py:2: torch.fft: devtensor does not provide it\nscript.py:4: torch.lobpcg: " in done.stderr
+
+
+ASKING = """
+import torch
+import torch.nn as nn
+from torch.optim import SparseAdam
+from helpers.blocks import Block
+try:
+    import torch.fft
+except ImportError:
+    pass
+if hasattr(torch, "lobpcg"):
+    torch.lobpcg
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2, bais=False)
+        self.words = {}
+    def forward(self, x):
+        y = torch.zeros(3) * 2
+        y.geqrf()
+        self.words.values()
+        return x.to_mkldnn().sum(dim=0, foo=1), torch.sum(y, axis=0)
+y = torch.ones(2)
+y.mean(keepdim=True, dmi=0)
+torch.nn.functional.Linear, torch.nn.init.xavier_unifrom_
+"""
+MISSING = """\
+script.py:4: torch.optim.SparseAdam: devtensor does not provide it
+script.py:15: torch.nn.Linear(bais=): devtensor does not provide this argument; the nearest that it has is bias=
+script.py:19: Tensor.geqrf: devtensor does not provide it
+script.py:21: Tensor.to_mkldnn: devtensor does not provide it
+script.py:23: Tensor.mean(dmi=): devtensor does not provide this argument
+script.py:24: torch.nn.functional.Linear: devtensor does not provide it; it has torch.nn.Linear
+script.py:24: torch.nn.init.xavier_unifrom_: devtensor does not provide it; the nearest name that it has is \
+torch.nn.init.xavier_uniform_
+helpers/blocks.py:2: torch.lobpcg: devtensor does not provide it
+helpers/deep.py:1: torch.svd_lowrank: devtensor does not provide it
+"""
+
+
+def test_check_lists_what_is_missing_and_runs_nothing(tmp_path: Path) -> None:
+    helpers = tmp_path / "helpers"
+    helpers.mkdir()
+    (helpers / "__init__.py").write_text("")
+    (helpers / "blocks.py").write_text("import torch\nBlock = torch.lobpcg\nfrom .deep import deep\n")
+    (helpers / "deep.py").write_text("from torch import svd_lowrank as deep\n")
+    done = run(tmp_path, ASKING + "print('runs')\n", "--check", "script.py")
+    told = done.stdout.splitlines()
+    assert done.returncode == 1
+    for line in MISSING.splitlines():
+        assert any(one.startswith(line) for one in told), (line, done.stdout)
+    assert len(told) == len(MISSING.splitlines()), done.stdout
+    assert run(tmp_path, TORCH, "--check", "script.py").returncode == 0
+    assert run(tmp_path, TRAINING, "--check", "script.py").stdout.startswith("nothing is missing")
+    assert run(tmp_path, MODULES, "--check", "script.py").returncode == 0
+
+
+def test_a_module_that_is_missing_is_no_file_of_devtensor(tmp_path: Path) -> None:
+    """devtensor has digits, data and testing; torch has no digits."""
+    done = run(tmp_path, "import torch.digits\n", "--as-torch", "script.py")
+    assert "ModuleNotFoundError: torch.digits: devtensor does not provide it" in done.stderr
+    text = "import torch\nassert not hasattr(torch, 'lobpcg') and getattr(torch.optim, 'SparseAdam', 7) == 7\n"
+    assert run(tmp_path, text, "--as-torch", "script.py").returncode == 0
+
+
+def test_a_module_by_its_name(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "beside.py").write_text("value = 7")
+    (package / "train.py").write_text(
+        "import sys, torch\nfrom .beside import value\nprint(__name__, sys.argv, value)\nsys.exit(len(sys.argv))"
+    )
+    done = run(tmp_path, "", "--as-torch", "-m", "package.train", "--lr", "1")
+    assert (done.returncode, done.stdout) == (3, f"__main__ ['{package}/train.py', '--lr', '1'] 7\n"), done.stderr
+    (package / "train.py").write_text("import torch\ntorch.lobpcg\n")
+    assert run(tmp_path, "", "--check", "-m", "package.train").stdout.startswith("train.py:2: torch.lobpcg: ")
+    done = run(tmp_path, "", "-m", "package.none")
+    assert done.returncode == 2 and "no module named 'package.none'" in done.stderr
+    assert run(tmp_path, "", "-m").returncode == 2
+
+
+def test_the_traceback_begins_with_the_script(tmp_path: Path) -> None:
+    text = "def f():\n    return 1 / 0\ntry:\n    f()\nexcept ZeroDivisionError as e:\n    raise KeyError(1) from e\n"
+    done = run(tmp_path, text, "--no-report", "script.py")
+    (tmp_path / "plain.py").write_text(text)
+    plain = subprocess.run([sys.executable, "plain.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    told = plain.stderr.replace(f"{tmp_path}/", "").replace("plain.py", "script.py")
+    assert done.stderr.replace(f"{tmp_path}/", "") == told
+    done = run(tmp_path, "x = 1\nif x\n    pass\n", "--no-report", "script.py")
+    assert done.stderr.startswith('  File "script.py", line 2\n    if x\n'), done.stderr
+    hook = "import sys\nsys.excepthook = lambda *given: print('mine', given[0].__name__)\n1 / 0\n"
+    done = run(tmp_path, hook, "--no-report", "script.py")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "mine ZeroDivisionError\n", "")
 
 
 def test_arguments_exit_code_and_plain_run(tmp_path: Path) -> None:
@@ -168,8 +272,8 @@ def test_standard_input(tmp_path: Path) -> None:
     assert "created by randn at <stdin>:6" in said and 'Fix: x = x.to("cuda:0")' in said
     assert '  File "<stdin>", line 8, in <module>\n    y = F.linear(x, weight)\n' in said
     code, _, said = given(tmp_path, "import torch\nimport beside\ntorch.lobpcg(1)\n", "--as-torch", "-")
-    assert code == 1 and "devtensor has no torch.lobpcg (line 3)" not in said.splitlines()[0]
-    assert "torch.svd_lowrank (beside.py:2)" in said
+    assert code == 1 and "torch.lobpcg: devtensor does not provide it" in said
+    assert "\nbeside.py:2: torch.svd_lowrank: devtensor does not provide it\n" in said
     assert "round trips: <stdin>:6 waited for cuda:0 5 times" in given(tmp_path, LOOP, "--simulate", "1", "-")[2]
 
 
@@ -203,7 +307,7 @@ def test_a_folder(tmp_path: Path) -> None:
     done = run(tmp_path, "", "--as-torch", "folder", "a")
     assert done.stdout.startswith(f"__main__ {folder}/__main__.py ['folder', 'a'] 7 ["), done.stdout
     assert f"'{folder}'" in done.stdout and f"'{tmp_path}'" not in done.stdout  # of sys.path
-    assert "devtensor has no torch.nothing (line 3)" in done.stderr
+    assert "__main__.py:3: torch.nothing: devtensor does not provide it" in done.stderr
 
 
 def test_wrong_usage(tmp_path: Path) -> None:

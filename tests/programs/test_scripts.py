@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import source_files
 from correct_programs import CORRECT
+from faulty_callers import PROGRAMS, Called
 from faulty_programs import FAULTY, Script
 from faulty_projects import PROJECTS
 
@@ -71,6 +72,24 @@ def test_mistakes(script: Script, tmp_path: Path) -> None:
         return
     assert f"Fix: {error.fix}" in shown, shown
     name, _ = place(sources, "# here")
+    sources[name] = source_files.repaired(sources[name], error)
+    again = execute(sources, tmp_path / "fixed")
+    assert again is None, (sources, again)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_mistakes_of_callers(program: Called, tmp_path: Path) -> None:
+    """The fix is in the words of who called the layer, on the line where that stands; and it works there."""
+    sources = files(program.text)
+    error = execute(sources, tmp_path / "faulty")
+    assert isinstance(error, RuntimeError), error
+    shown = "".join(traceback.format_exception(error)).replace(f"{tmp_path / 'faulty'}/", "")
+    assert error.fix == program.fix, shown
+    assert program.said is None or program.said in shown, shown
+    name, line = place(sources, "# fix")
+    at = error.fix_at
+    assert at is None or (Path(at.filename).name, at.lineno) == (name, line), shown
+    assert at is not None or place(sources, "# here # fix") == (name, line), shown
     sources[name] = source_files.repaired(sources[name], error)
     again = execute(sources, tmp_path / "fixed")
     assert again is None, (sources, again)

@@ -113,7 +113,7 @@ def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, about
     finally:
         for fact in facts:  # nothing of the caller's stays behind
             fact.object = fact.node = fact.owner = None
-        failure.frame = failure.site = failure.call = failure.about = None
+        failure.frame = failure.site = failure.call = failure.held = failure.about = None
 
 
 def _fact(name: str, shape: tuple[int, ...], dtype: Any, device: Any, steps: Any, held: Any) -> Fact:
@@ -144,12 +144,14 @@ def _complete(error: Any, failure: Failure) -> None:
         for f in failure.facts
     )
     error.culprit = error.operands[failure.culprit] if failure.culprit >= 0 else None
-    account = None
+    account, fix = None, None
     try:
         account = gradients.account(failure)
-        error.fix = fixes.propose(failure) if account is None or account.fix is None else account.fix.text
+        fix = fixes.propose(failure) if account is None or account.fix is None else account.fix
     except Exception:
-        error.fix = None
+        fix = None
+    if fix is not None:
+        error.fix, error.fix_at, error.fix_how, error.fix_of = fix
     if account is not None:
         account.complete(error)
     if _detail == "full":
@@ -162,11 +164,11 @@ def _complete(error: Any, failure: Failure) -> None:
         elif failure.code == "cuda-error":
             text = fault_notes(error)
         elif failure.code == "kernel-argument":
-            text = notes.notes(failure, error.fix)
+            text = notes.notes(failure, fix)
         elif account is not None:
             text = account.notes(failure, error)
         else:
-            text = notes.notes(failure, error.fix) if failure.facts else []
+            text = notes.notes(failure, fix) if failure.facts else []
         for note in text:
             error.add_note(note)
 

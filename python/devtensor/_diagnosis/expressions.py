@@ -234,18 +234,34 @@ def passed(frame: FrameType, site: Site, call: Call, inner: FrameType | None) ->
     code = inner.f_code
     if getattr(call.callee, "__code__", None) is code:
         skipped = 0
-    elif module_tables(call.callee) and getattr(type(call.callee).forward, "__code__", None) is code:
+    elif _is_forward(frame, site, code, inner):
         skipped = 1  # self
     else:
         return []
     names = code.co_varnames[skipped : code.co_argcount + code.co_kwonlyargcount]
     named = _named(list(_given(frame, site, site.node)), names)
-    kept = [one for one in named if one.name in names and one.name not in _rebound(code)]
+    kept = [one for one in named if one.name in names and one.name not in rebound(code)]
     return [(variable(inner, str(one.name)), one.node) for one in kept]
 
 
+_WHOLE = {"to", "cuda", "cpu", "eval", "train", "float", "double", "half", "bfloat16", "requires_grad_"}
+
+
+def _is_forward(frame: FrameType, site: Site, code: CodeType, inner: FrameType) -> bool:
+    """Whether what is called at a site is a Module, whose forward runs in inner."""
+    func = site.node.func if isinstance(site.node, ast.Call) else None
+    while isinstance(func, ast.Call):  # Net().to("cuda")(x)
+        method = func.func if isinstance(func.func, ast.Attribute) and func.func.attr in _WHOLE else None
+        held = resolve(frame, func.func, site.owner)
+        if type(held) is type(_C._Layer) and issubclass(held, _C._Layer):
+            return getattr(held.forward, "__code__", None) is code  # type: ignore[attr-defined]
+        func = method.value if method is not None else None
+    held = resolve(frame, func, site.owner)
+    return bool(module_tables(held)) and getattr(type(held).forward, "__code__", None) is code
+
+
 @functools.cache
-def _rebound(code: CodeType) -> set[str]:
+def rebound(code: CodeType) -> set[str]:
     """The variables that a function gives another value."""
     stores = [one.argval for one in dis.get_instructions(code) if "STORE_FAST" in one.opname]
     return {name for one in stores for name in ((one,) if isinstance(one, str) else one)}

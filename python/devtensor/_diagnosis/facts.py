@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from devtensor._diagnosis.expressions import Call, Owner
-from devtensor._diagnosis.sources import Site
-from devtensor._errors import Step
+from devtensor._diagnosis.sources import Site, file_name
+from devtensor._errors import Origin, Step
 
 
 def is_ndarray(value: Any) -> bool:
@@ -41,6 +41,22 @@ class Fact:
         return str(self.dtype).rpartition(".")[2]
 
 
+class Fix(NamedTuple):
+    """What to type, and where: before the line at, or instead of the text there."""
+
+    text: str
+    at: Origin | None = None
+    how: str = "before"
+    of: str | None = None
+
+    def __str__(self) -> str:
+        """'h = h.detach()   (before fit.py:13)', or '...   (instead of h.detach() at model.py:18)'."""
+        place = f"{file_name(self.at.filename)}:{self.at.lineno}" if self.at is not None else ""
+        if self.how == "instead":
+            return f"{self.text}   (instead of {self.of}" + (f" at {place})" if place else ")")
+        return f"{self.text}   ({self.how} {place})" if place else self.text
+
+
 @dataclass
 class Failure:
     """One refusal: the op, its operands, and the place in the caller's code."""
@@ -53,6 +69,7 @@ class Failure:
     frame: FrameType | None = None
     site: Site | None = None
     call: Call | None = None
+    held: Any = None  # where a caller had the culprit
     about: Any = None  # the node of a gradient that failed
 
     def named(self, name: str) -> Fact | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import contextlib
 import inspect
 import re
 import types
@@ -11,10 +12,11 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from devtensor._diagnosis import shapes, variables
-from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
+from devtensor._diagnosis import callers, shapes, variables
+from devtensor._diagnosis.facts import Fact, Failure, Fix, is_ndarray
 from devtensor._diagnosis.sources import Site
 from devtensor._diagnosis.variables import MISSING, attribute, entry, instance_dict, is_a, module_tables, resolve
+from devtensor._errors import Origin
 
 Conversion = tuple[Fact, str]
 
@@ -32,17 +34,73 @@ _BY_CODE = {
     "grad-flag": ".detach()", "grad-dtype": ".float()", "grad-host-access": ".detach()",
     "grad-view-in-place": ".clone()", "grad-shared": ".clone()",
 }  # fmt: skip
+_OF_CALLERS = {
+    "device-mismatch": "device", "dtype-mismatch": "dtype", "dtype-not-supported": "dtype", "shape-mismatch": "shape",
+    "rank-mismatch": "shape",
+}  # fmt: skip
 _ONE_DTYPE = shapes.PRODUCTS | {"conv2d", "outer", "isclose", "allclose"}
 
 
-def propose(failure: Failure) -> str | None:
+def propose(failure: Failure) -> Fix | None:
     """The fix, or None."""
     if failure.site is None or failure.frame is None:
         return None
     if failure.code == "numpy-operand" or _is_numpy_argument(failure):
-        return _from_numpy(failure)
+        return _told(_from_numpy(failure))
+    culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    if culprit is not None and culprit.owner is None and culprit.is_array and failure.code in _OF_CALLERS:
+        with contextlib.suppress(Exception):  # what is here can be told without the callers
+            failure.held = callers.find(failure, culprit, _OF_CALLERS[failure.code])
     conversions = _conversions(failure)
-    return statement(failure, conversions) if conversions else None
+    if not conversions:
+        return None
+    found = None
+    if len(conversions) == 1 and conversions[0][0] is culprit:
+        found = _as_made(failure, *conversions[0]) or _of_caller(failure, conversions[0][1])
+    if found is None:
+        return _told(statement(failure, conversions))
+    at = found.at
+    here = at is not None and (at.filename, at.lineno) == (failure.frame.f_code.co_filename, failure.frame.f_lineno)
+    return found._replace(at=None) if here else found
+
+
+def _told(text: str | None) -> Fix | None:
+    return Fix(text) if text is not None else None
+
+
+def _as_made(failure: Failure, fact: Fact, text: str) -> Fix | None:
+    """The call that made the operand, with the device of the others: torch.arange(n, device=x.device)."""
+    device = re.fullmatch(r"\.to\(\"(.*)\"\)", text)
+    found = callers.made(failure, fact, failure.held, device.group(1)) if device is not None else None
+    if found is None:
+        return None
+    return _instead(found.frame, found.site, found.node, found.text, found.node.lineno)
+
+
+def _of_caller(failure: Failure, text: str) -> Fix | None:
+    """The conversion of what a caller handed on, in the caller's words."""
+    held: callers.Held | None = failure.held
+    if held is None or not held.sure:
+        return None
+    written = held.text
+    value = f"{written}{text}" if isinstance(held.node, _ATOMS) else f"({written}){text}"
+    line = next((one.lineno for one in reversed(held.site.path) if isinstance(one, ast.stmt)), 0)
+    at = Origin("call", held.frame.f_code.co_filename, line)
+    if line and is_assignable(held.frame, held.site, held.node):
+        begins_anew = held.site.lines[line - 1].lstrip().startswith("elif")
+        return None if begins_anew else Fix(f"{written} = {value}", at)
+    unpacked = _repacked(held.frame, held.node, value)
+    if unpacked is not None and line:
+        return Fix(unpacked, at)
+    return _instead(held.frame, held.site, held.node, value, getattr(held.node, "lineno", 0))
+
+
+def _instead(frame: FrameType, site: Site, node: ast.expr, text: str, lineno: int) -> Fix | None:
+    """text in the place of an expression, where that stands on its line once."""
+    of = site.text(node)
+    if not 0 < lineno <= len(site.lines) or site.lines[lineno - 1].count(of) != 1:
+        return None
+    return Fix(text, Origin("call", frame.f_code.co_filename, lineno), "instead", of)
 
 
 def blame(failure: Failure) -> None:

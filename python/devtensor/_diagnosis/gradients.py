@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from devtensor import _C
 from devtensor._diagnosis import fixes, notes, origins, sources, variables
-from devtensor._diagnosis.facts import Failure
+from devtensor._diagnosis.facts import Failure, Fix
 from devtensor._errors import Origin, Step
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled")
@@ -51,15 +51,6 @@ class Line:
         return Origin(action, self.filename, self.lineno)
 
 
-class Fix(NamedTuple):
-    """What to type, and where: before the line at, or instead of the text there."""
-
-    text: str
-    at: Origin | None = None
-    how: str = "before"
-    of: str | None = None
-
-
 @dataclass
 class Account:
     """What happened: rows of (role, line, remark), in the order of the program; further remarks; a fix."""
@@ -72,8 +63,6 @@ class Account:
     def complete(self, error: Any) -> None:
         if self.message is not None:
             error.args = (self.message,)
-        if self.fix is not None:
-            error.fix_at, error.fix_how, error.fix_of = self.fix.at, self.fix.how, self.fix.of
 
     def notes(self, failure: Failure, error: Any) -> list[str]:
         found = [notes.table(failure)] if failure.facts and not self.rows else []
@@ -83,18 +72,8 @@ class Account:
         found += ["\n".join("  " + row.rstrip() for row in rows)] if rows else []
         found += self.remarks
         if error.fix is not None:
-            found.append(f"Fix: {error.fix}{belongs(error.fix_at, error.fix_how, error.fix_of)}")
+            found.append(f"Fix: {Fix(error.fix, error.fix_at, error.fix_how, error.fix_of)}")
         return found + notes.see(failure)
-
-
-def belongs(at: Origin | None, how: str, of: str | None) -> str:
-    """' (before fit.py:13)' or ' (instead of h.detach() at model.py:18)'."""
-    if at is None and of is None:
-        return ""
-    place = f"{sources.file_name(at.filename)}:{at.lineno}" if at is not None else ""
-    if how == "instead":
-        return f"   (instead of {of}" + (f" at {place})" if place else ")")
-    return f"   ({how} {place})"
 
 
 def account(failure: Failure) -> Account | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
+from devtensor import _C
 from devtensor._diagnosis import origins, shapes
+from devtensor._diagnosis.callers import Held
 from devtensor._diagnosis.causes import CAUSES
-from devtensor._diagnosis.facts import Fact, Failure
-from devtensor._diagnosis.variables import instance_dict, module_tables, resolve
+from devtensor._diagnosis.facts import Fact, Failure, Fix
+from devtensor._diagnosis.variables import instance_dict, is_a, module_tables, resolve
 
 MARK = "<- the odd one"
 _WIDEST = 48
@@ -81,9 +84,17 @@ def remarks(failure: Failure) -> list[str]:
             f"forbidden by forbid_transfers() at {refused_by()}; to allow it: forbid_transfers(allow=...) with this "
             f"line or function, or `with {_library(failure)}.allow_transfers():` around it"
         )
+    if culprit is not None and failure.held is not None:
+        found.append(_known_as(culprit, failure.held))
     if culprit is not None and failure.code == "device-mismatch":
         found += _unregistered(failure, culprit)
     return found
+
+
+def _known_as(fact: Fact, held: Held) -> str:
+    """What a caller calls the odd one."""
+    name = fact.expression or fact.name
+    return f"{name} is {'' if held.direct else 'made of '}`{cut(held.text)}` at {held.place}"
 
 
 def _library(failure: Failure) -> str:
@@ -93,24 +104,29 @@ def _library(failure: Failure) -> str:
 
 
 def _unregistered(failure: Failure, fact: Fact) -> list[str]:
-    import ast
-
-    node, frame, site = fact.node, failure.frame, failure.site
-    if not isinstance(node, ast.Attribute) or frame is None or site is None:
+    """The plain arrays of Modules that the odd one is, or was computed of in the failing expression."""
+    frame, site = failure.frame, failure.site
+    if fact.node is None or frame is None or site is None:
         return []
-    base = resolve(frame, node.value, site.owner)
-    tables = module_tables(base)
-    known = any(node.attr in table for table in tables)
-    if not tables or known or instance_dict(base).get(node.attr) is not fact.object:
-        return []
-    holder = ast.unparse(node.value)
-    return [
-        f"{fact.expression} is a plain attribute, not a parameter or buffer, so .to() on the Module leaves it where it "
-        f'is; register it: {holder}.register_buffer("{node.attr}", ...)'
-    ]
+    whole = isinstance(fact.node, ast.Attribute) and fact.object is not None
+    found = []
+    for node in ast.walk(fact.node):
+        if not isinstance(node, ast.Attribute):
+            continue
+        base = resolve(frame, node.value, site.owner)
+        tables = module_tables(base)
+        held: Any = instance_dict(base).get(node.attr)
+        if not tables or any(node.attr in table for table in tables) or not is_a(held, _C.DeviceArray):
+            continue
+        if held is fact.object or (not whole and held.device == fact.device):
+            found.append(
+                f"{ast.unparse(node)} is a plain attribute, not a parameter or buffer, so .to() on the Module leaves "
+                f'it where it is; register it: {ast.unparse(node.value)}.register_buffer("{node.attr}", ...)'
+            )
+    return found
 
 
-def notes(failure: Failure, fix: str | None) -> list[str]:
+def notes(failure: Failure, fix: Fix | None) -> list[str]:
     """All notes of an error, in the order they are shown."""
     found = [table(failure)] if failure.facts else []
     found += steps(failure)

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from devtensor import _C, _diagnosis
 from devtensor._diagnosis import fixes, gradients, notes, variables
-from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._diagnosis.facts import Fact, Failure, Fix
 from devtensor._errors import GradientWarning, Operand, Step
 
 _busy = threading.local()
 _MOST = 10000  # entries of a list that are looked at
-_Proposal = Callable[[Failure], gradients.Fix | None]
+_Proposal = Callable[[Failure], Fix | None]
 _T = TypeVar("_T")
 
 
@@ -60,7 +60,7 @@ def _told(failure: Failure, propose: _Proposal | None) -> GradientWarning:
         failure.frame = failure.frame or _diagnosis._caller(sys._getframe())
     lines = [failure.message]
     lines += [notes.table(failure)] if failure.facts else []
-    lines += [f"Fix: {fix.text}{gradients.belongs(fix.at, fix.how, fix.of)}"] if fix is not None else []
+    lines += [f"Fix: {fix}"] if fix is not None else []
     warning = GradientWarning("\n".join(lines))
     warning.op, warning.code = failure.op, failure.code
     warning.operands = tuple(
@@ -88,13 +88,13 @@ def warn_broadcast(op: str, input: Any, target: Any) -> None:
     )
 
 
-def _squeezed(failure: Failure) -> gradients.Fix | None:
+def _squeezed(failure: Failure) -> Fix | None:
     """Without the last dimension of size 1 that one of them has more."""
     one, other = failure.facts[failure.culprit], failure.facts[1 - failure.culprit]
     if one.shape != (*other.shape, 1):
         return None
     text = fixes.statement(failure, [(one, ".squeeze(-1)")])
-    return gradients.Fix(text) if text is not None else None
+    return Fix(text) if text is not None else None
 
 
 _TWICE = {
@@ -112,7 +112,7 @@ def check_scores(op: str, input: Any) -> None:
         _warn(op, "loss-of-probabilities", message, {"input": input}, 0, _plain if op != "nll_loss" else None)
 
 
-def _plain(failure: Failure) -> gradients.Fix | None:
+def _plain(failure: Failure) -> Fix | None:
     """What softmax was called with, in its place."""
     fact = failure.facts[0]
     line = gradients.line_of(_C._steps(fact.object)[0][1])
@@ -121,7 +121,7 @@ def _plain(failure: Failure) -> gradients.Fix | None:
     operands = gradients.operands_at(failure, line)
     if not operands or isinstance(operands[0], ast.Constant):
         return None
-    return gradients.Fix(ast.unparse(operands[0]), line.origin("call"), "instead", line.site.text(line.site.node))
+    return Fix(ast.unparse(operands[0]), line.origin("call"), "instead", line.site.text(line.site.node))
 
 
 # ---------------------------------------------------------------- optimizers
@@ -269,7 +269,7 @@ def warn_no_leaf(array: Any) -> None:
     )
 
 
-def _leaf_first(failure: Failure) -> gradients.Fix | None:
+def _leaf_first(failure: Failure) -> Fix | None:
     """w = randn(3, requires_grad=True).cuda(): the device as a parameter of the creation."""
     line = gradients.line_of(_C._steps(failure.facts[0].object)[0][1])
     node = line.site.node if line is not None and line.site is not None else None
@@ -285,4 +285,4 @@ def _leaf_first(failure: Failure) -> gradients.Fix | None:
     device = node.args[0] if node.args else ast.Constant(str(failure.facts[0].device))
     made = ast.Call(inner.func, inner.args, [*inner.keywords, ast.keyword("device", device)])
     site = line.site
-    return gradients.Fix(ast.unparse(made), line.origin("call"), "instead", site.text(node) if site is not None else "")
+    return Fix(ast.unparse(made), line.origin("call"), "instead", site.text(node) if site is not None else "")

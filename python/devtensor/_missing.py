@@ -1,0 +1,363 @@
+"""What a program written for PyTorch asks for and devtensor lacks: names, methods, keywords; by reading it alone."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from devtensor import _C
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FORGIVEN = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
+# Ops whose result is no array, though others of the same name are methods.
+_NO_ARRAYS = {"max", "min", "split", "chunk", "unbind", "numel", "size", "dim", "stride", "item", "tolist", "numpy",
+              "backward", "data_ptr", "allclose", "equal", "is_contiguous", "register_hook", "retain_grad",
+              "type", "tensor_split", "var_mean", "std_mean"}  # fmt: skip
+# Methods of torch.Tensor that are called so nowhere else: what has one of these is an array.
+_METHODS = frozenset(
+    """
+    abs_ absolute_ acos_ acosh_ add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm_ addmv addmv_ addr addr_
+    aminmax arccos_ arccosh_ arcsin_ arcsinh_ arctan2 arctan2_ arctan_ arctanh_ as_strided as_strided_
+    as_strided_scatter as_subclass asin_ asinh_ atan2 atan2_ atan_ atanh_ baddbmm baddbmm_ bernoulli_ bfloat16
+    bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or
+    bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ broadcast_to cauchy_ ccol_indices
+    ceil_ cholesky_inverse cholesky_solve clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip_ coalesce
+    col_indices conj_physical conj_physical_ const_data_ptr copy_ copysign_ cos_ cosh_ count_nonzero crow_indices
+    cummax cummin cumprod_ cumsum_ data_ptr deg2rad deg2rad_ dense_dim detach_ diag_embed diagonal_scatter digamma
+    digamma_ dim_order div_ divide_ element_size eq_ erf_ erfc erfc_ erfinv_ exp2 exp2_ exp_ expand_as expm1 expm1_
+    exponential_ fill_ fill_diagonal_ fix_ float_power float_power_ floor_ floor_divide floor_divide_ fmod_ frac_
+    frexp gcd_ ge_ geometric_ get_device grad_dtype grad_fn greater_ greater_equal greater_equal_ gt_ hash_tensor
+    heaviside_ hypot_ i0 i0_ igamma_ igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_
+    index_put index_put_ index_reduce index_reduce_ index_select int_repr is_coalesced is_conj is_contiguous is_cpu
+    is_cuda is_distributed is_floating_point is_inference is_ipu is_leaf is_maia is_meta is_mkldnn is_mps is_mtia
+    is_neg is_nested is_nonzero is_pinned is_quantized is_same_size is_set_to is_signed is_sparse is_sparse_csr
+    is_vulkan is_xla is_xpu kthvalue lcm_ ldexp_ le_ lerp lerp_ less_ less_equal less_equal_ lgamma lgamma_ log10
+    log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp2 logdet logical_and logical_and_
+    logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit_ lt_ lu_solve map2_ masked_fill
+    masked_fill_ masked_scatter masked_scatter_ masked_select matrix_exp matrix_power module_load mul_ multiply_
+    mvlgamma_ nan_to_num nan_to_num_ narrow narrow_copy ne_ neg_ negative_ new_empty new_empty_strided new_full
+    new_ones new_tensor new_zeros nextafter_ nonzero_static normal_ not_equal not_equal_ pin_memory pinverse
+    polygamma_ pow_ q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point rad2deg
+    rad2deg_ random_ reciprocal_ record_stream register_hook register_post_accumulate_grad_hook relu_ remainder_
+    renorm renorm_ repeat_interleave requires_grad requires_grad_ reshape_as resize_as resize_as_ resize_as_sparse_
+    resolve_conj resolve_neg retain_grad retains_grad rot90 round_ row_indices rsqrt_ scatter_ scatter_add
+    scatter_add_ scatter_reduce scatter_reduce_ select_scatter set_ sgn_ share_memory_ sigmoid_ sign_ sin_ sinc_
+    sinh_ slice_inverse slice_scatter slogdet sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_
+    split_with_sizes sqrt_ square_ squeeze_ storage_offset storage_type sub_ subtract_ sum_to_size swapaxes_
+    swapdims_ t_ take_along_dim tan_ tanh_ tensor_split to_mkldnn to_padded_tensor to_sparse to_sparse_bsc
+    to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr topk transpose_ triangular_solve tril_ triu_ true_divide
+    true_divide_ trunc_ type_as unfold uniform_ unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes
+    unsqueeze_ untyped_storage view_as xlogy xlogy_ zero_
+    """.split()
+)
+
+
+class Lack(NamedTuple):
+    """One thing that is not there: its name with what belongs to it, and the place where it stands first."""
+
+    name: str
+    sentence: str
+    filename: str
+    lineno: int
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.lineno}: {self.sentence}"
+
+
+def lacking(path: str, source: bytes | None = None) -> list[Lack]:
+    """What a script and the files beside it that it imports ask for in vain. source is the text of what is no file."""
+    found: dict[str, Lack] = {}
+    files = [path]
+    folder = os.path.dirname(os.path.abspath(path)) if source is None else os.getcwd()
+    trees = {}
+    for file in files:  # grows
+        tree = trees[file] = _tree(_read(file) if source is None or file != path else source)
+        files += [beside for beside in _imported(tree, folder, file) if beside not in files]
+    own = _defined(trees.values())
+    for file, tree in trees.items():
+        shown = "<stdin>" if file == "-" else os.path.relpath(file, folder) if file != path else os.path.basename(file)
+        for lineno, name, text in sorted(_Reader(tree, own).wanting()):
+            found.setdefault(name, Lack(name, text, shown, lineno))
+    return list(found.values())
+
+
+def sentence(name: str) -> str:
+    """'torch.optim.LBFGS: devtensor does not provide it', with the nearest name that is there."""
+    return f"{name}: devtensor does not provide it{_hint(name)}"
+
+
+def _hint(name: str) -> str:
+    parent, _, last = name.rpartition(".")
+    for module, held in list(sys.modules.items()):
+        if module.partition(".")[0] == "torch" and module != parent and last in _names(held):
+            return f"; it has {module}.{last}"
+    found: Any = sys.modules.get(parent)
+    if found is None:
+        found = _C.DeviceArray if parent == "Tensor" else None
+    near = difflib.get_close_matches(last, _names(found), 1, 0.7) if found is not None else []
+    return f"; the nearest name that it has is {parent}.{near[0]}" if near else ""
+
+
+def _names(held: Any) -> list[str]:
+    names = getattr(held, "__all__", None) if isinstance(held, types.ModuleType) else None
+    return [name for name in names or dir(held) if not name.startswith("_")]
+
+
+# ---------------------------------------------------------------- files
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _tree(source: bytes) -> ast.AST:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+
+
+def _imported(tree: ast.AST, folder: str, file: str) -> Iterator[str]:
+    """The files in a folder, and in packages in it, that a file imports."""
+    for node in ast.walk(tree):
+        start = folder
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            for _ in range(node.level):  # from .model import Net
+                start = os.path.dirname(os.path.abspath(file)) if start == folder else os.path.dirname(start)
+            first = [node.module] if node.module else []
+            names = [*first, *(".".join([*first, alias.name]) for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            for i in range(1, len(parts) + 1):
+                base = os.path.join(start, *parts[:i])
+                yield from (one for one in (f"{base}.py", os.path.join(base, "__init__.py")) if os.path.isfile(one))
+
+
+def file_of_module(name: str) -> str | None:
+    """The file that python -m runs for a module, or None."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError, AttributeError):
+        return None
+    return spec.origin if spec is not None else None
+
+
+# ---------------------------------------------------------------- names, methods, keywords
+
+
+def _defined(trees: Any) -> set[str]:
+    """The functions, methods and attributes that a program has itself."""
+    found = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+    return found
+
+
+class _Reader:
+    """One file."""
+
+    def __init__(self, tree: ast.AST, own: set[str]) -> None:
+        self.tree, self.own = tree, own
+        self.known: dict[str, str] = {}  # F: torch.nn.functional
+        self.others: set[str] = set()  # what else is imported
+        self.forgiven: set[ast.AST] = set()  # what may fail
+        self.asked: set[str] = set()  # what hasattr asks for
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self._import(node)
+            elif isinstance(node, ast.Try) and any(map(_forgives, node.handlers)):
+                self.forgiven |= {one for part in node.body for one in ast.walk(part)}
+            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+                self.forgiven |= {one for part in node.body for one in ast.walk(part)}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hasattr":
+                self.asked |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
+        self.arrays = _Arrays(self)
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                full, name = alias.name, alias.asname or alias.name.partition(".")[0]
+                target = full if alias.asname else name
+            else:
+                full = target = f"{node.module or ''}.{alias.name}" if not node.level else ""
+                name = alias.asname or alias.name
+            if full.partition(".")[0] == "torch":
+                self.known[name] = target
+            else:
+                self.others.add(name)
+
+    def full(self, node: ast.AST) -> str | None:
+        """ "torch.nn.Linear" for nn.Linear."""
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id)
+        before = self.full(node.value) if isinstance(node, ast.Attribute) else None
+        return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else None
+
+    def wanting(self) -> Iterator[tuple[int, str, str]]:
+        """(line, name, sentence) of all that is not there."""
+        for node in ast.walk(self.tree):
+            if node in self.forgiven:
+                continue
+            for lineno, name in self._names_at(node):
+                lack = first_lack(name)
+                if lack is not None and lack.rpartition(".")[2] not in self.asked:
+                    yield lineno, lack, sentence(lack)
+            if isinstance(node, ast.Attribute):
+                yield from self._method(node)
+            if isinstance(node, ast.Call):
+                yield from self._keywords(node)
+
+    def _names_at(self, node: ast.AST) -> list[tuple[int, str]]:
+        if isinstance(node, ast.Import):
+            return [(node.lineno, alias.name) for alias in node.names if alias.name.partition(".")[0] == "torch"]
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "torch":
+            whole = [(node.lineno, node.module or "")]
+            return whole + [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names if alias.name != "*"]
+        name = self.full(node) if isinstance(node, ast.Attribute) else None
+        return [(node.lineno, name)] if name and isinstance(node, ast.Attribute) else []
+
+    def _method(self, node: ast.Attribute) -> Iterator[tuple[int, str, str]]:
+        name = node.attr
+        if hasattr(_C.DeviceArray, name) or name in self.asked | self.own or name.startswith("_") or self.full(node):
+            return
+        base = node.value
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        of_others = isinstance(base, ast.Name) and base.id in self.others
+        if self.arrays.has(node.value) or (name in _METHODS and not of_others):
+            yield node.lineno, f"Tensor.{name}", sentence(f"Tensor.{name}")
+
+    def _keywords(self, node: ast.Call) -> Iterator[tuple[int, str, str]]:
+        name = self.full(node.func)
+        called: Any = None
+        if name is not None and first_lack(name) is None:
+            called = _held(name)
+        elif isinstance(node.func, ast.Attribute) and self.arrays.has(node.func.value):
+            name = f"Tensor.{node.func.attr}"
+            called = getattr(_C.DeviceArray, node.func.attr, None)
+        taken = _parameters(called) if called is not None else None
+        for keyword in node.keywords if taken is not None else ():
+            if keyword.arg is not None and keyword.arg not in (taken or ()):
+                text = f"{name}({keyword.arg}=): devtensor does not provide this argument"
+                near = difflib.get_close_matches(keyword.arg, sorted(taken or ()), 1, 0.7)
+                yield (
+                    keyword.value.lineno,
+                    f"{name}({keyword.arg}=)",
+                    text + (f"; the nearest that it has is {near[0]}=" if near else ""),
+                )
+
+
+def _forgives(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    return any(isinstance(one, ast.Name) and one.id in _FORGIVEN for one in ast.walk(handler.type))
+
+
+class _Arrays:
+    """Which expressions surely are arrays: what torch makes, and what is made of that."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self.reader = reader
+        self.names: set[str] = set()
+        stored: dict[str, list[ast.AST | None]] = {}
+        for node in ast.walk(reader.tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                stored.setdefault(node.targets[0].id, []).append(node.value)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                stored.setdefault(node.id, []).append(None)  # also those above, once more
+            elif isinstance(node, ast.arg):
+                stored.setdefault(node.arg, []).append(node.annotation)
+        for _ in range(3):  # what is made of what is made
+            for name, values in stored.items():
+                given = [value for value in values if value is not None]
+                told = len(values) - len(given) <= sum(not self._is_annotation(value) for value in given)
+                if given and told and all(self._is_annotation(value) or self.has(value) for value in given):
+                    self.names.add(name)
+
+    def _is_annotation(self, node: ast.AST) -> bool:
+        return self.reader.full(node) == "torch.Tensor"
+
+    def has(self, node: ast.AST) -> bool:
+        """Whether an expression surely is an array."""
+        if isinstance(node, ast.Name):
+            return node.id in self.names
+        if isinstance(node, ast.BinOp):
+            return self.has(node.left) or self.has(node.right)
+        if not isinstance(node, ast.Call):
+            return False
+        name = self.reader.full(node.func)
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else (name or "").rpartition(".")[2]
+        if last in _NO_ARRAYS or last.startswith(("is_", "get_", "set_", "manual_")):
+            return False
+        if name is not None:
+            return name == f"torch.{last}" and isinstance(getattr(_C, last, None), types.BuiltinFunctionType) and (
+                hasattr(_C.DeviceArray, last) or last in _CREATES
+            )  # fmt: skip
+        return isinstance(node.func, ast.Attribute) and hasattr(_C.DeviceArray, last) and self.has(node.func.value)
+
+
+_SYNONYMS = {"axis", "keepdims", "size", "shape"}  # taken wherever dim, keepdim, shape or size is
+_CREATES = {"tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace",
+            "eye", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like", "from_numpy",
+            "as_tensor", "stack", "cat"}  # fmt: skip
+
+
+# ---------------------------------------------------------------- what is there
+
+
+def first_lack(name: str) -> str | None:
+    """The shortest part of a dotted name that is not there, or None."""
+    found: Any = sys.modules.get("torch")
+    parts = name.split(".")
+    for i, part in enumerate(parts[1:], 2):
+        module = sys.modules.get(".".join(parts[:i]))
+        try:
+            found = module if module is not None else getattr(found, part)
+        except Exception:
+            return ".".join(parts[:i])
+        if not isinstance(found, types.ModuleType):
+            return None  # what hangs on classes and values is seen when it is used
+    return None
+
+
+def _held(name: str) -> Any:
+    found: Any = sys.modules.get("torch")
+    parts = name.split(".")
+    for i, part in enumerate(parts[1:], 2):
+        module = sys.modules.get(".".join(parts[:i]))
+        found = module if module is not None else getattr(found, part, None)
+    return found
+
+
+def _parameters(called: Any) -> set[str] | None:
+    """The names that can be given by keyword; None where any can, or it is not known."""
+    if not (inspect.isroutine(called) or isinstance(called, type)):
+        return None
+    try:
+        parameters = inspect.signature(called).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return None
+    return _SYNONYMS | {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
