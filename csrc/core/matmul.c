@@ -299,21 +299,35 @@ dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *e
     return run_product("dot", &row, &column, NULL, &plain, 2, work, 0, work, out, err);
 }
 
-dt_status
-dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err)
+/* A multiplication of each by each, so dtypes promote; its gradient is a product of matrices where they need not. */
+static dt_status
+outer_of_one_dtype(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err)
 {
-    DT_RECORD(DT_GRAD_outer, DT_NO_PARAMS, out, dt_outer(input, vec2, out, err), input, vec2);
-    const dt_operand in[] = {{"input", input, -1}, {"vec2", vec2, -1}, DT_OUT(out)};
-    DT_TRY(dt_check_same_device("outer", in, 3, err));
-    DT_TRY(dt_check_same_dtype("outer", in, 3, err));
-    DT_TRY(dt_check_rank("outer", in, 3, 0, 1, err));
-    DT_TRY(dt_check_rank("outer", in, 3, 1, 1, err));
-    const int64_t shape[2] = {input->shape[0], vec2->shape[0]};
-    DT_TRY(dt_check_out("outer", in, 3, (dt_dtype)input->dtype, 2, shape, err));
+    DT_RECORD(DT_GRAD_outer, DT_NO_PARAMS, out, outer_of_one_dtype(input, vec2, out, err), input, vec2);
     dt_array column, row;
     as_matrix(input, false, &column);
     as_matrix(vec2, true, &row);
     return dt_binary(DT_BINARY_mul, "outer", &column, &row, NULL, NULL, false, out, err);
+}
+
+dt_status
+dt_outer(const dt_array *input, const dt_array *vec2, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1}, {"vec2", vec2, -1}, DT_OUT(out)};
+    DT_TRY(dt_check_same_device("outer", in, 3, err));
+    DT_TRY(dt_check_rank("outer", in, 3, 0, 1, err));
+    DT_TRY(dt_check_rank("outer", in, 3, 1, 1, err));
+    const int64_t shape[2] = {input->shape[0], vec2->shape[0]};
+    const dt_dtype dtype = dt_promote((dt_dtype)input->dtype, (dt_dtype)vec2->dtype);
+    DT_TRY(dt_check_out("outer", in, 3, dtype, 2, shape, err));
+    if (input->dtype == vec2->dtype) {
+        return outer_of_one_dtype(input, vec2, out, err);
+    }
+    dt_array column = {0};
+    DT_TRY(dt_unsqueeze("outer", input, 1, &column, err));
+    dt_status status = dt_binary(DT_BINARY_mul, "outer", &column, vec2, NULL, NULL, false, out, err);
+    dt_array_clear(&column);
+    return status;
 }
 
 /* out = beta * addend + alpha * a @ b */

@@ -250,3 +250,9 @@ def test_names_of_pytorch() -> None:
         assert "multiprocessing" not in sys.modules
     """
     run(script)
+
+
+def test_an_endless_sampler_draws_a_part_at_a_time() -> None:
+    endless = dt.data.RandomSampler(range(5), replacement=True, num_samples=10**10)
+    assert {i for i, _ in zip(endless, range(3000), strict=False)} == set(range(5))
+    assert len(list(dt.data.RandomSampler(range(5), replacement=True, num_samples=1500))) == 1500

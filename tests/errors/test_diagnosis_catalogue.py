@@ -49,7 +49,7 @@ def rows(case: Case) -> Iterator[ROW]:
             flipped = built(case, case.dtypes[-1], home)
             flipped[name] = flipped[name].to(away)
             yield "DeviceMismatchError", source(case), flipped, name
-    if case.op in (*cases.MATMULS, "conv2d"):
+    if case.op in (*cases.SUMS_OF_PRODUCTS, "conv2d"):
         for name in built(case, "float32", "cpu"):
             for other in ("float64", "bfloat16", "int64"):
                 flipped = built(case, "float32", "cpu")

@@ -519,7 +519,7 @@ def test_every_operand_on_the_wrong_device(case: Case, home: str, away: str) -> 
         check_attributes(error)
 
 
-@pytest.mark.parametrize("case", [c for c in flippable() if c.op in (*cases.MATMULS, "conv2d")], ids=str)
+@pytest.mark.parametrize("case", [c for c in flippable() if c.op in (*cases.SUMS_OF_PRODUCTS, "conv2d")], ids=str)
 def test_every_operand_of_the_wrong_dtype(case: Case, device: str) -> None:
     for i, _ in enumerate(case.operands):
         for other in ("float64", "bfloat16", "int64", "bool"):

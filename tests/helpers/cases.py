@@ -483,6 +483,7 @@ CASES = [
 # ---------------------------------------------------------------- what the ops are called
 
 MATMULS = ("matmul", "mm", "bmm", "mv", "dot", "outer", "linear", "addmm", "baddbmm")
+SUMS_OF_PRODUCTS = tuple(op for op in MATMULS if op != "outer")  # floats of one dtype; outer only multiplies
 POOLS = ("max_pool2d", "avg_pool2d", "adaptive_avg_pool2d")
 TEST_RESULTS = tuple(op for op, tried in elementwise_ops.UNARY.items() if "TEST" in tried.kind) + (*COMPARISONS,)
 UNARY = tuple(dict.fromkeys(c.op for c in unary_rows()))

@@ -148,3 +148,11 @@ def test_sizes_stand_under_each_other_whatever_the_names(device: str) -> None:
     (note,) = [note for note in caught.value.__notes__ if "aligned" in note]
     rows = [line for line in note[note.index("aligned") :].splitlines()[1:] if line.split()[-1:] in (["2"], ["3"])]
     assert len(rows) == 3 and len({len(row) for row in rows}) == 1
+
+
+def test_outer_promotes_as_a_multiplication_does(device: str) -> None:
+    steps, scale = dt.arange(3, device=device), dt.rand(4, device=device).requires_grad_()
+    result = dt.outer(steps, scale)
+    assert result.dtype is dt.float32 and result.tolist() == (steps.unsqueeze(1) * scale).tolist()
+    result.sum().backward()
+    assert scale.grad is not None and scale.grad.tolist() == [3.0] * 4

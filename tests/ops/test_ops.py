@@ -313,7 +313,7 @@ def test_same_input_same_bits(op: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*INTS, "bool"])
-@pytest.mark.parametrize("op", [*(op for op in cases.MATMULS if op != "outer"), "conv2d"])
+@pytest.mark.parametrize("op", [*cases.SUMS_OF_PRODUCTS, "conv2d"])
 def test_integers_are_refused_alike(op: str, dtype: str, device: str) -> None:
     case = next(c for c in CASES if c.op == op)
     built = Built(case, dtype, device)

@@ -182,7 +182,9 @@ def test_only_what_is_wanted() -> None:
     with pytest.raises(dt.GradientError, match="not have been used") as failed:
         dt.autograd.grad(x.sum(), [x, y])
     assert failed.value.code == "grad-unused"
-    assert dt.autograd.grad(x.sum(), [x, y], allow_unused=True)[1] is None
+    assert dt.autograd.grad(x.sum(), [x, y], allow_unused=True, only_inputs=True)[1] is None
+    with pytest.raises(NotImplementedError, match="only_inputs=False"):
+        dt.autograd.grad(x.sum(), [x], only_inputs=False)
     assert dt.autograd.grad(x.sum(), [x, y], materialize_grads=True)[1].tolist() == [0, 0]
 
 

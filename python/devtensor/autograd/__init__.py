@@ -104,6 +104,7 @@ def grad(
     grad_outputs: _Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -118,6 +119,8 @@ def grad(
         The gradient of each output, as grad_tensors of backward.
     retain_graph, create_graph : bool
         As those of backward.
+    only_inputs : bool
+        Only True: backward() is for all leaves.
     allow_unused : bool, optional
         Gives None for an input that outputs do not depend on, instead of raising GradientError.
     is_grads_batched : bool
@@ -141,6 +144,10 @@ def grad(
     >>> dt.autograd.grad((x * x).sum(), x)
     (DeviceArray([2., 4.], device='cpu', dtype=float32),)
     """
+    if not only_inputs:
+        raise NotImplementedError(
+            "grad(): only_inputs=False is not supported: call backward(), which is for all leaves"
+        )
     if is_grads_batched:
         raise NotImplementedError("grad(): is_grads_batched=True is not supported: call grad once for each row")
     if materialize_grads and allow_unused is False:

@@ -77,10 +77,10 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         count, wanted = len(self.data_source), self.num_samples
-        if self.replacement and wanted:
-            draws = _C.randint(0, count, (wanted,), generator=self.generator, device="cpu")
-            yield from draws.tolist()
-            return
+        while self.replacement and wanted > 0:  # a part at a time: endless samplers ask for 10 ** 10
+            part = min(wanted, 1024)
+            yield from _C.randint(0, count, (part,), generator=self.generator, device="cpu").tolist()
+            wanted -= part
         while wanted > 0:
             order: list[int] = _C.randperm(count, generator=self.generator, device="cpu").tolist()
             yield from order[:wanted]

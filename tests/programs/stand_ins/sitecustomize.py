@@ -100,9 +100,12 @@ def _draw_from_devtensor() -> None:
 
     def order(self: Any) -> Any:
         count = len(self.data_source)
-        if self.replacement:
-            return iter(randint(0, count, (self.num_samples,), generator=self.generator).tolist())
-        return iter(randperm(count, generator=self.generator).tolist()[: self.num_samples])
+        wanted = self.num_samples
+        while self.replacement and wanted > 0:
+            part = min(wanted, 1024)
+            yield from randint(0, count, (part,), generator=self.generator).tolist()
+            wanted -= part
+        yield from randperm(count, generator=self.generator).tolist()[:wanted] if wanted > 0 else ()
 
     class WithWorkers(dataloader._MultiProcessingDataLoaderIter):
         def __init__(self, loader: Any) -> None:
