@@ -100,6 +100,12 @@ typedef enum { DT_PADDING_NUMBERS, DT_PADDING_SAME, DT_PADDING_VALID } dt_paddin
 dt_status dt_conv2d(const dt_array *input, const dt_array *weight, const dt_array *bias, const int64_t stride[2],
                     dt_padding_mode mode, const int64_t padding[2], const int64_t dilation[2], int64_t groups,
                     dt_activation activation, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* conv_transpose2d.c. Shapes and parameters are checked; weight is (C, K / groups, R, S). */
+typedef struct {
+    int64_t stride[2], padding[2], output_padding[2], dilation[2], groups;
+} dt_conv_transpose2d_params;
+dt_status dt_conv_transpose2d(const dt_array *input, const dt_array *weight, const dt_array *bias,
+                              const dt_conv_transpose2d_params *params, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* indices NULL: not wanted */
 dt_status dt_pool2d(const char *op, const dt_array *input, const dt_pool2d_params *params, bool ceil_mode,
                     dt_array *out, dt_array *indices, dt_error *err) DT_MUST_CHECK;

@@ -200,7 +200,7 @@ py__fail_dtype(PY_PARAMS)
     return answer(&a, &o, dt_fail_kind(o.op, o.in, o.n, (int)which, kinds, &err), &err);
 }
 
-/* What dt_conv2d checks of shapes, for images of one row. */
+/* What dt_conv2d checks of shapes, for images of one row; of weights of more dimensions only their channels. */
 static PyObject *
 py__check_conv1d(PY_PARAMS)
 {
@@ -212,10 +212,10 @@ py__check_conv1d(PY_PARAMS)
         return NULL;
     }
     const dt_array *x = o.in[0].array, *weight = o.n == 3 ? o.in[1].array : NULL, *bias = weight ? o.in[2].array : NULL;
-    if (weight == NULL || weight->ndim != 3 || x->ndim < 2) {
+    if (weight == NULL || weight->ndim < 3 || x->ndim < weight->ndim - 1) {
         return PyErr_Format(PyExc_ValueError, "_check_conv1d() takes input, weight and bias of checked ranks");
     }
-    int64_t channels = x->shape[x->ndim - 2];
+    int64_t channels = x->shape[x->ndim - weight->ndim + 1];
     dt_error err;
     dt_status status = DT_OK;
     if (groups <= 0) {
@@ -227,7 +227,7 @@ py__check_conv1d(PY_PARAMS)
         status = dt_fail_conv_channels(o.op, o.in, o.n, groups, expected, channels, &err);
     } else if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != weight->shape[0])) {
         status = dt_fail_bias(o.op, o.in, o.n, 2, weight->shape[0], &err);
-    } else if (padded[1] < reach[1] || weight->shape[2] == 0) {
+    } else if (padded[1] < reach[1] || (weight->ndim == 3 && weight->shape[2] == 0)) {
         status = dt_fail_window(o.op, o.in, o.n, padded, reach, &err);
     }
     return answer(&a, &o, status, &err);

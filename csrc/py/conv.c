@@ -54,6 +54,25 @@ py_conv2d(PY_PARAMS)
               dt_conv2d(x, weight, bias, stride, mode, padding, dilation, groups, activation, out, &err));
 }
 
+static PyObject *
+py__conv_transpose2d(PY_PARAMS)
+{
+    PY_PARSE(_conv_transpose2d)
+    dt_conv_transpose2d_params params = {.groups = 1};
+    const dt_array *bias, *x = py_arg_array(&a, 0), *weight = x == NULL ? NULL : py_arg_array(&a, 1);
+    if (weight == NULL || py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_pair(&a, 3, params.stride) < 0 ||
+        py_arg_pair(&a, 4, params.padding) < 0 || py_arg_pair(&a, 5, params.output_padding) < 0 ||
+        py_arg_int(&a, 6, &params.groups) < 0 || py_arg_pair(&a, 7, params.dilation) < 0) {
+        return NULL;
+    }
+    if ((x->ndim != 3 && x->ndim != 4) || weight->ndim != 4 || x->shape[x->ndim - 3] != weight->shape[0] ||
+        params.stride[0] <= 0 || params.stride[1] <= 0 || params.groups <= 0) {
+        return py_refuse_args(&a, DT_EVALUE, "invalid-argument", "%s takes what was checked", a.op);
+    }
+    PY_RETURN(&a, py_array_new(a.type, a.op), is_large(x, weight),
+              dt_conv_transpose2d(x, weight, bias, &params, out, &err));
+}
+
 /* ---------------------------------------------------------------- pooling */
 
 /* Parameters 1, 2, 3: kernel_size, stride (that of the kernel by default), padding. */
@@ -196,6 +215,7 @@ PyMethodDef py_conv_functions[] = {
           "pass; on CUDA\n"
           "the two gelus, and what cuDNN cannot do in one graph, are passes of their own.\n"
           "Raises DeviceMismatchError, DTypeMismatchError and ShapeMismatchError, also for an out that does not fit."),
+    PY_HIDDEN(_conv_transpose2d, "What conv_transpose2d computes, of arguments that it has checked."),
     PY_OP(max_pool2d,
           "Largest element of each window of (N, C, H, W) or (C, H, W); with return_indices also where it was (int64, "
           "in H * W).\n\n" RAISES),

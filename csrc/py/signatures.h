@@ -182,6 +182,8 @@
 #define PY_TEXT_linear "input, weight, bias=None, *, activation=None, out=None"
 #define PY_SPEC_conv2d {"conv2d", 2, 7, -1, {"input", "weight", "bias", "stride", "padding", "dilation", "groups", "activation", "out"}}
 #define PY_TEXT_conv2d "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation=None, out=None"
+#define PY_SPEC__conv_transpose2d {"conv_transpose2d", 8, 8, -1, {"input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"}}
+#define PY_TEXT__conv_transpose2d "input, weight, bias, stride, padding, output_padding, groups, dilation"
 #define PY_SPEC_max_pool2d {"max_pool2d", 2, 7, -1, {"input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"}}
 #define PY_TEXT_max_pool2d "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False"
 #define PY_SPEC_avg_pool2d {"avg_pool2d", 2, 7, -1, {"input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"}}

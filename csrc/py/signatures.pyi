@@ -260,6 +260,17 @@ def conv2d(
     activation: Literal["relu", "gelu", "gelu_tanh"] | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
+@op("conv_transpose2d")
+def _conv_transpose2d(
+    input: DeviceArray,
+    weight: DeviceArray,
+    bias: DeviceArray | None,
+    stride: _Pair,
+    padding: _Pair,
+    output_padding: _Pair,
+    groups: _Int,
+    dilation: _Pair,
+) -> DeviceArray: ...
 @overload
 def max_pool2d(
     input: DeviceArray,

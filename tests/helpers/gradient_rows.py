@@ -359,6 +359,44 @@ LAYERS = [
     "F.cross_entropy(x, i, weight=v4.detach().abs())",
     'F.cross_entropy(x, i, reduction="sum")',
 ]
+IMAGES = [
+    "F.conv3d(vo, k3)",
+    "F.conv3d(vo, k3, v2, stride=(2, 1, 2), padding=1, dilation=(1, 2, 1))",
+    'F.conv3d(vo[0], k3[:, :1], padding="valid", groups=2)',
+    "F.conv_transpose1d(si, k1[:2, :3, 0], v3, stride=2)",
+    "F.conv_transpose2d(si.unsqueeze(0), ke[:2, :2], v2)",
+    "F.conv_transpose2d(im[:, :2], ke[:2], ve, stride=2, padding=1, output_padding=(1, 0))",
+    "F.conv_transpose2d(im[:, :, :3], kg[:4], stride=(3, 1), groups=2, dilation=2)",
+    "F.conv_transpose2d(si.unsqueeze(2), kg[:2, :, :2], dilation=(1, 3), output_padding=(0, 2))",
+    "F.conv_transpose3d(vo, k3, v2, stride=2, padding=1, output_padding=1)",
+    "F.max_pool1d(si, 3, 2, 1)",
+    "F.max_pool3d(vo, 2, 1)",
+    "F.avg_pool1d(si, 3, 2, 1, True, False)",
+    "F.avg_pool3d(vo, 2, 2, 1)",
+    "F.adaptive_avg_pool1d(si, 3)",
+    "F.adaptive_avg_pool3d(vo, (2, 3, 1))",
+    "F.adaptive_max_pool1d(si, 3)",
+    "F.adaptive_max_pool2d(vo[0], (3, 2))",
+    "F.adaptive_max_pool3d(vo, 2)",
+    "F.lp_pool1d(si, 2, 3)",
+    "F.lp_pool2d(vo[0], 2, 2)",
+    "F.max_unpool1d(*F.max_pool1d(si, 2, return_indices=True), 2)",
+    "F.interpolate(si, scale_factor=2)",
+    'F.interpolate(si, 5, mode="nearest-exact")',
+    'F.interpolate(si, 10, mode="linear")',
+    'F.interpolate(vo[0], scale_factor=2, mode="bilinear")',
+    'F.interpolate(vo[0], (3, 5), mode="bilinear", align_corners=True)',
+    'F.interpolate(vo[0], (3, 5), mode="bicubic")',
+    'F.interpolate(vo[0], (2, 5), mode="bicubic", antialias=True)',
+    'F.interpolate(vo, (2, 5, 4), mode="trilinear")',
+    'F.interpolate(vo[0], (2, 3), mode="area")',
+    "F.pixel_shuffle(im, 2)",
+    "F.pixel_unshuffle(im[:, :, :6], 2)",
+    "F.channel_shuffle(im, 2)",
+    "F.unfold(vo[0], 2, padding=1, stride=2)",
+    "F.fold(si.reshape(4, 7)[:, :6], (3, 4), 2)",
+    'F.pad(vo, (1, 0, 2, 1, 0, 1), "reflect")',
+]
 IN_PLACE = [
     "(lambda c: c.mul_(y))(x * 1)",
     "(lambda c: c.div_(c + 3))(x * 1)",
@@ -383,7 +421,7 @@ IN_PLACE = [
     "put(x * 1, i[:1], z[:1])",
     "put(lib.zeros(3, 4, dtype=x.dtype, device=x.device), (slice(None, None, 2),), y)",
 ]
-ROWS = [*ELEMENTWISE, *REDUCTIONS, *PRODUCTS, *VIEWS, *SELECTIONS, *LAYERS, *IN_PLACE]
+ROWS = [*ELEMENTWISE, *REDUCTIONS, *PRODUCTS, *VIEWS, *SELECTIONS, *LAYERS, *IMAGES, *IN_PLACE]
 # Gradients that are no limit of differences: steps, and what is cast to float32.
 NO_DIFFERENCES = (
     {row for row in ROWS if "detach" in row}

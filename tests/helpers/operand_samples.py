@@ -92,6 +92,15 @@ SAMPLES: dict[str, Sample] = {
     "diff": Sample({"input": f(2, 3), "prepend": f(2, 1), "append": f(2, 2)}, own=("prepend", "append")),
     "trapezoid": Sample({"y": f(2, 3), "x": f(2, 3)}, own=("x",)),
     "reshape_as": Sample({"input": f(2, 3), "other": f(3, 2)}, free={"input": METADATA, "other": METADATA}),
+    "conv3d": Sample({"input": f(2, 3, 4, 5, 6), "weight": f(4, 3, 3, 3, 3), "bias": f(4)}, own=("bias",)),
+    "conv_transpose1d": Sample({"input": f(2, 3, 8), "weight": f(3, 4, 3), "bias": f(4)}, own=("bias",)),
+    "conv_transpose2d": Sample({"input": f(2, 3, 8, 9), "weight": f(3, 4, 3, 3), "bias": f(4)}, own=("bias",)),
+    "conv_transpose3d": Sample({"input": f(2, 3, 4, 5, 6), "weight": f(3, 4, 3, 3, 3), "bias": f(4)}, own=("bias",)),
+    "max_unpool1d": Sample({"input": f(2, 3, 4), "indices": i(2, 3, 4)}, {"kernel_size": 2}, own=("indices",)),
+    "max_unpool2d": Sample({"input": f(2, 3, 4, 4), "indices": i(2, 3, 4, 4)}, {"kernel_size": 2}, own=("indices",)),
+    "max_unpool3d": Sample(
+        {"input": f(2, 3, 4, 4, 4), "indices": i(2, 3, 4, 4, 4)}, {"kernel_size": 2}, own=("indices",)
+    ),
     # lists
     **{op: Sample({"tensors": Array((2, 3), entries=3)}) for op in ("hstack", "vstack", "dstack", "column_stack")},
     "cat": Sample({"tensors": Array((2, 3), entries=3)}),

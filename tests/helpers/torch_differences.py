@@ -101,7 +101,9 @@ SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner tensordot"
 DIFFERENT: list[Difference] = [
     # ------------------------------------------------ refused here
     Difference(
-        f"{PRODUCTS} {SUMS_OF_PRODUCTS} nn.functional.conv1d nn.functional.conv2d",
+        f"{PRODUCTS} {SUMS_OF_PRODUCTS} nn.functional.conv1d nn.functional.conv2d "
+        "nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d "
+        "nn.functional.conv_transpose3d",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -168,7 +170,8 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        "nn.functional.avg_pool2d nn.functional.max_pool2d",
+        "nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.max_pool1d "
+        "nn.functional.max_pool2d nn.functional.max_pool3d",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -246,6 +249,42 @@ DIFFERENT: list[Difference] = [
         "Looking at the numbers would wait for the device.",
     ),
     Difference(
+        "nn.functional.adaptive_avg_pool1d nn.functional.unfold",
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError",
+        "an empty array, where the batch is empty; else NotImplementedError",
+        "Dtypes are checked for empty arrays too.",
+        INTEGERS,
+    ),
+    Difference(
+        "nn.functional.interpolate/bilinear nn.functional.interpolate/bicubic",
+        "refused",
+        "not implemented for 'uint8'",
+        "DTypeMismatchError",
+        "rounded means of uint8",
+        "Convert to a float dtype, and decide how to round.",
+        "uint8",
+    ),
+    Difference(
+        "nn.functional.avg_pool3d",
+        "accepted",
+        "not implemented for '(Half|BFloat16)'",
+        "the means, computed in float32",
+        "NotImplementedError on a CPU",
+        "Pools take the half types.",
+        "float16 bfloat16",
+    ),
+    Difference(
+        "nn.functional.max_pool1d nn.functional.max_pool3d",
+        "accepted",
+        "Expected 2D or 3D|Expected input's non-batch dimen",
+        "an empty array without channels",
+        "RuntimeError",
+        "As of max_pool2d with an empty batch.",
+        "float32",
+    ),
+    Difference(
         "nn.functional.multi_margin_loss",
         "accepted",
         "not implemented for '(Half|BFloat16)'",
@@ -318,6 +357,24 @@ DIFFERENT: list[Difference] = [
         "Dimension 0 of one element, as in the reductions of both.",
     ),
     # ------------------------------------------------ other results
+    Difference(
+        "nn.functional.conv3d nn.functional.conv_transpose3d",
+        "values",
+        "",
+        "sums in another order: the last digits of a small sum of large numbers",
+        "likewise",
+        "Neither order is the right one.",
+        "float32",
+    ),
+    Difference(
+        "nn.functional.conv_transpose1d",
+        "values",
+        "",
+        "rounded to bfloat16, then the bias is added",
+        "the bias is added in float32",
+        "The bias is a pass of its own.",
+        "bfloat16",
+    ),
     Difference(
         "cdist",
         "values",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import torch_image_signatures as images
+
 # By module and name, without self.
 RECORDED: dict[str, str] = {
+    **images.RECORDED,
     "nn.AdaptiveAvgPool2d": "output_size",
     "nn.AvgPool2d": "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
     "divisor_override=None",
@@ -318,6 +321,7 @@ RECORDED: dict[str, str] = {
 
 # Compiled in PyTorch, which cannot tell; as its documentation has them.
 COMPILED: dict[str, str] = {
+    **images.COMPILED,
     "nn.functional.celu_": "input, alpha=1.0",
     "nn.functional.elu_": "input, alpha=1.0",
     "nn.functional.hardshrink": "input, lambd=0.5",

@@ -207,6 +207,59 @@ conv2d_gradient(dt_tape *t)
     }
 }
 
+dt_status
+dt_conv2d_spread(const dt_array *grad, const dt_array *weight, const dt_conv_record *r, dt_array *out, dt_error *err)
+{
+    dt_tape t = {.err = err};
+    dt_value x = input_gradient(&t, r, grad, weight, out->shape + 2);
+    dt_status rc = x == NULL ? t.rc : dt_copy_into("conv_transpose2d", out, "input", x, false, false, err);
+    dt_tape_drop(&t, 0);
+    return rc;
+}
+
+/* The convolution that the op is the transpose of, of the gradient. */
+static dt_value
+transposed_input_gradient(dt_tape *t, const dt_conv_record *r, dt_value g, dt_value weight, const dt_node *input)
+{
+    dt_array *slot = dt_tape_slot(t);
+    dt_value x = slot == NULL ? NULL
+                              : dt_tape_made(t,
+                                             dt_conv2d(g, weight, NULL, r->stride, DT_PADDING_NUMBERS, r->before,
+                                                       r->dilation, r->groups, DT_ACTIVATION_NONE, slot, t->err),
+                                             slot);
+    for (int i = 0; i < 2 && x != NULL; i++) { /* output_padding of a whole step or more adds results */
+        const int64_t size = input->shape[input->ndim - 2 + i];
+        x = x->shape[2 + i] == size ? x : dt_tape_narrow(t, x, 2 + i, 0, size);
+    }
+    return x;
+}
+
+/* input, weight, bias: what conv2d does, with result and input exchanged */
+void
+conv_transpose2d_gradient(dt_tape *t)
+{
+    const dt_conv_record *r = t->params;
+    dt_value g = HOLD(batched(t, G));
+    if (g == NULL) {
+        return;
+    }
+    if (dt_tape_wants(t, 0)) {
+        give_image(t, 0, transposed_input_gradient(t, r, g, B, dt_tape_input(t, 0)));
+    }
+    if (dt_tape_wants(t, 1)) {
+        const dt_node *weight = dt_tape_input(t, 1);
+        dt_value x = HOLD(batched(t, A)), own = NULL;
+        if (x != NULL && r->after[0] >= 0 && r->after[1] >= 0) {
+            own = own_gradient(t, g, NULL, x, weight);
+        }
+        dt_tape_give(t, 1, own != NULL || t->rc != DT_OK ? own : weight_gradient(t, r, x, g, weight));
+    }
+    if (dt_tape_wants(t, 2)) {
+        static const int64_t dims[3] = {0, 2, 3};
+        dt_tape_give(t, 2, dt_tape_sum(t, g, 3, dims, false));
+    }
+}
+
 /* ---------------------------------------------------------------- pools */
 
 /* Where the largest elements are: found again, so that the call itself keeps no indices. */

@@ -9,4 +9,8 @@ typedef struct {
     bool relu;
 } dt_conv_record;
 
+/* The formula of the gradient of the input, for a device without a way of its own: out = what grad gives it. */
+dt_status dt_conv2d_spread(const dt_array *grad, const dt_array *weight, const dt_conv_record *r, dt_array *out,
+                           dt_error *err) DT_MUST_CHECK;
+
 #endif

@@ -85,12 +85,12 @@ dt_tape_integer(dt_tape *t, int64_t number)
 
 /* ---------------------------------------------------------------- the front's lock */
 
-#define LARGE 50000 /* elements: work that is worth a release of the lock */
+#define LARGE 50000 /* elements: work that is worth a release of the lock, which an op without a node may not hold */
 
 #define RUN(x, slot, call)                                                                                             \
     do {                                                                                                               \
         void *state_ = NULL;                                                                                           \
-        const bool leaves_ = dt_front.leave != NULL && dt_array_numel(x) > LARGE;                                      \
+        const bool leaves_ = t->node != NULL && dt_front.leave != NULL && dt_array_numel(x) > LARGE;                   \
         if (leaves_) {                                                                                                 \
             state_ = dt_front.leave();                                                                                 \
         }                                                                                                              \

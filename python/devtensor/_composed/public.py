@@ -6,6 +6,7 @@ from devtensor._composed import (
     activations,
     arrange,
     contraction,
+    convolutions,
     covariance,
     diagonals,
     distances,
@@ -17,8 +18,10 @@ from devtensor._composed import (
     norms,
     places,
     pointwise,
+    pooling,
     products,
     sampling,
+    shuffles,
     statistics,
     summaries,
     turning,
@@ -26,6 +29,7 @@ from devtensor._composed import (
 from devtensor._composed.activations import *
 from devtensor._composed.arrange import *
 from devtensor._composed.contraction import *
+from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
@@ -37,8 +41,10 @@ from devtensor._composed.noise import *
 from devtensor._composed.norms import *
 from devtensor._composed.places import *
 from devtensor._composed.pointwise import *
+from devtensor._composed.pooling import *
 from devtensor._composed.products import *
 from devtensor._composed.sampling import *
+from devtensor._composed.shuffles import *
 from devtensor._composed.statistics import *
 from devtensor._composed.summaries import *
 from devtensor._composed.turning import *
@@ -47,6 +53,7 @@ __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += arrange.__all__
 __all__ += contraction.__all__
+__all__ += convolutions.__all__
 __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
@@ -58,8 +65,10 @@ __all__ += noise.__all__
 __all__ += norms.__all__
 __all__ += places.__all__
 __all__ += pointwise.__all__
+__all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += sampling.__all__
+__all__ += shuffles.__all__
 __all__ += statistics.__all__
 __all__ += summaries.__all__
 __all__ += turning.__all__

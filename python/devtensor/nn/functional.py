@@ -40,6 +40,7 @@ from devtensor._composed.activations import (
 )
 from devtensor._composed.arrange import pad
 from devtensor._composed.attention import scaled_dot_product_attention
+from devtensor._composed.convolutions import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from devtensor._composed.distances import (
     cosine_embedding_loss,
     cosine_similarity,
@@ -75,18 +76,46 @@ from devtensor._composed.noise import (
     rrelu_,
 )
 from devtensor._composed.norms import group_norm, instance_norm, local_response_norm, rms_norm
+from devtensor._composed.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    max_pool1d,
+    max_pool3d,
+)
+from devtensor._composed.resampling import interpolate, upsample
+from devtensor._composed.shuffles import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
+from devtensor._composed.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = [
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "alpha_dropout",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
     "celu_",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
@@ -98,6 +127,7 @@ __all__ = [
     "elu_",
     "embedding",
     "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -111,6 +141,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -120,8 +151,15 @@ __all__ = [
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
     "margin_ranking_loss",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
     "multi_margin_loss",
@@ -130,6 +168,8 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",
@@ -155,6 +195,8 @@ __all__ = [
     "threshold",
     "threshold_",
     "triplet_margin_loss",
+    "unfold",
+    "upsample",
 ]
 
 for _name in __all__:
