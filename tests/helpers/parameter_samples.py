@@ -23,6 +23,7 @@ GIVEN = {
     "arange": ["end"],
     "kl_div": ["reduction"],
     "softmax": ["dim"],
+    "softmin": ["dim"],
     "log_softmax": ["dim"],
     "clamp": ["max"],
     "randint": ["low", "high", "size"],
