@@ -23,6 +23,7 @@ GIVEN = {
     "arange": ["end"],
     "kl_div": ["reduction"],
     "softmax": ["dim"],
+    "softmin": ["dim"],
     "log_softmax": ["dim"],
     "interpolate": ["scale_factor"],
     "upsample": ["scale_factor"],

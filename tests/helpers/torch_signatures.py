@@ -350,7 +350,7 @@ COMPILED: dict[str, str] = {
 
 # What devtensor has instead: more, or less that is refused.
 DIFFERENT: dict[str, str] = {
-    "nn.functional.softmin": "input, dim, *, dtype=None",
+    "nn.functional.softmin": "input, dim=None, *, dtype=None",
     "nn.Buffer": "data, *, persistent=True",
     "nn.Parameter": "data, requires_grad=True",
     "nn.GRU": "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "

@@ -94,11 +94,12 @@ def _computed(op: str, input: DeviceArray, inplace: bool, formula: _Formula) -> 
     """formula of input, widened, in its dtype; with inplace written into input."""
     inplace = _need_bool(op, "inplace", inplace)
     _C._check(op, ("input",), (input,))
-    return replaced(input, formula) if inplace else formula(widened(input)).to(input.dtype)
+    return replaced(op, input, formula) if inplace else formula(widened(input)).to(input.dtype)
 
 
-def replaced(input: DeviceArray, formula: _Formula) -> DeviceArray:
+def replaced(op: str, input: DeviceArray, formula: _Formula) -> DeviceArray:
     """formula of input, widened, written into input. A gradient that needs what stood there reads a copy."""
+    _C._check_in_place(op, ("input",), (input,), input.dtype, input.shape)
     x = input.clone() if _C.is_grad_enabled() and input.requires_grad else input
     return input.copy_(formula(widened(x)))
 
@@ -249,7 +250,7 @@ def glu(input: DeviceArray, dim: int = -1) -> DeviceArray:
     return (x.narrow(d, 0, half) * _C.sigmoid(x.narrow(d, half, half))).to(input.dtype)
 
 
-def softmin(input: DeviceArray, dim: int, *, dtype: DType | None = None) -> DeviceArray:
+def softmin(input: DeviceArray, dim: int | None = None, *, dtype: DType | None = None) -> DeviceArray:
     """exp(-x) / sum(exp(-x)) over dim.
 
     Floats; with dtype integers too, which are cast to it. Raises DTypeMismatchError, IndexError for a dim out of range.
@@ -262,8 +263,9 @@ def softmin(input: DeviceArray, dim: int, *, dtype: DType | None = None) -> Devi
         _C._fail_dtype("softmin", ("input",), (input,), 0, "numbers")
     if dtype is None:
         _C._check("softmin", ("input",), (input,))
-    (d,) = dims_of("softmin", _need_int("softmin", "dim", dim), input.ndim, input)
-    return _C.softmax(-input, d, dtype=None if dtype is None else _need_dtype("softmin", "dtype", dtype))
+    if dim is not None:
+        (dim,) = dims_of("softmin", _need_int("softmin", "dim", dim), input.ndim, input)
+    return _C.softmax(-input, dim, dtype=None if dtype is None else _need_dtype("softmin", "dtype", dtype))
 
 
 def softsign(input: DeviceArray) -> DeviceArray:

@@ -56,7 +56,7 @@ def selu_(input: DeviceArray) -> DeviceArray:
     DeviceArray([-1.1113,  1.0507], device='cpu', dtype=float32)
     """
     _C._check("selu_", ("input",), (input,))
-    return replaced(input, selu_formula)
+    return replaced("selu_", input, selu_formula)
 
 
 def celu_(input: DeviceArray, alpha: float = 1.0) -> DeviceArray:
@@ -68,7 +68,7 @@ def celu_(input: DeviceArray, alpha: float = 1.0) -> DeviceArray:
     DeviceArray([-0.7869,  1.0000], device='cpu', dtype=float32)
     """
     _C._check("celu_", ("input",), (input,))
-    return replaced(input, celu_formula("celu_", alpha))
+    return replaced("celu_", input, celu_formula("celu_", alpha))
 
 
 def threshold_(input: DeviceArray, threshold: float, value: float) -> DeviceArray:

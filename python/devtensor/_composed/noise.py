@@ -45,7 +45,7 @@ def _sloped(op: str, input: DeviceArray, lower: float, upper: float, training: b
         slope = _C.rand(x.shape, dtype=x.dtype, device=x.device) * (upper - lower) + lower
         return _C.where(x > 0, x, x * slope)
 
-    return replaced(input, formula) if inplace else formula(widened(input)).to(input.dtype)
+    return replaced(op, input, formula) if inplace else formula(widened(input)).to(input.dtype)
 
 
 def rrelu_(input: DeviceArray, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> DeviceArray:
