@@ -99,6 +99,7 @@ def run(argv: list[str]) -> int:
             print("--simulate takes a number of devices", file=sys.stderr)
             return 2
         devtensor.testing.simulate_cuda(options.simulate)
+        os.environ["DEVTENSOR_CUDA"] = f"sim:{options.simulate}"  # for the processes that the script starts
     program = _program(options)
     if program is None:
         return 2
