@@ -63,6 +63,8 @@ _MODULES = {
     "torch.utils": "utils",
     "torch.utils.checkpoint": "utils.checkpoint",
     "torch.utils.data": "utils.data",
+    "torch.utils.data._utils": "data",
+    "torch.utils.data._utils.collate": "data.collate",
     "torch.utils.data.dataloader": "data.loader",
     "torch.utils.data.dataset": "data.dataset",
     "torch.utils.data.sampler": "data.sampler",
