@@ -65,6 +65,8 @@ _MODULES = {
     "torch.utils": "utils",
     "torch.utils.checkpoint": "utils.checkpoint",
     "torch.utils.data": "utils.data",
+    "torch.utils.data._utils": "data",
+    "torch.utils.data._utils.collate": "data.collate",
     "torch.utils.data.dataloader": "data.loader",
     "torch.utils.data.dataset": "data.dataset",
     "torch.utils.data.sampler": "data.sampler",
@@ -101,6 +103,7 @@ def run(argv: list[str]) -> int:
             print("--simulate takes a number of devices", file=sys.stderr)
             return 2
         devtensor.testing.simulate_cuda(options.simulate)
+        os.environ["DEVTENSOR_CUDA"] = f"sim:{options.simulate}"  # for the processes that the script starts
     program = _program(options)
     if program is None:
         return 2

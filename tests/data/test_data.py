@@ -41,6 +41,47 @@ def test_parts_and_sums() -> None:
         data.ConcatDataset([samples.Counting(3)])
 
 
+def test_chains_and_stacks() -> None:
+    chain = samples.Counting(3) + samples.Counting(2)
+    assert type(chain) is data.ChainDataset
+    alone = list(samples.Counting(3)) + list(samples.Counting(2))
+    assert list(chain) == alone
+    got = [n for batch in data.DataLoader(chain, 2) for n in batch.tolist()]
+    assert got == alone
+    with pytest.raises(TypeError, match="ChainDataset only supports IterableDataset, not Squares"):
+        list(data.ChainDataset([samples.Squares(3)]))
+    stack = data.StackDataset(samples.Squares(3), "abc")
+    assert len(stack) == 3 and stack[2] == (4, "c")
+    batch = next(iter(data.DataLoader(data.StackDataset(x=samples.Squares(3), y="abc"), 3)))
+    assert batch["x"].tolist() == [0, 1, 4] and batch["y"] == ["a", "b", "c"]
+    for given, named in (((), {}), (("ab", "abc"), {}), (("ab",), {"y": "ab"})):
+        with pytest.raises(ValueError):
+            data.StackDataset(*given, **named)
+
+
+def test_weighted_draws() -> None:
+    sampler = data.WeightedRandomSampler([0.0, 1.0, 3.0], 4000, generator=dt.Generator().manual_seed(0))
+    drawn = list(sampler)
+    assert len(sampler) == len(drawn) == 4000 and 0 not in drawn
+    assert 0.7 < drawn.count(2) / 4000 < 0.8
+    assert sorted(data.WeightedRandomSampler(dt.tensor([0.2, 0.1, 0.5]), 3, replacement=False)) == [0, 1, 2]
+    with pytest.raises(RuntimeError):
+        list(data.WeightedRandomSampler([1.0, 1.0], 3, replacement=False))
+    for given in (([1.0], 0), ([1.0], True), ([1.0], 2.0), ([[1.0]], 1), ([1.0], 1, None)):
+        with pytest.raises(ValueError):
+            data.WeightedRandomSampler(*given)  # type: ignore[arg-type]
+
+
+def test_batches_as_pytorch_collates_them() -> None:
+    """A float among ints makes floats of all; mappings keep their type, and strings of tuples are tuples."""
+    assert data.default_collate([1, 2.5]).tolist() == [1.0, 2.5]
+    assert data.default_collate([2.5, 1]).dtype == dt.float64
+    assert data.default_collate([True, False]).dtype == dt.bool
+    kept = data.default_collate([collections.defaultdict(list, a=1)])
+    assert type(kept) is collections.defaultdict and kept["b"] == []
+    assert data.default_collate([(dt.ones(1), "a"), (dt.ones(1), "b")])[1] == ("a", "b")
+
+
 def test_random_split() -> None:
     numbers = samples.Squares(10)
     first, second = data.random_split(numbers, [7, 3], generator=dt.Generator().manual_seed(1))

@@ -166,18 +166,52 @@ def test_a_worker_that_hangs() -> None:
     assert children() == before
 
 
-def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import data_samples as samples\n"
-        "from devtensor import data\n"
-        "list(data.DataLoader(samples.Squares(3), num_workers=1))\n"
-    )
+UNGUARDED = """
+import devtensor as dt
+from devtensor import data
+class Rows(data.Dataset):
+    def __init__(self):
+        self.rows = dt.ones(1000, 75)  # 300 kB, more than a pipe holds
+    def __getitem__(self, i):
+        return self.rows[i]
+    def __len__(self):
+        return 1000
+def main():
+    print(len(list(data.DataLoader(Rows(), 100, num_workers=2))))
+"""
+
+
+def told(folder: Path, text: str) -> tuple[int, str, str, float]:
+    """Exit code, output, errors and seconds of a script."""
+    script = folder / "script.py"
+    script.write_text(text)
+    begin = time.monotonic()
     done = subprocess.run(
-        [sys.executable, str(script)], env=environment(), capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, str(script)], env=environment(), capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 1
-    assert "exited unexpectedly with exit code 1 (a script that starts workers needs `if __name__" in done.stderr
+    return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
+
+
+def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
+    """At once, and without a process."""
+    code, output, said, seconds = told(tmp_path, UNGUARDED + "main()\n")
+    assert (code, output) == (1, "") and seconds < 10
+    assert "RuntimeError: DataLoader at script.py:13: the worker processes of a DataLoader import the program" in said
+    assert 'below `if __name__ == "__main__":`, or use num_workers=0' in said
+    text = "import threading\nthread = threading.Thread(target=main)\nthread.start()\nthread.join()\n"
+    code, output, said, _ = told(tmp_path, UNGUARDED + text)
+    assert output == "10\n" and "put what it runs below" in said  # of the threads of the workers
+    for guard in (
+        'if __name__ == "__main__":\n    main()\n',
+        'if __name__ != "__main__":\n    raise OSError\nmain()\n',
+    ):
+        code, output, said, _ = told(tmp_path, UNGUARDED + guard)
+        assert output == "10\n" if "==" in guard else "OSError" in said, said
+
+
+def test_a_script_without_a_guard_may_fork(tmp_path: Path) -> None:
+    text = UNGUARDED.replace("num_workers=2", "num_workers=2, multiprocessing_context='fork'") + "main()\n"
+    assert told(tmp_path, text)[:3] == (0, "10\n", "")
 
 
 BUSY = """

@@ -528,6 +528,8 @@ OPTIONS: dict[str, str] = {
     "persistent_workers",
     "data.random_split": "dataset lengths generator",
     "data.Subset": "dataset indices",
+    "data.WeightedRandomSampler": "weights num_samples replacement generator",
+    "data.ChainDataset": "datasets",
     "data.prefetch": "loader device depth",
     "DeviceArray.to": "device dtype non_blocking copy",
     "DeviceArray.cuda": "device non_blocking",

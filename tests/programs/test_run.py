@@ -201,6 +201,34 @@ def test_a_module_by_its_name(tmp_path: Path) -> None:
     assert run(tmp_path, "", "-m").returncode == 2
 
 
+WORKERS = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+import torch.nn.functional as F
+class Squares(Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, i):
+        return torch.arange(3) * i, torch.cuda.device_count()
+if __name__ == "__main__":
+    for context in (None, "fork", "forkserver"):
+        loader = DataLoader(Squares(), batch_size=2, num_workers=2, multiprocessing_context=context)
+        print([[part.tolist() for part in batch] for batch in loader], torch.__name__)
+"""
+
+
+def test_workers_import_as_the_script_does(tmp_path: Path) -> None:
+    done = run(tmp_path, WORKERS, "--as-torch", "--simulate", "2", "--no-report", "script.py")
+    line = "[[[[0, 0, 0], [0, 1, 2]], [2, 2]], [[[0, 2, 4], [0, 3, 6]], [2, 2]]] devtensor\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, line * 3, "")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text(WORKERS)
+    done = run(tmp_path, "", "--as-torch", "--simulate", "2", "--no-report", "-m", "package.train")
+    assert (done.returncode, done.stdout, done.stderr) == (0, line * 3, "")
+
+
 def test_the_traceback_begins_with_the_script(tmp_path: Path) -> None:
     text = "def f():\n    return 1 / 0\ntry:\n    f()\nexcept ZeroDivisionError as e:\n    raise KeyError(1) from e\n"
     done = run(tmp_path, text, "--no-report", "script.py")

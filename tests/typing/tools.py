@@ -85,6 +85,10 @@ order = data.BatchSampler(data.RandomSampler(pairs), 2, drop_last=False)
 assert_type(list(order), list[list[int]])
 assert_type(list(data.SequentialSampler(pairs)), list[int])
 assert_type(list(data.SubsetRandomSampler([0, 1])), list[int])
+assert_type(list(data.WeightedRandomSampler([0.5, 1.5], 3, replacement=True)), list[int])
+assert_type(data.ChainDataset([Endless()]).datasets is None, bool)
+stacked: Any = data.StackDataset(Squares(), Squares())[0]
+assert_type(len(data.StackDataset(a=Squares(), b=Squares())), int)
 sampler: data.Sampler[int] = data.SequentialSampler(pairs)
 assert_type(utils.data.DataLoader(pairs, sampler=sampler, batch_sampler=None), data.DataLoader[list[dt.DeviceArray]])
 

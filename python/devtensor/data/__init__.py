@@ -5,9 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from devtensor.data.collate import default_collate, default_convert
-from devtensor.data.dataset import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from devtensor.data.dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 from devtensor.data.loader import DataLoader, prefetch
-from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler
+from devtensor.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 if TYPE_CHECKING:
     from devtensor.data._worker import get_worker_info
@@ -26,6 +42,7 @@ else:
 
 __all__ = [
     "BatchSampler",
+    "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
@@ -33,9 +50,11 @@ __all__ = [
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
+    "WeightedRandomSampler",
     "default_collate",
     "default_convert",
     "get_worker_info",

@@ -6,17 +6,19 @@ notebook cell, goes by value where cloudpickle is installed.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
+import linecache
 import os
 import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Iterator
-from multiprocessing import process
+from multiprocessing import process, spawn
 from multiprocessing.reduction import ForkingPickler
-from types import FunctionType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 _HINT = (
     "With num_workers > 0 the dataset, collate_fn and worker_init_fn are pickled for the worker processes: lambdas and "
@@ -25,27 +27,111 @@ _HINT = (
 
 
 class Parcel:
-    """A task on its way: pickled when a process is started for it, unpickled when the worker can tell what goes wrong.
+    """A task on its way to a worker, which unpickles it, as it can tell what goes wrong.
 
-    Where a process begins as a copy of this one, it has the task itself.
+    Where a process begins as a copy of this one, it has the task itself. Else the process starts with an empty one and
+    is sent the contents: one that has died while it began cannot be waited for then.
     """
 
-    def __init__(self, task: Any, worker: int, pickled: bytes | None = None) -> None:
+    def __init__(self, task: Any, worker: int) -> None:
         self.worker = worker
         self._task = task
-        self._pickled = pickled
+        self._contents: Contents | None = None
 
     def __reduce__(self) -> Any:
-        return Parcel, (None, self.worker, _pickle(self._task))
+        return Parcel, (None, self.worker)
+
+    def contents(self) -> Contents:
+        """What to send. Raises whatever pickling raises."""
+        return Contents(_pickle(self._task), main_name(), main_file(), _run_as_torch())
+
+    def fill(self, contents: Contents) -> None:
+        """With what was sent."""
+        self._contents = contents
 
     def open(self) -> Any:
-        """The task. Raises whatever unpickling raises."""
-        if self._pickled is not None:
-            unpickler = pickle.Unpickler(io.BytesIO(self._pickled))
-            self._task, by_value, self._pickled = unpickler.load(), unpickler.load(), None
+        """The task. Raises whatever the program raises that is imported here, and whatever unpickling raises."""
+        if self._contents is not None:
+            self._contents.import_main()
+            unpickler = pickle.Unpickler(io.BytesIO(self._contents.pickled))
+            self._task, by_value, self._contents = unpickler.load(), unpickler.load(), None
             for name, value in by_value.items():  # so that samples of these classes can go back by name
                 vars(sys.modules["__main__"]).setdefault(name, value)
         return self._task
+
+
+class Contents(NamedTuple):
+    """A task pickled, and the program that has what it names: the module or the file, and whether torch means
+    devtensor there."""
+
+    pickled: bytes
+    name: str | None
+    file: str | None
+    as_torch: bool
+
+    def import_main(self) -> None:
+        """The program as __main__, as multiprocessing imports it."""
+        global importing_main
+        if self.as_torch:
+            from devtensor._run import install_torch
+
+            install_torch()
+        current: Any = process.current_process()
+        importing_main = current._inheriting = True  # no process may be started meanwhile
+        try:
+            if self.name is not None:
+                spawn._fixup_main_from_name(self.name)  # type: ignore[attr-defined]
+            elif self.file is not None:
+                spawn._fixup_main_from_path(self.file)  # type: ignore[attr-defined]
+        except SystemExit as end:
+            raise RuntimeError(f"The program ended ({end.code}) while a worker of its DataLoader imported it") from None
+        finally:
+            importing_main = False
+            del current._inheriting
+
+
+importing_main = False
+GUARD = (
+    "the worker processes of a DataLoader import the program, which would start workers again: put what it runs below "
+    '`if __name__ == "__main__":`, or use num_workers=0'
+)
+
+
+def _run_as_torch() -> bool:
+    return sys.modules.get("torch") is sys.modules["devtensor"]
+
+
+def check_guard() -> None:
+    """Raises RuntimeError where a worker that imports the program would come here as well."""
+    if importing_main:
+        raise RuntimeError(f"DataLoader: {GUARD}")
+    main = sys.modules["__main__"]
+    frame: Any = sys._getframe()
+    while frame is not None and not (frame.f_code.co_name == "<module>" and frame.f_globals is vars(main)):
+        frame = frame.f_back
+    if frame is None or (main_file() is None and main_name() is None):
+        return
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+    except (SyntaxError, ValueError):
+        return
+    line = frame.f_lineno
+    before = [one for one in tree.body if one.lineno <= line]
+    if before and not any(isinstance(one, ast.If) and _asks_for_main(one.test) for one in before):
+        place = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+        raise RuntimeError(f"DataLoader at {place}: {GUARD}")
+
+
+def _asks_for_main(test: ast.expr) -> bool:
+    """Whether a condition tells the program from its import by a worker."""
+    names = {one.id if isinstance(one, ast.Name) else getattr(one, "attr", "") for one in ast.walk(test)}
+    return bool(names & {"__name__", "parent_process", "current_process"})
+
+
+def main_name() -> str | None:
+    """The module that a worker imports to have what the program defines; None where that is a file, or nothing."""
+    name = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", None)
+    return None if name is None or name.rpartition(".")[2] == "__main__" else name
 
 
 def main_file() -> str | None:
@@ -60,17 +146,13 @@ def main_file() -> str | None:
 
 @contextlib.contextmanager
 def startable() -> Iterator[None]:
-    """While processes are started: they would run any __file__ of the program, and "<stdin>" is no file."""
-    main = vars(sys.modules["__main__"])
-    file = main.get("__file__")
-    hidden = file is not None and not os.path.exists(file) and main_file() is None
-    if hidden:
-        del main["__file__"]
+    """While processes are started: they would run the program before they could tell of its errors."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
-        if hidden:
-            main["__file__"] = file
+        sys.modules["__main__"] = main
 
 
 def _pickle(task: Any) -> bytes:

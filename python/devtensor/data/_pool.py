@@ -43,16 +43,22 @@ class Pool:
         self.pipes: list[Connection] = []
         self._finalizer = weakref.finalize(self, _stop, self.processes, self.pipes)
         try:
-            for task in tasks:
+            parcels = [_parcel.Parcel(task, task.worker) for task in tasks]
+            copied = context.get_start_method() == "fork"
+            if not copied:
+                _parcel.check_guard()
+            contents = [] if copied else [parcel.contents() for parcel in parcels]
+            for task, parcel in zip(tasks, parcels, strict=True):
                 ours, theirs = context.Pipe()
                 self.pipes.append(ours)
-                parcel = _parcel.Parcel(task, task.worker)
                 process = context.Process(
                     target=_worker.run, args=(theirs, parcel), daemon=True, name=f"DataLoader worker {task.worker}"
                 )
                 with theirs, _parcel.startable(), _interrupts_held_back(context):
                     process.start()
                     self.processes.append(process)
+            for i, content in enumerate(contents):
+                self._send(i, ("task", content))
         except BaseException:
             self.close()
             raise

@@ -1,7 +1,8 @@
 """What runs in a worker process of a DataLoader, and what travels between it and the loader.
 
-The loader sends ("epoch", number, seed), then ("batch", number, indices); None ends the worker. It answers
-(epoch, number, kind, value): "data", "end" of an IterableDataset, or "error".
+The loader sends ("task", contents) once, where the worker is no copy of it; ("epoch", number, seed), then ("batch",
+number, indices); None ends the worker. It answers (epoch, number, kind, value): "data", "end" of an IterableDataset, or
+"error".
 """
 
 from __future__ import annotations
@@ -130,6 +131,9 @@ def run(pipe: Connection, parcel: Parcel) -> None:
     problem: Failure | None = None
     epoch, initialised = -1, False
     while (message := messages.get()) is not None:
+        if message[0] == "task":
+            parcel.fill(message[1])
+            continue
         if message[0] == "epoch":
             _, epoch, seed = message
             fetcher, problem = None, None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, overload
 
 from devtensor import _C
@@ -33,7 +34,7 @@ def default_collate(batch: Sequence[Any]) -> Any: ...
 def default_collate(batch: Sequence[Any]) -> Any:
     """Samples to a batch: arrays of one shape are stacked along a new first dimension, numbers become an array.
 
-    Dictionaries, tuples and lists are collated entry by entry; strings stay a list. Python floats give float64, ints
+    Dictionaries, tuples and lists are collated entry by entry; strings stay. Python floats give float64, ints
     int64, as in PyTorch. Raises ShapeMismatchError for arrays of different shapes, RuntimeError for sequences of
     different lengths, TypeError for what it does not know.
 
@@ -47,14 +48,12 @@ def default_collate(batch: Sequence[Any]) -> Any:
         if _is_text(first):
             raise TypeError(f"default_collate: batch must contain arrays of numbers; found {first.dtype}")
         return _C.stack([_C.as_tensor(sample) for sample in batch]) if first.shape else _C.as_tensor(_row(batch))
-    if isinstance(first, bool):
-        return _C.array(list(batch))
     if isinstance(first, float):
         return _C.array(list(batch), dtype=_C.float64)
-    if isinstance(first, int):
-        return _C.array(list(batch), dtype=_C.int64)
+    if isinstance(first, int):  # a float among them makes floats of all
+        return _C.array(list(batch))
     if isinstance(first, (str, bytes)):
-        return list(batch)
+        return batch
     if isinstance(first, Mapping):
         return _rebuilt(first, {key: default_collate([sample[key] for sample in batch]) for key in first})
     if isinstance(first, Sequence):
@@ -78,6 +77,10 @@ def _rebuilt(like: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     if type(like) is dict:
         return values
     try:
+        if isinstance(like, MutableMapping):  # so that a defaultdict stays one
+            made = copy.copy(like)
+            made.update(values)
+            return made
         return type(like)(values)  # type: ignore[call-arg]
     except TypeError:  # a mapping that is not made of one
         return values

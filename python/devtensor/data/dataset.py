@@ -49,6 +49,41 @@ class IterableDataset(Dataset[S]):
     def __iter__(self) -> Iterator[S]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
 
+    def __add__(self, other: Dataset[T]) -> ChainDataset[S | T]:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset[S]):
+    """The samples of several IterableDatasets, one after another.
+
+    Raises TypeError, when it is gone through, for what is no IterableDataset.
+
+    >>> class Lines(dt.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter("ab")
+    >>> list(dt.data.ChainDataset([Lines(), Lines()]))
+    ['a', 'b', 'a', 'b']
+    """
+
+    datasets: Iterable[Dataset[S]]
+
+    def __init__(self, datasets: Iterable[Dataset[S]]) -> None:
+        self.datasets = datasets
+
+    def _parts(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise TypeError(f"ChainDataset only supports IterableDataset, not {type(dataset).__name__}")
+            yield dataset
+
+    def __iter__(self) -> Iterator[S]:
+        for part in self._parts():
+            yield from part
+
+    def __len__(self) -> int:
+        """The samples of all. Raises TypeError where one has no len()."""
+        return sum(len(part) for part in self._parts())
+
 
 class TensorDataset(Dataset[tuple[DeviceArray, ...]]):
     """Sample i is the tuple of the i-th entries of some arrays, which have the same first size.
@@ -125,6 +160,40 @@ class ConcatDataset(Dataset[S]):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
+
+
+class StackDataset(Dataset[Any]):
+    """Sample i has the i-th sample of each dataset: a tuple of them, or a dictionary where they are given by name.
+
+    Raises ValueError for datasets of different sizes, for none, and for some of both kinds.
+
+    >>> dt.data.StackDataset(x=[1, 2], y="ab")[1]
+    {'x': 2, 'y': 'b'}
+    """
+
+    datasets: tuple[Any, ...] | dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError(
+                "StackDataset takes datasets as arguments, for tuples, or by name, for dictionaries, but not both"
+            )
+        self.datasets = args or kwargs
+        parts = list(args) or list(kwargs.values())
+        if not parts:
+            raise ValueError("At least one dataset should be passed")
+        sizes = list(map(_size, parts))
+        if len(set(sizes)) > 1:
+            raise ValueError(f"Size mismatch between datasets: {', '.join(map(str, sizes))}")
+        self._length = sizes[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple([dataset[index] for dataset in self.datasets])
+
+    def __len__(self) -> int:
+        return self._length
 
 
 def _size(dataset: Any) -> int:

@@ -12,6 +12,8 @@ from devtensor import _C, cuda
 from devtensor._C import DeviceArray, _need_bool, _need_device, _need_generator, _need_int, _need_number, _need_str
 from devtensor._types import Device
 from devtensor.data import collate as collating
+from devtensor.data.collate import default_collate as default_collate  # where older programs import it from
+from devtensor.data.collate import default_convert as default_convert
 from devtensor.data.dataset import Dataset, IterableDataset
 from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 

@@ -109,6 +109,48 @@ class SubsetRandomSampler(Sampler[int]):
         return len(self.indices)
 
 
+class WeightedRandomSampler(Sampler[int]):
+    """num_samples places of weights, each drawn in proportion to its weight, with or without replacement.
+
+    Raises ValueError for weights of other than one dimension and for no number of samples, and RuntimeError, when it is
+    gone through, for more samples than weights without replacement.
+
+    >>> list(dt.data.WeightedRandomSampler([0.0, 2.5, 0.0], 3))
+    [1, 1, 1]
+    """
+
+    weights: _C.DeviceArray
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: _C.Generator | None = None,
+    ) -> None:
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(
+                f"num_samples should be a positive integer value, but got num_samples={_C._shown(num_samples)}"
+            )
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={_C._shown(replacement)}")
+        self.weights = _C.as_tensor(weights, dtype=_C.float64, device="cpu")
+        if self.weights.ndim != 1:
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator: _C.Generator | None = _need_generator("WeightedRandomSampler", "generator", generator)
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = self.weights.multinomial(self.num_samples, self.replacement, generator=self.generator)
+        return iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
 class BatchSampler(Sampler[list[int]]):
     """Lists of batch_size indices from another sampler; the last may be shorter, unless drop_last.
 

@@ -22,6 +22,19 @@ Self = TypeVar("Self", bound="Module")
 _OWN = ("_parameter_names", "_buffer_names", "_module_names", "_hooks", "training")
 
 
+_TOO_EARLY = "cannot assign {} before Module.__init__() call: super().__init__() comes first"
+
+
+def _attribute(self: Module, name: str) -> Any:
+    """Module.__getattr__, there as soon as a subclass has one, which asks this one for a part by its name."""
+    if name in _OWN:
+        return object.__getattribute__(self, name)
+    try:
+        return self.__dict__[name]
+    except KeyError:
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self) from None
+
+
 class IncompatibleKeys(NamedTuple):
     """What load_state_dict did not find in the dictionary, and what it found there and did not use."""
 
@@ -187,7 +200,7 @@ class Module(_C._Layer):
 
     def _check_name(self, what: str, name: str, registry: str) -> None:
         if "_module_names" not in self.__dict__:
-            raise AttributeError(f"cannot assign {what}s before Module.__init__() call: super().__init__() comes first")
+            raise AttributeError(_TOO_EARLY.format(what))
         if not isinstance(name, str):
             raise TypeError(f"{what} name should be a string. Got {_kind(name)}")
         if name == "" or "." in name:
@@ -208,8 +221,9 @@ class Module(_C._Layer):
                 if isinstance(value, _Buffer):
                     self._buffer_names[name] = value.persistent
                 return
-            if "_module_names" in own:
-                self._forget(name)
+            if "_module_names" not in own:
+                raise AttributeError(_TOO_EARLY.format("parameters" if what == "parameter" else what))
+            self._forget(name)
             if isinstance(value, _Parameter):
                 self.register_parameter(name, value)
             elif isinstance(value, Module):
@@ -244,6 +258,15 @@ class Module(_C._Layer):
     if TYPE_CHECKING:  # a real one would slow every attribute down
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hasattr(cls, "__getattr__") and "__getattr__" not in vars(Module):
+            Module.__getattr__ = _attribute  # type: ignore[method-assign] # which the subclass may ask for
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What copies and pickles begin with."""
+        self.__dict__.update(state)
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -290,7 +313,7 @@ class Module(_C._Layer):
         seen: set[int] = set()
         found = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in found:
-            for name in list(module.__dict__[registry]):
+            for name in list(getattr(module, registry)):
                 value = module.__dict__[name]
                 if value is None or (remove_duplicate and id(value) in seen):
                     continue
