@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
@@ -14,8 +14,20 @@ if TYPE_CHECKING:
     from devtensor.nn.module import Module
 
 
-def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -> tuple[list[str], list[str]]:
-    """See Module.load_state_dict; returns the missing and the unexpected keys."""
+class IncompatibleKeys(NamedTuple):
+    """What load_state_dict did not find in the dictionary, and what it found there and did not use."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+    """See Module.load_state_dict."""
     if not isinstance(state, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
     places = module.state_dict(keep_vars=True)
@@ -40,7 +52,7 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
         _assign(module, state)
     else:
         _copy(places, state)
-    return missing, unexpected
+    return IncompatibleKeys(missing, unexpected)
 
 
 def _difference(key: str, place: DeviceArray, value: Any) -> str | None:

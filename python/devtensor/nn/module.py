@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
@@ -12,6 +12,8 @@ from devtensor._errors import _Explained
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle, _Hooks
+from devtensor.nn._path import add_module
+from devtensor.nn._state import IncompatibleKeys, load
 from devtensor.nn._wish import Wish
 
 P = ParamSpec("P")
@@ -33,18 +35,6 @@ def _attribute(self: Module, name: str) -> Any:
         return self.__dict__[name]
     except KeyError:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self) from None
-
-
-class IncompatibleKeys(NamedTuple):
-    """What load_state_dict did not find in the dictionary, and what it found there and did not use."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
 class _Uninitialised:
@@ -114,7 +104,7 @@ class Module(_C._Layer):
     def _explain(self, error: BaseException) -> None:
         """The error comes out of a call of this module."""
         if isinstance(error, _Explained):
-            _add_module(error, self)
+            add_module(error, self)
 
     def _own_hooks(self) -> _Hooks:
         if self._hooks is None:
@@ -546,9 +536,7 @@ class Module(_C._Layer):
         there may be none. Raises RuntimeError for those, for values that are no arrays and for shapes that differ, all
         in one message that names each key; then nothing has changed.
         """
-        from devtensor.nn._state import load
-
-        return IncompatibleKeys(*load(self, state_dict, strict, assign))
+        return load(self, state_dict, strict, assign)
 
     # ------------------------------------------------------------ text
 
@@ -596,19 +584,3 @@ def _refusal(value: object, what: str, name: str, wanted: str) -> TypeError:
 
 def _kind(value: object) -> str:
     return f"devtensor.{type(value).__name__}" if type(value) is DeviceArray else type(value).__name__
-
-
-def _add_module(error: _Explained, module: Module) -> None:
-    """The error came out of a call of module: it tells so. Runs once for each module on the way out."""
-    path = type(module).__name__
-    if error.modules:
-        inner, rest = error.modules[-1], (error.module_path or "").partition(".")[2]
-        name = next((name for name, part in module.named_modules() if part is inner), type(inner).__name__)
-        path = ".".join(part for part in (path, name, rest) if part)
-    error.modules = (*error.modules, module)
-    error.module_path = path
-    kept = [note for note in getattr(error, "__notes__", []) if not note.startswith(_NOTE)]
-    error.__notes__ = [*kept, f"{_NOTE}{path}"]
-
-
-_NOTE = "In module: "
