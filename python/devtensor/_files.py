@@ -44,17 +44,17 @@ def save(
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write data with arrays in it to a file that torch.load reads; to a name that ends in .safetensors a safetensors file.
+    """Write data with arrays in it to a file that torch.load reads, or to x.safetensors as a safetensors file.
 
     obj: arrays, numbers, texts, None, dtypes and devices, in dictionaries, lists, tuples and sets; into a safetensors
-    file a dictionary of arrays or one array. f is a path, or a file open for writing bytes. Arrays on a device are copied
-    to the host; a checkpoint holds their devices, and arrays that share memory share it there. metadata, a dictionary of
-    strings, is kept in a safetensors file. The pickle in a checkpoint has protocol 2, which everybody reads, whatever
-    pickle_protocol asks for. A file that was there is replaced only by a whole new one, which has its mode. A symbolic
-    link is followed; other hard links keep the old file.
+    file goes a dictionary of arrays, or one array. f is a path, or a file open for writing bytes. Arrays on a device
+    are copied to the host. A checkpoint holds their devices, and arrays that share memory share it there. metadata, a
+    dictionary of strings, makes a safetensors file and is kept in it. The pickle in a checkpoint has protocol 2, which
+    everybody reads, whatever pickle_protocol asks for. A file that was there is replaced only by a whole new one,
+    which has its mode. A symbolic link is followed; other hard links keep the old file.
 
-    Raises TypeError for what a file cannot hold, such as a whole module, ValueError for strings that UTF-8 does not have,
-    RuntimeError for arrays of two dtypes over the same memory, OSError.
+    Raises TypeError for what a file cannot hold, such as a whole module, ValueError for strings that UTF-8 does not
+    have, RuntimeError for arrays of two dtypes over the same memory, OSError.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -213,11 +213,12 @@ def load(
 ) -> Any:
     """Read what save, torch.save or a writer of safetensors files wrote.
 
-    f is a path, or a file open for reading bytes; what is in it says which format it has. The arrays of a checkpoint go to
-    the devices that it names, those of a safetensors file to the cpu; all go to device where one is given. map_location is
-    PyTorch's: a device, a dictionary of devices, or a function of the bytes of a storage and its location. A pickle is
-    read without running what it names, so weights_only=False allows no more than True. mmap=True, for a path: memory
-    is read from the file when it is used, and changes of it stay in this process. encoding is that of texts of Python 2.
+    f is a path, or a file open for reading bytes; what is in it says which format it has. The arrays of a checkpoint
+    go to the devices that it names, those of a safetensors file to the cpu; all go to device where one is given.
+    map_location is PyTorch's: a device, a dictionary of devices, or a function of the bytes of a storage and its
+    location. A pickle is read without running what it names, so weights_only=False allows no more than True.
+    mmap=True, for a path: memory is read from the file when it is used, and changes of it stay in this process.
+    encoding is that of texts of Python 2.
 
     Raises RuntimeError for a file that is damaged or another format and for devices that are not there,
     pickle.UnpicklingError for objects of other classes, TypeError for a dtype that devtensor does not have, OSError.

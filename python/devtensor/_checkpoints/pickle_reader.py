@@ -47,7 +47,7 @@ class Unfinished:
         raise NotImplementedError
 
 
-class _Stop(Exception):  # noqa: N818
+class _Stop(Exception):
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value

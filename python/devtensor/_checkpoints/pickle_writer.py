@@ -26,6 +26,10 @@ class Refused(TypeError):
     """Something that a checkpoint cannot hold."""
 
 
+def _memo(short: bytes, long: bytes, number: int) -> bytes:
+    return short + bytes([number]) if number < 256 else long + struct.pack("<I", number)
+
+
 class Writer:
     """Writes one object. keep takes an array and gives the key of its storage and the storage's number of elements."""
 
@@ -52,13 +56,15 @@ class Writer:
     def remembered(self, key: Any) -> bool:
         number = self.memo.get(key)
         if number is not None:
-            self.put(pickle.BINGET + bytes([number]) if number < 256 else pickle.LONG_BINGET + struct.pack("<I", number))
+            self.put(
+                pickle.BINGET + bytes([number]) if number < 256 else pickle.LONG_BINGET + struct.pack("<I", number)
+            )
         return number is not None
 
     def remember(self, key: Any, kept: Any = None) -> None:
         number = self.memo[key] = len(self.memo)
         self.alive.append(kept)
-        self.put(pickle.BINPUT + bytes([number]) if number < 256 else pickle.LONG_BINPUT + struct.pack("<I", number))
+        self.put(_memo(pickle.BINPUT, pickle.LONG_BINPUT, number))
 
     def text(self, value: str) -> None:
         if not self.remembered(("text", value)):
@@ -116,9 +122,9 @@ class Writer:
         elif kind is str:
             self.text(obj)
         elif not self.remembered(id(obj)):
-            self.object(obj, path)
+            self.object_(obj, path)
 
-    def object(self, obj: Any, path: str) -> None:
+    def object_(self, obj: Any, path: str) -> None:
         run = _KINDS.get(type(obj))
         if run is not None:
             run(self, obj, path)
@@ -127,7 +133,7 @@ class Writer:
         else:
             raise Refused(refusal(obj, path))
 
-    def tuple(self, obj: Any, path: str) -> None:
+    def tuple_(self, obj: Any, path: str) -> None:
         if type(obj) is not tuple:  # a Size
             self.called("torch", "Size", lambda: self.numbers(tuple(obj)))
             return
@@ -141,7 +147,7 @@ class Writer:
         self.put(pickle.TUPLE)
         self.remember(id(obj), obj)
 
-    def list(self, obj: Any, path: str) -> None:
+    def list_(self, obj: Any, path: str) -> None:
         self.put(pickle.EMPTY_LIST)
         self.remember(id(obj), obj)
         for start in range(0, len(obj), _BATCH):
@@ -150,7 +156,7 @@ class Writer:
                 self.write(item, f"{path}[{i}]")
             self.put(pickle.APPENDS)
 
-    def dict(self, obj: Any, path: str) -> None:
+    def dict_(self, obj: Any, path: str) -> None:
         kind = type(obj)
         if kind is dict:
             self.put(pickle.EMPTY_DICT)
@@ -173,12 +179,12 @@ class Writer:
             self.write(vars(obj), f"vars({path})")
             self.put(pickle.BUILD)
 
-    def set(self, obj: Any, path: str) -> None:
+    def set_(self, obj: Any, path: str) -> None:
         items = sorted(obj, key=repr)  # the same file each time
-        self.called("__builtin__", type(obj).__name__, lambda: self.list(items, path))
+        self.called("__builtin__", type(obj).__name__, lambda: self.list_(items, path))
         self.remember(id(obj), obj)
 
-    def bytes(self, obj: Any, path: str) -> None:
+    def bytes_(self, obj: Any, path: str) -> None:
         text = bytes(obj).decode("latin1")
         if type(obj) is bytes:
             self.called("_codecs", "encode", text, "latin1")
@@ -186,7 +192,7 @@ class Writer:
             self.called("__builtin__", "bytearray", text, "latin-1")
         self.remember(id(obj), obj)
 
-    def complex(self, obj: complex, path: str) -> None:
+    def complex_(self, obj: complex, path: str) -> None:
         self.called("__builtin__", "complex", obj.real, obj.imag)
 
     def namespace(self, obj: Any, path: str) -> None:
@@ -196,10 +202,10 @@ class Writer:
         self.write(vars(obj), f"vars({path})")
         self.put(pickle.BUILD)
 
-    def dtype(self, obj: _C.dtype, path: str) -> None:
+    def dtype_(self, obj: _C.dtype, path: str) -> None:
         self.name("torch", str(obj).rpartition(".")[2])
 
-    def device(self, obj: _C.device, path: str) -> None:
+    def device_(self, obj: _C.device, path: str) -> None:
         index = () if obj.index is None else (obj.index,)
         self.called("torch", "device", obj.type, *index)
 
@@ -261,12 +267,11 @@ class Writer:
         """As NumPy has itself pickled, for numbers."""
         x = np.asarray(obj)
         if x.dtype.kind not in "biufc" or type(obj) not in (np.ndarray, x.dtype.type):
-            raise Refused(f"{path} is a {type(obj).__name__} of {x.dtype}, and a checkpoint holds numbers of NumPy alone")
+            kind = f"a {type(obj).__name__} of {x.dtype}"
+            raise Refused(f"{path} is {kind}, and of NumPy a checkpoint holds numbers alone")
         if type(obj) is np.ndarray:
             shape, data = x.shape, x.tobytes()
-            self.called(
-                "numpy.core.multiarray", "_reconstruct", lambda: self.name("numpy", "ndarray"), (0,), b"b"
-            )
+            self.called("numpy.core.multiarray", "_reconstruct", lambda: self.name("numpy", "ndarray"), (0,), b"b")
             self.remember(id(obj), obj)
             self.put(pickle.MARK)
             self.integer(1)
@@ -289,32 +294,33 @@ class Writer:
 _NAMESPACES = {argparse.Namespace: ("argparse", "Namespace"), types.SimpleNamespace: ("types", "SimpleNamespace")}
 
 _KINDS: dict[type, Callable[[Writer, Any, str], None]] = {
-    tuple: Writer.tuple,
-    getattr(devtensor, "Size", tuple): Writer.tuple,
-    list: Writer.list,
-    **dict.fromkeys((dict, OrderedDict, defaultdict, Counter), Writer.dict),
-    **dict.fromkeys((set, frozenset), Writer.set),
-    **dict.fromkeys((bytes, bytearray), Writer.bytes),
-    complex: Writer.complex,
+    tuple: Writer.tuple_,
+    getattr(devtensor, "Size", tuple): Writer.tuple_,
+    list: Writer.list_,
+    **dict.fromkeys((dict, OrderedDict, defaultdict, Counter), Writer.dict_),
+    **dict.fromkeys((set, frozenset), Writer.set_),
+    **dict.fromkeys((bytes, bytearray), Writer.bytes_),
+    complex: Writer.complex_,
     **dict.fromkeys(_NAMESPACES, Writer.namespace),
-    _C.dtype: Writer.dtype,
-    _C.device: Writer.device,
+    _C.dtype: Writer.dtype_,
+    _C.device: Writer.device_,
     **dict.fromkeys((DeviceArray, _Parameter, _Buffer), Writer.array),
 }
 
 
 def refusal(obj: Any, path: str) -> str:
     """Why obj cannot be saved, and what can."""
-    name = "model" if path == "obj" else path
+    kind = type(obj).__name__
     if isinstance(obj, devtensor.nn.Module):
-        return f"{path} is {type(obj).__name__}, a whole module, whose class no other program has: {name}.state_dict() can be saved"
+        name = "model" if path == "obj" else path
+        return f"{path} is {kind}, a whole module, which no other program can read: {name}.state_dict() can be saved"
+    if isinstance(obj, type) or (callable(obj) and hasattr(obj, "__qualname__")):
+        return f"{path} is {obj.__qualname__}, a function or class, and a checkpoint holds data"
     if hasattr(obj, "state_dict"):
-        return f"{path} is {type(obj).__name__}: its state_dict() can be saved"
-    if callable(obj):
-        return f"{path} is {getattr(obj, '__qualname__', type(obj).__name__)}, a function or class; a checkpoint holds data"
+        return f"{path} is {kind}: its state_dict() can be saved"
     if hasattr(obj, "_asdict"):
-        return f"{path} is {type(obj).__name__}: its _asdict() can be saved"
+        return f"{path} is {kind}: its _asdict() can be saved"
     if hasattr(obj, "__dataclass_fields__"):
-        return f"{path} is {type(obj).__name__}: dataclasses.asdict of it can be saved"
-    text = "numbers, texts, arrays and dictionaries, lists, tuples and sets of them"
-    return f"{path} is {type(obj).__name__}, and a checkpoint holds {text}; vars() of an object is often such a dictionary"
+        return f"{path} is {kind}: dataclasses.asdict of it can be saved"
+    held = "numbers, texts, arrays, and dictionaries, lists, tuples and sets of them"
+    return f"{path} is {kind}, and a checkpoint holds {held}; vars() of an object is often such a dictionary"

@@ -202,4 +202,3 @@ class _Old:
         if there != nbytes:
             raise ValueError(f"its storage {key!r} should have {nbytes} bytes and has {max(there, 0)}")
         return bytearray(self.data[start : start + nbytes])
-
