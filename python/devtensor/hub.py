@@ -61,6 +61,12 @@ def load_state_dict_from_url(
     The file has the name that the URL ends with, or file_name. check_hash compares the beginning of its SHA-256 with
     that in the name. progress is accepted. Raises RuntimeError, with the place for the file, where it is not there, and
     for another hash; else what load raises.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> dt.save({"bias": dt.ones(1)}, f"{folder}/net.pth")
+    >>> dt.hub.load_state_dict_from_url("https://example.com/net.pth", folder)
+    {'bias': DeviceArray([1.], device='cpu', dtype=float32)}
     """
     op = "load_state_dict_from_url"
     name = file_name or os.path.basename(urlparse(_C._need_str(op, "url", url)).path)
@@ -131,6 +137,15 @@ def load(
 
     The repository is a folder (source="local"), or one of GitHub that is in get_dir() already. Its program is run. The
     other options are accepted. Raises RuntimeError, with the place for the files, where they are not there.
+
+    >>> import pathlib, tempfile
+    >>> before, folder = dt.hub.get_dir(), pathlib.Path(tempfile.mkdtemp())
+    >>> (folder / "me_nets_main").mkdir()
+    >>> size = (folder / "me_nets_main" / "hubconf.py").write_text("def net(n):\\n    'A net.'\\n    return n")
+    >>> dt.hub.set_dir(folder)
+    >>> dt.hub.load("me/nets", "net", 3)
+    3
+    >>> dt.hub.set_dir(before)
     """
     return _entry("load", _entries("load", repo_or_dir, source), model)(*args, **kwargs)
 
@@ -142,7 +157,17 @@ def list(
     trust_repo: Any = "check",
     verbose: bool = True,
 ) -> builtins.list[str]:
-    """The functions in the hubconf.py of a repository in get_dir()."""
+    """The functions in the hubconf.py of a repository in get_dir().
+
+    >>> import pathlib, tempfile
+    >>> before, folder = dt.hub.get_dir(), pathlib.Path(tempfile.mkdtemp())
+    >>> (folder / "me_nets_main").mkdir()
+    >>> size = (folder / "me_nets_main" / "hubconf.py").write_text("def net(n):\\n    'A net.'\\n    return n")
+    >>> dt.hub.set_dir(folder)
+    >>> dt.hub.list("me/nets")
+    ['net']
+    >>> dt.hub.set_dir(before)
+    """
     module = _entries("list", github, "github")
     return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
 
@@ -150,6 +175,16 @@ def list(
 def help(
     github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check"
 ) -> str | None:
-    """The docstring of a function in the hubconf.py of a repository in get_dir()."""
+    """The docstring of a function in the hubconf.py of a repository in get_dir().
+
+    >>> import pathlib, tempfile
+    >>> before, folder = dt.hub.get_dir(), pathlib.Path(tempfile.mkdtemp())
+    >>> (folder / "me_nets_main").mkdir()
+    >>> size = (folder / "me_nets_main" / "hubconf.py").write_text("def net(n):\\n    'A net.'\\n    return n")
+    >>> dt.hub.set_dir(folder)
+    >>> dt.hub.help("me/nets", "net")
+    'A net.'
+    >>> dt.hub.set_dir(before)
+    """
     text: str | None = _entry("help", _entries("help", github, "github"), model).__doc__
     return text
