@@ -42,6 +42,7 @@ _MODULES = {
     "torch.distributions.normal": "distributions.normal",
     "torch.distributions.uniform": "distributions.uniform",
     "torch.hub": "hub",
+    "torch.multiprocessing": "multiprocessing",
     "torch.nn": "nn",
     "torch.nn.functional": "nn.functional",
     "torch.nn.init": "nn.init",

@@ -103,6 +103,22 @@ def test_data_parallel_of_one_process(alone: None) -> None:
         dist.destroy_process_group()
 
 
+def test_spawn(alone: None) -> None:
+    calls: list[int] = []
+    dt.multiprocessing.spawn(calls.append)
+    assert calls == [0]
+    with pytest.raises(RuntimeError, match="are those of MPI, and 1 is there: mpiexec -n 4 python"):
+        dt.multiprocessing.spawn(calls.append, nprocs=4)
+    with pytest.raises(TypeError, match="argument 'fn' must be callable, not int"):
+        dt.multiprocessing.spawn(3)  # type: ignore[arg-type]
+    assert dt.multiprocessing.Queue and dt.multiprocessing.cpu_count() > 0
+    with pytest.raises(AttributeError, match="module 'devtensor.multiprocessing' has no attribute 'fork_all'"):
+        dt.multiprocessing.fork_all()
+    dt.multiprocessing.set_sharing_strategy("file_descriptor")
+    with pytest.raises(ValueError, match="new_strategy must be 'file_system'"):
+        dt.multiprocessing.set_sharing_strategy("pipes")
+
+
 class Half(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -276,6 +292,31 @@ for _ in range(2):
     model(dt.ones(3, 2) * rank).sum().backward()
 assert model.module.c.weight.grad is None and model.module.b.bias.grad.tolist() == [0.75]
 assert model.module.a.bias.grad.tolist() == [3]
+
+def both(make, x):
+    # outputs, gradients and running statistics of batch norm
+    dt.manual_seed(1)
+    norm = make(3)
+    x = x.clone().requires_grad_()
+    y = norm(x)
+    (y * y * dt.arange(3, dtype=dt.float32).reshape(1, 3, *[1] * (x.ndim - 2)) + y.exp()).sum().backward()
+    return norm, y.detach(), x.grad
+dt.manual_seed(5)
+for shape in ((8, 3), (8, 3, 2, 2)):
+    rows = dt.randn(*shape) * 3 + 1
+    plain = both(nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d, rows)
+    part = slice(rank * 2, rank * 2 + 2)
+    synced = both(nn.SyncBatchNorm, rows[part])
+    assert dt.allclose(synced[1], plain[1][part], rtol=1e-4, atol=1e-5)
+    assert dt.allclose(synced[2], plain[2][part], rtol=1e-3, atol=1e-4), (synced[2], plain[2][part])
+    for name in ("running_mean", "running_var"):
+        assert dt.allclose(getattr(synced[0], name), getattr(plain[0], name), rtol=1e-5)
+    total = synced[0].weight.grad.clone()
+    dist.all_reduce(total)
+    assert dt.allclose(total, plain[0].weight.grad, rtol=1e-3, atol=1e-4)
+calls = []
+dt.multiprocessing.spawn(lambda i, a: calls.append((i, a)), args=("x",), nprocs=4)
+assert calls == [(rank, "x")]
 print("right", flush=True)
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import devtensor as dt
-from devtensor import data, distributed, hub, nn
+from devtensor import data, distributed, hub, multiprocessing, nn
 from devtensor.nn import parallel
 
 x = dt.rand(4, 3)
@@ -81,3 +81,12 @@ with model.no_sync():
     model(x).sum().backward()
 model(x).sum().backward()
 distributed.destroy_process_group()
+
+
+def run(rank: int, name: str) -> None:
+    assert rank == 0 and name
+
+
+multiprocessing.spawn(run, args=("x",), nprocs=1)
+multiprocessing.set_sharing_strategy(multiprocessing.get_sharing_strategy())
+assert_type(multiprocessing.get_all_sharing_strategies(), set[str])

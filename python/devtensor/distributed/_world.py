@@ -62,12 +62,22 @@ def backend_of(backend: Any) -> str:
     return names[0]
 
 
-def _started_by_mpi() -> int:
+def started_by_mpi() -> int:
     """How many processes mpiexec started; 0: none did."""
     for rank, size, _ in _LAUNCHERS:
         if rank in os.environ:
             return int(os.environ.get(size, "1"))
     return 0
+
+
+def started_rank() -> int:
+    """The number of this process among them."""
+    return int(next((os.environ[rank] for rank, _, _ in _LAUNCHERS if rank in os.environ), "0"))
+
+
+def launch(count: int) -> str:
+    """What to type to start the program in count processes."""
+    return f"mpiexec -n {count} python {os.path.basename(sys.argv[0]) or 'train.py'}"
 
 
 def _communicator() -> Any:
@@ -85,14 +95,13 @@ def open_group(backend: Any, world_size: int, rank: int) -> None:
     if _Current.group is not None:
         raise ValueError("trying to initialize the default process group twice!")
     name = backend_of(backend)
-    comm = _communicator() if _started_by_mpi() > 1 else None
+    comm = _communicator() if started_by_mpi() > 1 else None
     size, number = (1, 0) if comm is None else (comm.size, comm.rank)
     asked = world_size if world_size >= 0 else int(os.environ.get("WORLD_SIZE", size))
     if asked != size:
-        script = os.path.basename(sys.argv[0]) or "train.py"
         raise ValueError(
             f"init_process_group(): {asked} processes are asked for (world_size or WORLD_SIZE), and MPI has started "
-            f"{size}: mpiexec -n {asked} python {script} starts them; torchrun and spawn are not understood"
+            f"{size}: {launch(asked)} starts them; torchrun is not understood"
         )
     if rank >= 0 and rank != number:
         raise ValueError(f"init_process_group(): rank={rank} was given, and MPI calls this process {number}")
