@@ -322,8 +322,75 @@ py__rebuild(PY_PARAMS)
     return result;
 }
 
+/* ---------------------------------------------------------------- memory that several arrays share, for files */
+
+static PyObject *
+py__storage(PY_PARAMS)
+{
+    PY_PARSE(_storage)
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("(NnL)", PyLong_FromVoidPtr(x->storage), (Py_ssize_t)x->storage->nbytes, (long long)x->offset);
+}
+
+/* Whether all elements of x lie in its memory, each where one of its dtype may. */
+static bool
+lies_within(const dt_array *x, size_t nbytes)
+{
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    int64_t end = 1, bytes;
+    for (int d = 0; d < x->ndim; d++) {
+        int64_t reach;
+        if (x->strides[d] < 0 || __builtin_mul_overflow(x->shape[d] - 1, x->strides[d], &reach) ||
+            __builtin_add_overflow(end, reach, &end)) {
+            return dt_array_numel(x) == 0 && x->strides[d] >= 0;
+        }
+    }
+    if (dt_array_numel(x) == 0) {
+        end = 0;
+    }
+    return x->offset >= 0 && x->offset % itemsize == 0 && !__builtin_mul_overflow(end, itemsize, &bytes) &&
+           !__builtin_add_overflow(bytes, x->offset, &bytes) && bytes <= (int64_t)nbytes;
+}
+
+static PyObject *
+py__strided(PY_PARAMS)
+{
+    PY_PARSE(_strided)
+    const dt_array *memory = py_arg_array(&a, 0);
+    dt_array x = DT_ARRAY_EMPTY;
+    dt_dtype dtype = DT_FLOAT32;
+    int n = 0, nstrides = 0;
+    dt_error err;
+    if (memory == NULL || py_arg_dtype(&a, 1, &dtype) < 0 || py_arg_dims(&a, 2, &n, x.shape) < 0 ||
+        py_arg_dims(&a, 3, &nstrides, x.strides) < 0 || py_arg_int(&a, 4, &x.offset) < 0) {
+        return NULL;
+    }
+    if (dt_shape_check("_strided", n, x.shape, dtype, &err) != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    x.dtype = (uint8_t)dtype;
+    x.ndim = (uint8_t)n;
+    if (nstrides != n || !lies_within(&x, memory->storage->nbytes)) {
+        PyErr_SetString(PyExc_ValueError, "the elements do not lie in the memory");
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, "load");
+    if (result == NULL) {
+        return NULL;
+    }
+    const dt_status status =
+        dt_as_strided(memory->storage, x.offset, dtype, n, x.shape, x.strides, py_array_of(result), &err);
+    return py_finish(result, status, &err, NULL, 0);
+}
+
 PyMethodDef py_pickle_functions[] = {
     PY_HIDDEN(_rebuild, "What a pickled DeviceArray calls. Raises ValueError where the bytes do not fit."),
+    PY_HIDDEN(_storage,
+              "Of the memory behind an array: what tells it from others, its bytes, and where the array begins."),
+    PY_HIDDEN(_strided, "The memory behind an array, from offset bytes on, as another one. Raises ValueError."),
     PY_END,
 };
 

@@ -289,6 +289,10 @@
 #define PY_TEXT_from_cuda_array_interface "object"
 #define PY_SPEC__rebuild {"_rebuild", 4, 7, -1, {"shape", "dtype", "data", "device", "strides", "share", "requires_grad"}}
 #define PY_TEXT__rebuild "shape, dtype, data, device, strides=None, share=False, requires_grad=False"
+#define PY_SPEC__storage {"_storage", 1, 1, -1, {"input"}}
+#define PY_TEXT__storage "input"
+#define PY_SPEC__strided {"_strided", 5, 5, -1, {"input", "dtype", "shape", "strides", "offset"}}
+#define PY_TEXT__strided "input, dtype, shape, strides, offset"
 #define PY_SPEC__check {"_check", 3, 6, -1, {"op", "names", "arrays", "apart", "channels", "convolution"}}
 #define PY_TEXT__check "op, names, arrays, apart=-1, channels=False, convolution=False"
 #define PY_SPEC__check_shape {"_check_shape", 5, 5, -1, {"op", "names", "arrays", "which", "shape"}}

@@ -504,6 +504,10 @@ def _rebuild(
     share: bool = False,
     requires_grad: bool = False,
 ) -> DeviceArray: ...
+def _storage(input: DeviceArray) -> tuple[int, int, int]: ...
+def _strided(
+    input: DeviceArray, dtype: dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Checks of composed ops
 

@@ -53,6 +53,7 @@ from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
 from devtensor import amp, backends, distributions  # isort: skip
+from devtensor import distributed, hub, multiprocessing  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
@@ -99,6 +100,7 @@ __all__ = [
     "cpu",
     "cuda",
     "data",
+    "distributed",
     "distributions",
     "double",
     "e",
@@ -109,6 +111,7 @@ __all__ = [
     "get_error_detail",
     "get_float32_matmul_precision",
     "half",
+    "hub",
     "iinfo",
     "inf",
     "inference_mode",
@@ -118,6 +121,7 @@ __all__ = [
     "is_nonzero",
     "load",
     "long",
+    "multiprocessing",
     "nan",
     "nn",
     "no_grad",

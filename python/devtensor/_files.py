@@ -1,4 +1,4 @@
-"""save and load: arrays in safetensors files, which PyTorch and others read and write."""
+"""save and load: data with arrays in files of PyTorch, and arrays in safetensors files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
 from devtensor import _C, _safetensors, _whole
@@ -36,27 +36,67 @@ _MARK = "devtensor"
 
 
 def save(
-    obj: DeviceArray | Mapping[str, DeviceArray],
+    obj: Any,
     f: Path | IO[bytes],
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a dictionary of arrays, such as a state_dict(), or one array, to a safetensors file.
+    """Write data with arrays in it to a file that torch.load reads, or to x.safetensors as a safetensors file.
 
-    f is a path, or a file open for writing bytes. Arrays on a device are copied to the host; the file holds no devices.
-    metadata, a dictionary of strings, is kept in the file. A file that was there is replaced only by a whole new one,
+    obj: arrays, numbers, texts, None, dtypes and devices, in dictionaries, lists, tuples and sets; into a safetensors
+    file goes a dictionary of arrays, or one array. f is a path, or a file open for writing bytes. Arrays on a device
+    are copied to the host. A checkpoint holds their devices, and arrays that share memory share it there. metadata, a
+    dictionary of strings, makes a safetensors file and is kept in it. The pickle in a checkpoint has protocol 2, which
+    everybody reads, whatever pickle_protocol asks for. A file that was there is replaced only by a whole new one,
     which has its mode. A symbolic link is followed; other hard links keep the old file.
 
-    Raises TypeError for what is not an array, and for keys and metadata that are not strings, ValueError for strings
-    that UTF-8 does not have, OSError.
+    Raises TypeError for what a file cannot hold, such as a whole module, ValueError for strings that UTF-8 does not
+    have, RuntimeError for arrays of two dtypes over the same memory, OSError.
 
     >>> import io
     >>> file = io.BytesIO()
-    >>> dt.save({"weight": dt.ones(2)}, file)
+    >>> dt.save({"epoch": 3, "model": {"weight": dt.ones(2)}}, file)
     >>> position = file.seek(0)
     >>> dt.load(file)
-    {'weight': DeviceArray([1., 1.], device='cpu', dtype=float32)}
+    {'epoch': 3, 'model': {'weight': DeviceArray([1., 1.], device='cpu', dtype=float32)}}
     """
+    _check_pickle("save", pickle_module)
+    _C._need_int("save", "pickle_protocol", pickle_protocol)
+    if not _C._need_bool("save", "_use_new_zipfile_serialization", _use_new_zipfile_serialization):
+        raise NotImplementedError(
+            "save(_use_new_zipfile_serialization=False) is not implemented: without it PyTorch from 1.6 reads the file"
+        )
+    named = _named_safetensors(f)
+    fill = _safetensors_of(obj, metadata) if named or metadata is not None else _checkpoint_of(obj)
+    if hasattr(f, "write"):
+        fill(f)  # type: ignore[arg-type]
+    else:
+        path = _path(f, "save(): argument 'f' must be a path or a file open for writing bytes")
+        _check_name(path)
+        _whole.write(path, fill)
+
+
+def _check_pickle(op: str, module: Any) -> None:
+    name = getattr(module, "__name__", None)
+    if module is not None and name not in ("pickle", "_pickle", "torch.serialization"):
+        raise TypeError(f"{op}(): argument 'pickle_module' must be pickle or None, not {_C._shown(name or module)}")
+
+
+def _named_safetensors(f: Any) -> bool:
+    """Whether the name of a file asks for the format."""
+    if hasattr(f, "write") or hasattr(f, "read"):
+        f = getattr(f, "name", None)
+    try:
+        return os.fsdecode(f).lower().endswith(".safetensors")
+    except TypeError:
+        return False
+
+
+def _safetensors_of(obj: Any, metadata: Any) -> Callable[[BinaryIO], None]:
+    """What writes a safetensors file."""
     arrays, notes = _arrays(obj), _notes(metadata)
     if isinstance(obj, DeviceArray):
         notes[_MARK] = _ALONE
@@ -66,12 +106,19 @@ def save(
     except ValueError as error:
         raise ValueError(f"save(): {error}") from None
     parts = sorted(arrays, key=lambda key: entries[key].first)
-    if hasattr(f, "write"):
-        _write(f, header, [arrays[key] for key in parts])  # type: ignore[arg-type]
-    else:
-        path = _path(f, "save(): argument 'f' must be a path or a file open for writing bytes")
-        _check_name(path)
-        _whole.write(path, lambda file: _write(file, header, [arrays[key] for key in parts]))
+    return lambda file: _write(file, header, [arrays[key] for key in parts])
+
+
+def _checkpoint_of(obj: Any) -> Callable[[BinaryIO], None]:
+    """What writes a file for torch.load."""
+    from devtensor._checkpoints.pickle_writer import Refused
+    from devtensor._checkpoints.writing import Checkpoint
+
+    try:
+        checkpoint = Checkpoint(obj)
+    except Refused as error:
+        raise TypeError(f"save(): {error}") from None
+    return lambda file: checkpoint.write(lambda data: _put(file, data))
 
 
 def _path(f: Any, wanted: str) -> str:
@@ -114,7 +161,7 @@ def _arrays(obj: Any) -> dict[str, DeviceArray]:
         if not isinstance(value, DeviceArray):
             raise TypeError(
                 f"save(): '{key}' is {type(value).__name__}, and a safetensors file holds arrays only; "
-                "metadata= takes strings"
+                "metadata= takes strings, and a file of another name, such as x.pt, holds any data"
             )
     return found
 
@@ -134,7 +181,7 @@ def _write(file: BinaryIO, header: bytes, arrays: Iterable[DeviceArray]) -> None
         _put(file, _bytes(array))
 
 
-def _put(file: BinaryIO, data: bytes) -> None:
+def _put(file: BinaryIO, data: bytes | memoryview) -> None:
     """All of data, also where a file without a buffer takes a part at a time."""
     written = file.write(data)
     if isinstance(file, io.RawIOBase):
@@ -156,18 +203,25 @@ def _bytes(x: DeviceArray) -> bytes:
 
 def load(
     f: Path | IO[bytes],
-    map_location: Device | None = None,
+    map_location: Any = None,
+    pickle_module: Any = None,
     *,
     device: Device | None = None,
-    weights_only: bool = True,
+    weights_only: bool | None = True,
+    mmap: bool | None = None,
+    encoding: str = "utf-8",
 ) -> Any:
-    """Read what save or another writer of safetensors files wrote: a dictionary of arrays, or the one array.
+    """Read what save, torch.save or a writer of safetensors files wrote.
 
-    f is a path, or a file open for reading bytes. The arrays are on the cpu, or on device (map_location is PyTorch's
-    name for it). weights_only is accepted, since such a file holds nothing else.
+    f is a path, or a file open for reading bytes; what is in it says which format it has. The arrays of a checkpoint
+    go to the devices that it names, those of a safetensors file to the cpu; all go to device where one is given.
+    map_location is PyTorch's: a device, a dictionary of devices, or a function of the bytes of a storage and its
+    location. A pickle is read without running what it names, so weights_only=False allows no more than True.
+    mmap=True, for a path: memory is read from the file when it is used, and changes of it stay in this process.
+    encoding is that of texts of Python 2.
 
-    Raises RuntimeError for a file that is damaged or another format, TypeError for a dtype that devtensor does not
-    have, OSError.
+    Raises RuntimeError for a file that is damaged or another format and for devices that are not there,
+    pickle.UnpicklingError for objects of other classes, TypeError for a dtype that devtensor does not have, OSError.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -178,14 +232,50 @@ def load(
     """
     if device is not None and map_location is not None:
         raise TypeError("load() takes device or map_location, not both")
-    _C._need_bool("load", "weights_only", weights_only)
-    name, target = ("map_location", map_location) if device is None else ("device", device)
-    if isinstance(target, Mapping) or callable(target):
-        raise TypeError("load(): map_location must be a device, as a safetensors file holds none")
-    where = _C._need_device("load", name, "cpu" if target is None else target)
+    _check_pickle("load", pickle_module)
+    for name, value in (("weights_only", weights_only), ("mmap", mmap)):
+        if value is not None:
+            _C._need_bool("load", name, value)
+    _C._need_str("load", "encoding", encoding)
+    if device is not None:
+        map_location = _C._need_device("load", "device", device)
+    if mmap and hasattr(f, "read"):
+        raise ValueError("f must be a file name in order to use the mmap argument")
     with _opened(f) as (file, path, nbytes):
-        entries, notes, start = _header(file, path, nbytes)
-        found = {key: _read(file, start, key, entry, path) for key, entry in entries.items()}
+        begin = file.read(4)
+        file.seek(0)
+        if begin == _ZIP or (_is_pickle(begin) and not _is_safetensors(file, nbytes)):
+            from devtensor._checkpoints import reading, sources
+
+            source = sources.Mapped(file, nbytes) if mmap else sources.Read(file, nbytes)
+            return reading.load(source, path, map_location, encoding)
+        return _load_safetensors(file, path, nbytes, map_location)
+
+
+_ZIP = b"PK\3\4"
+
+
+def _is_pickle(begin: bytes) -> bool:
+    return begin[:1] == b"\x80" and begin[1:2] in (b"\2", b"\3", b"\4", b"\5")
+
+
+def _is_safetensors(file: BinaryIO, nbytes: int) -> bool:
+    """Whether what could begin a pickle is the length of a header."""
+    try:
+        _safetensors.unpack(file, nbytes)
+    except ValueError:
+        return False
+    finally:
+        file.seek(0)
+    return True
+
+
+def _load_safetensors(file: BinaryIO, path: str, nbytes: int, target: Any) -> Any:
+    if isinstance(target, Mapping) or (callable(target) and not isinstance(target, str)):
+        raise TypeError("load(): map_location must be a device, as a safetensors file holds none")
+    where = _C._need_device("load", "map_location", "cpu" if target is None else target)
+    entries, notes, start = _header(file, path, nbytes)
+    found = {key: _read(file, start, key, entry, path) for key, entry in entries.items()}
     moved = {key: array.to(where) for key, array in found.items()}
     return moved[_ALONE] if notes.get(_MARK) == _ALONE and list(moved) == [_ALONE] else moved
 
@@ -216,14 +306,6 @@ def _header(file: BinaryIO, name: str, nbytes: int) -> tuple[dict[str, Entry], d
     try:
         return _safetensors.unpack(file, nbytes)
     except ValueError as error:
-        file.seek(0)
-        begin = file.read(4)
-        if begin == b"PK\x03\x04" or (begin[:1] == b"\x80" and begin[1:2] in (b"\2", b"\3", b"\4", b"\5")):
-            raise RuntimeError(
-                f"{name} is a pickled file of PyTorch, and loading one can run any code. Convert it with PyTorch, "
-                "where you trust it: safetensors.torch.save_file("
-                f"torch.load({name!r}, weights_only=True), 'model.safetensors')"
-            ) from None
         raise RuntimeError(f"{name} is not a safetensors file, or is damaged: {error}") from None
 
 

@@ -97,6 +97,7 @@ VALUES: dict[str, Any] = {
     "detail": "full",
     "f": lambda: saved(),
     "obj": lambda: dt.ones(2),
+    "DataParallel.module": lambda: dt.nn.Linear(2, 1),
     "mode": True,
     "more": (),
     "nbytes": 1 << 20,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import torch_image_signatures as images
+import torch_process_signatures as processes
 
 # By module and name, without self.
 RECORDED: dict[str, str] = {
     **images.RECORDED,
+    **processes.RECORDED,
     "nn.AdaptiveAvgPool2d": "output_size",
     "nn.AvgPool2d": "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
     "divisor_override=None",
@@ -519,7 +521,8 @@ OPTIONS: dict[str, str] = {
     "rand_like": "input generator dtype device",
     "frombuffer": "buffer dtype count offset",
     "from_dlpack": "x device copy",
-    "load": "f map_location device",
+    "load": "f map_location pickle_module device weights_only mmap",
+    "save": "obj f pickle_module pickle_protocol metadata",
     "cuda.Stream": "device priority",
     "cuda.Event": "enable_timing blocking",
     "cuda.RawKernel": "source name options",

@@ -78,6 +78,7 @@ def test_one_array(path: Path, device: str) -> None:
 
 def test_open_files(path: Path) -> None:
     want = everything("cpu")
+    want["parameter"] = want["parameter"].detach()  # a file in memory is one for torch.load, which keeps what it is
     memory = io.BytesIO()
     dt.save(want, memory)
     memory.seek(0)
@@ -179,14 +180,13 @@ def test_a_failing_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Mon
     assert dt.load(path)["a"].tolist() == [1, 1] and os.listdir(path.parent) == [path.name]
 
 
-def test_pickled_files_are_refused(path: Path) -> None:
+def test_other_pickles_are_refused(path: Path) -> None:
     path.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(RuntimeError, match="pickled file of PyTorch, and loading one can run any code") as caught:
+    with pytest.raises(RuntimeError, match="is not a file of torch.save, or is damaged: it is a pickle"):
         dt.load(path)
-    assert "safetensors.torch.save_file(torch.load(" in str(caught.value) and str(path) in str(caught.value)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", b"")
-    with pytest.raises(RuntimeError, match="pickled file of PyTorch"):
+    with pytest.raises(RuntimeError, match="is not a file of torch.save, or is damaged: its pickle ends too early"):
         dt.load(path)
 
 
@@ -326,8 +326,7 @@ def test_files_from_and_for_pytorch(path: Path) -> None:
         np.testing.assert_array_equal(bits_of(got[key]), bits_of(x))
     for new in (True, False):
         torch.save({"a": torch.ones(1)}, path, _use_new_zipfile_serialization=new)
-        with pytest.raises(RuntimeError, match="pickled file of PyTorch"):
-            dt.load(path)
+        assert dt.load(path)["a"].tolist() == [1]
 
 
 def test_a_model_of_pytorch(path: Path, device: str) -> None:

@@ -37,9 +37,10 @@ def test_parameters_are_pytorchs() -> None:
 
 
 def test_every_name_is_written_down() -> None:
-    names = {f"nn.{name}" for name in dt.nn.__all__} - {"nn.functional", "nn.init", "nn.utils"}
+    names = {f"nn.{name}" for name in dt.nn.__all__} - {"nn.functional", "nn.init", "nn.parallel", "nn.utils"}
     names |= {f"nn.functional.{name}" for name in dt.nn.functional.__all__}
     names |= {f"nn.init.{name}" for name in dt.nn.init.__all__} | {f"nn.utils.{name}" for name in dt.nn.utils.__all__}
+    names |= {f"nn.parallel.{name}" for name in dt.nn.parallel.__all__}
     names |= {f"nn.utils.rnn.{name}" for name in dt.nn.utils.rnn.__all__}
     names -= {"nn.utils.rnn"}
     names |= {f"optim.{name}" for name in dt.optim.__all__} - {"optim.lr_scheduler"}

@@ -164,7 +164,10 @@ def case(seed: int, number: int) -> bytes:
 
 # ---------------------------------------------------------------- judging them
 
-REFUSED = ("the file is not a safetensors file, or is damaged: ", "the file is a pickled file of PyTorch")
+REFUSED = (
+    "the file is not a safetensors file, or is damaged: ",
+    "the file is not a file of torch.save, or is damaged: ",
+)
 # What the library takes, and load does not: the format forbids it, or no array can be like that.
 STRICTER = (
     "twice",

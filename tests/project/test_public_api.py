@@ -47,7 +47,8 @@ MaxUnpool3d Upsample UpsamplingNearest2d UpsamplingBilinear2d Unfold Fold PixelS
 ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
 ReplicationPad1d ReplicationPad2d ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d
 MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder Transformer
-functional init utils""".split()
+DataParallel
+functional init parallel utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal
 empty_like zeros_like ones_like full_like rand_like randn_like from_numpy frombuffer from_dlpack
 from_cuda_array_interface manual_seed set_default_device
@@ -102,7 +103,10 @@ def test_nn() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [dt.nn.functional, dt.nn.init, dt.nn.utils, dt.nn.utils.rnn, dt.data, dt.optim, dt.optim.lr_scheduler],
+    [
+        *(dt.nn.functional, dt.nn.init, dt.nn.parallel, dt.nn.utils, dt.nn.utils.rnn),
+        *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.optim, dt.optim.lr_scheduler),
+    ],
     ids=lambda m: m.__name__,
 )
 def test_modules_of_functions(module: object) -> None:

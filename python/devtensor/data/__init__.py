@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from devtensor.data import distributed
 from devtensor.data.collate import default_collate, default_convert
 from devtensor.data.dataset import (
     ChainDataset,
@@ -57,6 +58,7 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "distributed",
     "get_worker_info",
     "prefetch",
     "random_split",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from devtensor._C import _Buffer as Buffer
 from devtensor._C import _Parameter as Parameter
-from devtensor.nn import functional, init, utils
+from devtensor.nn import functional, init, parallel, utils
 from devtensor.nn.activation import (
     ELU,
     GELU,
@@ -87,6 +87,7 @@ from devtensor.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from devtensor.nn.parallel.data_parallel import DataParallel
 from devtensor.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool3d,
@@ -166,6 +167,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -265,6 +267,7 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "parallel",
     "utils",
 ]
 

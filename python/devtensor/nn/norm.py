@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
@@ -101,6 +102,9 @@ class _BatchNorm(_NormBase):
             count += 1
             if self.momentum is None:  # the mean of all batches
                 momentum = 1.0 / int(count)
+        return self._of_batch(input, momentum)
+
+    def _of_batch(self, input: DeviceArray, momentum: float) -> DeviceArray:
         return F.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, True, momentum, self.eps
         )
@@ -140,9 +144,9 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm of (N, C, ...) with the statistics of all processes; as there is one, that of this process.
+    """Batch norm of (N, C, ...) with the statistics of all processes of dt.distributed; without it, of this one.
 
-    Raises NotImplementedError for a process_group.
+    process_group: what dt.distributed.new_group() gave. Raises TypeError for another.
 
     >>> net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(4)))
     >>> type(net[0]).__name__
@@ -158,19 +162,34 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        process_group: None = None,
+        process_group: Any = None,
         device: Device | None = None,
         dtype: DType | None = None,
         *,
         bias: bool | None = True,
     ) -> None:
-        if process_group is not None:
-            raise NotImplementedError("SyncBatchNorm(process_group=) is not there: devtensor computes in one process")
+        from devtensor.distributed import ProcessGroup
+
+        if process_group is not None and not isinstance(process_group, ProcessGroup):
+            raise TypeError(
+                "SyncBatchNorm(): argument 'process_group' must be None or what new_group() gave, "
+                f"not {type(process_group).__name__}"
+            )
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        self.process_group: None = None
+        self.process_group = process_group
+
+    def _of_batch(self, input: DeviceArray, momentum: float) -> DeviceArray:
+        from devtensor.nn import _sync_norm
+
+        if not _sync_norm.several(self.process_group):
+            return super()._of_batch(input, momentum)
+        arrays = self.running_mean, self.running_var, self.weight, self.bias
+        _C._check("batch_norm", ("input", "running_mean", "running_var", "weight", "bias"), (input, *arrays))
+        _C._check_shape("batch_norm", ("input",), (input,), 0, (input.shape[0], self.num_features, *input.shape[2:]))
+        return _sync_norm.normalised(input, *arrays, momentum, self.eps)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: None = None) -> Module:
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """module with a SyncBatchNorm of the same parameters and statistics in the place of each batch norm in it."""
         if not isinstance(module, Module):
             raise TypeError(f"convert_sync_batchnorm(): argument 'module' must be Module, not {type(module).__name__}")

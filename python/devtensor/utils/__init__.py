@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 from devtensor import data
-from devtensor.utils import checkpoint
+from devtensor.utils import checkpoint, model_zoo
 
 sys.modules[f"{__name__}.data"] = data
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "model_zoo"]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,240 @@
+"""A pickle read without running what it names: a machine for the opcodes, and a fixed list of what may be called.
+
+Protocols 2 to 5 as far as data need them. What is read here comes from strangers.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Storage = Callable[[Any], Any]
+Names = Callable[[str, str], Any]
+
+
+class Maker(NamedTuple):
+    """A name in a pickle that may be called: what that gives, and what sets its state afterwards."""
+
+    name: str
+    make: Callable[..., Any]
+
+
+def load(data: bytes, at: int, names: Names, storage: Storage, encoding: str) -> tuple[Any, int]:
+    """What the pickle that begins at a byte of data holds, and where it ends.
+
+    names gives what a module and a name stand for, storage what a persistent id stands for. Raises ValueError for a
+    pickle that is damaged, and what names and storage raise.
+    """
+    machine = _Machine(data, at, names, storage, encoding)
+    try:
+        while True:
+            machine.step()
+    except _Stop as end:
+        return end.value, machine.at
+    except (IndexError, KeyError, struct.error, UnicodeDecodeError, OverflowError, LookupError):
+        raise ValueError(f"its pickle is damaged at byte {machine.at}") from None
+
+
+class Unfinished:
+    """What becomes something else with its state."""
+
+    numbers: tuple[int, ...] = ()  # in the memo
+
+    def finished(self, state: Any) -> Any:
+        """Raises ValueError for a state that is none."""
+        raise NotImplementedError
+
+
+class _Stop(Exception):
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+_SIMPLE = (str, int, float, complex, bool, bytes, type(None))
+
+
+def check_key(key: Any) -> None:
+    """A key takes no long time to hash: tuples of tuples can be made that take for ever."""
+    parts = key if type(key) is tuple else (key,)
+    if not all(isinstance(part, _SIMPLE) or type(part).__module__.startswith("devtensor") for part in parts):
+        raise ValueError(f"its pickle has a key of {type(key).__name__}")
+    hash(key)
+
+
+class _Machine:
+    def __init__(self, data: bytes, at: int, names: Names, storage: Storage, encoding: str) -> None:
+        self.data, self.at, self.names, self.storage, self.encoding = data, at, names, storage, encoding
+        self.stack: list[Any] = []
+        self.marks: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+
+    def step(self) -> None:
+        code = self.take(1)[0]
+        run = _CODES.get(code)
+        if run is None:
+            raise ValueError(f"its pickle has opcode {bytes([code])!r}, which data do not need")
+        run(self)
+
+    def take(self, count: int) -> bytes:
+        if count < 0 or self.at + count > len(self.data):
+            raise ValueError("its pickle ends too early")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def line(self) -> str:
+        end = self.data.index(b"\n", self.at) if b"\n" in self.data[self.at : self.at + 1000] else -1
+        return self.take(end + 1 - self.at)[:-1].decode()
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def above_mark(self) -> list[Any]:
+        items, self.stack = self.stack, self.marks.pop()
+        return items
+
+    # ------------------------------------------------------------ what makes something
+
+    def text(self, form: str) -> None:
+        self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
+
+    def old_text(self, form: str) -> None:
+        text = self.take(self.number(form))
+        self.push(text if self.encoding == "bytes" else text.decode(self.encoding))
+
+    def long(self, form: str) -> None:
+        self.push(int.from_bytes(self.take(self.number(form)), "little", signed=True))
+
+    def last(self, count: int) -> None:
+        if count > len(self.stack):
+            raise IndexError
+        self.stack[-count:] = [tuple(self.stack[-count:])]
+
+    def name(self, module: str, name: str) -> None:
+        self.push(self.names(module, name))
+
+    def stack_name(self) -> None:
+        name, module = self.stack.pop(), self.stack.pop()
+        if type(name) is not str or type(module) is not str:
+            raise ValueError("its pickle has a name that is no text")
+        self.name(module, name)
+
+    def call(self) -> None:
+        arguments, maker = self.stack.pop(), self.stack.pop()
+        if not isinstance(maker, Maker):
+            raise pickle.UnpicklingError(f"it would call {maker!r}, which load() does not")
+        if type(arguments) is not tuple:
+            raise ValueError("its pickle has arguments that are no tuple")
+        try:
+            self.push(maker.make(*arguments))
+        except TypeError as error:
+            raise ValueError(f"its pickle calls {maker.name} with wrong arguments: {error}") from None
+
+    def build(self) -> None:
+        state, target = self.stack.pop(), self.stack[-1]
+        if isinstance(target, Unfinished):
+            self.stack[-1] = target.finished(state)
+            self.memo.update(dict.fromkeys(target.numbers, self.stack[-1]))
+        elif hasattr(target, "__dict__") and type(state) is dict and all(type(key) is str for key in state):
+            target.__dict__.update(state)
+        else:
+            raise ValueError(f"its pickle sets the state of a {type(target).__name__}")
+
+    # ------------------------------------------------------------ what fills something
+
+    def append(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) is list:
+            target.extend(items)
+        elif type(target) is set:
+            self.add(items)
+        else:
+            raise ValueError(f"its pickle appends to a {type(target).__name__}")
+
+    def add(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) is not set:
+            raise ValueError(f"its pickle adds to a {type(target).__name__}")
+        for item in items:
+            check_key(item)
+        target.update(items)
+
+    def put(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if not isinstance(target, dict) or len(items) % 2:
+            raise ValueError(f"its pickle puts {len(items)} keys and values into a {type(target).__name__}")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            check_key(key)
+            target[key] = value
+
+    def mark(self) -> None:
+        self.marks.append(self.stack)
+        self.stack = []
+
+    def stop(self) -> None:
+        raise _Stop(self.stack.pop())
+
+    def remember(self, number: int) -> None:
+        value = self.memo[number] = self.stack[-1]
+        if isinstance(value, Unfinished):
+            value.numbers += (number,)
+
+
+_CODES: dict[int, Callable[[_Machine], Any]] = {
+    code[0]: run
+    for code, run in {
+        pickle.PROTO: lambda m: m.take(1),
+        pickle.FRAME: lambda m: m.take(8),
+        pickle.STOP: _Machine.stop,
+        pickle.MARK: _Machine.mark,
+        pickle.POP: lambda m: m.stack.pop(),
+        pickle.POP_MARK: _Machine.above_mark,
+        pickle.NONE: lambda m: m.push(None),
+        pickle.NEWTRUE: lambda m: m.push(True),
+        pickle.NEWFALSE: lambda m: m.push(False),
+        pickle.BININT: lambda m: m.push(m.number("<i")),
+        pickle.BININT1: lambda m: m.push(m.number("<B")),
+        pickle.BININT2: lambda m: m.push(m.number("<H")),
+        pickle.LONG1: lambda m: m.long("<B"),
+        pickle.LONG4: lambda m: m.long("<i"),
+        pickle.BINFLOAT: lambda m: m.push(m.number(">d")),
+        pickle.BINUNICODE: lambda m: m.text("<I"),
+        pickle.SHORT_BINUNICODE: lambda m: m.text("<B"),
+        pickle.BINUNICODE8: lambda m: m.text("<Q"),
+        pickle.BINSTRING: lambda m: m.old_text("<i"),
+        pickle.SHORT_BINSTRING: lambda m: m.old_text("<B"),
+        pickle.BINBYTES: lambda m: m.push(m.take(m.number("<I"))),
+        pickle.SHORT_BINBYTES: lambda m: m.push(m.take(m.number("<B"))),
+        pickle.BINBYTES8: lambda m: m.push(m.take(m.number("<Q"))),
+        pickle.BYTEARRAY8: lambda m: m.push(bytearray(m.take(m.number("<Q")))),
+        pickle.EMPTY_TUPLE: lambda m: m.push(()),
+        pickle.EMPTY_LIST: lambda m: m.push([]),
+        pickle.EMPTY_DICT: lambda m: m.push({}),
+        pickle.EMPTY_SET: lambda m: m.push(set()),
+        pickle.TUPLE: lambda m: m.push(tuple(m.above_mark())),
+        pickle.TUPLE1: lambda m: m.last(1),
+        pickle.TUPLE2: lambda m: m.last(2),
+        pickle.TUPLE3: lambda m: m.last(3),
+        pickle.APPEND: lambda m: m.append([m.stack.pop()]),
+        pickle.APPENDS: lambda m: m.append(m.above_mark()),
+        pickle.ADDITEMS: lambda m: m.add(m.above_mark()),
+        pickle.SETITEM: lambda m: m.put([m.stack.pop(-2), m.stack.pop()]),
+        pickle.SETITEMS: lambda m: m.put(m.above_mark()),
+        pickle.GLOBAL: lambda m: m.name(m.line(), m.line()),
+        pickle.STACK_GLOBAL: _Machine.stack_name,
+        pickle.REDUCE: _Machine.call,
+        pickle.NEWOBJ: _Machine.call,
+        pickle.BUILD: _Machine.build,
+        pickle.BINPERSID: lambda m: m.push(m.storage(m.stack.pop())),
+        pickle.BINGET: lambda m: m.push(m.memo[m.number("<B")]),
+        pickle.LONG_BINGET: lambda m: m.push(m.memo[m.number("<I")]),
+        pickle.BINPUT: lambda m: m.remember(m.number("<B")),
+        pickle.LONG_BINPUT: lambda m: m.remember(m.number("<I")),
+        pickle.MEMOIZE: lambda m: m.remember(len(m.memo)),
+    }.items()
+}

@@ -1,0 +1,298 @@
+"""Checkpoints from strangers: what they name is not run, and what is damaged or hostile is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import random
+import re
+import struct
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpoint_files import DATA, SOUND, in_torch, loaded, of_torch, persistent, plant, rebuilt, saved, storage, whole
+from support import bits_of
+
+import devtensor as dt
+from devtensor import nn
+from devtensor._checkpoints import archive, names, numpy_objects, pickle_reader, reading, sources
+
+
+class Evil:
+    ran = False
+
+    def __reduce__(self) -> Any:
+        return setattr, (Evil, "ran", True)
+
+
+def test_nothing_is_run() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for thing, text in (
+        (Evil(), "holds an object of builtins.setattr"),
+        ({"a": [Evil()]}, "builtins.setattr"),
+        (nn.Linear, "whole module of class devtensor.nn"),
+        (torch.nn.Linear(1, 1), r"a whole module of class torch\.nn\.modules\.linear\.Linear.*model\.state_dict\(\)"),
+        (torch.ones(2).to_sparse(), r"names torch\._utils\._rebuild_sparse_tensor, which devtensor has nothing for"),
+        (os.system, "holds an object of posix.system"),
+        (Path("/"), "holds an object of pathlib.PosixPath"),
+    ):
+        for new in (True, False):
+            for weights_only in (True, False):
+                with pytest.raises(pickle.UnpicklingError, match=text):
+                    loaded(of_torch(thing, _use_new_zipfile_serialization=new), weights_only=weights_only)
+    assert not Evil.ran
+    for name in ("complex64", "uint16", "float8_e5m2"):
+        with pytest.raises(TypeError, match=f"an array of {name}, a dtype that devtensor lacks"):
+            loaded(of_torch(torch.zeros(2, dtype=getattr(torch, name))))
+
+
+def test_what_is_called_is_a_short_list() -> None:
+    modules = {name.partition(".")[0] for name in names._CALLED}
+    assert modules <= {"torch", "collections", "_codecs", "builtins", "copyreg", "argparse", "types", "numpy"}
+    assert {name for name in names._CALLED if name.startswith("builtins.")} == {
+        f"builtins.{name}" for name in "bytes bytearray set frozenset complex int float list dict slice".split()
+    }
+    for module, name in (("os", "system"), ("builtins", "eval"), ("torch.hub", "load"), ("torch._utils", "x")):
+        with pytest.raises(pickle.UnpicklingError):
+            names.find(module, name)
+
+
+# ---------------------------------------------------------------- hostile files
+
+
+def nested(depth: int) -> bytes:
+    """Tuples of tuples, of which each holds the one before twice: a key takes for ever to hash."""
+    return b")q\0" + b"0h\0h\0\x86q\0" * depth
+
+
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "outside": (plant(rebuilt(persistent(), 1)), "do not lie in the memory"),
+    "far outside": (plant(rebuilt(persistent(), 2**62)), ""),
+    "beyond all numbers": (plant(rebuilt(persistent(), 2**80)), ""),
+    "negative offset": (plant(rebuilt(persistent(), -1)), "no numbers from 0"),
+    "negative stride": (plant(rebuilt(persistent(), 1, (2,), (-1,))), "no numbers from 0"),
+    "negative size": (plant(rebuilt(persistent(), 0, (-2,), (1,))), "no numbers from 0"),
+    "huge size": (plant(rebuilt(persistent(), 0, (2**62,), (1,))), ""),
+    "huge sizes": (plant(rebuilt(persistent(), 0, (2**40, 2**40), (0, 0))), ""),
+    "huge stride": (plant(rebuilt(persistent(), 0, (2,), (2**63 - 1,))), "do not lie in the memory"),
+    "overflowing stride": (plant(rebuilt(persistent(), 0, (5,), (2**62,))), "do not lie in the memory"),
+    "strides of others": (plant(rebuilt(persistent(), 0, (2,), (1, 1))), "do not lie in the memory"),
+    "a size that is true": (plant(rebuilt(persistent(), 0, (True,), (1,))), "no numbers from 0"),
+    "a size that is a float": (plant(rebuilt(persistent(), 0, (1.0,), (1,))), "no numbers from 0"),
+    "a size that is a list": (plant(rebuilt(persistent(), 0, [2], (1,))), "no numbers from 0"),
+    "too many dimensions": (plant(rebuilt(persistent(), 0, (1,) * 20, (1,) * 20)), "at most 8 dimensions"),
+    "a storage too large": (plant(storage(3)), "should have 12 bytes and has 8"),
+    "a storage too small": (plant(storage(1)), "should have 4 bytes and has 8"),
+    "a huge storage": (plant(storage(2**61)), "should have"),
+    "a negative storage": (plant(storage(-1)), "a storage with wrong parts"),
+    "no storage": (plant(storage(key="1")), "has no record 'archive/data/1'"),
+    "a storage of another folder": (plant(storage(key="../version")), "has no record"),
+    "a storage that is a number": (plant(storage(key=0)), "a storage with wrong parts"),
+    "two kinds": (
+        plant(b"(" + storage()[:-1] + storage(kind="IntStorage")[:-1] + b"t."),
+        "'0' is described in two ways",
+    ),
+    "no persistent tuple": (plant(whole("storage") + b"Q."), "refers to something that is no storage"),
+    "no call": (plant(whole("x") + b")R."), ""),
+    "wrong arguments": (plant(b"ccollections\nOrderedDict\n(K\1K\2tR."), "wrong arguments"),
+    "no end": (plant(b"]"), "ends too early"),
+    "nothing on the stack": (plant(b"."), "damaged at byte"),
+    "no mark": (plant(b"t."), "damaged at byte"),
+    "nothing remembered": (plant(b"h\5."), "damaged at byte"),
+    "a text too long": (plant(b"X\xff\xff\xff\xffabc."), "ends too early"),
+    "a number too long": (plant(b"\x8b\xff\xff\xff\x7fabc."), "ends too early"),
+    "a negative length": (plant(b"\x8b\xff\xff\xff\xffabc."), "ends too early"),
+    "a text that is none": (plant(b"X\2\0\0\0\xff\xff."), "damaged at byte"),
+    "an opcode of code": (plant(b"cos\nsystem\n"), "os.system"),
+    "instances": (plant(b"(ios\nsystem\n"), "opcode b'i'"),
+    "registered extensions": (plant(b"\x82\1."), "opcode b'\\x82'"),
+    "a key that is a list": (plant(b"}]K\1s."), "a key of list"),
+    "a key that takes for ever": (plant(b"}" + nested(60) + b"K\1s."), "a key of tuple"),
+    "an item that takes for ever": (plant(b"c__builtin__\nset\n]" + nested(60) + b"a\x85R."), ""),
+    "state of a list": (plant(b"]}b."), "sets the state of a list"),
+    "state of an array": (plant(storage()[:-1] + b"}b."), "sets the state of a DeviceArray"),
+    "appended to a dictionary": (plant(b"}K\1a."), "appends to a dict"),
+    "an odd dictionary": (plant(b"}(K\1u."), "puts 1 keys and values"),
+    "a name without an end": (plant(b"c" + b"x" * 5000), "ends too early"),
+    "another machine": (plant(b"N.", byteorder=b"big"), "byte order of another machine"),
+    "objects of numpy": (plant(b"cnumpy\ndtype\n" + whole("O8") + b"\x85R."), "none of numbers"),
+    "bytes of numpy": (
+        plant(b"cnumpy.core.multiarray\nscalar\ncnumpy\ndtype\n" + whole("f8") + b"\x85R" + b"C\3abc\x86R."),
+        "whose bytes do not make it",
+    ),
+}
+
+
+def rezipped(change: Callable[[zipfile.ZipFile], None], compression: int = zipfile.ZIP_STORED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as made:
+        change(made)
+    return out.getvalue()
+
+
+def bomb(made: zipfile.ZipFile) -> None:
+    made.writestr("archive/data.pkl", b"\x80\2" + storage(2**20))
+    made.writestr("archive/data/0", bytes(4 << 20))
+
+
+def program(made: zipfile.ZipFile) -> None:
+    made.writestr("archive/data.pkl", b"\x80\2N.")
+    made.writestr("archive/constants.pkl", b"\x80\2).")
+
+
+def overlapping() -> bytes:
+    """A directory whose hundred records are all the first one."""
+    data = bytearray(SOUND)
+    start = data.index(archive.CENTRAL)
+    end = data.index(archive.END)
+    first = bytes(data[start : data.index(archive.CENTRAL, start + 4)])
+    many = b"".join(first.replace(b"data.pkl", f"data.{i:03}".encode()) for i in range(100))
+    tail = bytearray(data[end:])
+    struct.pack_into("<2H2I", tail, 8, 100, 100, len(many), start)
+    return bytes(data[:start]) + many + bytes(tail)
+
+
+def twice() -> bytes:
+    data = bytearray(SOUND)
+    at = data.index(b"archive/version", data.index(archive.CENTRAL))
+    data[at : at + 15] = b"archive/data/0\0"
+    return bytes(data).replace(b"archive/data/0\0", b"archive/version", 0)
+
+
+def flipped(at: bytes) -> bytes:
+    data = bytearray(SOUND)
+    data[data.index(at)] ^= 1
+    return bytes(data)
+
+
+HOSTILE |= {
+    "a bomb": (rezipped(bomb, zipfile.ZIP_DEFLATED), "is compressed or encrypted, and PyTorch writes none"),
+    "a program": (rezipped(program), "a program of TorchScript"),
+    "an empty archive": (rezipped(lambda made: None), ""),
+    "another archive": (rezipped(lambda made: made.writestr("a/b", b"c")), "without a record data.pkl"),
+    "overlapping records": (overlapping(), "more bytes than the file"),
+    "changed bytes": (flipped(DATA), "have changed since they were written"),
+    "a plain pickle": (pickle.dumps({"a": 1}), "a pickle, and not one of torch.save"),
+    "an old file's beginning": (pickle.dumps(reading._MAGIC, 2), "ends too early"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files(name: str, tmp_path: Path) -> None:
+    data, text = HOSTILE[name]
+    for weights_only in (True, False):
+        with pytest.raises((RuntimeError, pickle.UnpicklingError)) as caught:
+            loaded(data, weights_only=weights_only)
+        assert text in str(caught.value) and str(caught.value).startswith("the file"), caught.value
+    (tmp_path / "a.pt").write_bytes(data)
+    with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+        dt.load(tmp_path / "a.pt", mmap=name != "changed bytes")
+
+
+def test_sound_files() -> None:
+    assert loaded(SOUND).tolist() == [0, 1]
+    assert loaded(plant(storage(kind="BoolStorage", numel=8))).tolist() == [False, False]
+    assert loaded(plant(rebuilt(persistent(), 0, (2**40,), (0,)))).shape == (2**40,)  # takes no memory
+    assert loaded(plant(rebuilt(persistent(), 0, (0, 7), (99, 99)))).shape == (0, 7)
+    assert bits_of(loaded(plant(storage(4, kind="BoolStorage"), data_0=b"\0\1\2\xff"))).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_every_cut_of_a_file_is_noticed(new: bool) -> None:
+    obj = {"a": dt.ones(3), "b": [1, "x"]}
+    data = saved(obj) if new else of_torch(in_torch(saved(obj)), _use_new_zipfile_serialization=False)
+    for length in range(0, len(data), 1 if len(data) < 3000 else 7):
+        with pytest.raises(RuntimeError):
+            loaded(data[:length])
+
+
+def test_a_file_of_more_than_4_gib() -> None:
+    """The fields of 64 bits, with limits set low."""
+    full32, full16 = archive._FULL32, archive._FULL16
+    try:
+        archive._FULL32, archive._FULL16 = 5000, 3
+        out = bytearray()
+        records = [("a/1", bytes(6000)), ("a/2", b"xyz"), ("a/3", b""), ("a/4", bytes(range(200)))]
+        archive.write(out.extend, records)
+    finally:
+        archive._FULL32, archive._FULL16 = full32, full16
+    assert archive.END in out and b"PK\6\6" in out and b"PK\6\7" in out
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_mutated_files(new: bool) -> None:
+    """Each is read, or refused in a documented way."""
+    if new:
+        data = saved({"a": dt.ones(3), "b": nn.Parameter(dt.ones(2, 2)), "c": [1, 2.0, "x"], "n": np.ones(2)})
+    else:
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+        data = of_torch({"a": torch.ones(3), "c": [1, 2.0, "x"]}, _use_new_zipfile_serialization=False)
+    rng = random.Random(7)
+    outcomes: Counter[str] = Counter()
+    for number in range(4000):
+        changed = bytearray(data)
+        for _ in range(rng.choice([1, 1, 2, 6])):
+            at, how = rng.randrange(len(changed)), rng.randrange(4)
+            if how == 0:
+                changed[at] ^= 1 << rng.randrange(8)
+            elif how == 1:
+                del changed[at : at + rng.choice([1, 4, 50])]
+            elif how == 2:
+                changed[at:at] = rng.choice([b"\0", b"\xff" * 8, b"Q", b"R", b"(", b"t", b"h\0", changed[at : at + 40]])
+            else:
+                changed[at] = rng.randrange(256)
+        outcome = judged(sealed(bytes(changed)) if rng.random() < 0.7 else bytes(changed))
+        assert outcome in ("read", "refused"), (number, outcome)
+        outcomes[outcome] += 1
+    assert outcomes["refused"] > 1000
+
+
+def sealed(data: bytes) -> bytes:
+    """With checksums that are right, so that what is inside is looked at."""
+    out = bytearray(data)
+    try:
+        records = archive.directory(sources.Read(io.BytesIO(data), len(data)))
+    except ValueError:
+        return data
+    at = out.index(archive.CENTRAL)
+    for record in records.values():
+        head = data[record.header : record.header + 30]
+        if len(head) == 30 and out[at : at + 4] == archive.CENTRAL:
+            start = record.header + 30 + sum(struct.unpack_from("<2H", head, 26))
+            struct.pack_into("<I", out, at + 16, archive.zlib.crc32(data[start : start + record.nbytes]))
+            at += 46 + sum(struct.unpack_from("<3H", out, at + 28))
+    return bytes(out)
+
+
+def judged(data: bytes) -> str:
+    try:
+        found = loaded(data)
+        repr(found)
+    except (RuntimeError, pickle.UnpicklingError):
+        return "refused"
+    except TypeError as error:
+        return "refused" if "a dtype that devtensor lacks" in str(error) else f"TypeError: {error}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return "read"
+
+
+# A check is taken away, and the planted files must show it.
+PLANTED: dict[str, tuple[Any, str, Any, str]] = {
+    "keys may be anything": (pickle_reader, "check_key", hash, "a key that is a list"),
+    "dtypes of numpy may be anything": (numpy_objects, "_FORM", re.compile(".*"), "objects of numpy"),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module, name, value, file = PLANTED[bug]
+    monkeypatch.setattr(module, name, value)
+    with pytest.raises(BaseException):  # noqa: B017
+        test_hostile_files(file, tmp_path)

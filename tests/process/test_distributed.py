@@ -1,0 +1,328 @@
+"""dt.distributed and DistributedDataParallel: alone, and in processes that MPI starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import test_mpi
+from support import REAL, python_path
+
+import devtensor as dt
+from devtensor import distributed as dist
+from devtensor import nn
+
+with_mpi = [mark for mark in test_mpi.pytestmark if "mpi" in str(mark.kwargs["reason"])]
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("OMPI_", "PMI_", "MV2_")) or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+            monkeypatch.delenv(name)
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):  # what is set is taken away afterwards
+        monkeypatch.setenv(name, "0" if name != "WORLD_SIZE" else "1")
+
+
+def test_one_process(alone: None) -> None:
+    assert dist.is_available() and not dist.is_initialized() and not dist.is_torchelastic_launched()
+    for call in (dist.get_rank, dist.get_world_size, dist.barrier, dist.destroy_process_group, dist.new_group):
+        with pytest.raises(ValueError, match="Default process group has not been initialized"):
+            call()
+    dist.init_process_group("nccl", init_method="env://")
+    try:
+        assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "nccl")
+        with pytest.raises(ValueError, match="twice"):
+            dist.init_process_group()
+        x = dt.arange(3)
+        for work in (dist.all_reduce(x, async_op=True), dist.broadcast(x, 0, async_op=True)):
+            assert work.wait() and work.is_completed()
+        parts = [dt.zeros(3, dtype=dt.int64)]
+        dist.all_gather(parts, x)
+        assert parts[0].tolist() == x.tolist() == [0, 1, 2]
+        found = [None]
+        dist.all_gather_object(found, "a")
+        assert found == ["a"] and dist.new_group([0]).size() == 1
+        with pytest.raises(NotImplementedError, match="only the group of all 1 processes"):
+            dist.new_group([])
+        with pytest.raises(TypeError, match="argument 'op' must be a ReduceOp, not str"):
+            dist.all_reduce(x, "sum")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="AVG needs floats, but got devtensor.int64"):
+            dist.all_reduce(x, dist.ReduceOp.AVG)
+        with pytest.raises(TypeError, match="BOR needs integers"):
+            dist.all_reduce(dt.ones(1), dist.ReduceOp.BOR)
+        with pytest.raises(ValueError, match="src=3, and the ranks are 0 to 0"):
+            dist.broadcast(x, 3)
+        with pytest.raises(ValueError, match="tensor_list must be a list of 1 arrays"):
+            dist.all_gather([], x)
+        with pytest.raises(dt.ShapeMismatchError):
+            dist.all_gather([dt.zeros(4, dtype=dt.int64)], x)
+        with pytest.raises(dt.DTypeMismatchError):
+            dist.all_gather([dt.zeros(3)], x)
+    finally:
+        dist.destroy_process_group()
+
+
+def test_the_number_of_processes(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"4 processes are asked for .* started 1: mpiexec -n 4 python"):
+        dist.init_process_group(world_size=4, rank=0)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="mpiexec -n 2 python"):
+        dist.init_process_group()
+    with pytest.raises(ValueError, match="rank=1 was given, and MPI calls this process 0"):
+        dist.init_process_group(world_size=1, rank=1)
+    with pytest.raises(ValueError, match="Unknown backend 'ucx'"):
+        dist.init_process_group("ucx")
+    assert not dist.is_initialized()
+
+
+def test_data_parallel_of_one_process(alone: None) -> None:
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    dist.init_process_group()
+    try:
+        net = nn.Linear(2, 1)
+        model = nn.parallel.DistributedDataParallel(net)
+        assert model.module is net and list(model.state_dict()) == ["module.weight", "module.bias"]
+        model(dt.ones(3, 2)).sum().backward()
+        assert net.weight.grad.tolist() == [[3, 3]]
+        with model.no_sync():
+            model(dt.ones(3, 2)).sum().backward()
+        assert net.weight.grad.tolist() == [[6, 6]] and model.require_backward_grad_sync
+        with pytest.raises(RuntimeError, match="is not needed when a module doesn't have any parameter"):
+            nn.parallel.DistributedDataParallel(nn.ReLU())
+        with pytest.raises(ValueError, match="device_ids has one device"):
+            nn.parallel.DistributedDataParallel(net, device_ids=[0, 1])
+        with pytest.raises(NotImplementedError, match="device_mesh="):
+            nn.parallel.DistributedDataParallel(net, device_mesh=3)
+    finally:
+        dist.destroy_process_group()
+
+
+def test_spawn(alone: None) -> None:
+    calls: list[int] = []
+    dt.multiprocessing.spawn(calls.append)
+    assert calls == [0]
+    with pytest.raises(RuntimeError, match="are those of MPI, and 1 is there: mpiexec -n 4 python"):
+        dt.multiprocessing.spawn(calls.append, nprocs=4)
+    with pytest.raises(TypeError, match="argument 'fn' must be callable, not int"):
+        dt.multiprocessing.spawn(3)  # type: ignore[arg-type]
+    assert dt.multiprocessing.Queue and dt.multiprocessing.cpu_count() > 0
+    with pytest.raises(AttributeError, match="module 'devtensor.multiprocessing' has no attribute 'fork_all'"):
+        dt.multiprocessing.fork_all()
+    dt.multiprocessing.set_sharing_strategy("file_descriptor")
+    with pytest.raises(ValueError, match="new_strategy must be 'file_system'"):
+        dt.multiprocessing.set_sharing_strategy("pipes")
+
+
+class Half(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 1), nn.Linear(2, 1)
+
+    def forward(self, x: dt.DeviceArray) -> dt.DeviceArray:
+        return self.a(x)
+
+
+def test_parameters_without_a_gradient(alone: None) -> None:
+    dist.init_process_group()
+    try:
+        model = nn.parallel.DistributedDataParallel(Half())
+        model(dt.ones(3, 2)).sum().backward()
+        with pytest.raises(RuntimeError, match=r"find_unused_parameters=True.*had no gradient: b.bias, b.weight"):
+            model(dt.ones(3, 2))
+        model = nn.parallel.DistributedDataParallel(Half(), find_unused_parameters=True)
+        for _ in range(3):
+            model(dt.ones(3, 2)).sum().backward()
+        assert model.module.b.weight.grad is None
+        model.eval()
+        with dt.no_grad():
+            model(dt.ones(3, 2))
+    finally:
+        dist.destroy_process_group()
+
+
+def test_each_process_takes_its_part() -> None:
+    Sampler = dt.data.distributed.DistributedSampler
+    for count, replicas in ((10, 4), (8, 4), (3, 4), (1, 3), (0, 2)):
+        data = range(count)
+        for drop in (False, True):
+            parts = [list(Sampler(data, replicas, rank, drop_last=drop)) for rank in range(replicas)]
+            assert {len(part) for part in parts} == {len(Sampler(data, replicas, 0, drop_last=drop))}
+            if not drop and count:
+                assert {index for part in parts for index in part} == set(data)
+            if drop:
+                assert len({index for part in parts for index in part}) == count // replicas * replicas
+    sampler = Sampler(range(20), 2, 0)
+    first = list(sampler)
+    assert list(sampler) == first
+    sampler.set_epoch(1)
+    assert list(sampler) != first
+    with pytest.raises(ValueError, match="Invalid rank 2"):
+        Sampler(range(3), 2, 2)
+    with pytest.raises(ValueError, match="Default process group"):
+        Sampler(range(3))
+    try:
+        from torch.utils.data.distributed import DistributedSampler as Theirs
+    except ImportError:
+        return
+    for count in (7, 3, 12):
+        ours = [list(Sampler(range(count), 3, rank, shuffle=False)) for rank in range(3)]
+        assert ours == [list(Theirs(range(count), 3, rank, shuffle=False)) for rank in range(3)]
+
+
+# ---------------------------------------------------------------- with MPI
+
+
+def run(ranks: int, cuda: str, program: str, path: Path) -> list[str]:
+    script = path / "train.py"
+    script.write_text(program)
+    environment = os.environ | test_mpi.MANY | {"DEVTENSOR_CUDA": cuda, "PYTHONPATH": python_path()}
+    launcher = [str(test_mpi.LAUNCHER), "-n", str(ranks)] if ranks > 1 else []
+    command = [*launcher, sys.executable, *(["-m", "mpi4py"] if ranks > 1 else []), str(script)]
+    child = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert child.returncode == 0, child.stderr
+    return child.stdout.splitlines()
+
+
+TRAIN = """
+import os
+import devtensor as dt
+import devtensor.distributed as dist
+from devtensor import nn
+
+dist.init_process_group("nccl")
+rank, size = dist.get_rank(), dist.get_world_size()
+assert (os.environ["RANK"], os.environ["WORLD_SIZE"]) == (str(rank), str(size)) and "LOCAL_RANK" in os.environ
+device = "cuda:0" if dt.cuda.is_available() else "cpu"
+dt.manual_seed(rank)
+net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 1)).to(device)
+dt.manual_seed(0)
+model = nn.parallel.DistributedDataParallel(net, device_ids=[0] if device != "cpu" else None, bucket_cap_mb=0.0003)
+optimizer = dt.optim.Adam(model.parameters(), lr=0.01)
+x = dt.randn(16, 4)
+y = x.sum(1, keepdim=True)
+mine = slice(rank * 16 // size, (rank + 1) * 16 // size)
+for step in range(6):
+    optimizer.zero_grad()
+    if step == 3:
+        with model.no_sync():
+            ((model(x[mine]) - y[mine].to(device)) ** 2).mean().backward()
+    loss = ((model(x[mine]) - y[mine].to(device)) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    total = loss.detach().clone()
+    dist.all_reduce(total, op=dist.ReduceOp.AVG)
+    if rank == 0:
+        print(total.item())
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("cuda", ["off", "sim:1"])
+def test_losses_are_those_of_one_process(cuda: str, tmp_path: Path) -> None:
+    for mark in with_mpi:
+        if mark.args[0]:
+            pytest.skip(mark.kwargs["reason"])
+    if REAL and cuda != "off":
+        pytest.skip("one GPU for four processes")
+    want = [float(line) for line in run(1, cuda, TRAIN, tmp_path)]
+    got = [float(line) for line in run(4, cuda, TRAIN, tmp_path)]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+TOGETHER = """
+import devtensor as dt
+import devtensor.distributed as dist
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+for dtype in (dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.int64, dt.uint8):
+    x = dt.full((2, 3), rank + 1, dtype=dtype).T
+    dist.all_reduce(x)
+    assert x.tolist() == [[10, 10]] * 3, x
+    x = dt.full((2,), rank + 1, dtype=dtype)
+    dist.all_reduce(x, dist.ReduceOp.MAX)
+    assert x.tolist() == [4, 4]
+    x = dt.full((2,), rank + 1, dtype=dtype)
+    dist.reduce(x, dst=1, op=dist.ReduceOp.PRODUCT)
+    assert x.tolist() == [24 if rank == 1 else rank + 1] * 2
+    x = dt.full((2,), rank, dtype=dtype)
+    dist.broadcast(x, src=2)
+    assert x.tolist() == [2, 2]
+    parts = [dt.zeros(2, dtype=dtype) for _ in range(size)]
+    dist.all_gather(parts, dt.full((2,), rank, dtype=dtype))
+    assert [part.tolist() for part in parts] == [[i, i] for i in range(size)]
+    parts = [dt.zeros(2, dtype=dtype) for _ in range(size)]
+    dist.gather(dt.full((2,), rank, dtype=dtype), parts if rank == 3 else None, dst=3)
+    assert rank != 3 or [part.tolist() for part in parts] == [[i, i] for i in range(size)]
+    x = dt.zeros(2, dtype=dtype)
+    dist.scatter(x, [dt.full((2,), i, dtype=dtype) for i in range(size)] if rank == 0 else None, src=0)
+    assert x.tolist() == [rank, rank]
+flags = dt.tensor([rank == 2, False])
+dist.all_reduce(flags, dist.ReduceOp.MAX)
+assert flags.tolist() == [True, False]
+mean = dt.tensor([float(rank)])
+dist.all_reduce(mean, dist.ReduceOp.AVG)
+assert mean.tolist() == [1.5]
+things = [rank, {"a": rank}]
+dist.broadcast_object_list(things, src=1)
+assert things == [1, {"a": 1}]
+found = [None] * size
+dist.all_gather_object(found, rank * 2)
+assert found == [0, 2, 4, 6]
+dist.barrier()
+
+from devtensor import nn
+class Half(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(2, 1), nn.Linear(2, 1), nn.Linear(2, 1)
+        self.norm = nn.BatchNorm1d(2)
+    def forward(self, x):
+        x = self.norm(x)
+        return self.a(x) + (self.b(x) if rank == 0 else 0)
+model = nn.parallel.DistributedDataParallel(Half(), find_unused_parameters=True, bucket_cap_mb=1e-5)
+for _ in range(2):
+    model.zero_grad()
+    model(dt.ones(3, 2) * rank).sum().backward()
+assert model.module.c.weight.grad is None and model.module.b.bias.grad.tolist() == [0.75]
+assert model.module.a.bias.grad.tolist() == [3]
+
+def both(make, x):
+    # outputs, gradients and running statistics of batch norm
+    dt.manual_seed(1)
+    norm = make(3)
+    x = x.clone().requires_grad_()
+    y = norm(x)
+    (y * y * dt.arange(3, dtype=dt.float32).reshape(1, 3, *[1] * (x.ndim - 2)) + y.exp()).sum().backward()
+    return norm, y.detach(), x.grad
+dt.manual_seed(5)
+for shape in ((8, 3), (8, 3, 2, 2)):
+    rows = dt.randn(*shape) * 3 + 1
+    plain = both(nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d, rows)
+    part = slice(rank * 2, rank * 2 + 2)
+    synced = both(nn.SyncBatchNorm, rows[part])
+    assert dt.allclose(synced[1], plain[1][part], rtol=1e-4, atol=1e-5)
+    assert dt.allclose(synced[2], plain[2][part], rtol=1e-3, atol=1e-4), (synced[2], plain[2][part])
+    for name in ("running_mean", "running_var"):
+        assert dt.allclose(getattr(synced[0], name), getattr(plain[0], name), rtol=1e-5)
+    total = synced[0].weight.grad.clone()
+    dist.all_reduce(total)
+    assert dt.allclose(total, plain[0].weight.grad, rtol=1e-3, atol=1e-4)
+calls = []
+dt.multiprocessing.spawn(lambda i, a: calls.append((i, a)), args=("x",), nprocs=4)
+assert calls == [(rank, "x")]
+print("right", flush=True)
+"""
+
+
+def test_what_processes_do_together(tmp_path: Path) -> None:
+    for mark in with_mpi:
+        if mark.args[0]:
+            pytest.skip(mark.kwargs["reason"])
+    assert run(4, "off", TOGETHER, tmp_path) == ["right"] * 4
