@@ -43,7 +43,7 @@ class _Conv(Module):
         output_padding: _Size = 0,
     ) -> None:
         super().__init__()
-        op = f"ConvTranspose{dims}d" if transposed else f"Conv{dims}d"
+        op = type(self).__name__
         in_channels = _need_int(op, "in_channels", in_channels)
         out_channels = _need_int(op, "out_channels", out_channels)
         groups = _need_int(op, "groups", groups)
