@@ -79,7 +79,7 @@ def test_convolutions(dims: int, transposed: bool, device: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's, of "same" for even kernels
         rows = convolutions(dims, transposed)
-        while done < 15:
+        while done < 12:
             done += compare(*next(rows), device)
 
 
@@ -109,7 +109,7 @@ def pools(chance: random.Random) -> Iterator[tuple[Call, list[np.ndarray]]]:
 
 def test_pools(device: str) -> None:
     chance, done = random.Random(0), 0
-    while done < 70:
+    while done < 40:
         for row in pools(chance):
             done += compare(*row, device)
 
@@ -186,7 +186,7 @@ def test_interpolate_refuses(options: dict[str, Any], error: type[Exception], te
 
 def test_shuffles_and_folds(device: str) -> None:
     chance, done = random.Random(1), 0
-    for _ in range(25):
+    for _ in range(20):
         lead, factor = chance.choice([(), (2,), (2, 1)]), (chance.choice([1, 2, 3]),)
         done += compare(("pixel_shuffle", factor, {}), [normal(*lead, chance.choice([4, 8, 9]), 2, 3)], device)
         done += compare(("pixel_unshuffle", factor, {}), [normal(*lead, 2, chance.choice([4, 6]), 6)], device)
@@ -196,7 +196,7 @@ def test_shuffles_and_folds(device: str) -> None:
         if compare(("unfold", tuple(window), {}), [x], device):
             columns = torch.nn.functional.unfold(torch.tensor(x), *window).numpy()
             done += compare(("fold", ((5, 6), *window), {}), [columns], device)
-    assert done > 60
+    assert done > 45
 
 
 LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [

@@ -10,7 +10,7 @@ from devtensor._C import DeviceArray, _need_bool, _need_int, _Parameter
 from devtensor._composed.arguments import need_array
 from devtensor._types import Device, DType
 from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from devtensor.nn.layers import Linear
+from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
@@ -82,7 +82,7 @@ class LazyLinear(_Lazy, Linear):
     ) -> None:
         out_features = _need_int("LazyLinear", "out_features", out_features)
         bias = bias is not None and _need_bool("LazyLinear", "bias", bias)
-        super().__init__(0, out_features, bias, device, dtype)
+        super().__init__(0, out_features, bias, **_float_options("LazyLinear", device, dtype))
 
     def _channels(self, input: DeviceArray) -> int:
         _C._check_rank("LazyLinear", ("input",), (input,), 0, 1, 64)
