@@ -62,6 +62,7 @@ _MODULES = {
     "torch.nn.modules.loss": "nn.loss",
     "torch.nn.modules.module": "nn.module",
     "torch.nn.modules.normalization": "nn",
+    "torch.nn.modules.utils": "nn.ntuples",
     "torch.nn.modules.distance": "nn.distance",
     "torch.nn.modules.rnn": "nn.rnn",
     "torch.nn.parallel": "nn.parallel",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import devtensor as dt
+import devtensor.nn.ntuples
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -330,6 +331,23 @@ def test_a_lazy_layer_learns(device: str) -> None:
         dt.nn.LazyConv2d(4, 3)(dt.ones(5))
     with pytest.raises(TypeError, match="LazyLinear"):
         dt.nn.LazyLinear(4)([1.0])
+
+
+class Standardised(dt.nn.Conv2d):
+    """As public programs write it: the weight is changed on its way."""
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        return super()._conv_forward(input, weight - weight.mean((1, 2, 3), keepdim=True), bias)
+
+
+def test_a_convolution_of_the_users_own(device: str) -> None:
+    own = Standardised(2, 3, 3, padding=1, padding_mode="circular", device=device)
+    x = dt.tensor(normal(1, 2, 5, 5), device=device)
+    weight = own.weight - own.weight.mean((1, 2, 3), keepdim=True)
+    want = dt.conv2d(dt.pad(x, (1, 1, 1, 1), "circular"), weight, own.bias)
+    assert dt.allclose(own(x), want)
+    assert isinstance(own, dt.nn.conv._ConvNd)
+    assert dt.nn.ntuples._pair(3) == (3, 3) and dt.nn.ntuples._triple([1, 2, 3]) == (1, 2, 3)
 
 
 def test_output_size(device: str) -> None:
