@@ -48,7 +48,56 @@ def group_normed(x):
     return scaled.reshape(x["x"].shape) * w + b, 64 * EPS["float32"]
 
 
+def twice_as_large(x):
+    """Bilinear, by the shares of two neighbours: 3 / 4 and 1 / 4."""
+    found = x["x"].astype("float64")
+    for axis in (2, 3):
+        padded = np.concatenate([found.take([0], axis), found, found.take([-1], axis)], axis)
+        left, here, right = (np.moveaxis(padded, axis, 0)[i : i + found.shape[axis]] for i in range(3))
+        pairs = np.stack([left * 0.25 + here * 0.75, here * 0.75 + right * 0.25], 1)
+        found = np.moveaxis(pairs.reshape(-1, *pairs.shape[2:]), 0, axis)
+    return found, 16 * EPS["float32"] * 8
+
+
+def maps(rng):
+    return {
+        "x": rng.standard_normal((8, 64, 28, 28), "float32"),
+        "w": rng.standard_normal((64, 32, 4, 4), "float32"),
+        "b": rng.standard_normal(32, "float32"),
+    }
+
+
+def transposed(x):
+    """conv_transpose2d of stride 2 and padding 1, and the size of its terms."""
+    results = []
+    for part in (np.asarray, np.abs):
+        image, w, b = (part(x[name].astype("float64")) for name in ("x", "w", "b"))
+        whole = np.zeros((8, 32, 58, 58))
+        for r in range(4):
+            for s in range(4):
+                product = np.einsum("nchw,ck->nkhw", image, w[:, :, r, s], optimize=True)
+                whole[:, :, r : r + 56 : 2, s : s + 56 : 2] += product
+        results.append(whole[:, :, 1:-1, 1:-1] + b.reshape(-1, 1, 1))
+    return results[0], 16 * EPS["float32"] * results[1]
+
+
 ROWS = [
+    Row(
+        "layers",
+        "interpolate of (8, 64, 56, 56), bilinear, twice as large",
+        images,
+        everywhere('layer(x, scale_factor=2, mode="bilinear")', BOTH),
+        twice_as_large,
+        {"layer": "lib.nn.functional.interpolate"},
+    ),
+    Row(
+        "layers",
+        "conv_transpose2d of (8, 64, 28, 28), 4 x 4, stride 2",
+        maps,
+        everywhere("layer(x, w, b, 2, 1)", BOTH),
+        transposed,
+        {"layer": "lib.nn.functional.conv_transpose2d"},
+    ),
     Row(
         "layers",
         "group_norm of (8, 64, 56, 56), 32 groups",

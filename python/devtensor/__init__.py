@@ -17,8 +17,32 @@ from devtensor._C import int16 as short
 from devtensor._C import int32 as int
 from devtensor._C import int64 as long
 from devtensor._composed import public as _public
+from devtensor._composed.activations import *
+from devtensor._composed.arrange import *
+from devtensor._composed.contraction import *
+from devtensor._composed.convolutions import *
+from devtensor._composed.covariance import *
+from devtensor._composed.diagonals import *
+from devtensor._composed.distances import *
+from devtensor._composed.forms import *
+from devtensor._composed.groups import *
+from devtensor._composed.in_place import *
+from devtensor._composed.joining import *
+from devtensor._composed.layers import *
+from devtensor._composed.losses import *
+from devtensor._composed.noise import *
+from devtensor._composed.norms import *
+from devtensor._composed.order import *
+from devtensor._composed.places import *
+from devtensor._composed.pointwise import *
 from devtensor._composed.pointwise import round as round  # the compiled one has no decimals=
-from devtensor._composed.public import *
+from devtensor._composed.pooling import *
+from devtensor._composed.products import *
+from devtensor._composed.sampling import *
+from devtensor._composed.shuffles import *
+from devtensor._composed.statistics import *
+from devtensor._composed.summaries import *
+from devtensor._composed.turning import *
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._dtype_rules import can_cast, is_nonzero, promote_types, result_type

@@ -59,6 +59,8 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "gradients of conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 1),
     "gradients of conv2d in float16": lambda x: gradients_of_layers(x.device, dt.float16, 1),
     "gradients of a depthwise conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 4),
+    "conv_transpose2d": lambda x: transposed(x.device, padding=1, output_padding=1, stride=2),
+    "conv_transpose2d by its formula": lambda x: transposed(x.device, dilation=3, output_padding=2),
     "layer_norm": lambda x: dt.layer_norm(x, 4, x[0], x[1]),
     "batch_norm": lambda x: dt.batch_norm(x, x[0], x[1], x[2], x[0]),
     "batch_norm in float16": lambda x: dt.batch_norm(*(a.to(dt.float16) for a in (x, *x))),
@@ -150,6 +152,13 @@ def gradients_of_layers(device: dt.device, dtype: dt.dtype, groups: int) -> tupl
     loss = dt.max_pool2d(dt.conv2d(x, w, stride=2, padding=1, groups=groups), 2, 1).sum()
     dt.autograd.grad(loss, (x, w), create_graph=True)  # by formulas: the way round a library that refuses
     return dt.autograd.grad(loss, (x, w))
+
+
+def transposed(device: dt.device, **options: int) -> tuple[dt.DeviceArray, ...]:
+    f = dt.nn.functional.conv_transpose2d
+    x, w = (dt.ones(shape, device=device, requires_grad=True) for shape in ((1, 2, 3, 3), (2, 2, 3, 3)))
+    y = f(x, w, dt.ones(2, device=device), **options)
+    return y, *dt.autograd.grad(y.sum(), (x, w))
 
 
 def own_kernel(x: dt.DeviceArray) -> Any:

@@ -409,6 +409,11 @@ IMAGES = [
     "F.unfold(vo[0], 2, padding=1, stride=2)",
     "F.fold(si.reshape(4, 7)[:, :6], (3, 4), 2)",
     'F.pad(vo, (1, 0, 2, 1, 0, 1), "reflect")',
+    "F.bilinear(x[:, :2], p, si[:, :, :4], v2)",
+    "F.grid_sample(vo[0].unsqueeze(0)[0], si[:, :, :6].reshape(2, 3, 2, 2)[:1].expand(2, 3, 2, 2), align_corners=True)",
+    'F.grid_sample(si.unsqueeze(2), x.reshape(2, 3, 1, 2), "bicubic", "border", align_corners=False)',
+    'F.grid_sample(vo, b3[:, :, :3].reshape(1, 2, 1, 3, 3), padding_mode="reflection", align_corners=False)',
+    "F.affine_grid(b3.reshape(4, 2, 3), (4, 1, 2, 3), align_corners=False)",
 ]
 IN_PLACE = [
     "(lambda c: c.mul_(y))(x * 1)",

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import devtensor as dt
+import devtensor.nn.functional as F
 
 NUMBERS = [0, 1, 2, 3, 2**15, 2**31 - 1, 2**31, 2**32, 2**61, 2**62, 2**63 - 1, 2**63, 2**64]
 NUMBERS += [-n for n in NUMBERS if n]
@@ -55,6 +56,27 @@ IMAGE: dict[str, Callable[[Array, int], Any]] = {
     "conv2d, dilation": lambda x, n: dt.conv2d(x, weight(x), dilation=n),
     "conv2d, dilation, same": lambda x, n: dt.conv2d(x, weight(x), dilation=n, padding="same"),
     "conv2d, groups": lambda x, n: dt.conv2d(x, weight(x), groups=n),
+    "conv_transpose2d, stride": lambda x, n: F.conv_transpose2d(x, weight(x), stride=n),
+    "conv_transpose2d, padding": lambda x, n: F.conv_transpose2d(x, weight(x), padding=n),
+    "conv_transpose2d, padding and dilation": lambda x, n: F.conv_transpose2d(x, weight(x), padding=n, dilation=n),
+    "conv_transpose2d, all": lambda x, n: F.conv_transpose2d(x, weight(x), None, n, n, n - 1, 1, n),
+    "conv_transpose2d of one pixel": lambda x, n: F.conv_transpose2d(x[:, :, :1, :1], weight(x), None, n, 1, n - 1),
+    "conv_transpose2d, groups": lambda x, n: F.conv_transpose2d(x, weight(x), groups=n),
+    "conv_transpose3d, padding and dilation": lambda x, n: F.conv_transpose3d(
+        x.unsqueeze(2), weight(x).unsqueeze(2), None, 1, n, 0, 1, n
+    ),
+    "conv3d, all": lambda x, n: F.conv3d(x.unsqueeze(2), weight(x).unsqueeze(2), None, n, n, n),
+    "conv3d, dilation": lambda x, n: F.conv3d(x.unsqueeze(2), weight(x).unsqueeze(2), dilation=n),
+    "max_pool3d": lambda x, n: F.max_pool3d(x.unsqueeze(2), (1, 1, n), n),
+    "avg_pool1d": lambda x, n: F.avg_pool1d(x[0], n, n, n // 2, True),
+    "adaptive_max_pool2d": lambda x, n: F.adaptive_max_pool2d(x, (n, 1)),
+    "interpolate, size": lambda x, n: F.interpolate(x, (n, 1), mode="bilinear"),
+    "interpolate, scale_factor": lambda x, n: F.interpolate(x, scale_factor=n),
+    "unfold": lambda x, n: F.unfold(x, 2, n, n, n),
+    "fold": lambda x, n: F.fold(x[0, 0], (n, n), 1, n, n, n),
+    "pixel_shuffle": lambda x, n: F.pixel_shuffle(x, n),
+    "pixel_unshuffle": lambda x, n: F.pixel_unshuffle(x, n),
+    "channel_shuffle": lambda x, n: F.channel_shuffle(x, n),
     "conv2d, depthwise": lambda x, n: dt.conv2d(deep(x), deep(weight(x)), padding=n, stride=n, groups=8),
     "conv2d, depthwise, dilation": lambda x, n: dt.conv2d(deep(x), deep(weight(x)), padding=n, dilation=n, groups=8),
     "conv1d": lambda x, n: dt.conv1d(x[0], weight(x)[0], padding=n, stride=n),

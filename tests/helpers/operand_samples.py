@@ -96,6 +96,10 @@ SAMPLES: dict[str, Sample] = {
     "conv_transpose1d": Sample({"input": f(2, 3, 8), "weight": f(3, 4, 3), "bias": f(4)}, own=("bias",)),
     "conv_transpose2d": Sample({"input": f(2, 3, 8, 9), "weight": f(3, 4, 3, 3), "bias": f(4)}, own=("bias",)),
     "conv_transpose3d": Sample({"input": f(2, 3, 4, 5, 6), "weight": f(3, 4, 3, 3, 3), "bias": f(4)}, own=("bias",)),
+    "grid_sample": Sample({"input": f(2, 3, 4, 5), "grid": f(2, 6, 7, 2)}, own=("grid",)),
+    "bilinear": Sample(
+        {"input1": f(2, 3), "input2": f(2, 4), "weight": f(5, 3, 4), "bias": f(5)}, own=("input1", "input2", "bias")
+    ),
     "max_unpool1d": Sample({"input": f(2, 3, 4), "indices": i(2, 3, 4)}, {"kernel_size": 2}, own=("indices",)),
     "max_unpool2d": Sample({"input": f(2, 3, 4, 4), "indices": i(2, 3, 4, 4)}, {"kernel_size": 2}, own=("indices",)),
     "max_unpool3d": Sample(

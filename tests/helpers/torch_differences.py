@@ -103,7 +103,7 @@ DIFFERENT: list[Difference] = [
     Difference(
         f"{PRODUCTS} {SUMS_OF_PRODUCTS} nn.functional.conv1d nn.functional.conv2d "
         "nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d "
-        "nn.functional.conv_transpose3d",
+        "nn.functional.conv_transpose3d nn.functional.bilinear",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",

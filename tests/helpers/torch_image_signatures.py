@@ -11,6 +11,7 @@ RECORDED: dict[str, str] = {
     "nn.AvgPool1d": "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True",
     "nn.AvgPool3d": "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
     "divisor_override=None",
+    "nn.Bilinear": "in1_features, in2_features, out_features, bias=True, device=None, dtype=None",
     "nn.ChannelShuffle": "groups",
     "nn.CircularPad1d": "padding",
     "nn.CircularPad2d": "padding",
@@ -29,6 +30,25 @@ RECORDED: dict[str, str] = {
     "nn.Fold": "output_size, kernel_size, dilation=1, padding=0, stride=1",
     "nn.LPPool1d": "norm_type, kernel_size, stride=None, ceil_mode=False",
     "nn.LPPool2d": "norm_type, kernel_size, stride=None, ceil_mode=False",
+    "nn.LazyBatchNorm1d": "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.LazyBatchNorm2d": "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.LazyBatchNorm3d": "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
+    "dtype=None, *, bias=True",
+    "nn.LazyConv1d": "out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
+    "padding_mode='zeros', device=None, dtype=None",
+    "nn.LazyConv2d": "out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
+    "padding_mode='zeros', device=None, dtype=None",
+    "nn.LazyConv3d": "out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
+    "padding_mode='zeros', device=None, dtype=None",
+    "nn.LazyConvTranspose1d": "out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, "
+    "bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None",
+    "nn.LazyConvTranspose2d": "out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, "
+    "bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None",
+    "nn.LazyConvTranspose3d": "out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, "
+    "bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None",
+    "nn.LazyLinear": "out_features, bias=True, device=None, dtype=None",
     "nn.MaxPool1d": "kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
     "nn.MaxPool3d": "kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
     "nn.MaxUnpool1d": "kernel_size, stride=None, padding=0",
@@ -53,7 +73,9 @@ RECORDED: dict[str, str] = {
     "nn.functional.adaptive_max_pool1d": "input, output_size, return_indices=False",
     "nn.functional.adaptive_max_pool2d": "input, output_size, return_indices=False",
     "nn.functional.adaptive_max_pool3d": "input, output_size, return_indices=False",
+    "nn.functional.affine_grid": "theta, size, align_corners=None",
     "nn.functional.fold": "input, output_size, kernel_size, dilation=1, padding=0, stride=1",
+    "nn.functional.grid_sample": "input, grid, mode='bilinear', padding_mode='zeros', align_corners=None",
     "nn.functional.interpolate": "input, size=None, scale_factor=None, mode='nearest', align_corners=None, "
     "recompute_scale_factor=None, antialias=False",
     "nn.functional.lp_pool1d": "input, norm_type, kernel_size, stride=None, ceil_mode=False",
@@ -74,6 +96,7 @@ COMPILED: dict[str, str] = {
     "nn.functional.avg_pool1d": "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True",
     "nn.functional.avg_pool3d": "input, kernel_size, stride=None, padding=0, ceil_mode=False, "
     "count_include_pad=True, divisor_override=None",
+    "nn.functional.bilinear": "input1, input2, weight, bias=None",
     "nn.functional.channel_shuffle": "input, groups",
     "nn.functional.conv3d": "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1",
     "nn.functional.conv_transpose1d": "input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, "

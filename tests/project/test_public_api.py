@@ -29,8 +29,9 @@ nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put put
 kthvalue median nanmedian mode msort quantile nanquantile unique unique_consecutive bincount histc argwhere""".split()
 SCANS = "cumsum cumprod logcumsumexp cummax cummin sort argsort topk".split()
 SELECTIONS = "index_select gather scatter_add index_add take take_along_dim masked_fill masked_select nonzero".split()
-COMPOSED_FUNCTIONS = """searchsorted bucketize isin embedding pad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-max_pool1d max_pool3d avg_pool1d adaptive_avg_pool1d pixel_shuffle pixel_unshuffle channel_shuffle batch_norm
+COMPOSED_FUNCTIONS = """searchsorted bucketize isin
+embedding pad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+max_pool1d max_pool3d avg_pool1d adaptive_avg_pool1d bilinear pixel_shuffle pixel_unshuffle channel_shuffle batch_norm
 layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
 save load""".split()
 NN = """Module Parameter Buffer Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Conv1d Conv2d
@@ -43,6 +44,8 @@ RNNBase RNNCellBase
 Mish LogSigmoid Softsign GLU Softmin Softmax2d PReLU RReLU CELU SELU Threshold Hardshrink Softshrink Hardswish
 Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d RMSNorm
 LocalResponseNorm Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
+LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyLinear LazyBatchNorm1d
+LazyBatchNorm2d LazyBatchNorm3d Bilinear
 Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d MaxPool1d MaxPool3d AvgPool1d AvgPool3d AdaptiveAvgPool1d
 AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d LPPool1d LPPool2d MaxUnpool1d MaxUnpool2d
 MaxUnpool3d Upsample UpsamplingNearest2d UpsamplingBilinear2d Unfold Fold PixelShuffle PixelUnshuffle ChannelShuffle

@@ -68,3 +68,15 @@ assert_type(nn.MaxUnpool2d(2)(maxima, places, output_size=(6, 6)), dt.DeviceArra
 blocks, places = F.max_pool3d(volume, 2, return_indices=True)
 assert_type(F.max_unpool3d(blocks, places, 2), dt.DeviceArray)
 assert_type(nn.MaxUnpool3d(2)(blocks, places), dt.DeviceArray)
+
+for output in (
+    nn.LazyLinear(3)(signal), nn.LazyConv1d(2, 3)(signal), nn.LazyConv2d(2, 3, padding="same")(image),
+    nn.LazyConv3d(2, 3)(volume), nn.LazyConvTranspose1d(2, 3)(signal), nn.LazyConvTranspose2d(2, 3, stride=2)(image),
+    nn.LazyConvTranspose3d(2, 3)(volume), nn.LazyBatchNorm1d()(signal), nn.LazyBatchNorm2d(affine=False)(image),
+    nn.LazyBatchNorm3d()(volume), nn.Bilinear(6, 6, 2)(signal, signal), F.bilinear(signal, signal, dt.rand(2, 6, 6)),
+    dt.bilinear(signal, signal, dt.rand(2, 6, 6), dt.rand(2)),
+    F.grid_sample(image, dt.rand(2, 3, 3, 2), mode="bicubic", padding_mode="border", align_corners=False),
+    F.affine_grid(dt.rand(2, 2, 3), (2, 4, 5, 6), align_corners=True),
+):  # fmt: skip
+    assert_type(output, dt.DeviceArray)
+assert_type(nn.LazyLinear(3).has_uninitialized_params(), bool)

@@ -1,4 +1,7 @@
-"""The ops of this folder that `devtensor` shows, and those that arrays have as methods."""
+"""The names of the ops of this folder that `devtensor` shows, and the ops that arrays have as methods.
+
+devtensor imports them file by file: mypy loses names that come through one more module.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from devtensor._composed import (
     covariance,
     diagonals,
     distances,
+    forms,
     groups,
     in_place,
     joining,
@@ -28,30 +32,6 @@ from devtensor._composed import (
     summaries,
     turning,
 )
-from devtensor._composed.activations import *
-from devtensor._composed.arrange import *
-from devtensor._composed.contraction import *
-from devtensor._composed.convolutions import *
-from devtensor._composed.covariance import *
-from devtensor._composed.diagonals import *
-from devtensor._composed.distances import *
-from devtensor._composed.groups import *
-from devtensor._composed.in_place import *
-from devtensor._composed.joining import *
-from devtensor._composed.layers import *
-from devtensor._composed.losses import *
-from devtensor._composed.noise import *
-from devtensor._composed.norms import *
-from devtensor._composed.order import *
-from devtensor._composed.places import *
-from devtensor._composed.pointwise import *
-from devtensor._composed.pooling import *
-from devtensor._composed.products import *
-from devtensor._composed.sampling import *
-from devtensor._composed.shuffles import *
-from devtensor._composed.statistics import *
-from devtensor._composed.summaries import *
-from devtensor._composed.turning import *
 
 __all__: list[str] = []
 __all__ += activations.__all__
@@ -61,6 +41,7 @@ __all__ += convolutions.__all__
 __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
+__all__ += forms.__all__
 __all__ += groups.__all__
 __all__ += in_place.__all__
 __all__ += joining.__all__

@@ -36,6 +36,8 @@ def pixel_shuffle(input: DeviceArray, upscale_factor: int) -> DeviceArray:
     _C._check_rank("pixel_shuffle", ("input",), (input,), 0, 3, 6)
     if factor <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {factor}")
+    if factor >= 2**31:
+        raise RuntimeError(f"pixel_shuffle: upscale_factor={factor} is too large")
     _need_multiple("pixel_shuffle", input, -3, factor * factor)
     height, width = input.shape[-2:]
     lead, channels = input.shape[:-3], input.shape[-3] // factor**2

@@ -31,6 +31,7 @@ from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTrans
 from devtensor.nn.distance import CosineSimilarity, PairwiseDistance
 from devtensor.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from devtensor.nn.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
+from devtensor.nn.forms import Bilinear
 from devtensor.nn.layers import (
     AdaptiveAvgPool2d,
     AvgPool2d,
@@ -40,6 +41,18 @@ from devtensor.nn.layers import (
     Linear,
     MaxPool2d,
     Unflatten,
+)
+from devtensor.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyLinear,
 )
 from devtensor.nn.loss import (
     BCELoss,
@@ -150,6 +163,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Buffer",
     "ChannelShuffle",
     "CircularPad1d",
@@ -195,6 +209,16 @@ __all__ = [
     "LPPool2d",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",

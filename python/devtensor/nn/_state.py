@@ -30,6 +30,9 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
     """See Module.load_state_dict."""
     if not isinstance(state, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
+    for path, part in module.named_modules():
+        if hasattr(part, "_take_shapes"):  # one that has had no call yet
+            part._take_shapes(state, f"{path}." if path else "")
     places = module.state_dict(keep_vars=True)
     missing = [key for key in places if key not in state]
     unexpected = [key for key in state if key not in places]

@@ -21,7 +21,7 @@ _Mode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"]
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Conv(Module):
+class _ConvNd(Module):
     weight: _Parameter
     bias: _Parameter | None
 
@@ -43,7 +43,7 @@ class _Conv(Module):
         output_padding: _Size = 0,
     ) -> None:
         super().__init__()
-        op = f"ConvTranspose{dims}d" if transposed else f"Conv{dims}d"
+        op = type(self).__name__
         in_channels = _need_int(op, "in_channels", in_channels)
         out_channels = _need_int(op, "out_channels", out_channels)
         groups = _need_int(op, "groups", groups)
@@ -76,7 +76,7 @@ class _Conv(Module):
         self.padding_mode = padding_mode
         if self.padding == "same" and any(step != 1 for step in self.stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
-        self._around = self._reversed_padding()
+        self._reversed_padding_repeated_twice = self._reversed_padding()
         options = _float_options(op, device, dtype)
         ends = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
         self.weight = _Parameter(_C.empty((*ends, *self.kernel_size), **options))
@@ -122,7 +122,7 @@ def _sizes(op: str, name: str, value: _Size, dims: int) -> tuple[int, ...]:
     return size
 
 
-class Conv1d(_Conv):
+class Conv1d(_ConvNd):
     """Cross-correlation of rows: (N, C, L) or (C, L) with weight (out_channels, in_channels / groups, R) and bias.
 
     Both begin uniform in ±1 / sqrt(in_channels / groups * R).
@@ -161,13 +161,16 @@ class Conv1d(_Conv):
         )
 
     def forward(self, input: DeviceArray) -> DeviceArray:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None) -> DeviceArray:
         if self.padding_mode == "zeros":
-            return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        wide = pad(input, self._around, self.padding_mode)
-        return F.conv1d(wide, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+            return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        wide = pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+        return F.conv1d(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
 
 
-class Conv2d(_Conv):
+class Conv2d(_ConvNd):
     """Cross-correlation of images: (N, C, H, W) or (C, H, W) with weight (out_channels, in_channels / groups, R, S)
     and bias (out_channels).
 
@@ -207,13 +210,16 @@ class Conv2d(_Conv):
         )
 
     def forward(self, input: DeviceArray) -> DeviceArray:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None) -> DeviceArray:
         if self.padding_mode == "zeros":
-            return _C.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        wide = pad(input, self._around, self.padding_mode)
-        return _C.conv2d(wide, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+            return _C.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        wide = pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+        return _C.conv2d(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
 
 
-class Conv3d(_Conv):
+class Conv3d(_ConvNd):
     """Cross-correlation of volumes: (N, C, D, H, W) or (C, D, H, W) with weight (out_channels, in_channels / groups,
     R, S, T) and bias (out_channels).
 
@@ -253,13 +259,16 @@ class Conv3d(_Conv):
         )
 
     def forward(self, input: DeviceArray) -> DeviceArray:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None) -> DeviceArray:
         if self.padding_mode == "zeros":
-            return F.conv3d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        wide = pad(input, self._around, self.padding_mode)
-        return F.conv3d(wide, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+            return F.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        wide = pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+        return F.conv3d(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
 
 
-class _ConvTranspose(_Conv):
+class _ConvTransposeNd(_ConvNd):
     def __init__(
         self,
         dims: int,
@@ -319,7 +328,7 @@ class _ConvTranspose(_Conv):
         return tuple(w - n for w, n in zip(wanted, least, strict=True))
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """What Conv1d gives its input as gradient, as a layer: (N, C, L) or (C, L) with weight
     (in_channels, out_channels / groups, R) and bias (out_channels).
 
@@ -368,7 +377,7 @@ class ConvTranspose1d(_ConvTranspose):
         )
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """What Conv2d gives its input as gradient, as a layer: (N, C, H, W) or (C, H, W) with weight
     (in_channels, out_channels / groups, R, S) and bias (out_channels).
 
@@ -417,7 +426,7 @@ class ConvTranspose2d(_ConvTranspose):
         )
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """What Conv3d gives its input as gradient, as a layer: (N, C, D, H, W) or (C, D, H, W) with weight
     (in_channels, out_channels / groups, R, S, T) and bias (out_channels).
 

@@ -51,6 +51,8 @@ from devtensor._composed.distances import (
     soft_margin_loss,
     triplet_margin_loss,
 )
+from devtensor._composed.forms import bilinear
+from devtensor._composed.grids import affine_grid, grid_sample
 from devtensor._composed.in_place import celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_
 from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
 from devtensor._composed.likelihoods import gaussian_nll_loss, poisson_nll_loss
@@ -100,11 +102,13 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
@@ -131,6 +135,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
