@@ -119,6 +119,10 @@ RECORDED: dict[str, str] = {
     "nn.functional.softsign": "input",
     "nn.functional.tanhshrink": "input",
     "nn.functional.threshold": "input, threshold, value, inplace=False",
+    "nn.EmbeddingBag": "num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, "
+    "mode='mean', sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None",
+    "nn.functional.embedding_bag": "input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, "
+    "mode='mean', sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None",
     "nn.HuberLoss": "reduction='mean', delta=1.0",
     "nn.Identity": "*args, **kwargs",
     "nn.KLDivLoss": "size_average=None, reduce=None, reduction='mean', log_target=False",

@@ -38,7 +38,7 @@ MultiMarginLoss CosineSimilarity PairwiseDistance RNN LSTM GRU RNNCell LSTMCell 
 RNNBase RNNCellBase
 Mish LogSigmoid Softsign GLU Softmin Softmax2d PReLU RReLU CELU SELU Threshold Hardshrink Softshrink Hardswish
 Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d RMSNorm
-LocalResponseNorm Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
+LocalResponseNorm EmbeddingBag Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
 MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder Transformer
 functional init utils""".split()
 CREATION = """array tensor asarray empty zeros ones full arange linspace eye rand randn randint randperm normal

@@ -33,6 +33,7 @@ for output in (
     nn.PoissonNLLLoss(full=True)(x, x), nn.GaussianNLLLoss(full=True)(x, x, 1.0), nn.CosineSimilarity()(x, x),
     nn.PairwiseDistance(p=1)(x, x),
     nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
+    nn.EmbeddingBag(10, 3, mode="sum")(labels, dt.array([0])), F.embedding_bag(labels, x, dt.array([0])),
     nn.Mish()(x), nn.LogSigmoid()(x), nn.Softsign()(x), nn.GLU()(x), nn.Softmin(1)(x), nn.Softmax2d()(image),
     nn.PReLU()(x), nn.RReLU(0.1, 0.2)(x), nn.CELU(2)(x), nn.SELU(inplace=False)(x), nn.Threshold(0, 1)(x),
     nn.Hardshrink()(x), nn.Softshrink(0.1)(x), nn.Hardswish()(x), nn.Hardsigmoid()(x), nn.Tanhshrink()(x),

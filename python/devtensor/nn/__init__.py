@@ -30,10 +30,10 @@ from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, Parame
 from devtensor.nn.conv import Conv1d, Conv2d
 from devtensor.nn.distance import CosineSimilarity, PairwiseDistance
 from devtensor.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+from devtensor.nn.embedding import Embedding, EmbeddingBag
 from devtensor.nn.layers import (
     AdaptiveAvgPool2d,
     AvgPool2d,
-    Embedding,
     Flatten,
     Identity,
     Linear,
@@ -118,6 +118,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "GRUCell",

@@ -6,7 +6,6 @@ from devtensor._C import (
     adaptive_avg_pool2d,
     avg_pool2d,
     conv2d,
-    embedding,
     linear,
     log_softmax,
     max_pool2d,
@@ -50,6 +49,7 @@ from devtensor._composed.distances import (
     soft_margin_loss,
     triplet_margin_loss,
 )
+from devtensor._composed.embeddings import embedding, embedding_bag
 from devtensor._composed.in_place import celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_
 from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
 from devtensor._composed.likelihoods import gaussian_nll_loss, poisson_nll_loss
@@ -97,6 +97,7 @@ __all__ = [
     "elu",
     "elu_",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "gaussian_nll_loss",
     "gelu",
