@@ -58,6 +58,8 @@ _MODULES = {
     "torch.nn.modules.rnn": "nn.rnn",
     "torch.nn.parameter": "nn",
     "torch.nn.utils": "nn.utils",
+    "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
+    "torch.nn.utils.parametrize": "nn.utils.parametrize",
     "torch.nn.utils.rnn": "nn.utils.rnn",
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",

@@ -95,7 +95,10 @@ def test_nn() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [dt.nn.functional, dt.nn.init, dt.nn.utils, dt.nn.utils.rnn, dt.data, dt.optim, dt.optim.lr_scheduler],
+    [
+        *(dt.nn.functional, dt.nn.init, dt.nn.utils, dt.nn.utils.rnn, dt.data, dt.optim, dt.optim.lr_scheduler),
+        *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations),
+    ],
     ids=lambda m: m.__name__,
 )
 def test_modules_of_functions(module: object) -> None:
