@@ -73,6 +73,8 @@ _MODULES = {
     "torch.nn.parallel.scatter_gather": "nn.parallel.scatter_gather",
     "torch.nn.parameter": "nn",
     "torch.nn.utils": "nn.utils",
+    "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
+    "torch.nn.utils.parametrize": "nn.utils.parametrize",
     "torch.nn.utils.rnn": "nn.utils.rnn",
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",

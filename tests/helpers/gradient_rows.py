@@ -268,6 +268,13 @@ SELECTIONS = [
     "lib.take_along_dim(x, g, 1)",
     "lib.masked_select(x, m)",
     "F.embedding(i, x)",
+    "F.embedding(i, x, 1)",
+    *(f"F.embedding_bag(g, x.t(), mode={mode!r})" for mode in ("sum", "mean", "max")),
+    *(
+        f"F.embedding_bag(g.flatten(), x.t(), lib.arange(3, device=x.device) * 2, padding_idx=1, mode={mode!r})"
+        for mode in ("sum", "mean", "max")
+    ),
+    'F.embedding_bag(g, x.t(), mode="sum", per_sample_weights=p[:, :2])',
     "lib.scatter_add(x, 1, g, p[:, :2])",
     "lib.index_add(x, 0, i, p[i], alpha=2)",
     "lib.index_add(x, 0, i, p[i])",

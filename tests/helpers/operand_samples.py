@@ -144,6 +144,11 @@ SAMPLES: dict[str, Sample] = {
     "take": Sample({"input": f(4, 3), "index": i(2)}, own=("index",)),
     "take_along_dim": Sample({"input": f(4, 3), "indices": i(2, 3)}, {"dim": 0}, own=("indices",)),
     "embedding": Sample({"input": i(2), "weight": f(4, 3)}, own=("input", "weight")),
+    "embedding_bag": Sample(
+        {"input": i(4), "weight": f(5, 3), "offsets": i(2), "per_sample_weights": f(4)},
+        {"mode": "sum"},
+        own=("input", "weight", "offsets", "per_sample_weights"),
+    ),
     "scaled_dot_product_attention": Sample(
         {"query": f(2, 3), "key": f(4, 3), "value": f(4, 5), "attn_mask": f(2, 4)}, own=("key", "value", "attn_mask")
     ),

@@ -167,6 +167,8 @@ VALUES: dict[str, Any] = {
     "d": lambda: dt.float32,
     "embedding.input": lambda: dt.zeros(2, dtype=dt.int64),
     "embedding.weight": lambda: dt.ones(2, 3),
+    "embedding_bag.input": lambda: dt.zeros(2, 2, dtype=dt.int64),
+    "embedding_bag.weight": lambda: dt.ones(2, 3),
     "embedding_dim": 2,
     "end": 3,
     "lerp.end": lambda: dt.ones(2, 3),

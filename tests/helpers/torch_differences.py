@@ -444,7 +444,6 @@ NOT_THERE: list[Lacking] = [
         "an array where a number is meant: its value comes from the device only by `.item()`",
     ),
     Lacking("norm/nuc", "nuclear norm", "the nuclear norm"),
-    Lacking("nn.functional.embedding", "max_norm", "`max_norm=`"),
     Lacking("zero_", "no attribute 'zero_'", "the function; the method is there"),
     Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
     Lacking("where", "complex", "complex numbers", rare=True),

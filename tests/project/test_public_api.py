@@ -43,7 +43,7 @@ MultiMarginLoss CosineSimilarity PairwiseDistance RNN LSTM GRU RNNCell LSTMCell 
 RNNBase RNNCellBase
 Mish LogSigmoid Softsign GLU Softmin Softmax2d PReLU RReLU CELU SELU Threshold Hardshrink Softshrink Hardswish
 Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d RMSNorm
-LocalResponseNorm Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
+LocalResponseNorm EmbeddingBag Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
 LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyLinear LazyBatchNorm1d
 LazyBatchNorm2d LazyBatchNorm3d Bilinear
 Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d MaxPool1d MaxPool3d AvgPool1d AvgPool3d AdaptiveAvgPool1d
@@ -111,6 +111,7 @@ def test_nn() -> None:
     [
         *(dt.nn.functional, dt.nn.init, dt.nn.parallel, dt.nn.utils, dt.nn.utils.rnn),
         *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.optim, dt.optim.lr_scheduler),
+        *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations),
     ],
     ids=lambda m: m.__name__,
 )

@@ -33,6 +33,7 @@ for output in (
     nn.PoissonNLLLoss(full=True)(x, x), nn.GaussianNLLLoss(full=True)(x, x, 1.0), nn.CosineSimilarity()(x, x),
     nn.PairwiseDistance(p=1)(x, x),
     nn.BCELoss()(x.sigmoid(), x.sigmoid()), nn.BCEWithLogitsLoss(pos_weight=x)(x, x),
+    nn.EmbeddingBag(10, 3, mode="sum")(labels, dt.array([0])), F.embedding_bag(labels, x, dt.array([0])),
     nn.Mish()(x), nn.LogSigmoid()(x), nn.Softsign()(x), nn.GLU()(x), nn.Softmin(1)(x), nn.Softmax2d()(image),
     nn.PReLU()(x), nn.RReLU(0.1, 0.2)(x), nn.CELU(2)(x), nn.SELU(inplace=False)(x), nn.Threshold(0, 1)(x),
     nn.Hardshrink()(x), nn.Softshrink(0.1)(x), nn.Hardswish()(x), nn.Hardsigmoid()(x), nn.Tanhshrink()(x),
@@ -67,6 +68,24 @@ assert_type(nn.utils.rnn.unpad_sequence(sequence, dt.array([5, 3])), list[dt.Dev
 assert_type(nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([vector, vector])), list[dt.DeviceArray])
 assert_type(nn.utils.rnn.invert_permutation(labels), dt.DeviceArray | None)
 nn.RNNBase("GRU", 4, 3).flatten_parameters()
+U, P = nn.utils, nn.utils.parametrize
+assert_type(U.remove_weight_norm(U.weight_norm(nn.Linear(4, 3), dim=None)), nn.Linear)
+assert_type(U.remove_spectral_norm(U.spectral_norm(nn.Linear(4, 3), n_power_iterations=2)), nn.Linear)
+normed = U.parametrizations.weight_norm(U.parametrizations.spectral_norm(nn.Linear(4, 3)), "bias")
+assert_type(normed, nn.Linear)
+with P.cached():
+    assert_type(P.is_parametrized(P.remove_parametrizations(normed, "bias"), "weight"), bool)
+P.register_parametrization(nn.Linear(4, 4), "weight", nn.Softplus(), unsafe=True)
+assert_type(P.ParametrizationList([nn.Softplus()], linear.weight)[0], nn.Module)
+P.type_before_parametrizations(normed)
+rows_norm = nn.BatchNorm1d(3).eval()
+assert_type(U.fuse_linear_bn_eval(nn.Linear(4, 3).eval(), rows_norm), nn.Linear)
+assert_type(U.fuse_conv_bn_eval(nn.Conv1d(4, 3, 1).eval(), rows_norm), nn.Conv1d)
+mean, scale = dt.zeros(3), dt.ones(3)
+assert_type(
+    U.fuse_linear_bn_weights(linear.weight, None, mean, scale, 0.1, None, None), tuple[nn.Parameter, nn.Parameter]
+)
+U.fuse_conv_bn_weights(nn.Conv1d(4, 3, 1).weight, None, mean, scale, 0.1, None, None)
 nn.RNNCellBase(4, 3, True, num_chunks=1).reset_parameters()
 assert_type(nn.MaxPool2d(2, return_indices=True)(image), tuple[dt.DeviceArray, dt.DeviceArray])
 

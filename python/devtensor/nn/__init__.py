@@ -30,12 +30,12 @@ from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, Parame
 from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from devtensor.nn.distance import CosineSimilarity, PairwiseDistance
 from devtensor.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+from devtensor.nn.embedding import Embedding, EmbeddingBag
 from devtensor.nn.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from devtensor.nn.forms import Bilinear
 from devtensor.nn.layers import (
     AdaptiveAvgPool2d,
     AvgPool2d,
-    Embedding,
     Flatten,
     Identity,
     Linear,
@@ -187,6 +187,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",

@@ -6,7 +6,6 @@ from devtensor._C import (
     adaptive_avg_pool2d,
     avg_pool2d,
     conv2d,
-    embedding,
     linear,
     log_softmax,
     max_pool2d,
@@ -51,6 +50,7 @@ from devtensor._composed.distances import (
     soft_margin_loss,
     triplet_margin_loss,
 )
+from devtensor._composed.embeddings import embedding, embedding_bag
 from devtensor._composed.forms import bilinear
 from devtensor._composed.grids import affine_grid, grid_sample
 from devtensor._composed.in_place import celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_
@@ -130,6 +130,7 @@ __all__ = [
     "elu",
     "elu_",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "gaussian_nll_loss",

@@ -14,14 +14,10 @@ from devtensor._C import (
     _need_dtype,
     _need_int,
     _need_ints,
-    _need_number,
     _need_size,
     _Parameter,
 )
-from devtensor._composed.arguments import need_array
 from devtensor._types import Device, DType
-from devtensor.autograd.grad_mode import no_grad
-from devtensor.nn import functional as F
 from devtensor.nn import init
 from devtensor.nn.module import Module
 
@@ -106,88 +102,6 @@ def _reset(weight: DeviceArray, bias: DeviceArray | None) -> None:
         fan_in, _ = init._calculate_fan_in_and_fan_out(weight)
         bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
         init.uniform_(bias, -bound, bound)
-
-
-class Embedding(Module):
-    """Rows of weight (num_embeddings, embedding_dim) by index: int64 (*) to (*, embedding_dim).
-
-    weight begins normal, with zeros in the row padding_idx.
-
-    >>> nn.Embedding(10, 4)(dt.tensor([[1, 2, 3]])).shape
-    (1, 3, 4)
-    """
-
-    weight: _Parameter
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,
-        _weight: DeviceArray | None = None,
-        _freeze: bool = False,
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        if max_norm is not None:
-            raise NotImplementedError("Embedding(max_norm=), which changes the weight in forward, is not implemented")
-        num_embeddings = _need_int("Embedding", "num_embeddings", num_embeddings)
-        embedding_dim = _need_int("Embedding", "embedding_dim", embedding_dim)
-        _need_number("Embedding", "norm_type", norm_type)
-        for name, flag in (("scale_grad_by_freq", scale_grad_by_freq), ("sparse", sparse), ("_freeze", _freeze)):
-            _need_bool("Embedding", name, flag)
-        options = _float_options("Embedding", device, dtype)
-        if padding_idx is not None:
-            padding_idx = _need_int("Embedding", "padding_idx", padding_idx)
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        if _weight is None:
-            self.weight = _Parameter(_C.empty((num_embeddings, embedding_dim), **options))
-            self.reset_parameters()
-            return
-        need_array("Embedding", "_weight", _weight)
-        if _weight.shape != (num_embeddings, embedding_dim):
-            raise ValueError("Shape of weight does not match num_embeddings and embedding_dim")
-        self.weight = _Parameter(_weight)
-
-    def reset_parameters(self) -> None:
-        """New random numbers in weight."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].zero_()
-
-    @classmethod
-    def from_pretrained(
-        cls, embeddings: DeviceArray, freeze: bool = True, padding_idx: int | None = None, **options: Any
-    ) -> Embedding:
-        """An Embedding whose weight shares the memory of embeddings, a matrix."""
-        need_array("from_pretrained", "embeddings", embeddings)
-        if embeddings.ndim != 2:
-            raise ValueError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        made = cls(rows, columns, padding_idx=padding_idx, _weight=embeddings, **options)
-        made.weight.requires_grad_(not _need_bool("from_pretrained", "freeze", freeze))
-        return made
-
-    def forward(self, input: DeviceArray) -> DeviceArray:
-        found = F.embedding(input, self.weight)
-        if self.padding_idx is None or not found.requires_grad:
-            return found
-        return _C.where((input == self.padding_idx).unsqueeze(-1), found.detach(), found)  # that row learns nothing
-
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
 # ---------------------------------------------------------------- shapes
