@@ -195,6 +195,8 @@ class _Way:
         if value is array or value is self.fact.object:
             return True
         if type(value) is _C.DeviceArray:
+            if self.what != "shape" and getattr(value, self.what) != getattr(array, self.what):
+                return False  # it was converted already
             steps = _steps(array)
             return bool(steps) and _steps(value)[-len(steps) :] == steps
         entries = list(value.values()) if type(value) is dict else value if type(value) in (list, tuple) else ()
