@@ -41,6 +41,7 @@ EXCEPTIONS = {
     "tile.more": "the same",
     "Subset.indices": "any sequence of whatever the dataset takes, which it looks at",
     "SubsetRandomSampler.indices": "the same",
+    "WeightedRandomSampler.weights": "an array of one dimension too, as in PyTorch",
 }
 
 # By parameter; "op.parameter" goes first. Functions of no parameter make values, as arrays need their devices.
@@ -219,6 +220,7 @@ VALUES: dict[str, Any] = {
     "index_select.index": lambda: dt.zeros(1, dtype=dt.int64),
     "indices": lambda: dt.zeros(1, 3, dtype=dt.int64),
     "SubsetRandomSampler.indices": [0, 1],
+    "WeightedRandomSampler.weights": [0.5, 1.5],
     "Subset.indices": [0, 1],
     "input": lambda: dt.ones(2, 3),
     "bitwise_and.input": lambda: dt.ones(2, 3, dtype=dt.int64),
