@@ -41,7 +41,6 @@ EXCEPTIONS = {
     "tile.more": "the same",
     "Subset.indices": "any sequence of whatever the dataset takes, which it looks at",
     "SubsetRandomSampler.indices": "the same",
-    "WeightedRandomSampler.weights": "an array of one dimension too, as in PyTorch",
 }
 
 # By parameter; "op.parameter" goes first. Functions of no parameter make values, as arrays need their devices.

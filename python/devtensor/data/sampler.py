@@ -123,7 +123,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __init__(
         self,
-        weights: Sequence[float],
+        weights: Sequence[float] | _C.DeviceArray,
         num_samples: int,
         replacement: bool = True,
         generator: _C.Generator | None = None,
