@@ -180,6 +180,8 @@ def test_a_module_that_is_missing_is_no_file_of_devtensor(tmp_path: Path) -> Non
     """devtensor has digits, data and testing; torch has no digits."""
     done = run(tmp_path, "import torch.digits\n", "--as-torch", "script.py")
     assert "ModuleNotFoundError: torch.digits: devtensor does not provide it" in done.stderr
+    text = "from importlib.util import find_spec\nassert find_spec('torch') and find_spec('torch.lobpcg') is None\n"
+    assert run(tmp_path, text, "--as-torch", "script.py").returncode == 0
     text = "import torch\nassert not hasattr(torch, 'lobpcg') and getattr(torch.optim, 'SparseAdam', 7) == 7\n"
     assert run(tmp_path, text, "--as-torch", "script.py").returncode == 0
 
