@@ -51,4 +51,4 @@ def test_fixes_of_random_programs(first: int) -> None:
         lines = [number - (number > moved) for number in after.lines]
         same = lines == error.lines and str(after) == str(error)
         assert lines >= error.lines and not same, f"seed {seed}\n{again}\n{error}\nFix: {fix} {error.fix_at}\n{after}"
-    assert fixed > 25 and elsewhere > 5, (fixed, elsewhere)
+    assert fixed > 20 and elsewhere > 1, (fixed, elsewhere)
