@@ -67,8 +67,8 @@ def test_weighted_draws() -> None:
     assert sorted(data.WeightedRandomSampler(dt.tensor([0.2, 0.1, 0.5]), 3, replacement=False)) == [0, 1, 2]
     with pytest.raises(RuntimeError):
         list(data.WeightedRandomSampler([1.0, 1.0], 3, replacement=False))
-    for given in (([1.0], 0), ([1.0], True), ([1.0], 2.0), ([[1.0]], 1), ([1.0], 1, None)):
-        with pytest.raises(ValueError):
+    for given in (([1.0], 0), ([1.0], 2.0), ([[1.0]], 1), ([1.0], 1, None), (3.0, 1), ("ab", 1)):
+        with pytest.raises((ValueError, TypeError)):
             data.WeightedRandomSampler(*given)  # type: ignore[arg-type]
 
 

@@ -222,6 +222,17 @@ net.to("cuda")(dt.ones(2, 4, device="cuda"))
 from scripts_model import Net
 Net().to("cuda")(dt.ones(4, 4, device="cuda"))
 """),
+    Called("labels of the same line as the inputs", 'y = y.to("cuda:0")', "y.view(-1) is made of `y`", NET + """
+    def forward(self, x, y=None):
+        h = self.head(self.conv(x).flatten(1))
+        return F.cross_entropy(h, y.view(-1)) if y is not None else h  # here
+## main.py
+from scripts_model import Net
+net = Net().to("cuda")
+x, y = [part for part in (dt.rand(2, 1, 8, 8), dt.zeros(2, 1, dtype=dt.int64))]
+x = x.to("cuda")
+net(x, y)  # fix
+"""),
     # where the caller's variable is also what other arrays of the cpu met, the fix stays before the failing line
     Called("met another array before", 'x = x.to("cuda:0")', "x is `images`", NET + """
     def forward(self, x):

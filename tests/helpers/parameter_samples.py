@@ -236,6 +236,7 @@ VALUES: dict[str, Any] = {
     "index_select.index": lambda: dt.zeros(1, dtype=dt.int64),
     "indices": lambda: dt.zeros(1, 3, dtype=dt.int64),
     "SubsetRandomSampler.indices": [0, 1],
+    "WeightedRandomSampler.weights": [0.5, 1.5],
     "Subset.indices": [0, 1],
     "input": lambda: dt.ones(2, 3),
     "bitwise_and.input": lambda: dt.ones(2, 3, dtype=dt.int64),

@@ -45,6 +45,7 @@ SLOW = {
     "test_data_cells.py::test_modules_need_no_cloudpickle": 1,
     "test_data_workers.py::test_a_worker_that_hangs": 0,
     "test_data_workers.py::test_an_interrupted_epoch_ends_as_any_program": 2,
+    "test_diagnosis_random.py::test_fixes_of_random_programs": 2,
     "test_digits.py::test_plot": 0,
     "test_digits.py::test_plot_to_a_missing_folder": 0,
     "test_digits.py::test_training_on_the_cpu_alone": 0,

@@ -180,6 +180,8 @@ def test_a_module_that_is_missing_is_no_file_of_devtensor(tmp_path: Path) -> Non
     """devtensor has digits, data and testing; torch has no digits."""
     done = run(tmp_path, "import torch.digits\n", "--as-torch", "script.py")
     assert "ModuleNotFoundError: torch.digits: devtensor does not provide it" in done.stderr
+    text = "from importlib.util import find_spec\nassert find_spec('torch') and find_spec('torch.lobpcg') is None\n"
+    assert run(tmp_path, text, "--as-torch", "script.py").returncode == 0
     text = "import torch\nassert not hasattr(torch, 'lobpcg') and getattr(torch.optim, 'SparseAdam', 7) == 7\n"
     assert run(tmp_path, text, "--as-torch", "script.py").returncode == 0
 
@@ -227,6 +229,47 @@ def test_workers_import_as_the_script_does(tmp_path: Path) -> None:
     (package / "train.py").write_text(WORKERS)
     done = run(tmp_path, "", "--as-torch", "--simulate", "2", "--no-report", "-m", "package.train")
     assert (done.returncode, done.stdout, done.stderr) == (0, line * 3, "")
+
+
+LIBRARY = """
+import torch
+class Rows(torch.nn.Module):
+    def forward(self, tensor):
+        return tensor.reshape(tensor.shape[0], -1)
+def product(x, weight, scale=None):
+    if scale is not None:
+        x = x * scale
+    return torch.matmul(x.flatten(1), weight)
+"""
+CALLS = """
+import torch, parts
+net = torch.nn.Sequential(parts.Rows(), torch.nn.Linear(4, 2)).to("cuda")
+images, weight = torch.rand(3, 2, 2), torch.ones(4, 2, device="cuda")
+try:
+    net(images)
+except RuntimeError as error:
+    print(error.fix, error.fix_at)
+try:
+    parts.product(images, weight)
+except RuntimeError as error:
+    print(error.fix, error.fix_at.lineno, "made of `images`" in "".join(error.__notes__))
+try:
+    parts.product(images, weight, scale=images)
+except RuntimeError as error:
+    print(error.fix, error.fix_at)
+"""
+
+
+def test_functions_of_a_library_speak_of_what_they_were_given(tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "parts.py").write_text(LIBRARY)
+    text = "import sys\nsys.path.insert(0, 'site-packages')\n" + CALLS
+    done = run(tmp_path, text, "--simulate", "1", "--as-torch", "script.py")
+    assert done.stdout.splitlines() == [
+        'images = images.to("cuda:0") None',
+        'images = images.to("cuda:0") 12 True',
+        '(x.flatten(1).to("cuda:0")) None',
+    ], done.stdout + done.stderr
 
 
 def test_the_traceback_begins_with_the_script(tmp_path: Path) -> None:

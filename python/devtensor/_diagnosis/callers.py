@@ -10,6 +10,7 @@ import ast
 import functools
 import os
 import sysconfig
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -67,10 +68,10 @@ def _steps(array: Any) -> tuple[Step, ...]:
     return tuple(Step(*step) for step, _, _ in _C._steps(array))
 
 
-def find(failure: Failure, fact: Fact, what: str) -> Held | None:
-    """The outermost variable or expression of the user's that the operand came from, through calls of Modules and of
-    libraries; None where it is known here alone. what: the property that is disputed."""
-    return _Way(failure, fact, what).outermost()
+def find(failure: Failure, fact: Fact, what: str) -> list[Held]:
+    """The variables or expressions of the user's that the operand came from, through calls of Modules and of libraries,
+    the outermost last; none where it is known here alone. what: the property that is disputed."""
+    return list(_Way(failure, fact, what).outwards())
 
 
 class _Way:
@@ -84,25 +85,23 @@ class _Way:
         self.sure, self.crossed = True, False
         self.lines: list[tuple[str, int, int]] = []  # of the functions that were looked at, before where they stand
 
-    def outermost(self) -> Held | None:
-        found: Held | None = None
+    def outwards(self) -> Iterator[Held]:
         if self.frame is None or self.site is None or self.array is None:
-            return None
+            return
         if self.node is None:  # what a Module has made of what it was given here
             if self.call is None or expressions.called_module(self.frame, self.site) is None:
-                return None
+                return
             made = self._given(self.frame, self.site, self.call, None)
             if made is None:
-                return None
+                return
             self.node, self.array = made
             if not is_library(self.frame.f_code.co_filename):
-                found = self._held()
+                yield self._held()
         for _ in range(_DEPTH):
             if not self._outwards():
                 break
             if self.crossed and not is_library(self.frame.f_code.co_filename):
-                found = self._held()
-        return found
+                yield self._held()
 
     def _held(self) -> Held:
         assert self.frame is not None and self.site is not None and self.node is not None
@@ -195,6 +194,8 @@ class _Way:
         if value is array or value is self.fact.object:
             return True
         if type(value) is _C.DeviceArray:
+            if self.what != "shape" and getattr(value, self.what) != getattr(array, self.what):
+                return False  # it was converted already
             steps = _steps(array)
             return bool(steps) and _steps(value)[-len(steps) :] == steps
         entries = list(value.values()) if type(value) is dict else value if type(value) in (list, tuple) else ()
@@ -220,7 +221,7 @@ class Made(NamedTuple):
 
 def made(failure: Failure, fact: Fact, held: Held | None, device: str) -> Made | None:
     """The call, in a function on the stack, that made an operand on the cpu; None where it is not sure that with the
-    device of the others the failing line passes. held: where a caller had the operand."""
+    device of the others the failing line passes. held: where a caller had the operand, if it may be converted there."""
     history = fact.history
     i = origins.deciding(history, "device")
     if i < 0 or str(fact.device) != "cpu" or history[i].action not in _MAKERS or not history[i].filename:
@@ -228,7 +229,7 @@ def made(failure: Failure, fact: Fact, held: Held | None, device: str) -> Made |
     if any(step.elided or step.action not in UNARY - {"getitem"} for step in history[:i]):
         return None
     places = [(failure.frame, failure.site, fact.node)]
-    if held is not None and held.sure and held.frame is not failure.frame:
+    if held is not None and held.frame is not failure.frame:
         places.append((held.frame, held.site, held.node))
     for frame, site, node in places:
         if frame is None or site is None or frame.f_code.co_filename != history[i].filename:

@@ -69,7 +69,7 @@ class Failure:
     frame: FrameType | None = None
     site: Site | None = None
     call: Call | None = None
-    held: Any = None  # where a caller had the culprit
+    held: Any = None  # where the outermost caller had the culprit
     about: Any = None  # the node of a gradient that failed
 
     def named(self, name: str) -> Fact | None:

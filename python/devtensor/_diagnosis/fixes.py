@@ -48,15 +48,18 @@ def propose(failure: Failure) -> Fix | None:
     if failure.code == "numpy-operand" or _is_numpy_argument(failure):
         return _told(_from_numpy(failure))
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    sure: callers.Held | None = None
     if culprit is not None and culprit.owner is None and culprit.is_array and failure.code in _OF_CALLERS:
         with contextlib.suppress(Exception):  # what is here can be told without the callers
-            failure.held = callers.find(failure, culprit, _OF_CALLERS[failure.code])
+            for held in callers.find(failure, culprit, _OF_CALLERS[failure.code]):
+                failure.held, sure = held, held if held.sure else sure
     conversions = _conversions(failure)
     if not conversions:
         return None
     found = None
     if len(conversions) == 1 and conversions[0][0] is culprit:
-        found = _as_made(failure, *conversions[0]) or _of_caller(failure, conversions[0][1])
+        with contextlib.suppress(Exception):
+            found = _as_made(failure, *conversions[0], sure) or (sure and _of_caller(sure, conversions[0][1]))
     if found is None:
         return _told(statement(failure, conversions))
     at = found.at
@@ -68,20 +71,17 @@ def _told(text: str | None) -> Fix | None:
     return Fix(text) if text is not None else None
 
 
-def _as_made(failure: Failure, fact: Fact, text: str) -> Fix | None:
+def _as_made(failure: Failure, fact: Fact, text: str, held: callers.Held | None) -> Fix | None:
     """The call that made the operand, with the device of the others: torch.arange(n, device=x.device)."""
     device = re.fullmatch(r"\.to\(\"(.*)\"\)", text)
-    found = callers.made(failure, fact, failure.held, device.group(1)) if device is not None else None
+    found = callers.made(failure, fact, held, device.group(1)) if device is not None else None
     if found is None:
         return None
     return _instead(found.frame, found.site, found.node, found.text, found.node.lineno)
 
 
-def _of_caller(failure: Failure, text: str) -> Fix | None:
+def _of_caller(held: callers.Held, text: str) -> Fix | None:
     """The conversion of what a caller handed on, in the caller's words."""
-    held: callers.Held | None = failure.held
-    if held is None or not held.sure:
-        return None
     written = held.text
     value = f"{written}{text}" if isinstance(held.node, _ATOMS) else f"({written}){text}"
     line = next((one.lineno for one in reversed(held.site.path) if isinstance(one, ast.stmt)), 0)

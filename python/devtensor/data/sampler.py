@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from typing import Any, Generic, TypeVar
 
 from devtensor import _C
@@ -112,7 +112,7 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """num_samples places of weights, each drawn in proportion to its weight, with or without replacement.
 
-    Raises ValueError for weights of other than one dimension and for no number of samples, and RuntimeError, when it is
+    Raises ValueError for weights of other than one dimension and for num_samples below 1, and RuntimeError, when it is
     gone through, for more samples than weights without replacement.
 
     >>> list(dt.data.WeightedRandomSampler([0.0, 2.5, 0.0], 3))
@@ -123,25 +123,28 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __init__(
         self,
-        weights: Sequence[float],
+        weights: Sequence[float] | _C.DeviceArray,
         num_samples: int,
         replacement: bool = True,
         generator: _C.Generator | None = None,
     ) -> None:
-        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+        op = "WeightedRandomSampler"
+        num_samples, replacement = _need_int(op, "num_samples", num_samples), _need_bool(op, "replacement", replacement)
+        if num_samples <= 0:
             raise ValueError(
                 f"num_samples should be a positive integer value, but got num_samples={_C._shown(num_samples)}"
             )
-        if not isinstance(replacement, bool):
-            raise ValueError(f"replacement should be a boolean value, but got replacement={_C._shown(replacement)}")
-        self.weights = _C.as_tensor(weights, dtype=_C.float64, device="cpu")
+        if not hasattr(weights, "__len__") or isinstance(weights, str | bytes | Mapping | Set):
+            raise TypeError(f"{op}(): argument 'weights' must be a sequence of numbers, not {type(weights).__name__}")
+        device = weights.device if isinstance(weights, _C.DeviceArray) else "cpu"
+        self.weights = _C.as_tensor(weights, dtype=_C.float64, device=device)
         if self.weights.ndim != 1:
             raise ValueError(
                 f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
             )
         self.num_samples = num_samples
         self.replacement = replacement
-        self.generator: _C.Generator | None = _need_generator("WeightedRandomSampler", "generator", generator)
+        self.generator: _C.Generator | None = _need_generator(op, "generator", generator)
 
     def __iter__(self) -> Iterator[int]:
         drawn = self.weights.multinomial(self.num_samples, self.replacement, generator=self.generator)
