@@ -81,6 +81,8 @@ _MODULES = {
     "torch.utils.data.distributed": "data.distributed",
     "torch.utils.data.sampler": "data.sampler",
     "torch.utils.model_zoo": "utils.model_zoo",
+    "torch.utils.tensorboard": "utils.tensorboard",
+    "torch.utils.tensorboard.writer": "utils.tensorboard",
     "torch.testing": "testing",
 }
 
