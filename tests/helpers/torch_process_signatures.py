@@ -38,6 +38,10 @@ RECORDED: dict[str, str] = {
     "distributed.broadcast_object_list": "object_list, src=None, group=None, device=None, group_src=None",
     "distributed.all_gather_object": "object_list, obj, group=None",
     "multiprocessing.spawn": "fn, args=(), nprocs=1, join=True, daemon=False, start_method='spawn'",
+    "serialization.add_safe_globals": "safe_globals",
+    "serialization.clear_safe_globals": "",
+    "serialization.get_safe_globals": "",
+    "serialization.safe_globals": "safe_globals",
     "hub.get_dir": "",
     "hub.set_dir": "d",
     "hub.load": "repo_or_dir, model, *args, source='github', trust_repo='check', force_reload=False, verbose=True, "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import devtensor as dt
-from devtensor import data, distributed, hub, multiprocessing, nn
+from devtensor import data, distributed, hub, multiprocessing, nn, serialization
 from devtensor.nn import parallel
 
 x = dt.rand(4, 3)
@@ -23,6 +23,17 @@ checkpoint = dt.load(file, map_location={"cuda:0": "cpu"}, weights_only=True)
 file.seek(0)
 dt.load(file, lambda storage, location: storage, weights_only=False)
 net.load_state_dict(checkpoint["model"], strict=False, assign=True)
+
+
+class Options:
+    lr = 0.1
+
+
+serialization.add_safe_globals([Options])
+assert_type(serialization.get_safe_globals(), list[Any])
+serialization.clear_safe_globals()
+with serialization.safe_globals([Options]):
+    dt.save(Options(), io.BytesIO())
 
 folder = Path(tempfile.mkdtemp())
 hub.set_dir(folder)
