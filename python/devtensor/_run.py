@@ -59,6 +59,7 @@ _MODULES = {
     "torch.nn.modules.normalization": "nn",
     "torch.nn.modules.distance": "nn.distance",
     "torch.nn.modules.rnn": "nn.rnn",
+    "torch.nn.modules.utils": "nn._modules_utils",
     "torch.nn.parallel": "nn.parallel",
     "torch.nn.parallel.data_parallel": "nn.parallel.data_parallel",
     "torch.nn.parallel.distributed": "nn.parallel.distributed",

@@ -42,6 +42,12 @@ RECORDED: dict[str, str] = {
     "serialization.clear_safe_globals": "",
     "serialization.get_safe_globals": "",
     "serialization.safe_globals": "safe_globals",
+    "distributed.send": "tensor, dst=None, group=None, tag=0, group_dst=None",
+    "distributed.recv": "tensor, src=None, group=None, tag=0, group_src=None",
+    "distributed.all_gather_into_tensor": "output_tensor, input_tensor, group=None, async_op=False",
+    "distributed.gather_object": "obj, object_gather_list=None, dst=None, group=None, group_dst=None",
+    "distributed.get_node_local_rank": "fallback_rank=None",
+    "distributed.is_backend_available": "backend",
     "hub.get_dir": "",
     "hub.set_dir": "d",
     "hub.load": "repo_or_dir, model, *args, source='github', trust_repo='check', force_reload=False, verbose=True, "
