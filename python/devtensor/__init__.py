@@ -77,7 +77,7 @@ from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
 from devtensor import amp, backends, distributions  # isort: skip
-from devtensor import distributed, hub, multiprocessing  # isort: skip
+from devtensor import distributed, hub, multiprocessing, serialization  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
@@ -155,6 +155,7 @@ __all__ = [
     "record_transfers",
     "result_type",
     "save",
+    "serialization",
     "set_error_detail",
     "set_float32_matmul_precision",
     "set_grad_enabled",

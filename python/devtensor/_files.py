@@ -284,6 +284,13 @@ def _load_safetensors(file: BinaryIO, path: str, nbytes: int, target: Any) -> An
 def _opened(f: Any) -> Iterator[tuple[BinaryIO, str, int]]:
     """The file, its name and its size. A path is looked up once: what is checked is what is read."""
     if hasattr(f, "read"):
+        if _is_plain(f):  # what is wanted is read, and nothing twice
+            start = f.tell()
+            try:
+                yield f, str(f.name), os.fstat(f.fileno()).st_size
+            finally:
+                f.seek(start)
+            return
         data = f.read()
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"load(): the file must give bytes, and it gave {type(data).__name__}; open it with 'rb'")
@@ -297,6 +304,13 @@ def _opened(f: Any) -> Iterator[tuple[BinaryIO, str, int]]:
         yield file, path, status.st_size
 
 
+def _is_plain(f: Any) -> bool:
+    """Whether f is a file on the disk, open from its beginning, that can be read part by part."""
+    if not isinstance(f, (io.BufferedReader, io.BufferedRandom)) or not isinstance(f.raw, io.FileIO):
+        return False
+    return stat.S_ISREG(os.fstat(f.fileno()).st_mode) and f.tell() == 0
+
+
 def _open_at_once(path: str, flags: int) -> int:
     """Without waiting for somebody who writes to a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
@@ -306,7 +320,24 @@ def _header(file: BinaryIO, name: str, nbytes: int) -> tuple[dict[str, Entry], d
     try:
         return _safetensors.unpack(file, nbytes)
     except ValueError as error:
-        raise RuntimeError(f"{name} is not a safetensors file, or is damaged: {error}") from None
+        file.seek(0)
+        text = f"{name} is not a safetensors file, or is damaged: {error}"
+        raise RuntimeError(f"{text}{_other_format(file.read(512))}") from None
+
+
+def _other_format(begin: bytes) -> str:
+    """What else a file can be that stands where a checkpoint should."""
+    if begin.startswith(b"version https://git-lfs"):
+        return ". It is a pointer of Git LFS: `git lfs pull` fetches the file"
+    if begin.lstrip()[:5].lower() in (b"<!doc", b"<html"):
+        return ". It is an HTML page: what was downloaded is not the file"
+    if begin.startswith(b"\x93NUMPY"):
+        return ". It is a file of NumPy: from_numpy(numpy.load(path))"
+    if begin.startswith(b"\x89HDF\r\n"):
+        return ". It is an HDF5 file, which h5py reads"
+    if begin[257:262] == b"ustar":
+        return ". It is a tar file, as PyTorch before 0.2 wrote them"
+    return ""
 
 
 def _read(file: BinaryIO, start: int, key: str, entry: Entry, name: str) -> DeviceArray:

@@ -94,6 +94,8 @@ def sentence(name: str) -> str:
 
 
 def _hint(name: str) -> str:
+    if name.startswith("torch.utils.tensorboard"):
+        return " without the package tensorboard: pip install tensorboard"
     parent, _, last = name.rpartition(".")
     for module, held in list(sys.modules.items()):
         if module.partition(".")[0] == "torch" and module != parent and last in _names(held):

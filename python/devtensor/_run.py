@@ -65,6 +65,7 @@ _MODULES = {
     "torch.nn.modules.utils": "nn.ntuples",
     "torch.nn.modules.distance": "nn.distance",
     "torch.nn.modules.rnn": "nn.rnn",
+    "torch.nn.modules.utils": "nn._modules_utils",
     "torch.nn.parallel": "nn.parallel",
     "torch.nn.parallel.data_parallel": "nn.parallel.data_parallel",
     "torch.nn.parallel.distributed": "nn.parallel.distributed",
@@ -79,6 +80,7 @@ _MODULES = {
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.optim.optimizer": "optim.optimizer",
+    "torch.serialization": "serialization",
     "torch.utils": "utils",
     "torch.utils.checkpoint": "utils.checkpoint",
     "torch.utils.data": "utils.data",
@@ -89,6 +91,8 @@ _MODULES = {
     "torch.utils.data.distributed": "data.distributed",
     "torch.utils.data.sampler": "data.sampler",
     "torch.utils.model_zoo": "utils.model_zoo",
+    "torch.utils.tensorboard": "utils.tensorboard",
+    "torch.utils.tensorboard.writer": "utils.tensorboard",
     "torch.testing": "testing",
 }
 

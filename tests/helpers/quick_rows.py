@@ -51,6 +51,7 @@ SLOW = {
     "test_digits.py::test_training_on_the_cpu_alone": 0,
     "test_digits.py::test_training_reads_the_digits": 0,
     "test_dlpack_lifetime.py::test_theirs_released_in_every_order": 3,
+    "test_distributed.py::test_losses_are_those_of_one_process": 1,
     "test_error_operands.py::test_devices": 40,
     "test_error_operands.py::test_dtypes": 40,
     "test_error_operands.py::test_shapes": 40,

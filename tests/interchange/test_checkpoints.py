@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import enum
 import io
 import os
 import pickle
@@ -462,6 +464,39 @@ def test_options_of_pytorch(tmp_path: Path) -> None:
     assert path.read_bytes() == first  # nothing of the day or the process
 
 
+def test_other_files_in_the_place_of_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    array, archive = io.BytesIO(), io.BytesIO()
+    np.save(array, np.ones(2))
+    np.savez(archive, a=np.ones(2), b=np.ones(3))
+    for data, text in (
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS: `git lfs pull` fetches"),
+        (b"\n<!DOCTYPE html><html>", "an HTML page: what was downloaded is not the file"),
+        (array.getvalue(), r"a file of NumPy: from_numpy\(numpy.load"),
+        (archive.getvalue(), "an archive of NumPy: numpy.load reads it"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(RuntimeError, match=text):
+            dt.load(path)
+
+
+def test_open_files_are_read_in_place(tmp_path: Path) -> None:
+    for name in ("a.pt", "a.safetensors"):
+        dt.save({"a": dt.ones(2)}, tmp_path / name)
+        with open(tmp_path / name, "rb") as file:
+            for _ in range(2):
+                assert dt.load(file)["a"].tolist() == [1, 1]
+        with open(tmp_path / name, "r+b") as file:
+            assert dt.load(file)["a"].tolist() == [1, 1]
+        with open(tmp_path / name, "rb", buffering=0) as raw:
+            assert dt.load(raw)["a"].tolist() == [1, 1]
+        (tmp_path / "shifted").write_bytes(b"head" + (tmp_path / name).read_bytes())
+        with open(tmp_path / "shifted", "rb") as file:
+            file.seek(4)
+            assert dt.load(file)["a"].tolist() == [1, 1]
+
+
 def test_two_dtypes_over_one_memory() -> None:
     x = dt.zeros(4)
     other = dt._C._strided(x, dt.int32, (4,), (1,), 0)
@@ -473,3 +508,43 @@ def test_memory_in_which_an_array_stands_askew() -> None:
     x = dt.frombuffer(bytearray(9), dtype=dt.uint8)
     y = dt._C._strided(x, dt.int32, (2,), (1,), 0)  # 9 bytes are no number of int32
     assert loaded(saved(y)).tolist() == in_torch(saved(y)).tolist() == [0, 0]
+
+
+@dataclasses.dataclass
+class Options:
+    lr: float
+    layers: list[int]
+
+
+class Mode(enum.Enum):
+    FAST = 1
+
+
+class Slotted:
+    __slots__ = ("a",)
+
+
+def test_classes_that_the_program_trusts() -> None:
+    slotted = Slotted()
+    slotted.a = dt.ones(2)
+    held = {"options": Options(0.1, [1, 2]), "mode": Mode.FAST, "slotted": slotted}
+    with pytest.raises(TypeError, match=r"obj\['options'\] is Options: .*add_safe_globals\(\[Options\]\)"):
+        saved(held)
+    with pytest.raises(TypeError, match=r"obj is Slotted, and .*add_safe_globals\(\[Slotted\]\) lets"):
+        saved(slotted)
+    with dt.serialization.safe_globals([Options, Mode, Slotted]):
+        data = saved(held)
+        got = loaded(data)
+        assert got["options"] == held["options"] and got["mode"] is Mode.FAST and got["slotted"].a.tolist() == [1, 1]
+        assert set(dt.serialization.get_safe_globals()) == {Options, Mode, Slotted}
+    with pytest.raises(pickle.UnpicklingError, match=r"object of .*test_checkpoints.Options; .*globals\(\[Options\]\)"):
+        loaded(data)
+    assert dt.serialization.get_safe_globals() == []
+    for wrong, kind in ((3, TypeError), (os.system, ValueError), (("a", "b"), TypeError)):
+        with pytest.raises(kind, match="add_safe_globals"):
+            dt.serialization.add_safe_globals([wrong])
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    with torch.serialization.safe_globals([Options]):
+        assert in_torch(of_torch(Options(0.5, []))) == Options(0.5, [])
+    with dt.serialization.safe_globals([(Options, f"{__name__}.Options"), Mode]):
+        assert loaded(of_torch([Options(0.5, []), Mode.FAST])) == [Options(0.5, []), Mode.FAST]

@@ -142,3 +142,13 @@ def test_functions_of_parallel(gpus: list[str]) -> None:
     assert copies[0].weight is net.weight and str(copies[1].weight.device) == gpus[1]
     assert list(copies[1].parameters()) == [] and list(net.parameters()) != []
     assert not parallel.replicate(net, gpus, detach=True)[1].weight.requires_grad
+
+
+def test_keys_without_a_prefix() -> None:
+    from devtensor.nn._modules_utils import _pair, _triple, consume_prefix_in_state_dict_if_present
+
+    state = nn.DataParallel(nn.Linear(2, 1), []).state_dict()
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"] and nn.Linear(2, 1).load_state_dict(state).missing_keys == []
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"] and _pair(3) == (3, 3) and _triple([1, 2, 3]) == (1, 2, 3)

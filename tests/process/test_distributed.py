@@ -59,6 +59,15 @@ def test_one_process(alone: None) -> None:
             dist.broadcast(x, 3)
         with pytest.raises(ValueError, match="tensor_list must be a list of 1 arrays"):
             dist.all_gather([], x)
+        with pytest.raises(ValueError, match="this process itself"):
+            dist.send(x, 0)
+        with pytest.raises(ValueError, match="there is no other process"):
+            dist.recv(x)
+        with pytest.raises(dt.ShapeMismatchError):
+            dist.all_gather_into_tensor(dt.zeros(4, dtype=dt.int64), x)
+        with pytest.raises(dt.DTypeMismatchError):
+            dist.reduce_scatter_tensor(dt.zeros(3), x)
+        assert dist.get_node_local_rank() == 0 and not dist.is_backend_available("ucx")
         with pytest.raises(dt.ShapeMismatchError):
             dist.all_gather([dt.zeros(4, dtype=dt.int64)], x)
         with pytest.raises(dt.DTypeMismatchError):
@@ -275,6 +284,25 @@ assert things == [1, {"a": 1}]
 found = [None] * size
 dist.all_gather_object(found, rank * 2)
 assert found == [0, 2, 4, 6]
+gathered = [None] * size if rank == 2 else None
+dist.gather_object({"rank": rank}, gathered, dst=2)
+assert rank != 2 or gathered == [{"rank": i} for i in range(size)]
+for dtype in (dt.float32, dt.bfloat16, dt.int32, dt.bool):
+    if rank == 0:
+        dist.send(dt.ones(2, dtype=dtype), dst=3, tag=7)
+    if rank == 3:
+        x = dt.zeros(2, dtype=dtype)
+        assert dist.recv(x, src=0, tag=7) == 0 and x.tolist() == [1, 1]
+        assert dist.recv(x) == 1 and x.tolist() == [0, 0]
+    if rank == 1:
+        dist.send(dt.zeros(2, dtype=dtype), dst=3)
+    dist.barrier()
+whole = dt.zeros(8)
+dist.all_gather_into_tensor(whole, dt.full((2,), float(rank)))
+assert whole.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+part = dt.zeros(2)
+dist.reduce_scatter_tensor(part, whole)
+assert part.tolist() == [4 * rank, 4 * rank]
 dist.barrier()
 
 from devtensor import nn

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import devtensor as dt
-from devtensor import data, distributed, hub, multiprocessing, nn
+from devtensor import data, distributed, hub, multiprocessing, nn, serialization
 from devtensor.nn import parallel
 
 x = dt.rand(4, 3)
@@ -23,6 +23,17 @@ checkpoint = dt.load(file, map_location={"cuda:0": "cpu"}, weights_only=True)
 file.seek(0)
 dt.load(file, lambda storage, location: storage, weights_only=False)
 net.load_state_dict(checkpoint["model"], strict=False, assign=True)
+
+
+class Options:
+    lr = 0.1
+
+
+serialization.add_safe_globals([Options])
+assert_type(serialization.get_safe_globals(), list[Any])
+serialization.clear_safe_globals()
+with serialization.safe_globals([Options]):
+    dt.save(Options(), io.BytesIO())
 
 folder = Path(tempfile.mkdtemp())
 hub.set_dir(folder)
@@ -72,6 +83,14 @@ distributed.scatter(x, [dt.zeros(4, 3)], src=0)
 distributed.broadcast_object_list(["a"], src=0)
 found: list[Any] = [None]
 distributed.all_gather_object(found, {"loss": 0.5})
+distributed.gather_object("a", found, dst=0)
+distributed.all_gather_into_tensor(dt.zeros(1, 4, 3), x)
+distributed.reduce_scatter_tensor(dt.zeros(4, 3), x)
+if distributed.get_world_size() > 1:
+    distributed.send(x, dst=1)
+    assert_type(distributed.recv(x, src=1), int)
+assert_type(distributed.get_node_local_rank(fallback_rank=0), int)
+assert_type(distributed.is_backend_available("gloo"), bool)
 distributed.barrier()
 sampler = data.distributed.DistributedSampler(range(6), shuffle=True, seed=1)
 sampler.set_epoch(1)

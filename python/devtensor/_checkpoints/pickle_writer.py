@@ -15,6 +15,7 @@ import numpy as np
 import devtensor
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
+from devtensor._checkpoints import trusted
 from devtensor._checkpoints.names import STORAGES
 
 Keep = Callable[[DeviceArray], tuple[str, int]]
@@ -130,6 +131,8 @@ class Writer:
             run(self, obj, path)
         elif isinstance(obj, (np.generic, np.ndarray)):
             self.numpy(obj, path)
+        elif trusted.name_of(type(obj)) is not None:
+            self.trusted(obj, path)
         else:
             raise Refused(refusal(obj, path))
 
@@ -201,6 +204,24 @@ class Writer:
         self.remember(id(obj), obj)
         self.write(vars(obj), f"vars({path})")
         self.put(pickle.BUILD)
+
+    def trusted(self, obj: Any, path: str) -> None:
+        """An object of a class that the program trusts, as pickle has it."""
+        make, arguments, *more = obj.__reduce_ex__(2)
+        state, items, pairs = [*more, None, None, None][:3]
+        named = trusted.name_of(make)
+        new = getattr(make, "__name__", "") == "__newobj__"
+        if items is not None or pairs is not None or not (new or named):
+            raise Refused(f"{path} is {type(obj).__name__}, which is made in a way that a checkpoint cannot hold")
+        self.name(*(trusted.name_of(arguments[0]) if new else named))  # type: ignore[misc]
+        self.put(pickle.MARK)
+        for i, argument in enumerate(arguments[new:]):
+            self.write(argument, f"{path}.args[{i}]")
+        self.put(pickle.TUPLE, pickle.NEWOBJ if new else pickle.REDUCE)
+        self.remember(id(obj), obj)
+        if state is not None:
+            self.write(state, f"vars({path})")
+            self.put(pickle.BUILD)
 
     def dtype_(self, obj: _C.dtype, path: str) -> None:
         self.name("torch", str(obj).rpartition(".")[2])
@@ -321,6 +342,12 @@ def refusal(obj: Any, path: str) -> str:
     if hasattr(obj, "_asdict"):
         return f"{path} is {kind}: its _asdict() can be saved"
     if hasattr(obj, "__dataclass_fields__"):
-        return f"{path} is {kind}: dataclasses.asdict of it can be saved"
+        return (
+            f"{path} is {kind}: dataclasses.asdict of it can be saved, or the object itself after "
+            f"serialization.add_safe_globals([{kind}])"
+        )
     held = "numbers, texts, arrays, and dictionaries, lists, tuples and sets of them"
-    return f"{path} is {kind}, and a checkpoint holds {held}; vars() of an object is often such a dictionary"
+    return (
+        f"{path} is {kind}, and a checkpoint holds {held}; vars() of an object is often such a dictionary, "
+        f"and serialization.add_safe_globals([{kind}]) lets a checkpoint hold the object"
+    )

@@ -124,6 +124,8 @@ def _folder(records: dict[str, Record]) -> str:
         raise pickle.UnpicklingError(
             "it holds a program of TorchScript, which runs in PyTorch alone; save model.state_dict() there instead"
         )
+    if records and all(name.endswith(".npy") for name in records):
+        raise ValueError("it is an archive of NumPy: numpy.load reads it")
     if f"{folder}/data.pkl" not in records:
         raise ValueError("it is a zip file without a record data.pkl")
     return folder

@@ -7,6 +7,7 @@ itself is a world of one process, which needs no MPI. All backends mean MPI, by 
 from __future__ import annotations
 
 import importlib.util
+import os
 from typing import Any
 
 from devtensor import _C
@@ -24,6 +25,13 @@ from devtensor.distributed._collectives import (
     reduce,
     scatter,
 )
+from devtensor.distributed._messages import (
+    all_gather_into_tensor,
+    gather_object,
+    recv,
+    reduce_scatter_tensor,
+    send,
+)
 from devtensor.distributed._world import ProcessGroup
 
 __all__ = [
@@ -31,6 +39,7 @@ __all__ = [
     "ReduceOp",
     "Work",
     "all_gather",
+    "all_gather_into_tensor",
     "all_gather_object",
     "all_reduce",
     "barrier",
@@ -38,19 +47,25 @@ __all__ = [
     "broadcast_object_list",
     "destroy_process_group",
     "gather",
+    "gather_object",
     "get_backend",
+    "get_node_local_rank",
     "get_rank",
     "get_world_size",
     "init_process_group",
     "is_available",
+    "is_backend_available",
     "is_gloo_available",
     "is_initialized",
     "is_mpi_available",
     "is_nccl_available",
     "is_torchelastic_launched",
     "new_group",
+    "recv",
     "reduce",
+    "reduce_scatter_tensor",
     "scatter",
+    "send",
 ]
 
 
@@ -141,6 +156,30 @@ def is_nccl_available() -> bool:
     >>> available = dt.distributed.is_nccl_available()
     """
     return is_mpi_available()
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether init_process_group takes the backend for several processes.
+
+    >>> dt.distributed.is_backend_available("ucx")
+    False
+    """
+    return _C._need_str("is_backend_available", "backend", backend).lower() in _world.BACKENDS and is_mpi_available()
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The number of this process on its machine: LOCAL_RANK, else fallback_rank. Raises RuntimeError without both.
+
+    >>> local = dt.distributed.get_node_local_rank(fallback_rank=0)
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError(
+            "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to "
+            "work, or start the program by mpiexec"
+        )
+    return _C._need_int("get_node_local_rank", "fallback_rank", fallback_rank)
 
 
 def is_torchelastic_launched() -> bool:

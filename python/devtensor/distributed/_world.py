@@ -13,7 +13,7 @@ _LAUNCHERS = (
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
 )
 _NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-_BACKENDS = ("mpi", "gloo", "nccl")
+BACKENDS = ("mpi", "gloo", "nccl")
 _NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
@@ -55,7 +55,7 @@ def backend_of(backend: Any) -> str:
         raise TypeError(f"init_process_group(): argument 'backend' must be str, not {type(backend).__name__}")
     names = [part.rpartition(":")[2].lower() for part in backend.split(",")]
     for name in names:
-        if name not in _BACKENDS:
+        if name not in BACKENDS:
             raise ValueError(
                 f"Unknown backend {backend!r}: devtensor.distributed runs over MPI; 'gloo' and 'nccl' mean it"
             )

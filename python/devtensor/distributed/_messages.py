@@ -1,0 +1,146 @@
+"""From one process to another, and collectives over one array with a part for each process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+from devtensor._composed.arguments import need_array
+from devtensor._errors import DTypeMismatchError
+from devtensor.distributed import _collectives
+from devtensor.distributed._collectives import ReduceOp
+from devtensor.distributed._world import ProcessGroup, current
+
+
+def _other(op: str, name: str, rank: Any, group_rank: Any, group: ProcessGroup) -> int:
+    number = _collectives._rank(op, name, rank, group_rank, group)
+    if number == group.rank():
+        raise ValueError(f"{op}(): {name}={number} is this process itself")
+    return number
+
+
+def send(
+    tensor: DeviceArray, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
+) -> None:
+    """Send tensor to the process dst, which calls recv. Raises ValueError for a rank that is none, or this one's.
+
+    >>> dt.distributed.init_process_group()
+    >>> dt.distributed.send(dt.ones(2), dst=0)
+    Traceback (most recent call last):
+    ValueError: send(): dst=0 is this process itself
+    >>> dt.distributed.destroy_process_group()
+    """
+    need_array("send", "tensor", tensor)
+    world = current(group)
+    target = _other("send", "dst", dst, group_dst, world)
+    host = _collectives._host_of_bools(_collectives._ready("send", "tensor", tensor))
+    world._comm.Send(host, dest=target, tag=_C._need_int("send", "tag", tag))
+
+
+def recv(
+    tensor: DeviceArray, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
+) -> int:
+    """Write what the process src sends, from any where src is None, to tensor; returns the rank of the sender.
+
+    The sender's array has the same dtype and number of elements. Raises ValueError for a rank that is none, or this
+    one's.
+
+    >>> dt.distributed.init_process_group()
+    >>> dt.distributed.recv(dt.ones(2), src=0)
+    Traceback (most recent call last):
+    ValueError: recv(): src=0 is this process itself
+    >>> dt.distributed.destroy_process_group()
+    """
+    need_array("recv", "tensor", tensor)
+    world = current(group)
+    anybody = src is None and group_src is None
+    if anybody and world.size() == 1:
+        raise ValueError("recv(): there is no other process")
+    source = -1 if anybody else _other("recv", "src", src, group_src, world)
+    from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
+
+    status = MPI.Status()
+    host = _C.empty_like(_collectives._host_of_bools(_collectives._ready("recv", "tensor", tensor)))
+    number = _C._need_int("recv", "tag", tag)
+    world._comm.Recv(host, source=MPI.ANY_SOURCE if anybody else source, tag=number, status=status)
+    _collectives._fill(tensor, host)
+    return int(status.Get_source())
+
+
+def _parts(op: str, names: tuple[str, str], whole: DeviceArray, part: DeviceArray, size: int) -> None:
+    """whole has the elements of part for each of size processes, one after the other or along a new dimension."""
+    for name, array in zip(names, (whole, part), strict=True):
+        need_array(op, name, array)
+    if whole.dtype != part.dtype:
+        error = DTypeMismatchError(f"{op}: {names[0]} has {whole.dtype}, and {names[1]} {part.dtype}")
+        raise _C._explained(op, names, (whole, part), "dtype-mismatch", error, 0)
+    if whole.shape != (size, *part.shape):
+        first = part.shape[0] * size if part.ndim else size
+        _C._check_shape(op, names, (whole, part), 0, (first, *part.shape[1:]))
+
+
+def all_gather_into_tensor(
+    output_tensor: DeviceArray, input_tensor: DeviceArray, group: Any = None, async_op: bool = False
+) -> Any:
+    """Write the input_tensors of all processes one after the other to output_tensor, in every process.
+
+    output_tensor: size times as long in its first dimension, or with one of that size in front.
+
+    >>> dt.distributed.init_process_group()
+    >>> whole = dt.zeros(1, 2)
+    >>> dt.distributed.all_gather_into_tensor(whole, dt.ones(2))
+    >>> whole.tolist()
+    [[1.0, 1.0]]
+    >>> dt.distributed.destroy_process_group()
+    """
+    op, world = "all_gather_into_tensor", current(group)
+    _parts(op, ("output_tensor", "input_tensor"), output_tensor, input_tensor, world.size())
+    places = output_tensor.detach().view((world.size(), *input_tensor.shape))
+    return _collectives.all_gather(list(places.unbind(0)), input_tensor, group, async_op)
+
+
+def reduce_scatter_tensor(
+    output: DeviceArray, input: DeviceArray, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """The sum of input over all processes, or what op says; process i writes its i-th part to output.
+
+    >>> dt.distributed.init_process_group()
+    >>> part = dt.zeros(2)
+    >>> dt.distributed.reduce_scatter_tensor(part, dt.ones(2))
+    >>> part.tolist()
+    [1.0, 1.0]
+    >>> dt.distributed.destroy_process_group()
+    """
+    world = current(group)
+    _parts("reduce_scatter_tensor", ("input", "output"), input, output, world.size())
+    total = input.detach().clone()
+    work = _collectives.all_reduce(total, op, group, async_op)
+    _collectives._fill(output, total.reshape((world.size(), *output.shape))[world.rank()])
+    return work
+
+
+def gather_object(
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    group_dst: int | None = None,
+) -> None:
+    """Put the obj of process i at object_gather_list[i] in the process dst, sent by pickle; the others give no list.
+
+    >>> dt.distributed.init_process_group()
+    >>> found = [None]
+    >>> dt.distributed.gather_object("a", found, dst=0)
+    >>> found
+    ['a']
+    >>> dt.distributed.destroy_process_group()
+    """
+    op, world = "gather_object", current(group)
+    target = _collectives._rank(op, "dst", 0 if dst is None and group_dst is None else dst, group_dst, world)
+    mine = world.rank() == target
+    if mine and (not isinstance(object_gather_list, list) or len(object_gather_list) != world.size()):
+        raise ValueError(f"{op}(): object_gather_list must be a list of {world.size()}, one place for each process")
+    found = world._comm.gather(obj, root=target) if world.size() > 1 else [obj]
+    if mine and object_gather_list is not None:
+        object_gather_list[:] = found
