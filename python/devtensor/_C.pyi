@@ -12,6 +12,9 @@ from typing_extensions import Buffer, Self
 
 from devtensor._composed.summaries import aminmax_result
 from devtensor._errors import Origin
+from devtensor.linalg._decompositions import QR
+from devtensor.linalg._second_names import OldSVD
+from devtensor.linalg._solving import Slogdet
 from devtensor.nn._hooks import RemovableHandle
 
 # For places where an attribute has the name of a type.
@@ -39,6 +42,9 @@ class DeviceArray:
     >>> x.shape, x.dtype, x.device
     ((2, 3), devtensor.float32, device(type='cpu'))
     """
+    @property
+    def H(self) -> DeviceArray:
+        """DeviceArray: a view of a matrix with both dimensions exchanged."""
     @property
     def T(self) -> DeviceArray:
         """DeviceArray: a view with the dimensions in reverse."""
@@ -693,6 +699,13 @@ class DeviceArray:
         >>> dt.tensor([1.0, 300.0]).char()
         DeviceArray([  1, 127], device='cpu', dtype=int8)
         """
+    def cholesky(input, upper: builtins.bool = False) -> DeviceArray:
+        """linalg.cholesky(input, upper=upper), with its errors.
+
+        >>> dt.cholesky(dt.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        DeviceArray([[2., 0.],
+                     [1., 2.]], device='cpu', dtype=float32)
+        """
     @overload
     def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
         """A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.
@@ -906,6 +919,15 @@ class DeviceArray:
         """
     def deg2rad_(input) -> DeviceArray:
         """deg2rad, written into input."""
+    def det(A) -> DeviceArray:
+        """The determinant of each square matrix.
+
+        float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
+        CUDA device.
+
+        >>> dt.linalg.det(dt.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        DeviceArray(8., device='cpu', dtype=float32)
+        """
     def detach(self, /) -> DeviceArray:
         """A view of the whole array without its history: no gradient flows back through it.
 
@@ -1596,6 +1618,12 @@ class DeviceArray:
         >>> dt.tensor([1.9, -1.9]).int()
         DeviceArray([ 1, -1], device='cpu', dtype=int32)
         """
+    def inverse(input) -> DeviceArray:
+        """linalg.inv(input), with its errors.
+
+        >>> dt.inverse(dt.tensor([[2.0]]))
+        DeviceArray([[0.5000]], device='cpu', dtype=float32)
+        """
     def is_contiguous(self, /) -> builtins.bool:
         """Whether the elements lie in row-major order without gaps.
 
@@ -1884,6 +1912,12 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def logdet(input) -> DeviceArray:
+        """log(det(input)) of each square matrix: NaN where the determinant is negative; with the errors of linalg.slogdet.
+
+        >>> dt.logdet(dt.tensor([[1.0, 0.0], [0.0, 1.0]]))
+        DeviceArray(0., device='cpu', dtype=float32)
+        """
     def logical_and(self, /, other: _Operand) -> DeviceArray:
         """Whether both are nonzero.
 
@@ -1991,6 +2025,9 @@ class DeviceArray:
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
     @property
+    def mH(self) -> DeviceArray:
+        """DeviceArray: a view with the last two dimensions exchanged, which of real numbers is mT."""
+    @property
     def mT(self) -> DeviceArray:
         """DeviceArray: a view with the last two dimensions exchanged."""
     def masked_fill(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray:
@@ -2044,14 +2081,25 @@ class DeviceArray:
         >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
         """
-    def matrix_power(input, n: _Int) -> DeviceArray:
-        """input @ input @ ..., n times, for each square matrix; n 0 gives the identity.
+    def matrix_exp(A) -> DeviceArray:
+        """The sum of A^k / k! over k from 0, for each square matrix.
 
-        Floats. Raises DTypeMismatchError, ShapeMismatchError for what is not square, RuntimeError for a negative n.
+        float32 and float64 on the cpu, by SciPy, which must be installed. Raises DTypeMismatchError, ShapeMismatchError,
+        NotImplementedError on a CUDA device.
 
-        >>> dt.matrix_power(dt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
-        DeviceArray([[1., 3.],
+        >>> dt.linalg.matrix_exp(dt.zeros(2, 2))
+        DeviceArray([[1., 0.],
                      [0., 1.]], device='cpu', dtype=float32)
+        """
+    def matrix_power(A, n: _Int) -> DeviceArray:
+        """A @ A @ ..., n times, for each square matrix; of its inverse for a negative n, the identity for 0.
+
+        Floats on any device; a negative n takes float32 and float64 on the cpu. Raises DTypeMismatchError,
+        ShapeMismatchError, for a negative n what inv raises.
+
+        >>> dt.linalg.matrix_power(dt.tensor([[1.0, 1.0], [0.0, 1.0]]), -2)
+        DeviceArray([[ 1., -2.],
+                     [ 0.,  1.]], device='cpu', dtype=float32)
         """
     @overload
     def max(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
@@ -2347,8 +2395,8 @@ class DeviceArray:
     def norm(input, p: builtins.float | str | None = "fro", dim: _Ints | None = None, keepdim: builtins.bool = False, *, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """The vector norm over the given dimensions: sum(abs(x) ** p) ** (1 / p); "fro" is 2, inf the largest element.
 
-        Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
-        "nuc".
+        "nuc" is the sum of the singular values of a matrix, or of those over two dimensions: linalg.matrix_norm. Floats
+        only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
 
         >>> dt.norm(dt.tensor([3.0, 4.0]))
         DeviceArray(5., device='cpu', dtype=float32)
@@ -2421,6 +2469,12 @@ class DeviceArray:
         >>> dt.zeros(2).pin_memory().is_pinned()  # doctest: +SKIP
         True
         """
+    def pinverse(input, rcond: builtins.float = 1e-15) -> DeviceArray:
+        """linalg.pinv(input, rtol=rcond), with its errors.
+
+        >>> dt.pinverse(dt.tensor([[2.0], [0.0]]))
+        DeviceArray([[0.5000, 0.0000]], device='cpu', dtype=float32)
+        """
     def pow(self, /, exponent: _Operand) -> DeviceArray:
         """input ** exponent; either may be a number. Integers wrap.
 
@@ -2475,6 +2529,12 @@ class DeviceArray:
         """
     def put_(input, index: DeviceArray, source: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
         """put, written into input."""
+    def qr(input, some: builtins.bool = True) -> QR:
+        """linalg.qr(input): reduced, or complete with some=False; with its errors.
+
+        >>> dt.qr(dt.ones(3, 2), some=False).Q.shape
+        (3, 3)
+        """
     def rad2deg(input) -> DeviceArray:
         """Radians in degrees: x * 180 / pi. Any dtype; integers and bools give the default dtype.
 
@@ -2655,6 +2715,17 @@ class DeviceArray:
 
         >>> dt.ones(6).reshape_as(dt.zeros(2, 3)).shape
         (2, 3)
+        """
+    def resize_(input, *size: _Ints) -> DeviceArray:
+        """Gives input itself another shape of as many elements, or of its first ones, and returns input.
+
+        The elements are those in the order of memory. Raises ShapeMismatchError for more elements, which would need other
+        memory, and for an array that is not contiguous; RuntimeError for a negative size; GradientError where gradients
+        flow to input.
+
+        >>> dt.arange(6).resize_(2, 2)
+        DeviceArray([[0, 1],
+                     [2, 3]], device='cpu', dtype=int64)
         """
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.
@@ -2902,6 +2973,15 @@ class DeviceArray:
         """
     @overload
     def size(self, dim: _Int) -> builtins.int: ...
+    def slogdet(A) -> Slogdet:
+        """(sign, logabsdet) of each square matrix: the sign of its determinant, and the logarithm of its size.
+
+        float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
+        CUDA device; its gradient LinAlgError for a singular matrix.
+
+        >>> dt.linalg.slogdet(dt.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
+        DeviceArray(-1., device='cpu', dtype=float32)
+        """
     @overload
     def softmax(self, /, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
         """exp(x) / sum(exp(x)) over dim, without overflow.
@@ -2979,6 +3059,14 @@ class DeviceArray:
         """
     @overload
     def squeeze(self, /, axis: _Ints | None = None) -> DeviceArray: ...
+    def squeeze_(input, dim: _Ints | None = None) -> DeviceArray:
+        """Drops dimensions of size 1 of input itself, all of them or those among dim, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(1, 2).squeeze_().shape
+        (2,)
+        """
     def std(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
 
@@ -3051,6 +3139,14 @@ class DeviceArray:
         """
     @overload
     def sum(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def svd(input, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+        """(U, S, V) with U @ diag(S) @ V.mT == input: reduced, or square with some=False; with the errors of linalg.svd.
+
+        compute_uv=False: U and V are zeros.
+
+        >>> dt.svd(dt.ones(3, 2)).V.shape
+        (2, 2)
+        """
     def swapaxes(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
 
@@ -3059,6 +3155,14 @@ class DeviceArray:
         >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
+        """
+    def swapaxes_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions of input itself, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).transpose_(0, 1).shape
+        (3, 2)
         """
     def swapdims(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
@@ -3069,6 +3173,14 @@ class DeviceArray:
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
         """
+    def swapdims_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions of input itself, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).transpose_(0, 1).shape
+        (3, 2)
+        """
     def t(self, /) -> DeviceArray:
         """The transpose of a matrix; vectors and 0-dimensional arrays stay.
 
@@ -3077,6 +3189,14 @@ class DeviceArray:
         >>> dt.tensor([[1, 2], [3, 4]]).t()
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
+        """
+    def t_(input) -> DeviceArray:
+        """Transposes a matrix itself, and returns it; vectors and 0-dimensional arrays stay.
+
+        Raises ShapeMismatchError for more than two dimensions, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).t_().shape
+        (3, 2)
         """
     def take(self, /, index: DeviceArray) -> DeviceArray:
         """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
@@ -3183,6 +3303,14 @@ class DeviceArray:
         >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
+        """
+    def transpose_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions of input itself, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).transpose_(0, 1).shape
+        (3, 2)
         """
     def tril(self, /, diagonal: _Int = 0) -> DeviceArray:
         """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
@@ -3320,6 +3448,14 @@ class DeviceArray:
         """
     @overload
     def unsqueeze(self, /, axis: _Int) -> DeviceArray: ...
+    def unsqueeze_(input, dim: _Int) -> DeviceArray:
+        """Gives input itself a new dimension of size 1 at dim, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2).unsqueeze_(0).shape
+        (1, 2)
+        """
     def var(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
 

@@ -10,6 +10,7 @@ from devtensor._composed import (
     covariance,
     diagonals,
     distances,
+    exchanged,
     in_place,
     joining,
     layers,
@@ -33,6 +34,7 @@ from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
+from devtensor._composed.exchanged import *
 from devtensor._composed.in_place import *
 from devtensor._composed.joining import *
 from devtensor._composed.layers import *
@@ -57,6 +59,7 @@ __all__ += convolutions.__all__
 __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
+__all__ += exchanged.__all__
 __all__ += in_place.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
@@ -78,6 +81,7 @@ METHODS = (
     *arrange.METHODS,
     *covariance.METHODS,
     *diagonals.METHODS,
+    *exchanged.METHODS,
     *joining.METHODS,
     *places.METHODS,
     *pointwise.METHODS,
