@@ -14,6 +14,9 @@ from typing_extensions import Buffer, Self
 
 from devtensor._composed.summaries import aminmax_result
 from devtensor._errors import Origin
+from devtensor.linalg._decompositions import QR
+from devtensor.linalg._second_names import OldSVD
+from devtensor.linalg._solving import Slogdet
 from devtensor.nn._hooks import RemovableHandle
 
 # For places where an attribute has the name of a type.
@@ -116,6 +119,7 @@ GETSETS = {
     "persistent": "bool",
     "T": "DeviceArray",
     "mT": "DeviceArray",
+    "mH": "DeviceArray",
     "H": "DeviceArray",
     "grad": "DeviceArray | None",
     "grad_fn": "Node | None",

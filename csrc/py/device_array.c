@@ -173,18 +173,35 @@ GETTER(get_T)
                : py_finish(result, dt_permute("T", x, x->ndim, dims, py_array_of(result), &err), &err, &self, 1);
 }
 
-GETTER(get_mT)
+/* The view with the last two dimensions exchanged: of 2 to most dimensions. */
+static PyObject *
+exchanged(PyObject *self, const char *name, int most)
 {
     const dt_array *x = py_array_of(self);
     dt_error err;
-    if (x->ndim < 2) {
-        dt_fail(&err, DT_ESHAPE, "rank-mismatch", "mT", "mT: an array of at least 2 dimensions is needed, but got %d",
-                x->ndim);
+    if (x->ndim < 2 || x->ndim > most) {
+        dt_fail(&err, DT_ESHAPE, "rank-mismatch", name, "%s: an array of %s2 dimensions is needed, but got %d", name,
+                most == 2 ? "" : "at least ", x->ndim);
         return py_raise(py_state_of(self), &err, &self, 1);
     }
-    PyObject *result = py_array_new(Py_TYPE(self), "mT");
+    PyObject *result = py_array_new(Py_TYPE(self), name);
     return result == NULL ? NULL
-                          : py_finish(result, dt_transpose("mT", x, -2, -1, py_array_of(result), &err), &err, &self, 1);
+                          : py_finish(result, dt_transpose(name, x, -2, -1, py_array_of(result), &err), &err, &self, 1);
+}
+
+GETTER(get_mT)
+{
+    return exchanged(self, "mT", DT_MAX_NDIM);
+}
+
+GETTER(get_mH)
+{
+    return exchanged(self, "mH", DT_MAX_NDIM);
+}
+
+GETTER(get_H)
+{
+    return exchanged(self, "H", 2);
 }
 
 static const PyGetSetDef own_getset[] = {
@@ -197,6 +214,9 @@ static const PyGetSetDef own_getset[] = {
     {"strides", get_strides, NULL, "tuple of int: bytes from one element to the next in each dimension.", NULL},
     {"T", get_T, NULL, "DeviceArray: a view with the dimensions in reverse.", NULL},
     {"mT", get_mT, NULL, "DeviceArray: a view with the last two dimensions exchanged.", NULL},
+    {"H", get_H, NULL, "DeviceArray: a view of a matrix with both dimensions exchanged.", NULL},
+    {"mH", get_mH, NULL, "DeviceArray: a view with the last two dimensions exchanged, which of real numbers is mT.",
+     NULL},
     {"data", get_data, set_data,
      "DeviceArray: the same memory as a plain array without a history. Assigning another array replaces the memory.",
      NULL},

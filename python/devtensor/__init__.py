@@ -76,18 +76,32 @@ from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_
 from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
-from devtensor import amp, backends, distributions  # isort: skip
+from devtensor import amp, backends, distributions, linalg  # isort: skip
 from devtensor import distributed, hub, multiprocessing, serialization  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from devtensor.linalg import _second_names as _linalg_names
+from devtensor.linalg._second_names import (
+    cholesky,
+    det,
+    inverse,
+    logdet,
+    matrix_exp,
+    matrix_power,
+    pinverse,
+    qr,
+    slogdet,
+    svd,
+)
 
 del _cuda_amp  # dt.cuda.amp
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
 for _function in (
     *_public.METHODS,
+    *_linalg_names.METHODS,
     _type_of,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
@@ -120,10 +134,12 @@ __all__ = [
     "autograd",
     "backends",
     "can_cast",
+    "cholesky",
     "compile",
     "cpu",
     "cuda",
     "data",
+    "det",
     "distributed",
     "distributions",
     "double",
@@ -140,18 +156,25 @@ __all__ = [
     "inf",
     "inference_mode",
     "int",
+    "inverse",
     "is_autocast_enabled",
     "is_inference_mode_enabled",
     "is_nonzero",
+    "linalg",
     "load",
+    "logdet",
     "long",
+    "matrix_exp",
+    "matrix_power",
     "multiprocessing",
     "nan",
     "nn",
     "no_grad",
     "optim",
     "pi",
+    "pinverse",
     "promote_types",
+    "qr",
     "record_transfers",
     "result_type",
     "save",
@@ -160,6 +183,8 @@ __all__ = [
     "set_float32_matmul_precision",
     "set_grad_enabled",
     "short",
+    "slogdet",
+    "svd",
     "testing",
     "use_deterministic_algorithms",
     "utils",

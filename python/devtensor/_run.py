@@ -43,6 +43,7 @@ _MODULES = {
     "torch.distributions.uniform": "distributions.uniform",
     "torch.hub": "hub",
     "torch.multiprocessing": "multiprocessing",
+    "torch.linalg": "linalg",
     "torch.nn": "nn",
     "torch.nn.functional": "nn.functional",
     "torch.nn.init": "nn.init",

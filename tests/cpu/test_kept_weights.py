@@ -63,6 +63,7 @@ MASK = OTHER > 0.5
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
 NOT_OF_FLOATS |= {"float_power_", "nan_to_num_"}  # of float64 alone; of weights that are NaN
+NOT_OF_FLOATS |= {"resize_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"}  # write no element
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_", "fmod_"), (OTHER,)),
     **dict.fromkeys(("atan2_", "hypot_", "logaddexp_"), (OTHER,)),

@@ -48,7 +48,10 @@ DIFFERENT = {
     "cuda", "from_numpy", "frombuffer", "from_dlpack", "from_cuda_array_interface", "seed", "initial_seed",
     "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
-    "one_hot", "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
+    "one_hot", "cov", "cholesky", "det", "eigh", "eigvalsh", "inv", "inverse", "logdet", "lstsq", "matrix_exp",
+    "matrix_norm", "matrix_power", "matrix_rank", "norm", "orthogonal_", "pinv", "pinverse", "qr", "slogdet", "solve",
+    "solve_triangular", "svd", "svdvals",
+    "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
     "Stream", "assert_close", "copy_",
 }  # fmt: skip
 

@@ -205,6 +205,8 @@ VIEWS = [
     "b3.permute(2, 0, 1)",
     "x.T",
     "b3.mT",
+    "b3.mH",
+    "x.H",
     "x.unsqueeze(1)",
     "z.squeeze(1)",
     "z.expand(3, 5)",

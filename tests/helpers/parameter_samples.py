@@ -129,7 +129,19 @@ VALUES: dict[str, Any] = {
     "vander.x": lambda: dt.ones(3),
     "dsplit.input": lambda: dt.ones(1, 1, 2),
     "indices_or_sections": 1,
-    "matrix_power.input": lambda: dt.ones(2, 2),
+    "A": lambda: dt.eye(2) * 2 + 1,
+    "B": lambda: dt.ones(2, 2),
+    "multi_dot.tensors": lambda: [dt.ones(2, 3), dt.ones(3, 2)],
+    "upper": True,
+    "vecdot.x": lambda: dt.ones(3),
+    "y": lambda: dt.ones(3),
+    "vector_norm.x": lambda: dt.ones(3),
+    **{
+        f"{op}.input": lambda: dt.eye(2) * 2 + 1
+        for op in "cholesky det inverse logdet matrix_exp matrix_power pinverse qr slogdet svd".split()
+    },
+    "t_.input": lambda: dt.ones(2, 3),
+    "resize_.size": (3, 2),
     "dimension": 0,
     "unfold.size": 1,
     "step": 1,

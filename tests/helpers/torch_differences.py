@@ -96,7 +96,7 @@ INTEGERS = "bool uint8 int8 int16 int32 int64"
 NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
 WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
 PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot matmul mm mv __rmatmul__ nn.functional.linear"
-SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner tensordot"
+SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner linalg.matrix_power linalg.multi_dot tensordot"
 
 DIFFERENT: list[Difference] = [
     # ------------------------------------------------ refused here
@@ -212,6 +212,15 @@ DIFFERENT: list[Difference] = [
         "ShapeMismatchError",
         "one number as one score; a class in a row of its own",
         "Scores (C) have a class (), scores (N, C) have classes (N).",
+    ),
+    Difference(
+        "cholesky linalg.cholesky linalg.det linalg.svd linalg.svdvals matrix_exp svd",
+        "refused",
+        "it takes float32 and float64",
+        "DTypeMismatchError",
+        "an empty array of nothing; of `matrix_exp` a result that is computed in the half type",
+        "LAPACK has no half types, and a dtype is checked before the shape.",
+        "float16 bfloat16",
     ),
     Difference(
         "full_like",
@@ -376,6 +385,14 @@ DIFFERENT: list[Difference] = [
         "bfloat16",
     ),
     Difference(
+        "linalg.eigh linalg.svd svd",
+        "values",
+        "",
+        "vectors with the signs that this LAPACK gives",
+        "those of another",
+        "Either sign is right.",
+    ),
+    Difference(
         "cdist",
         "values",
         "",
@@ -443,7 +460,16 @@ NOT_THERE: list[Lacking] = [
         "must be (a )?(int|number), not devtensor.DeviceArray",
         "an array where a number is meant: its value comes from the device only by `.item()`",
     ),
-    Lacking("norm/nuc", "nuclear norm", "the nuclear norm"),
+    Lacking(
+        "cholesky linalg.cholesky linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
+        "linalg.lstsq/grad_oriented linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
+        "linalg.matrix_rank/hermitian linalg.pinv linalg.pinv/hermitian linalg.pinv/singular linalg.qr "
+        "linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals logdet matrix_exp norm/nuc "
+        "pinverse qr svd",
+        "LAPACK computes",
+        "a CUDA device, where LAPACK is needed: `.cpu()` is the way",
+    ),
+    Lacking("linalg.matrix_rank", "'[ar]tol' must be a number", "arrays of tolerances"),
     Lacking("zero_", "no attribute 'zero_'", "the function; the method is there"),
     Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
     Lacking("where", "complex", "complex numbers", rare=True),

@@ -94,6 +94,8 @@ def our_function(op: Any) -> Callable[..., Any] | None:
     """What devtensor calls op.op; where that is a function of the test suite, its text with devtensor for torch."""
     name = op.name.removeprefix("nn.functional.")
     home: Any = dt.nn.functional if op.name.startswith("nn.functional.") else dt
+    if op.name.startswith("linalg."):
+        home, name = dt.linalg, name.removeprefix("linalg.")
     found = getattr(home, name, None)
     if found is None and home is dt:
         found = getattr(dt.DeviceArray, name, None)

@@ -113,7 +113,6 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (dt.ShapeMismatchError, r"of tensors\[1\] does not broadcast", lambda: dt.broadcast_tensors(ones(2), ones(3))),
     (RuntimeError, "at index 1 does not broadcast", lambda: dt.broadcast_shapes((2,), (3,))),
     (ValueError, "negative length", lambda: dt.broadcast_shapes((-2,))),
-    (RuntimeError, r"matrix_power\(\): n must be at least 0", lambda: dt.matrix_power(ones(2, 2), -1)),
     (dt.ShapeMismatchError, "batches of square matrices", lambda: dt.matrix_power(ones(2, 3), 2)),
     (dt.DeviceMismatchError, r"matrices\[1\] on cuda", lambda: dt.chain_matmul(ones(2, 2), dt.ones(2, 2, device=GPU))),
     (dt.ShapeMismatchError, r"Expected matrices\[1\]", lambda: dt.chain_matmul(ones(2, 3), ones(2, 2))),
@@ -206,3 +205,68 @@ def test_triangles_in_place(device: str) -> None:
     assert y.tril_(1) is y
     same(y, np.tril(x, 1))
     same(y.triu_(), np.triu(np.tril(x, 1)))
+
+
+# ---------------------------------------------------------------- another shape for an array object
+
+EXCHANGED: list[tuple[tuple[int, ...], str, tuple[Any, ...], tuple[int, ...]]] = [
+    ((1, 2, 1), "squeeze_", (), (2,)),
+    ((1, 2, 1), "squeeze_", (0,), (2, 1)),
+    ((1, 2, 1), "squeeze_", ((0, -1),), (2,)),
+    ((1, 2, 1), "squeeze_", ((),), (1, 2, 1)),
+    ((2, 3), "unsqueeze_", (1,), (2, 1, 3)),
+    ((2, 3), "unsqueeze_", (-1,), (2, 3, 1)),
+    ((2, 3, 4), "transpose_", (0, -1), (4, 3, 2)),
+    ((2, 3), "swapaxes_", (0, 1), (3, 2)),
+    ((2, 3), "swapdims_", (0, 1), (3, 2)),
+    ((2, 3), "t_", (), (3, 2)),
+    ((2, 3), "resize_", (3, 2), (3, 2)),
+    ((2, 3), "resize_", ((2, 2),), (2, 2)),
+    ((2, 3), "resize_", (0,), (0,)),
+]
+
+
+def test_an_array_object_gets_another_shape(device: str) -> None:
+    for shape, name, arguments, wanted in EXCHANGED:
+        x = dt.arange(int(np.prod(shape)), device=device).reshape(shape)
+        other, place = x.detach(), x.data_ptr()
+        with dt.forbid_transfers():
+            assert getattr(x, name)(*arguments) is x
+        assert x.shape == wanted and other.shape == shape, name
+        assert not x.numel() or x.data_ptr() == place, name
+        if name != "resize_":
+            assert x.tolist() == getattr(other, name[:-1])(*arguments).tolist()
+    assert dt.arange(6).resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+
+
+def test_an_array_that_gradients_flow_to_keeps_its_shape() -> None:
+    leaf = dt.ones(2, 3, requires_grad=True)
+    for x in (leaf, leaf * 2):
+        for _, name, arguments, _ in EXCHANGED:
+            with pytest.raises(
+                dt.GradientError, match="gradients flow to this array, so that it keeps its shape: use x ="
+            ):
+                getattr(x, name)(*arguments)
+        assert x.shape == (2, 3)
+
+
+def test_memory_does_not_grow(device: str) -> None:
+    x = dt.ones(2, 3, device=device)
+    for refused in (x, x.t(), x[:, 1:]):
+        with pytest.raises(dt.ShapeMismatchError, match=r"resize_\(\): the memory"):
+            refused.resize_(7 if refused is x else 2)
+
+
+def test_orthogonal_weights() -> None:
+    for shape in ((3, 5), (5, 3), (4, 2, 3, 3)):
+        w = dt.nn.init.orthogonal_(dt.empty(shape, dtype=dt.float64), 2.0, generator=dt.Generator())
+        m = w.reshape(shape[0], -1)
+        product = m @ m.t() if m.shape[0] <= m.shape[1] else m.t() @ m
+        same(product, 4 * np.eye(product.shape[0]))
+    assert dt.nn.init.orthogonal_(dt.empty(0, 3)).shape == (0, 3)
+    half = dt.nn.init.orthogonal_(dt.empty(4, 4, dtype=dt.float16))
+    np.testing.assert_allclose((half.float() @ half.float().t()).numpy(), np.eye(4), atol=1e-2)
+    with pytest.raises(ValueError, match="2 or more dimensions"):
+        dt.nn.init.orthogonal_(dt.empty(3))
+    with pytest.raises(NotImplementedError, match=r"orthogonal_\(\): LAPACK computes it on the cpu alone"):
+        dt.nn.init.orthogonal_(dt.empty(3, 3, device=GPU))

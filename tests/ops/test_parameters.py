@@ -100,7 +100,7 @@ def written(function: Any) -> tuple[Parameter, ...]:
 
 def composed_forms() -> Iterator[Form]:
     modules = {"": dt, "functional": dt.nn.functional, "init": dt.nn.init, "nn": dt.nn, "data": dt.data,
-               "cuda": dt.cuda, "cpu": dt.cpu, "testing": dt.testing}  # fmt: skip
+               "cuda": dt.cuda, "cpu": dt.cpu, "testing": dt.testing, "linalg": dt.linalg}  # fmt: skip
     for where, module in modules.items():
         for name in module.__all__:
             value = getattr(module, name)

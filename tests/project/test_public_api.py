@@ -61,7 +61,7 @@ get_default_device set_default_dtype get_default_dtype""".split()
 METHODS = """size numel dim stride element_size data_ptr is_contiguous is_pinned item tolist numpy clone contiguous
 copy_ fill_ zero_ to cuda cpu float double half bfloat16 int long bool byte astype pin_memory type expand view
 new_empty new_zeros new_ones new_full""".split()
-ATTRIBUTES = "shape dtype device ndim nbytes itemsize strides T mT is_cuda origin".split()
+ATTRIBUTES = "shape dtype device ndim nbytes itemsize strides T mT H mH is_cuda origin".split()
 CUDA = """is_available device_count current_device set_device device get_device_name get_device_properties
 get_device_capability synchronize empty_cache memory_allocated max_memory_allocated memory_reserved
 reset_peak_memory_stats mem_get_info is_simulated memory_stats host_memory_stats max_memory_reserved
@@ -110,7 +110,7 @@ def test_nn() -> None:
     "module",
     [
         *(dt.nn.functional, dt.nn.init, dt.nn.parallel, dt.nn.utils, dt.nn.utils.rnn),
-        *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.optim, dt.optim.lr_scheduler),
+        *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.linalg, dt.optim, dt.optim.lr_scheduler),
         *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations),
     ],
     ids=lambda m: m.__name__,

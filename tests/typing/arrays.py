@@ -150,7 +150,11 @@ for shaped in (
     x.fliplr(), x.flipud(), x.adjoint(), x.swapdims(0, 1), x.reshape_as(y), x.narrow_copy(1, 0, 2), x.unfold(1, 2, 1),
     x.diff(n=2), x.diag(), x.diag_embed(1), x.clone().tril_(), x.clone().triu_(1), x.cov(correction=0), x.corrcoef(),
     x.inner(y), x.kron(y), x.cross(y, 1), square.trace(), row.addmv(square, row), square.addr(row, row, beta=0.5),
-    square.addbmm(batch, batch, alpha=2), square.matrix_power(2),
+    square.addbmm(batch, batch, alpha=2), square.matrix_power(2), square.H, batch.mH, square.det(), square.inverse(),
+    square.logdet(), square.pinverse(), square.matrix_exp(), (square @ square.T + 1).cholesky(), square.qr().Q,
+    square.svd(some=False).V, square.slogdet().sign, dt.ones(1, 2).squeeze_(), dt.ones(2).unsqueeze_(0),
+    dt.ones(2, 3).transpose_(0, 1), dt.ones(2, 3).t_(), dt.ones(2, 3).swapaxes_(0, 1), dt.ones(2, 3).swapdims_(0, 1),
+    dt.ones(2, 3).resize_(3, 2),
 ):  # fmt: skip
     assert_type(shaped, dt.DeviceArray)
 for parts in (

@@ -157,6 +157,7 @@ w = dt.empty(3, 4)
 for filled in (
     nn.init.constant_(w, 1.0), nn.init.zeros_(w), nn.init.ones_(w), nn.init.eye_(w), nn.init.uniform_(w),
     nn.init.normal_(w, 0.0, 0.1), nn.init.xavier_uniform_(w), nn.init.xavier_normal_(w), nn.init.kaiming_uniform_(w),
+    nn.init.orthogonal_(w, gain=0.5),
     nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"), nn.init.dirac_(dt.ones(2, 2, 3)),
 ):  # fmt: skip
     assert_type(filled, dt.DeviceArray)

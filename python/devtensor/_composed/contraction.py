@@ -34,7 +34,7 @@ def einsum(*args: Any) -> DeviceArray:
     names, shown = names[:8], arrays[:8]
     if len(arrays) > 1:
         _C._check("einsum", names, shown)
-        for k in range(8, len(arrays)):
+        for k in range(8, len(arrays)):  # an error holds no more of them
             _C._check("einsum", (names[0], f"operands[{k}]"), (arrays[0], arrays[k]))
     terms, output = _parsed(equation)
     if len(terms) != len(arrays):

@@ -250,6 +250,13 @@ def chained(matrices: tuple[DeviceArray, ...]) -> DeviceArray:
     return product(0, count - 1)
 
 
+def check_floats(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...]) -> None:
+    """Raises for entries of a list of several devices or dtypes, or that are no floats."""
+    _C._check(op, names[:8], arrays[:8])
+    for k in range(8, len(arrays)):  # an error holds no more of them
+        _C._check(op, (names[0], names[k]), (arrays[0], arrays[k]))
+
+
 def chain_matmul(*matrices: DeviceArray, out: None = None) -> DeviceArray:
     """The product of matrices, in the order that takes the fewest multiplications.
 
@@ -265,7 +272,7 @@ def chain_matmul(*matrices: DeviceArray, out: None = None) -> DeviceArray:
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     names, arrays = need_entries(op, "matrices", matrices)
-    _C._check(op, names[:8], arrays[:8])
+    check_floats(op, names, arrays)
     for k in range(len(arrays)):
         _C._check_rank(op, (names[k],), (arrays[k],), 0, 2, 2)
     for k in range(1, len(arrays)):
@@ -348,31 +355,18 @@ def broadcast_of(
     return tuple(found)
 
 
-def matrix_power(input: DeviceArray, n: int) -> DeviceArray:
-    """input @ input @ ..., n times, for each square matrix; n 0 gives the identity.
-
-    Floats. Raises DTypeMismatchError, ShapeMismatchError for what is not square, RuntimeError for a negative n.
-
-    >>> dt.matrix_power(dt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
-    DeviceArray([[1., 3.],
-                 [0., 1.]], device='cpu', dtype=float32)
-    """
-    op = "matrix_power"
-    _C._check(op, ("input",), (input,))
-    check_square(op, "input", input)
-    times = _need_int(op, "n", n)
-    if times < 0:
-        raise RuntimeError(f"{op}(): n must be at least 0, not {times}")
+def powered(x: DeviceArray, times: int) -> DeviceArray:
+    """The product of so many x, by squares."""
     if times == 0:
-        return _C.eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape).clone()
-    result, square = None, input
+        return _C.eye(x.shape[-1], dtype=x.dtype, device=x.device).expand(x.shape).clone()
+    result, square = None, x
     while times:
         if times % 2:
             result = square if result is None else result @ square
         times //= 2
         square = square @ square if times else square
     assert result is not None
-    return result.clone() if result is input else result
+    return result.clone() if result is x else result
 
 
 def check_square(op: str, name: str, x: DeviceArray) -> None:
@@ -392,7 +386,6 @@ __all__ = [
     "cross",
     "inner",
     "kron",
-    "matrix_power",
     "tensordot",
     "trace",
 ]
@@ -404,5 +397,4 @@ METHODS = (
     addmv,
     addr,
     addbmm,
-    matrix_power,
 )

@@ -65,6 +65,7 @@ METHODS = (
     *arrange.METHODS,
     *covariance.METHODS,
     *diagonals.METHODS,
+    *exchanged.METHODS,
     *groups.METHODS,
     *joining.METHODS,
     *order.METHODS,

@@ -119,10 +119,8 @@ def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims:
 def _order(p: float | str | None) -> float:
     if not isinstance(p, str):
         return 2.0 if p is None else float(_need_number("norm", "p", p))
-    if p == "nuc":
-        raise NotImplementedError("norm(): the nuclear norm is not implemented")
     if p != "fro":
-        raise ValueError(f"norm(): argument 'p' must be a number, 'fro' or None, not {p!r}")
+        raise ValueError(f"norm(): argument 'p' must be a number, 'fro', 'nuc' or None, not {p!r}")
     return 2.0
 
 
@@ -137,34 +135,41 @@ def norm(
 ) -> DeviceArray:
     """The vector norm over the given dimensions: sum(abs(x) ** p) ** (1 / p); "fro" is 2, inf the largest element.
 
-    Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
-    "nuc".
+    "nuc" is the sum of the singular values of a matrix, or of those over two dimensions: linalg.matrix_norm. Floats
+    only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
 
     >>> dt.norm(dt.tensor([3.0, 4.0]))
     DeviceArray(5., device='cpu', dtype=float32)
     """
     _C._check("norm", ("input",), (input,))
-    order = _order(p)
+    nuclear = isinstance(p, str) and p == "nuc"
+    order = 2.0 if nuclear else _order(p)
     keep = kept("norm", keepdim, keepdims)
     dims = dims_over("norm", input, dim, axis)
-    x = widened(input)
+    if nuclear:
+        from devtensor.linalg._norms import nuclear_norm
+
+        return nuclear_norm("norm", input, dims, keep)
+    return norm_over(widened(input), order, dims, keep).to(input.dtype)
+
+
+def norm_over(x: DeviceArray, order: float, dims: tuple[int, ...], keep: bool) -> DeviceArray:
+    """sum(abs(x) ** order) ** (1 / order) over dims, and what stands for it where order is infinite or 0."""
     if order != 2:  # a square needs no abs, which has no second derivative at 0
         x = x.abs()
     if x.ndim == 0:
         x, dims, keep = x.reshape(1), (0,), False
     if order == math.inf:
-        result = x.amax(dims, keepdim=keep)
-    elif order == -math.inf:
-        result = x.amin(dims, keepdim=keep)
-    elif order == 0:
-        result = (x != 0).sum(dims, keepdim=keep).to(x.dtype)
-    elif order == 1:
-        result = x.sum(dims, keepdim=keep)
-    elif order == 2:
-        result = power(x.square().sum(dims, keepdim=keep), 0.5)
-    else:
-        result = power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
-    return result.to(input.dtype)
+        return x.amax(dims, keepdim=keep)
+    if order == -math.inf:
+        return x.amin(dims, keepdim=keep)
+    if order == 0:
+        return (x != 0).sum(dims, keepdim=keep).to(x.dtype)
+    if order == 1:
+        return x.sum(dims, keepdim=keep)
+    if order == 2:
+        return power(x.square().sum(dims, keepdim=keep), 0.5)
+    return power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
 
 
 __all__ = [

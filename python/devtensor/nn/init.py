@@ -25,6 +25,7 @@ __all__ = [
     "kaiming_uniform_",
     "normal_",
     "ones_",
+    "orthogonal_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -302,6 +303,39 @@ def trunc_normal_(
     return tensor.copy_(drawn.clamp(a, b).to(tensor.dtype))
 
 
+@no_grad()
+def orthogonal_(tensor: DeviceArray, gain: float = 1, generator: _C.Generator | None = None) -> DeviceArray:
+    """Orthonormal rows, or columns where there are more rows, times gain; dimensions behind the second count as one.
+
+    The Q of normal numbers (Saxe 2013), by LAPACK on the cpu: fill a model before it goes to a CUDA device. Raises
+    ValueError for fewer than 2 dimensions, NotImplementedError on a CUDA device.
+
+    >>> w = nn.init.orthogonal_(dt.empty(2, 3))
+    >>> dt.allclose(w @ w.t(), dt.eye(2), atol=1e-6)
+    True
+    """
+    op = "orthogonal_"
+    need_array(op, "tensor", tensor)
+    _C._check(op, ("tensor",), (tensor,))
+    gain = _need_number(op, "gain", gain)
+    _need_generator(op, "generator", generator)
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.is_cuda:
+        text = f"{op}(): LAPACK computes it on the cpu alone: fill the array there, and move it then"
+        raise _C._explained(op, ("tensor",), (tensor,), "not-implemented", NotImplementedError(text), 0)
+    if tensor.numel() == 0:
+        return tensor
+    from devtensor import linalg
+
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    dtype = float64 if tensor.dtype is float64 else float32
+    drawn = _C.randn(rows, columns, dtype=dtype, generator=generator)
+    Q, R = linalg.qr(drawn.t() if rows < columns else drawn)
+    Q = Q * R.diagonal().sign() * gain
+    return tensor.copy_((Q.t() if rows < columns else Q).reshape(tensor.shape).to(tensor.dtype))
+
+
 def _old_name(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]:
     """A function by its name without the underscore, which PyTorch calls deprecated."""
     new = function.__name__
@@ -324,6 +358,7 @@ eye: _Old = _old_name(eye_)
 kaiming_normal: _Old = _old_name(kaiming_normal_)
 kaiming_uniform: _Old = _old_name(kaiming_uniform_)
 normal: _Old = _old_name(normal_)
+orthogonal: _Old = _old_name(orthogonal_)
 uniform: _Old = _old_name(uniform_)
 xavier_normal: _Old = _old_name(xavier_normal_)
 xavier_uniform: _Old = _old_name(xavier_uniform_)

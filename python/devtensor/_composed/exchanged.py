@@ -1,0 +1,117 @@
+"""Methods that give an array object another shape: x.data = a view of x. Nothing is copied, and other views stay."""
+
+from __future__ import annotations
+
+import math
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _need_int, _need_ints
+from devtensor._composed.arguments import dims_of, misshapen, need_array
+from devtensor._errors import GradientError
+from devtensor._types import Dims
+
+
+def _check_free(op: str, input: DeviceArray) -> None:
+    """Raises GradientError where gradients flow to the array."""
+    need_array(op, "input", input)
+    if input.requires_grad:
+        text = (
+            f"{op}(): gradients flow to this array, so that it keeps its shape: use x = x.{op.removesuffix('_')}(...)"
+        )
+        raise _C._explained(op, ("input",), (input,), "grad-flag", GradientError(text), 0)
+
+
+def _exchanged(input: DeviceArray, view: DeviceArray) -> DeviceArray:
+    input.data = view
+    return input
+
+
+def squeeze_(input: DeviceArray, dim: Dims | None = None) -> DeviceArray:
+    """Drops dimensions of size 1 of input itself, all of them or those among dim, and returns input.
+
+    Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+    >>> dt.ones(1, 2).squeeze_().shape
+    (2,)
+    """
+    _check_free("squeeze_", input)
+    if dim is None:
+        return _exchanged(input, input.squeeze())
+    wanted = _need_ints("squeeze_", "dim", dim)
+    return _exchanged(input, input.squeeze(dims_of("squeeze_", wanted, input.ndim, input)) if wanted else input)
+
+
+def unsqueeze_(input: DeviceArray, dim: int) -> DeviceArray:
+    """Gives input itself a new dimension of size 1 at dim, and returns input.
+
+    Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+    >>> dt.ones(2).unsqueeze_(0).shape
+    (1, 2)
+    """
+    _check_free("unsqueeze_", input)
+    _C._check_rank("unsqueeze_", ("input",), (input,), 0, 0, 7)
+    (d,) = dims_of("unsqueeze_", _need_int("unsqueeze_", "dim", dim), input.ndim + 1, input)
+    return _exchanged(input, input.unsqueeze(d))
+
+
+def transpose_(input: DeviceArray, dim0: int, dim1: int) -> DeviceArray:
+    """Exchanges two dimensions of input itself, and returns input.
+
+    Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+    >>> dt.ones(2, 3).transpose_(0, 1).shape
+    (3, 2)
+    """
+    op = "transpose_"
+    _check_free(op, input)
+    (a,) = dims_of(op, _need_int(op, "dim0", dim0), input.ndim, input, "dim0")
+    (b,) = dims_of(op, _need_int(op, "dim1", dim1), input.ndim, input, "dim1")
+    return _exchanged(input, input.transpose(a, b))
+
+
+def t_(input: DeviceArray) -> DeviceArray:
+    """Transposes a matrix itself, and returns it; vectors and 0-dimensional arrays stay.
+
+    Raises ShapeMismatchError for more than two dimensions, GradientError where gradients flow to input.
+
+    >>> dt.ones(2, 3).t_().shape
+    (3, 2)
+    """
+    _check_free("t_", input)
+    _C._check_rank("t_", ("input",), (input,), 0, 0, 2)
+    return _exchanged(input, input.t())
+
+
+def resize_(input: DeviceArray, *size: Dims) -> DeviceArray:
+    """Gives input itself another shape of as many elements, or of its first ones, and returns input.
+
+    The elements are those in the order of memory. Raises ShapeMismatchError for more elements, which would need other
+    memory, and for an array that is not contiguous; RuntimeError for a negative size; GradientError where gradients
+    flow to input.
+
+    >>> dt.arange(6).resize_(2, 2)
+    DeviceArray([[0, 1],
+                 [2, 3]], device='cpu', dtype=int64)
+    """
+    op = "resize_"
+    _check_free(op, input)
+    sizes = _need_ints(op, "size", size[0] if len(size) == 1 else size)
+    if any(n < 0 for n in sizes):
+        raise RuntimeError(f"{op}(): size must hold sizes from 0, but got {sizes}")
+    if math.prod(sizes) > input.numel() or not input.is_contiguous() or len(sizes) > 8:
+        text = (
+            f"{op}(): the memory of an array of shape {tuple(input.shape)} stays as it is, which has no shape {sizes}"
+        )
+        raise misshapen(op, ("input",), (input,), text, 0)
+    return _exchanged(input, input.reshape(input.numel()).narrow(0, 0, math.prod(sizes)).reshape(sizes))
+
+
+__all__: list[str] = []
+METHODS = (
+    resize_,
+    squeeze_,
+    t_,
+    transpose_,
+    unsqueeze_,
+)

@@ -1,0 +1,40 @@
+"""Linear algebra: torch.linalg. What LAPACK does runs on the cpu, in float32 and float64, and has a gradient."""
+
+from __future__ import annotations
+
+from devtensor.linalg._decompositions import cholesky, eigh, eigvalsh, matrix_rank, qr, svd, svdvals
+from devtensor.linalg._lapack import LinAlgError
+from devtensor.linalg._norms import matrix_norm, norm, vector_norm
+from devtensor.linalg._products import cross, diagonal, matrix_power, multi_dot, vecdot
+from devtensor.linalg._solving import det, inv, lstsq, matrix_exp, pinv, slogdet, solve, solve_triangular
+
+__all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "norm",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "vecdot",
+    "vector_norm",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

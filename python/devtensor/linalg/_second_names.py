@@ -1,0 +1,111 @@
+"""What `devtensor` shows of linalg: some of it, and older functions of PyTorch with other defaults."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from devtensor._C import DeviceArray, _need_bool, _need_number
+from devtensor._composed.arguments import need_array
+from devtensor.linalg._decompositions import QR, cholesky_of, qr_of, svd_of
+from devtensor.linalg._products import matrix_power
+from devtensor.linalg._solving import det, inverse_of, matrix_exp, pseudoinverse_of, slogdet, slogdet_of
+
+
+class OldSVD(NamedTuple):
+    """What dt.svd gives: V is not transposed."""
+
+    U: DeviceArray
+    S: DeviceArray
+    V: DeviceArray
+
+
+def inverse(input: DeviceArray) -> DeviceArray:
+    """linalg.inv(input), with its errors.
+
+    >>> dt.inverse(dt.tensor([[2.0]]))
+    DeviceArray([[0.5000]], device='cpu', dtype=float32)
+    """
+    return inverse_of("inverse", "input", input)
+
+
+def cholesky(input: DeviceArray, upper: bool = False) -> DeviceArray:
+    """linalg.cholesky(input, upper=upper), with its errors.
+
+    >>> dt.cholesky(dt.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    DeviceArray([[2., 0.],
+                 [1., 2.]], device='cpu', dtype=float32)
+    """
+    return cholesky_of("input", input, upper)
+
+
+def qr(input: DeviceArray, some: bool = True) -> QR:
+    """linalg.qr(input): reduced, or complete with some=False; with its errors.
+
+    >>> dt.qr(dt.ones(3, 2), some=False).Q.shape
+    (3, 3)
+    """
+    need_array("qr", "input", input)
+    return qr_of("input", input, "reduced" if _need_bool("qr", "some", some) else "complete")
+
+
+def svd(input: DeviceArray, some: bool = True, compute_uv: bool = True) -> OldSVD:
+    """(U, S, V) with U @ diag(S) @ V.mT == input: reduced, or square with some=False; with the errors of linalg.svd.
+
+    compute_uv=False: U and V are zeros.
+
+    >>> dt.svd(dt.ones(3, 2)).V.shape
+    (2, 2)
+    """
+    need_array("svd", "input", input)
+    reduced, wanted = _need_bool("svd", "some", some), _need_bool("svd", "compute_uv", compute_uv)
+    if wanted:
+        U, S, Vh = svd_of("input", input, not reduced)
+        return OldSVD(U, S, Vh.mT)
+    U, S, Vh = svd_of("input", input, True)
+    return OldSVD(U.new_zeros(U.shape), S, U.new_zeros(Vh.shape))
+
+
+def pinverse(input: DeviceArray, rcond: float = 1e-15) -> DeviceArray:
+    """linalg.pinv(input, rtol=rcond), with its errors.
+
+    >>> dt.pinverse(dt.tensor([[2.0], [0.0]]))
+    DeviceArray([[0.5000, 0.0000]], device='cpu', dtype=float32)
+    """
+    need_array("pinverse", "input", input)
+    return pseudoinverse_of("pinverse", "input", input, False, 0.0, _need_number("pinverse", "rcond", rcond))
+
+
+def logdet(input: DeviceArray) -> DeviceArray:
+    """log(det(input)) of each square matrix: NaN where the determinant is negative; with the errors of linalg.slogdet.
+
+    >>> dt.logdet(dt.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    DeviceArray(0., device='cpu', dtype=float32)
+    """
+    sign, log = slogdet_of("logdet", "input", input)
+    return log.where(sign != -1, float("nan"))
+
+
+__all__ = [
+    "cholesky",
+    "det",
+    "inverse",
+    "logdet",
+    "matrix_exp",
+    "matrix_power",
+    "pinverse",
+    "qr",
+    "slogdet",
+    "svd",
+]
+METHODS = (
+    cholesky,
+    det,
+    inverse,
+    logdet,
+    matrix_exp,
+    matrix_power,
+    pinverse,
+    qr,
+    slogdet,
+    svd,
+)
