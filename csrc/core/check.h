@@ -62,6 +62,9 @@ dt_status dt_fail_cat(const dt_operand *in, int n, const dt_array *model, const 
                       dt_error *err);
 dt_status dt_fail_cat_scalar(const dt_operand *in, int n, int which, dt_error *err);
 dt_status dt_fail_empty_list(const char *op, dt_error *err);
+/* That 'least' <= k <= the size of dim, of which a number has one. */
+dt_status dt_check_selected(const char *op, const dt_array *x, int64_t dim, int64_t k, int64_t least,
+                            dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *err);
 
 /* check_index.c, selection by arrays: operand `which` is the index. An index in range is below size. */

@@ -233,6 +233,21 @@ dt_fail_empty_reduction(const char *op, const dt_array *x, int dim, dt_error *er
 }
 
 dt_status
+dt_check_selected(const char *op, const dt_array *x, int64_t dim, int64_t k, int64_t least, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    int at;
+    DT_TRY(dt_check_dim(op, dim, x->ndim, &at, err));
+    const int64_t size = x->ndim == 0 ? 1 : x->shape[at];
+    if (k >= least && k <= size) {
+        return DT_OK;
+    }
+    return dt_sentence_shapes("selected-out-of-range", op, &in, 1, &in, err,
+                              "%s(): selected index k out of range: k=%lld of %lld elements", op, (long long)k,
+                              (long long)size);
+}
+
+dt_status
 dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape, dt_error *err)
 {
     const dt_array *x = in[which].array;

@@ -423,6 +423,8 @@ typedef enum {
     DT_NREDUCE
 } dt_reduce_op;
 
+typedef enum { DT_SCAN_SUM, DT_SCAN_PROD, DT_SCAN_LOGSUMEXP, DT_SCAN_MAX, DT_SCAN_MIN, DT_NSCANS } dt_scan_op;
+
 typedef enum {
     DT_KIND_ARITH,
     DT_KIND_FLOAT,

@@ -34,6 +34,25 @@ dt_add_dim(int n, int64_t *shape, int narrays, int64_t (*strides)[DT_MAX_NDIM], 
     return n;
 }
 
+/* x with dimension dim last, borrowed; of a number one row of one element. */
+static inline dt_array
+dt_with_last(const dt_array *x, int dim)
+{
+    dt_array rows = *x;
+    if (x->ndim == 0) {
+        rows.ndim = 1;
+        rows.shape[0] = rows.strides[0] = 1;
+        return rows;
+    }
+    for (int d = dim; d + 1 < x->ndim; d++) {
+        rows.shape[d] = x->shape[d + 1];
+        rows.strides[d] = x->strides[d + 1];
+    }
+    rows.shape[x->ndim - 1] = x->shape[dim];
+    rows.strides[x->ndim - 1] = x->strides[dim];
+    return rows;
+}
+
 /* Whether both are the same elements in the same order. */
 bool dt_array_is_same_view(const dt_array *a, const dt_array *b);
 /* Whether both, of which b may be an immediate, may touch a common byte. */

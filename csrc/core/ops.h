@@ -75,6 +75,17 @@ dt_status dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log,
 dt_status dt_softmax_grad(const char *name, const dt_array *grad, const dt_array *result, int64_t dim, bool log,
                           dt_array *out, dt_error *err) DT_MUST_CHECK;
 
+/* scan.c: SUM, PROD and LOGSUMEXP; dtype < 0: the op's own. in_place: out is x, whose dtype stays. */
+dt_status dt_scan(dt_scan_op op, const char *name, const dt_array *x, int64_t dim, bool reverse, int dtype,
+                  bool in_place, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* MAX and MIN: the last of equals and every NaN counts as the new extremum. Neither result is recorded. */
+dt_status dt_scan_extremum(dt_scan_op op, const char *name, const dt_array *x, int64_t dim, dt_array *values,
+                           dt_array *indices, dt_error *err) DT_MUST_CHECK;
+
+/* sort.c: the first k along dim of the sorted elements, and where they stand; k < 0: all. Neither is recorded. */
+dt_status dt_sort(const char *name, const dt_array *x, int64_t dim, int64_t k, bool descending, dt_array *values,
+                  dt_array *indices, dt_error *err) DT_MUST_CHECK;
+
 /* matmul.c: the public names check their own ranks; out= as everywhere. */
 dt_status dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_mm(const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err) DT_MUST_CHECK;

@@ -178,25 +178,6 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
     return rc;
 }
 
-/* x with dimension dim last, borrowed; of a number one row of one element. */
-static dt_array
-with_last(const dt_array *x, int dim)
-{
-    dt_array rows = *x;
-    if (x->ndim == 0) {
-        rows.ndim = 1;
-        rows.shape[0] = rows.strides[0] = 1;
-        return rows;
-    }
-    for (int d = dim; d + 1 < x->ndim; d++) {
-        rows.shape[d] = x->shape[d + 1];
-        rows.strides[d] = x->strides[d + 1];
-    }
-    rows.shape[x->ndim - 1] = x->shape[dim];
-    rows.strides[x->ndim - 1] = x->strides[dim];
-    return rows;
-}
-
 dt_status
 dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out, dt_error *err)
 {
@@ -218,8 +199,8 @@ dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype
     dt_result r;
     dt_status rc = dt_result_open(&r, &form, reads, 1, out, err);
     if (rc == DT_OK) {
-        const dt_array rows = with_last(&cast, last);
-        dt_array place = with_last(r.target, last);
+        const dt_array rows = dt_with_last(&cast, last);
+        dt_array place = dt_with_last(r.target, last);
         rc = dt_result_close(&r, dt_call_softmax(&rows, log, &place, err), err);
     }
     dt_array_clear(&cast);
@@ -243,7 +224,7 @@ dt_softmax_grad(const char *name, const dt_array *grad, const dt_array *result, 
                           result->ndim, result->shape,           .like = result};
     dt_result r;
     DT_TRY(dt_result_open(&r, &form, reads, 2, out, err));
-    const dt_array grads = with_last(grad, last), results = with_last(result, last);
-    dt_array place = with_last(r.target, last);
+    const dt_array grads = dt_with_last(grad, last), results = dt_with_last(result, last);
+    dt_array place = dt_with_last(r.target, last);
     return dt_result_close(&r, dt_call_softmax_grad(&grads, &results, log, &place, err), err);
 }

@@ -12,6 +12,12 @@
     X(where)                                                                                                           \
     X(softmax)                                                                                                         \
     X(log_softmax)                                                                                                     \
+    X(cumsum)                                                                                                          \
+    X(cumprod)                                                                                                         \
+    X(logcumsumexp)                                                                                                    \
+    X(cummax)                                                                                                          \
+    X(cummin)                                                                                                          \
+    X(sort_rows)                                                                                                       \
     X(softmax_grad)                                                                                                    \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \

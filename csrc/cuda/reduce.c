@@ -1,4 +1,4 @@
-/* reduce.c: reductions and softmax. A reduction with few results over many elements is cut into splits, so that the
+/* reduce.c: reductions, softmax and scans. A reduction with few results over many elements is cut into splits, so that the
  * whole device works on it, and finished by a second launch. */
 #include <string.h>
 
@@ -204,4 +204,73 @@ cuda_softmax_grad(const dt_array *grad, const dt_array *result, bool log, dt_arr
         softmax->rows.vector = outer.strides[2][i] % width == 0;
     }
     return cuda_launch_blocks(d, function, ((outer.numel - 1) >> (8 - softmax->rows.lanes)) + 1, &args, err);
+}
+
+/* ---------------------------------------------------------------- scans */
+
+/* Lanes as rows have elements for them; 32 neighbouring rows where those are columns. Few long rows are split. */
+static void
+lay_scan(const dt_walk *outer, const dt_walk *row, k_scan_args *args)
+{
+    const int64_t shares = (args->n - 1) / K_SCAN_EACH + 1;
+    args->rows.across = is_across(outer, row);
+    args->rows.lanes = args->rows.across ? 8 - log2_of(outer->numel, shares < 16 ? 8 : 5)
+                                         : log2_of(shares, outer->numel >= WANTED_BLOCKS ? 5 : 8);
+    const int64_t tiles = ((outer->numel - 1) >> (8 - args->rows.lanes)) + 1, wanted = (WANTED_BLOCKS - 1) / tiles + 1;
+    const int64_t step = (int64_t)K_SCAN_EACH << args->rows.lanes, steps = (args->n - 1) / step + 1;
+    args->splits = 1;
+    args->chunk = args->n;
+    if (wanted > 1 && steps > 2) {
+        const int64_t splits = wanted < steps ? wanted : steps;
+        args->chunk = ((steps - 1) / splits + 1) * step;
+        args->splits = (args->n - 1) / args->chunk + 1;
+    }
+}
+
+dt_status
+cuda_scan(dt_scan_op op, const dt_array *x, bool reverse, dt_array *out, dt_array *indices, dt_error *err)
+{
+    static const cuda_kernel kernels[DT_NSCANS] = {
+        [DT_SCAN_SUM] = CUDA_KERNEL_cumsum, [DT_SCAN_PROD] = CUDA_KERNEL_cumprod,
+        [DT_SCAN_LOGSUMEXP] = CUDA_KERNEL_logcumsumexp, [DT_SCAN_MAX] = CUDA_KERNEL_cummax,
+        [DT_SCAN_MIN] = CUDA_KERNEL_cummin};
+    cuda_device *d;
+    CUfunction function;
+    dt_walk outer, row;
+    const int last = x->ndim - 1, n = indices == NULL ? 2 : 3;
+    const dt_array *arrays[] = {x, out, indices};
+    k_scan_args args = {.n = x->shape[last],
+                        .x_stride = x->strides[last],
+                        .out_stride = out->strides[last],
+                        .x = cuda_operand(x),
+                        .out = cuda_operand(out),
+                        .reverse = reverse,
+                        .stage = K_STAGE_WHOLE};
+    if (indices != NULL) {
+        args.indices = cuda_operand(indices);
+        args.indices_stride = indices->strides[last];
+    }
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernels[op], (dt_dtype)x->dtype, &function, err));
+    cuda_walk_logical(&outer, 0, last, n, arrays);
+    cuda_walk_logical(&row, last, x->ndim, n, arrays);
+    cuda_index(&args.outer, &outer);
+    lay_scan(&outer, &row, &args);
+    const int64_t blocks = (((outer.numel - 1) >> (8 - args.rows.lanes)) + 1) * args.splits;
+    if (args.splits == 1) {
+        return cuda_launch_blocks(d, function, blocks, &args, err);
+    }
+    CUdeviceptr scratch;
+    const size_t nbytes = (size_t)outer.numel * (size_t)args.splits * 16;
+    DT_TRY(cuda_allocate(d, nbytes, &scratch, err));
+    args.scratch.address = scratch;
+    args.scratch.nbytes = nbytes;
+    args.stage = K_STAGE_PARTIAL;
+    dt_status rc = cuda_launch_blocks(d, function, blocks, &args, err);
+    if (rc == DT_OK) {
+        args.stage = K_STAGE_WHOLE;
+        rc = cuda_launch_blocks(d, function, blocks, &args, err);
+    }
+    cuda_release(d, scratch, nbytes);
+    return rc;
 }

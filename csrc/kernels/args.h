@@ -101,6 +101,35 @@ typedef struct {
     int32_t log;
 } k_softmax_grad_args;
 
+#define K_SCAN_EACH 8 /* elements of a lane, one after another */
+
+/* Running sums and the like along rows of n; arrays of outer are x, out and indices. A row may be cut into splits of
+ * chunk elements: PARTIAL leaves what each comes to in scratch (16 bytes a row and split), from which WHOLE goes on. */
+typedef struct {
+    k_index outer;
+    int64_t n, x_stride, out_stride, indices_stride;
+    k_operand x, out, indices, scratch;
+    k_rows rows;
+    int32_t stage, reverse;
+    int64_t splits, chunk;
+} k_scan_args;
+
+#define K_SORTED_TILE 2048 /* items that a block sorts at a time */
+
+enum { K_SORTED_TILES, K_SORTED_MERGE };
+
+/* Rows of n in order, the first k of each; arrays of outer are x, out and indices. An item is an element as a number,
+ * with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items are less than
+ * a tile, several rows side by side, each with room for so many; MERGE makes runs of 2 * run items of runs of run. The
+ * last launch writes results, not items. */
+typedef struct {
+    k_index outer;
+    int64_t n, k, x_stride, out_stride, indices_stride;
+    k_operand x, out, indices, from, to;
+    int64_t run;
+    int32_t bits, stage, descending, last;
+} k_sort_rows_args;
+
 typedef struct {
     k_operand x, out, indices; /* indices: address 0 when not wanted */
     int64_t numel, sizes[4];   /* of out in its order in memory: N, C, P, Q or N, P, Q, C */

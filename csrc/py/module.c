@@ -40,11 +40,19 @@ add_types(PyObject *module, py_state *state)
     state->event_type = plain_type(module, &py_event_spec);
     state->node_type = plain_type(module, &py_node_spec);
     state->array_type = py_array_type_new(module);
-    state->max_type = pair_type(module, "devtensor._C.max_result", "What max(input, dim) returns.");
-    state->min_type = pair_type(module, "devtensor._C.min_result", "What min(input, dim) returns.");
+#define PY_PAIR(name)                                                                                                  \
+    state->pair_types[PY_PAIR_##name] =                                                                                \
+        pair_type(module, "devtensor._C." #name "_result", "What " #name "() returns with indices.");
+    PY_PAIRS(PY_PAIR)
+#undef PY_PAIR
+    for (int i = 0; i < PY_NPAIRS; i++) {
+        if (state->pair_types[i] == NULL) {
+            return -1;
+        }
+    }
     if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL ||
         state->stream_type == NULL || state->event_type == NULL || state->array_type == NULL ||
-        state->max_type == NULL || state->min_type == NULL || state->node_type == NULL) {
+        state->node_type == NULL) {
         return -1;
     }
     PyTypeObject *scope = plain_type(module, &py_scope_spec);
@@ -138,9 +146,10 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->generator_type);
     Py_VISIT(state->stream_type);
     Py_VISIT(state->event_type);
-    Py_VISIT(state->max_type);
-    Py_VISIT(state->min_type);
     Py_VISIT(state->node_type);
+    for (int i = 0; i < PY_NPAIRS; i++) {
+        Py_VISIT(state->pair_types[i]);
+    }
     Py_VISIT(state->errors);
     Py_VISIT(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {
@@ -162,9 +171,10 @@ module_clear(PyObject *module)
     Py_CLEAR(state->generator_type);
     Py_CLEAR(state->stream_type);
     Py_CLEAR(state->event_type);
-    Py_CLEAR(state->max_type);
-    Py_CLEAR(state->min_type);
     Py_CLEAR(state->node_type);
+    for (int i = 0; i < PY_NPAIRS; i++) {
+        Py_CLEAR(state->pair_types[i]);
+    }
     Py_CLEAR(state->errors);
     Py_CLEAR(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {

@@ -16,9 +16,15 @@
 #define PY_CACHED_DEVICES 16
 #define PY_MAX_ARGS 12
 
+/* Ops that answer in a named tuple (values, indices): the type of what f returns is f_result. */
+#define PY_PAIRS(X) X(max) X(min) X(cummax) X(cummin) X(sort) X(topk) X(kthvalue) X(median) X(nanmedian) X(mode)
+#define PY_PAIR(name) PY_PAIR_##name,
+enum { PY_PAIRS(PY_PAIR) PY_NPAIRS };
+#undef PY_PAIR
+
 typedef struct {
-    PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *stream_type, *event_type, *max_type,
-        *min_type, *node_type;
+    PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *stream_type, *event_type, *node_type;
+    PyTypeObject *pair_types[PY_NPAIRS];
     PyObject *dtypes[DT_NDTYPES];
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
@@ -463,6 +469,7 @@ void py_backends_register(void);
     X(binary)                                                                                                          \
     X(compare)                                                                                                         \
     X(reduce)                                                                                                          \
+    X(scan)                                                                                                          \
     X(shape)                                                                                                           \
     X(join)                                                                                                            \
     X(select)                                                                                                          \

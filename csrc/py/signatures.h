@@ -59,6 +59,32 @@
 #define PY_SPEC_log_softmax {"log_softmax", 1, 2, -1, {"input", "dim", "dtype"}}
 #define PY_TEXT_log_softmax "input, dim=None, *, dtype=None"
 #define PY_SELF_log_softmax "$self, dim=None, *, dtype=None"
+#define PY_SPEC_cumsum {"cumsum", 2, 2, -1, {"input", "dim", "dtype", "out"}}
+#define PY_TEXT_cumsum "input, dim, *, dtype=None, out=None"
+#define PY_SELF_cumsum "$self, dim, *, dtype=None"
+#define PY_SELF_cumsum_ "$self, dim, *, dtype=None"
+#define PY_SPEC_cumprod {"cumprod", 2, 2, -1, {"input", "dim", "dtype", "out"}}
+#define PY_TEXT_cumprod "input, dim, *, dtype=None, out=None"
+#define PY_SELF_cumprod "$self, dim, *, dtype=None"
+#define PY_SELF_cumprod_ "$self, dim, *, dtype=None"
+#define PY_SPEC_logcumsumexp {"logcumsumexp", 2, 2, -1, {"input", "dim", "out"}}
+#define PY_TEXT_logcumsumexp "input, dim, *, out=None"
+#define PY_SELF_logcumsumexp "$self, dim"
+#define PY_SPEC_cummax {"cummax", 2, 2, -1, {"input", "dim"}}
+#define PY_TEXT_cummax "input, dim"
+#define PY_SELF_cummax "$self, dim"
+#define PY_SPEC_cummin {"cummin", 2, 2, -1, {"input", "dim"}}
+#define PY_TEXT_cummin "input, dim"
+#define PY_SELF_cummin "$self, dim"
+#define PY_SPEC_sort {"sort", 1, 3, -1, {"input", "dim", "descending", "stable"}}
+#define PY_TEXT_sort "input, dim=-1, descending=False, *, stable=None"
+#define PY_SELF_sort "$self, dim=-1, descending=False, *, stable=None"
+#define PY_SPEC_argsort {"argsort", 1, 3, -1, {"input", "dim", "descending", "stable"}}
+#define PY_TEXT_argsort "input, dim=-1, descending=False, *, stable=None"
+#define PY_SELF_argsort "$self, dim=-1, descending=False, *, stable=None"
+#define PY_SPEC_topk {"topk", 2, 5, -1, {"input", "k", "dim", "largest", "sorted"}}
+#define PY_TEXT_topk "input, k, dim=-1, largest=True, sorted=True"
+#define PY_SELF_topk "$self, k, dim=-1, largest=True, sorted=True"
 #define PY_SPEC_reshape {"reshape", 2, 2, 1, {"input", "shape"}}
 #define PY_TEXT_reshape "input, *shape"
 #define PY_SELF_reshape "$self, *shape"

@@ -109,6 +109,35 @@ def softmax(input: DeviceArray, dim: _Int | None = None, *, dtype: _DType | None
 @method
 def log_softmax(input: DeviceArray, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray: ...
 
+# ---------------------------------------------------------------- Running sums, order
+
+@in_place
+def cumsum(
+    input: DeviceArray, dim: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None
+) -> DeviceArray: ...
+@in_place
+def cumprod(
+    input: DeviceArray, dim: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None
+) -> DeviceArray: ...
+@method
+def logcumsumexp(input: DeviceArray, dim: _Int, *, out: DeviceArray | None = None) -> DeviceArray: ...
+@method
+def cummax(input: DeviceArray, dim: _Int) -> cummax_result: ...
+@method
+def cummin(input: DeviceArray, dim: _Int) -> cummin_result: ...
+@method
+def sort(
+    input: DeviceArray, dim: _Int = -1, descending: bool = False, *, stable: bool | None = None
+) -> sort_result: ...
+@method
+def argsort(
+    input: DeviceArray, dim: _Int = -1, descending: bool = False, *, stable: bool | None = None
+) -> DeviceArray: ...
+@method
+def topk(
+    input: DeviceArray, k: _Int, dim: _Int = -1, largest: bool = True, sorted: bool = True
+) -> topk_result: ...
+
 # ---------------------------------------------------------------- Shapes
 
 @method
@@ -908,6 +937,60 @@ class DeviceArray:
         axis: _Ints | None = None,
         keepdims: bool | None = None,
     ) -> DeviceArray: ...
+    @composed
+    def argwhere(input) -> DeviceArray: ...
+    @composed
+    def bincount(input, weights: DeviceArray | None = None, minlength: _Int = 0) -> DeviceArray: ...
+    @composed
+    def histc(input, bins: _Int = 100, min: float = 0, max: float = 0) -> DeviceArray: ...
+    @composed
+    def kthvalue(input, k: _Int, dim: _Int = -1, keepdim: bool = False) -> kthvalue_result: ...
+    @overload
+    def median(input, dim: None = None, keepdim: bool = False) -> DeviceArray: ...
+    @overload
+    def median(input, dim: _Int, keepdim: bool = False) -> median_result: ...
+    @composed
+    def median(input, dim=None, keepdim=False): ...
+    @composed
+    def mode(input, dim: _Int = -1, keepdim: bool = False) -> mode_result: ...
+    @composed
+    def msort(input) -> DeviceArray: ...
+    @overload
+    def nanmedian(input, dim: None = None, keepdim: bool = False) -> DeviceArray: ...
+    @overload
+    def nanmedian(input, dim: _Int, keepdim: bool = False) -> nanmedian_result: ...
+    @composed
+    def nanmedian(input, dim=None, keepdim=False): ...
+    @composed
+    def nanquantile(
+        input,
+        q: float | DeviceArray,
+        dim: _Int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> DeviceArray: ...
+    @composed
+    def quantile(
+        input,
+        q: float | DeviceArray,
+        dim: _Int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> DeviceArray: ...
+    @composed
+    def unique(
+        input,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: _Int | None = None,
+    ) -> Any: ...
+    @composed
+    def unique_consecutive(
+        input, return_inverse: bool = False, return_counts: bool = False, dim: _Int | None = None
+    ) -> Any: ...
     @composed
     def addcdiv(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1) -> DeviceArray: ...
     @composed

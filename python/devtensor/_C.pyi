@@ -442,6 +442,27 @@ class DeviceArray:
         """
     @overload
     def argmin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+    @overload
+    def argsort(self, /, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> DeviceArray:
+        """The places of the elements along dim in their order: int64, sort(...).indices.
+
+        Equal elements stay in their order, whatever stable says; NaN counts as the largest. Raises IndexError for a dim
+        out of range.
+
+        >>> dt.argsort(dt.tensor([3, 1, 2]))
+        DeviceArray([1, 2, 0], device='cpu', dtype=int64)
+        """
+    @overload
+    def argsort(self, /, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> DeviceArray: ...
+    def argwhere(input) -> DeviceArray:
+        """The coordinates of the elements that are not zero, in order: nonzero(input).
+
+        On a device a call waits, as their number decides the shape.
+
+        >>> dt.argwhere(dt.tensor([0, 3, 4]))
+        DeviceArray([[1],
+                     [2]], device='cpu', dtype=int64)
+        """
     def asin(self, /) -> DeviceArray:
         """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
@@ -568,6 +589,16 @@ class DeviceArray:
 
         >>> dt.tensor([1, 2]).bfloat16()
         DeviceArray([1., 2.], device='cpu', dtype=bfloat16)
+        """
+    def bincount(input, weights: DeviceArray | None = None, minlength: _Int = 0) -> DeviceArray:
+        """How often each number from 0 on occurs in a vector of integers, or the sum of the weights where it does.
+
+        int64, of weights their dtype if that is float32, else float64. The result has minlength elements, or as many as the
+        largest number needs: on a device a call waits for that. Raises DTypeMismatchError for other dtypes,
+        ShapeMismatchError, RuntimeError for a negative number.
+
+        >>> dt.bincount(dt.tensor([0, 2, 2]))
+        DeviceArray([1, 0, 2], device='cpu', dtype=int64)
         """
     def bitwise_and(self, /, other: _Operand) -> DeviceArray:
         """a & b; ints and bool.
@@ -886,6 +917,82 @@ class DeviceArray:
         >>> dt.zeros(2).cuda().device  # doctest: +SKIP
         device('cuda:0')
         """
+    @overload
+    def cummax(self, /, dim: _Int) -> cummax_result:
+        """The largest element so far along dim, and where it stands: a named tuple (values, indices).
+
+        values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
+        IndexError for a dim out of range.
+
+        >>> dt.cummax(dt.tensor([2, 1, 3]), dim=0).indices
+        DeviceArray([0, 0, 2], device='cpu', dtype=int64)
+        """
+    @overload
+    def cummax(self, /, axis: _Int) -> cummax_result: ...
+    @overload
+    def cummin(self, /, dim: _Int) -> cummin_result:
+        """The smallest element so far along dim, and where it stands: a named tuple (values, indices).
+
+        values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
+        IndexError for a dim out of range.
+
+        >>> dt.cummin(dt.tensor([2, 1, 3]), dim=0).values
+        DeviceArray([2, 1, 1], device='cpu', dtype=int64)
+        """
+    @overload
+    def cummin(self, /, axis: _Int) -> cummin_result: ...
+    @overload
+    def cumprod(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+        """Running products along dim: y[i] = x[0] * ... * x[i].
+
+        Ints and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are summed
+        up in float64 and rounded once. Raises IndexError for a dim out of range.
+
+        >>> dt.cumprod(dt.tensor([1, 2, 3]), dim=0)
+        DeviceArray([1, 2, 6], device='cpu', dtype=int64)
+        """
+    @overload
+    def cumprod(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    @overload
+    def cumprod_(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+        """Running products along dim: y[i] = x[0] * ... * x[i].
+
+        Ints and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are summed
+        up in float64 and rounded once. Raises IndexError for a dim out of range.
+
+        In place: self keeps device, dtype and shape, and is returned.
+
+        >>> dt.tensor([1, 2, 3]).cumprod_(0)
+        DeviceArray([1, 2, 6], device='cpu', dtype=int64)
+        """
+    @overload
+    def cumprod_(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    @overload
+    def cumsum(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+        """Running sums along dim: y[i] = x[0] + ... + x[i].
+
+        Ints and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are summed
+        up in float64 and rounded once. Raises IndexError for a dim out of range.
+
+        >>> dt.cumsum(dt.tensor([1, 2, 3]), dim=0)
+        DeviceArray([1, 3, 6], device='cpu', dtype=int64)
+        """
+    @overload
+    def cumsum(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
+    @overload
+    def cumsum_(self, /, dim: _Int, *, dtype: _DType | None = None) -> DeviceArray:
+        """Running sums along dim: y[i] = x[0] + ... + x[i].
+
+        Ints and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are summed
+        up in float64 and rounded once. Raises IndexError for a dim out of range.
+
+        In place: self keeps device, dtype and shape, and is returned.
+
+        >>> dt.tensor([1, 2, 3]).cumsum_(0)
+        DeviceArray([1, 3, 6], device='cpu', dtype=int64)
+        """
+    @overload
+    def cumsum_(self, /, axis: _Int, *, dtype: _DType | None = None) -> DeviceArray: ...
     @property
     def data(self) -> DeviceArray:
         """DeviceArray: the same memory as a plain array without a history. Assigning another array replaces the memory."""
@@ -1455,6 +1562,16 @@ class DeviceArray:
         """
     def heaviside_(input, values: DeviceArray) -> DeviceArray:
         """heaviside, written into input."""
+    def histc(input, bins: _Int = 100, min: builtins.float = 0, max: builtins.float = 0) -> DeviceArray:
+        """How many elements are in each of so many equal parts of the range from min to max, which is in the last one.
+
+        Without a range, or an empty one, that of the elements, and 1 on both sides if they are all equal. Others and NaN
+        are not counted. Floats; the result has their dtype. Raises DTypeMismatchError for ints, RuntimeError for bins below
+        1 and a max below min.
+
+        >>> dt.histc(dt.tensor([0.0, 1.0, 4.0]), bins=2)
+        DeviceArray([2., 1.], device='cpu', dtype=float32)
+        """
     def hsplit(input, indices_or_sections: _Ints) -> tuple[DeviceArray, ...]:
         """A tuple of equal pieces along dimension 1, of a vector along its only one, or cut before each index: views.
 
@@ -1695,6 +1812,15 @@ class DeviceArray:
         DeviceArray([[1., 1., 0., 0.],
                      [0., 0., 1., 1.]], device='cpu', dtype=float32)
         """
+    def kthvalue(input, k: _Int, dim: _Int = -1, keepdim: builtins.bool = False) -> kthvalue_result:
+        """The k-th smallest element along dim, and where it stands: a named tuple (values, indices).
+
+        k counts from 1. indices are int64 and name the k-th element of a stable sort; NaN counts as the largest. Raises
+        IndexError for a dim out of range, RuntimeError for a k that is not in 1 to the size of dim.
+
+        >>> dt.kthvalue(dt.tensor([3, 1, 2]), 2).values
+        DeviceArray(2, device='cpu', dtype=int64)
+        """
     def ldexp(input, other: DeviceArray) -> DeviceArray:
         """input * 2 ** other. The shapes broadcast, the dtypes promote to a float.
 
@@ -1884,6 +2010,17 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    @overload
+    def logcumsumexp(self, /, dim: _Int) -> DeviceArray:
+        """log(exp(x[0]) + ... + exp(x[i])) along dim, without overflow.
+
+        Raises DTypeMismatchError for ints and bool, IndexError for a dim out of range.
+
+        >>> dt.logcumsumexp(dt.tensor([0.0, 0.0]), dim=0)
+        DeviceArray([0.0000, 0.6931], device='cpu', dtype=float32)
+        """
+    @overload
+    def logcumsumexp(self, /, axis: _Int) -> DeviceArray: ...
     def logical_and(self, /, other: _Operand) -> DeviceArray:
         """Whether both are nonzero.
 
@@ -2096,6 +2233,18 @@ class DeviceArray:
     @overload
     def mean(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
     @overload
+    def median(input, dim: None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """The lower of the middle elements: of all, 0-dimensional; with dim, a named tuple (values, indices).
+
+        NaN where there is one, and of no elements at all. indices are int64 and name that element of a stable sort. Raises
+        IndexError for a dim out of range, or for one of size 0.
+
+        >>> dt.median(dt.tensor([4.0, 1.0, 2.0, 3.0]))
+        DeviceArray(2., device='cpu', dtype=float32)
+        """
+    @overload
+    def median(input, dim: _Int, keepdim: builtins.bool = False) -> median_result: ...
+    @overload
     def min(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
         """The smallest element: of all, 0-dimensional; with dim, a named tuple (values, indices); of two arrays given,
         the smallest of each pair, as minimum.
@@ -2135,6 +2284,14 @@ class DeviceArray:
         DeviceArray([[3., 3.],
                      [3., 3.]], device='cpu', dtype=float32)
         """
+    def mode(input, dim: _Int = -1, keepdim: builtins.bool = False) -> mode_result:
+        """The most frequent element along dim, the smallest of equally frequent ones: a named tuple (values, indices).
+
+        indices are int64 and name the last of equal elements. Raises IndexError for a dim out of range, or of size 0.
+
+        >>> dt.mode(dt.tensor([1, 2, 2, 3])).values
+        DeviceArray(2, device='cpu', dtype=int64)
+        """
     def moveaxis(self, /, source: _Ints, destination: _Ints) -> DeviceArray:
         """Moves dimensions; the others keep their order.
 
@@ -2150,6 +2307,12 @@ class DeviceArray:
 
         >>> dt.movedim(dt.zeros(2, 3, 4), 0, -1).shape
         (3, 4, 2)
+        """
+    def msort(input) -> DeviceArray:
+        """The elements along the first dimension in order: sort(input, 0).values.
+
+        >>> dt.msort(dt.tensor([3, 1, 2]))
+        DeviceArray([1, 2, 3], device='cpu', dtype=int64)
         """
     def mul(self, /, other: _Operand) -> DeviceArray:
         """a * b. Integers wrap.
@@ -2221,6 +2384,23 @@ class DeviceArray:
 
         >>> dt.nanmean(dt.tensor([1.0, dt.nan, 2.0]))
         DeviceArray(1.5000, device='cpu', dtype=float32)
+        """
+    @overload
+    def nanmedian(input, dim: None = None, keepdim: builtins.bool = False) -> DeviceArray:
+        """median of the elements that are not NaN; NaN where there is none.
+
+        Raises IndexError for a dim out of range, or for one of size 0.
+
+        >>> dt.nanmedian(dt.tensor([1.0, float("nan"), 3.0]))
+        DeviceArray(1., device='cpu', dtype=float32)
+        """
+    @overload
+    def nanmedian(input, dim: _Int, keepdim: builtins.bool = False) -> nanmedian_result: ...
+    def nanquantile(input, q: builtins.float | DeviceArray, dim: _Int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> DeviceArray:
+        """quantile of the elements that are not NaN, with its parameters and errors; NaN where there is none.
+
+        >>> dt.nanquantile(dt.tensor([0.0, float("nan"), 4.0]), 0.5)
+        DeviceArray(2., device='cpu', dtype=float32)
         """
     def nansum(input, dim: _Ints | None = None, keepdim: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray:
         """The sum without NaN over the given dimensions, all by default. Any dtype; dtype and errors as in sum.
@@ -2475,6 +2655,17 @@ class DeviceArray:
         """
     def put_(input, index: DeviceArray, source: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
         """put, written into input."""
+    def quantile(input, q: builtins.float | DeviceArray, dim: _Int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> DeviceArray:
+        """What a share q of the elements along dim, of all by default, is below: element q * (n - 1) of them in order.
+
+        Between two elements "linear" weighs both, "midpoint" takes their mean, "lower", "higher" and "nearest" one. q is a
+        number or an array of up to one dimension, which goes first in the result; NaN comes of a q outside [0, 1] in an
+        array and where there is a NaN. float32 and float64. Raises DTypeMismatchError for other dtypes and unequal ones,
+        ValueError for a number q outside [0, 1], RuntimeError for no elements.
+
+        >>> dt.quantile(dt.tensor([0.0, 1.0, 4.0]), 0.75)
+        DeviceArray(2.5000, device='cpu', dtype=float32)
+        """
     def rad2deg(input) -> DeviceArray:
         """Radians in degrees: x * 180 / pi. Any dtype; integers and bools give the default dtype.
 
@@ -2930,6 +3121,18 @@ class DeviceArray:
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
     @overload
+    def sort(self, /, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> sort_result:
+        """The elements along dim in order, and where they stood: a named tuple (values, indices).
+
+        values have the dtype of input, indices are int64. Equal elements stay in their order, whatever stable says; NaN counts as the largest. Raises IndexError for a dim
+        out of range.
+
+        >>> dt.sort(dt.tensor([3, 1, 2])).values
+        DeviceArray([1, 2, 3], device='cpu', dtype=int64)
+        """
+    @overload
+    def sort(self, /, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> sort_result: ...
+    @overload
     def split(self, /, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
         """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
 
@@ -3167,6 +3370,20 @@ class DeviceArray:
         >>> dt.tensor([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
         """
+    @overload
+    def topk(self, /, k: _Int, dim: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> topk_result:
+        """The k largest elements along dim, the largest first, or with largest=False the smallest, and where they
+        stood: a named tuple (values, indices).
+
+        values have the dtype of input, indices are int64 and name the first of equals. They are in order, whatever
+        sorted says; NaN counts as the largest. Raises IndexError for a dim out of range, ShapeMismatchError for a k
+        that is more than there are.
+
+        >>> dt.topk(dt.tensor([3, 1, 2]), k=2).values
+        DeviceArray([3, 2], device='cpu', dtype=int64)
+        """
+    @overload
+    def topk(self, /, k: _Int, axis: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> topk_result: ...
     def trace(input) -> DeviceArray:
         """The sum of the diagonal of a matrix: of integers in int64.
 
@@ -3308,6 +3525,26 @@ class DeviceArray:
 
         >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
         True
+        """
+    def unique(input, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: _Int | None = None) -> Any:
+        """The different elements in order, or with dim the different slices along it.
+
+        With return_inverse also where in them each element is, with return_counts also how often each occurs, both int64:
+        a tuple then. They are in order, whatever sorted says; NaN differs from NaN. On a device a call waits, as their
+        number decides a shape. Raises IndexError for a dim out of range, RuntimeError for slices of no elements.
+
+        >>> dt.unique(dt.tensor([3, 1, 3]), return_counts=True)
+        (DeviceArray([1, 3], device='cpu', dtype=int64), DeviceArray([1, 2], device='cpu', dtype=int64))
+        """
+    def unique_consecutive(input, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: _Int | None = None) -> Any:
+        """The elements without those that equal the one before, or with dim the slices along it.
+
+        With return_inverse also where in them each element is, with return_counts also how many equal ones each stands for,
+        both int64: a tuple then. On a device a call waits, as their number decides a shape. Raises IndexError for a dim out
+        of range, RuntimeError for slices of no elements.
+
+        >>> dt.unique_consecutive(dt.tensor([1, 1, 3, 1]))
+        DeviceArray([1, 3, 1], device='cpu', dtype=int64)
         """
     @overload
     def unsqueeze(self, /, dim: _Int) -> DeviceArray:
@@ -3551,6 +3788,24 @@ class _Scope:
     def _aim(self, index: _Int, stream: Stream | None, /) -> None: ...
 
 @final
+class cummax_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What cummax() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
+class cummin_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What cummin() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
 class device:
     """Where an array lives: device("cpu"), device("cuda:1"), device("cuda", 1) or device(1).
 
@@ -3590,8 +3845,26 @@ class dtype:
         """str: the name without the module, such as "float32"."""
 
 @final
+class kthvalue_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What kthvalue() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
 class max_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
-    """What max(input, dim) returns."""
+    """What max() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
+class median_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What median() returns with indices."""
     __match_args__: Final = ("values", "indices")
     @property
     def values(self) -> DeviceArray: ...
@@ -3600,7 +3873,43 @@ class max_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
 
 @final
 class min_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
-    """What min(input, dim) returns."""
+    """What min() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
+class mode_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What mode() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
+class nanmedian_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What nanmedian() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
+class sort_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What sort() returns with indices."""
+    __match_args__: Final = ("values", "indices")
+    @property
+    def values(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+
+@final
+class topk_result(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):
+    """What topk() returns with indices."""
     __match_args__: Final = ("values", "indices")
     @property
     def values(self) -> DeviceArray: ...
@@ -3861,6 +4170,18 @@ def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     """
 @overload
 def argmin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
+@overload
+def argsort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> DeviceArray:
+    """The places of the elements along dim in their order: int64, sort(...).indices.
+
+    Equal elements stay in their order, whatever stable says; NaN counts as the largest. Raises IndexError for a dim
+    out of range.
+
+    >>> dt.argsort(dt.tensor([3, 1, 2]))
+    DeviceArray([1, 2, 0], device='cpu', dtype=int64)
+    """
+@overload
+def argsort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> DeviceArray: ...
 def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
@@ -4112,6 +4433,54 @@ def counters() -> dict[str, builtins.int]:
     >>> dt.counters()["transfers"] - before
     0
     """
+@overload
+def cummax(input: DeviceArray, dim: _Int) -> cummax_result:
+    """The largest element so far along dim, and where it stands: a named tuple (values, indices).
+
+    values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
+    IndexError for a dim out of range.
+
+    >>> dt.cummax(dt.tensor([2, 1, 3]), dim=0).indices
+    DeviceArray([0, 0, 2], device='cpu', dtype=int64)
+    """
+@overload
+def cummax(input: DeviceArray, axis: _Int) -> cummax_result: ...
+@overload
+def cummin(input: DeviceArray, dim: _Int) -> cummin_result:
+    """The smallest element so far along dim, and where it stands: a named tuple (values, indices).
+
+    values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
+    IndexError for a dim out of range.
+
+    >>> dt.cummin(dt.tensor([2, 1, 3]), dim=0).values
+    DeviceArray([2, 1, 1], device='cpu', dtype=int64)
+    """
+@overload
+def cummin(input: DeviceArray, axis: _Int) -> cummin_result: ...
+@overload
+def cumprod(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray:
+    """Running products along dim: y[i] = x[0] * ... * x[i].
+
+    Ints and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are summed
+    up in float64 and rounded once. Raises IndexError for a dim out of range.
+
+    >>> dt.cumprod(dt.tensor([1, 2, 3]), dim=0)
+    DeviceArray([1, 2, 6], device='cpu', dtype=int64)
+    """
+@overload
+def cumprod(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
+@overload
+def cumsum(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray:
+    """Running sums along dim: y[i] = x[0] + ... + x[i].
+
+    Ints and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are summed
+    up in float64 and rounded once. Raises IndexError for a dim out of range.
+
+    >>> dt.cumsum(dt.tensor([1, 2, 3]), dim=0)
+    DeviceArray([1, 3, 6], device='cpu', dtype=int64)
+    """
+@overload
+def cumsum(input: DeviceArray, axis: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 def detach(input: DeviceArray) -> DeviceArray:
     """A view of the whole array without its history: no gradient flows back through it.
 
@@ -4626,6 +4995,17 @@ def logaddexp(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = 
     >>> dt.logaddexp(dt.tensor([0.0]), dt.tensor([0.0]))
     DeviceArray([0.6931], device='cpu', dtype=float32)
     """
+@overload
+def logcumsumexp(input: DeviceArray, dim: _Int, *, out: DeviceArray | None = None) -> DeviceArray:
+    """log(exp(x[0]) + ... + exp(x[i])) along dim, without overflow.
+
+    Raises DTypeMismatchError for ints and bool, IndexError for a dim out of range.
+
+    >>> dt.logcumsumexp(dt.tensor([0.0, 0.0]), dim=0)
+    DeviceArray([0.0000, 0.6931], device='cpu', dtype=float32)
+    """
+@overload
+def logcumsumexp(input: DeviceArray, axis: _Int, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def logical_and(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether both are nonzero.
 
@@ -5216,6 +5596,18 @@ def softplus(input: DeviceArray, beta: _Number = 1.0, threshold: _Number = 20.0,
     DeviceArray([ 0.6931, 30.0000], device='cpu', dtype=float32)
     """
 @overload
+def sort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> sort_result:
+    """The elements along dim in order, and where they stood: a named tuple (values, indices).
+
+    values have the dtype of input, indices are int64. Equal elements stay in their order, whatever stable says; NaN counts as the largest. Raises IndexError for a dim
+    out of range.
+
+    >>> dt.sort(dt.tensor([3, 1, 2])).values
+    DeviceArray([1, 2, 3], device='cpu', dtype=int64)
+    """
+@overload
+def sort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> sort_result: ...
+@overload
 def split(tensor: DeviceArray, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
     """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
 
@@ -5346,6 +5738,20 @@ def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = N
     >>> dt.tensor([1, 2, 3])
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
+@overload
+def topk(input: DeviceArray, k: _Int, dim: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> topk_result:
+    """The k largest elements along dim, the largest first, or with largest=False the smallest, and where they
+    stood: a named tuple (values, indices).
+
+    values have the dtype of input, indices are int64 and name the first of equals. They are in order, whatever
+    sorted says; NaN counts as the largest. Raises IndexError for a dim out of range, ShapeMismatchError for a k
+    that is more than there are.
+
+    >>> dt.topk(dt.tensor([3, 1, 2]), k=2).values
+    DeviceArray([3, 2], device='cpu', dtype=int64)
+    """
+@overload
+def topk(input: DeviceArray, k: _Int, axis: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> topk_result: ...
 def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray:
     """Exchanges two dimensions.
 

@@ -73,6 +73,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("arctan2_", "copysign_", "divide_", "heaviside_", "ldexp_", "multiply_", "subtract_"), (OTHER,)),
     **dict.fromkeys(("true_divide_", "xlogy_", "greater_", "greater_equal_", "less_", "less_equal_"), (OTHER,)),
     "not_equal_": (OTHER,),
+    "cumsum_": (0,),
+    "cumprod_": (0,),
     "clamp_max_": (0.9,),
     "clamp_min_": (1.1,),
     "clip_": (0.9, 1.1),

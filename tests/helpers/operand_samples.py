@@ -109,6 +109,18 @@ SAMPLES: dict[str, Sample] = {
     "gather": Sample({"input": f(4, 3), "index": i(2, 3)}, {"dim": 0}, own=("index",)),
     "scatter_add": Sample({"input": f(4, 3), "index": i(2, 3), "src": f(2, 3)}, {"dim": 0}, own=("index", "src")),
     "index_add": Sample({"input": f(4, 3), "index": i(2), "source": f(2, 3)}, {"dim": 0}, own=("index", "source")),
+    **{op: Sample({"input": f(2, 3), "out": f(2, 3)}, {"dim": 0}) for op in ("cumsum", "cumprod", "logcumsumexp")},
+    "searchsorted": Sample(
+        {"sorted_sequence": f(2, 4), "input": f(2, 3), "sorter": i(2, 4)},
+        own=("input", "sorter"),
+        free={"input": ("dtype",), "sorted_sequence": ("dtype",)},
+    ),
+    "bucketize": Sample({"input": f(2, 3), "boundaries": f(4)}, free={"input": ("dtype",), "boundaries": ("dtype",)}),
+    "isin": Sample(
+        {"elements": f(2, 3), "test_elements": f(4)}, free={"elements": ("dtype",), "test_elements": ("dtype",)}
+    ),
+    "bincount": Sample({"input": i(4), "weights": f(4)}, free={"weights": ("dtype",)}),
+    **{op: Sample({"input": f(2, 3), "q": f(4)}, {"dim": 0}) for op in ("quantile", "nanquantile")},
     "scatter": Sample({"input": f(4, 3), "index": i(2, 3), "src": f(2, 3)}, {"dim": 0}, own=("index", "src")),
     "scatter_reduce": Sample(
         {"input": f(4, 3), "index": i(2, 3), "src": f(2, 3)}, {"dim": 0, "reduce": "sum"}, own=("index", "src")

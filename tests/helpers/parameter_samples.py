@@ -187,6 +187,13 @@ VALUES: dict[str, Any] = {
         for op in ("index_copy", "index_fill", "put")
         for tail in ("", "_")
     },
+    "k": 2,
+    "q": 0.5,
+    "boundaries": lambda: dt.arange(3.0),
+    "sorted_sequence": lambda: dt.arange(3.0),
+    "elements": lambda: dt.ones(2, 3),
+    "test_elements": lambda: dt.ones(2, 3),
+    "bincount.input": lambda: dt.ones(2, dtype=dt.int64),
     "scatter_reduce.reduce": "sum",
     "scatter_reduce_.reduce": "sum",
     "index_copy.source": lambda: dt.ones(1, 3),

@@ -402,12 +402,30 @@ DIFFERENT: list[Difference] = [
         "The same on every device, and no surprise.",
         rare=True,
     ),
+    Difference(
+        "bucketize cumprod cumsum isin kthvalue median nanmedian searchsorted topk",
+        "accepted",
+        "not implemented for 'Bool'|not support bool|input type encountered for isin\\(\\): Bool",
+        "bool is a number of 0 or 1, as in `sort`",
+        "NotImplementedError or RuntimeError",
+        "An order, a search and a sum of bools need no other code.",
+        "bool",
+    ),
+    Difference(
+        "sort argsort topk kthvalue mode",
+        "values",
+        "",
+        "equal elements stay in their order: `indices` name the first of them, those of `mode` the last",
+        "`indices` name any of equal elements, unless `stable=True`",
+        "Every sort is stable, so that the same input gives the same indices on every device.",
+    ),
 ]
 
 NUMBERS = "add sub mul div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide"
 
 NOT_THERE: list[Lacking] = [
     Lacking("tensor_split", "must be ints", "an array of places"),
+    Lacking("kthvalue", "'out'", "`out=`"),
     Lacking("masked_select gather take cat", "'out'", "`out=`"),
     Lacking("to bool byte char short int long half bfloat16 float double", "memory_format", "`memory_format=`"),
     Lacking("clone contiguous", "memory_format", "`memory_format=`", rare=True),

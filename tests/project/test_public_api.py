@@ -25,9 +25,12 @@ FUNCTIONS_ONLY = "cat stack where linear conv2d max_pool2d avg_pool2d adaptive_a
 COMPOSED = """var std logsumexp norm flip addcdiv addcmul clamp_max clamp_min copysign deg2rad digamma exp2 float_power
 frac
 heaviside isneginf isposinf isreal ldexp lgamma logit nan_to_num rad2deg signbit sinc xlogy aminmax count_nonzero dist
-nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put put masked_scatter""".split()
+nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put put masked_scatter
+kthvalue median nanmedian mode msort quantile nanquantile unique unique_consecutive bincount histc argwhere""".split()
+SCANS = "cumsum cumprod logcumsumexp cummax cummin sort argsort topk".split()
 SELECTIONS = "index_select gather scatter_add index_add take take_along_dim masked_fill masked_select nonzero".split()
-COMPOSED_FUNCTIONS = """embedding pad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+COMPOSED_FUNCTIONS = """searchsorted bucketize isin
+embedding pad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
 max_pool1d max_pool3d avg_pool1d adaptive_avg_pool1d pixel_shuffle pixel_unshuffle channel_shuffle batch_norm
 layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
 save load""".split()
@@ -65,9 +68,9 @@ ERRORS = """DeviceMismatchError DTypeMismatchError ShapeMismatchError DeviceNotA
 OutOfMemoryError CudaError KernelArgumentError KernelCompileError""".split()
 OTHERS = "device dtype Generator DeviceArray set_num_threads get_num_threads".split()
 
-FUNCTIONS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *FUNCTIONS_ONLY, *CREATION]
+FUNCTIONS = [*UNARY, *BINARY, *REDUCTIONS, *SCANS, *MATMULS, *SHAPES, *FUNCTIONS_ONLY, *CREATION]
 FUNCTIONS += [*COMPOSED, *COMPOSED_FUNCTIONS, *SELECTIONS]
-ALL_METHODS = [*UNARY, *BINARY, *REDUCTIONS, *MATMULS, *SHAPES, *METHODS, *COMPOSED, *SELECTIONS]
+ALL_METHODS = [*UNARY, *BINARY, *REDUCTIONS, *SCANS, *MATMULS, *SHAPES, *METHODS, *COMPOSED, *SELECTIONS]
 
 
 def test_functions() -> None:

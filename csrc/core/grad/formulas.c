@@ -4,6 +4,7 @@
 
 #include "../clamp.h"
 #include "function.h"
+#include "scan.h"
 #include "shape.h"
 #include "tape.h"
 #include "../ops.h"

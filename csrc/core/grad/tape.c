@@ -209,6 +209,12 @@ dt_tape_reduce(dt_tape *t, dt_reduce_op op, dt_value x, int ndims, const int64_t
 }
 
 dt_value
+dt_tape_scan(dt_tape *t, dt_scan_op op, dt_value x, int64_t dim, bool reverse)
+{
+    NEW(x, dt_scan(op, "backward", x, dim, reverse, -1, false, out, t->err));
+}
+
+dt_value
 dt_tape_sum(dt_tape *t, dt_value x, int ndims, const int64_t *dims, bool keepdim)
 {
     return dt_tape_reduce(t, DT_REDUCE_sum, x, ndims, dims, keepdim);

@@ -78,6 +78,7 @@ dt_value dt_tape_fused(dt_tape *t, dt_binary_op op, dt_value x, const dt_params 
 dt_value dt_tape_where(dt_tape *t, dt_value condition, dt_value a, dt_value b);
 dt_value dt_tape_sum(dt_tape *t, dt_value x, int ndims, const int64_t *dims, bool keepdim);
 dt_value dt_tape_reduce(dt_tape *t, dt_reduce_op op, dt_value x, int ndims, const int64_t *dims, bool keepdim);
+dt_value dt_tape_scan(dt_tape *t, dt_scan_op op, dt_value x, int64_t dim, bool reverse);
 dt_value dt_tape_reshape(dt_tape *t, dt_value x, int ndim, const int64_t *shape);
 dt_value dt_tape_expand(dt_tape *t, dt_value x, int ndim, const int64_t *shape);
 dt_value dt_tape_transpose(dt_tape *t, dt_value x, int dim0, int dim1);

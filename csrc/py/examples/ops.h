@@ -37,6 +37,36 @@
 #define EXAMPLE_min                                                                                                    \
     EXAMPLE(">>> dt.min(dt.tensor([[1, 9], [5, 3]]))\n"                                                                \
             "DeviceArray(1, device='cpu', dtype=int64)")
+#define EXAMPLE_cumsum                                                                                                 \
+    EXAMPLE(">>> dt.cumsum(dt.tensor([1, 2, 3]), dim=0)\n"                                                             \
+            "DeviceArray([1, 3, 6], device='cpu', dtype=int64)")
+#define EXAMPLE_cumprod                                                                                                \
+    EXAMPLE(">>> dt.cumprod(dt.tensor([1, 2, 3]), dim=0)\n"                                                            \
+            "DeviceArray([1, 2, 6], device='cpu', dtype=int64)")
+#define EXAMPLE_cumsum_                                                                                                \
+    EXAMPLE(">>> dt.tensor([1, 2, 3]).cumsum_(0)\n"                                                                    \
+            "DeviceArray([1, 3, 6], device='cpu', dtype=int64)")
+#define EXAMPLE_cumprod_                                                                                               \
+    EXAMPLE(">>> dt.tensor([1, 2, 3]).cumprod_(0)\n"                                                                   \
+            "DeviceArray([1, 2, 6], device='cpu', dtype=int64)")
+#define EXAMPLE_logcumsumexp                                                                                           \
+    EXAMPLE(">>> dt.logcumsumexp(dt.tensor([0.0, 0.0]), dim=0)\n"                                                      \
+            "DeviceArray([0.0000, 0.6931], device='cpu', dtype=float32)")
+#define EXAMPLE_cummax                                                                                                 \
+    EXAMPLE(">>> dt.cummax(dt.tensor([2, 1, 3]), dim=0).indices\n"                                                     \
+            "DeviceArray([0, 0, 2], device='cpu', dtype=int64)")
+#define EXAMPLE_cummin                                                                                                 \
+    EXAMPLE(">>> dt.cummin(dt.tensor([2, 1, 3]), dim=0).values\n"                                                      \
+            "DeviceArray([2, 1, 1], device='cpu', dtype=int64)")
+#define EXAMPLE_sort                                                                                                   \
+    EXAMPLE(">>> dt.sort(dt.tensor([3, 1, 2])).values\n"                                                               \
+            "DeviceArray([1, 2, 3], device='cpu', dtype=int64)")
+#define EXAMPLE_argsort                                                                                                \
+    EXAMPLE(">>> dt.argsort(dt.tensor([3, 1, 2]))\n"                                                                   \
+            "DeviceArray([1, 2, 0], device='cpu', dtype=int64)")
+#define EXAMPLE_topk                                                                                                   \
+    EXAMPLE(">>> dt.topk(dt.tensor([3, 1, 2]), k=2).values\n"                                                          \
+            "DeviceArray([3, 2], device='cpu', dtype=int64)")
 #define EXAMPLE_softmax                                                                                                \
     EXAMPLE(">>> dt.softmax(dt.tensor([0.0, 0.0]), dim=0)\n"                                                           \
             "DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)")

@@ -10,12 +10,14 @@ from devtensor._composed import (
     covariance,
     diagonals,
     distances,
+    groups,
     in_place,
     joining,
     layers,
     losses,
     noise,
     norms,
+    order,
     places,
     pointwise,
     pooling,
@@ -33,12 +35,14 @@ from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
+from devtensor._composed.groups import *
 from devtensor._composed.in_place import *
 from devtensor._composed.joining import *
 from devtensor._composed.layers import *
 from devtensor._composed.losses import *
 from devtensor._composed.noise import *
 from devtensor._composed.norms import *
+from devtensor._composed.order import *
 from devtensor._composed.places import *
 from devtensor._composed.pointwise import *
 from devtensor._composed.pooling import *
@@ -57,12 +61,14 @@ __all__ += convolutions.__all__
 __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
+__all__ += groups.__all__
 __all__ += in_place.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += losses.__all__
 __all__ += noise.__all__
 __all__ += norms.__all__
+__all__ += order.__all__
 __all__ += places.__all__
 __all__ += pointwise.__all__
 __all__ += pooling.__all__
@@ -78,7 +84,9 @@ METHODS = (
     *arrange.METHODS,
     *covariance.METHODS,
     *diagonals.METHODS,
+    *groups.METHODS,
     *joining.METHODS,
+    *order.METHODS,
     *places.METHODS,
     *pointwise.METHODS,
     *products.METHODS,
