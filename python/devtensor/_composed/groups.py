@@ -8,6 +8,17 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array, widened
 
+__all__ = [
+    "argwhere",
+    "bincount",
+    "bucketize",
+    "histc",
+    "isin",
+    "searchsorted",
+    "unique",
+    "unique_consecutive",
+]
+
 # ---------------------------------------------------------------- unique
 
 
@@ -343,20 +354,4 @@ def argwhere(input: DeviceArray) -> DeviceArray:
     return input.nonzero()
 
 
-__all__ = [
-    "argwhere",
-    "bincount",
-    "bucketize",
-    "histc",
-    "isin",
-    "searchsorted",
-    "unique",
-    "unique_consecutive",
-]
-METHODS = (
-    argwhere,
-    bincount,
-    histc,
-    unique,
-    unique_consecutive,
-)
+METHODS = (argwhere, bincount, histc, unique, unique_consecutive)

@@ -9,6 +9,16 @@ from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need
 from devtensor._composed.arguments import dims_of, need_array
 from devtensor._dtype_info import iinfo
 
+__all__ = [
+    "kthvalue",
+    "median",
+    "mode",
+    "msort",
+    "nanmedian",
+    "nanquantile",
+    "quantile",
+]
+
 
 def _along(op: str, input: DeviceArray, dim: int) -> int:
     need_array(op, "input", input)
@@ -267,21 +277,4 @@ def nanquantile(
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
 
-__all__ = [
-    "kthvalue",
-    "median",
-    "mode",
-    "msort",
-    "nanmedian",
-    "nanquantile",
-    "quantile",
-]
-METHODS = (
-    kthvalue,
-    median,
-    mode,
-    msort,
-    nanmedian,
-    nanquantile,
-    quantile,
-)
+METHODS = (kthvalue, median, mode, msort, nanmedian, nanquantile, quantile)
