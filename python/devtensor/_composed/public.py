@@ -20,6 +20,7 @@ from devtensor._composed import (
     pointwise,
     pooling,
     products,
+    ranges,
     sampling,
     shuffles,
     statistics,
@@ -43,6 +44,7 @@ from devtensor._composed.places import *
 from devtensor._composed.pointwise import *
 from devtensor._composed.pooling import *
 from devtensor._composed.products import *
+from devtensor._composed.ranges import *
 from devtensor._composed.sampling import *
 from devtensor._composed.shuffles import *
 from devtensor._composed.statistics import *
@@ -67,6 +69,7 @@ __all__ += places.__all__
 __all__ += pointwise.__all__
 __all__ += pooling.__all__
 __all__ += products.__all__
+__all__ += ranges.__all__
 __all__ += sampling.__all__
 __all__ += shuffles.__all__
 __all__ += statistics.__all__
