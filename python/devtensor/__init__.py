@@ -294,7 +294,6 @@ __all__ += [
     "ne",
     "neg",
     "nonzero",
-    "normal",
     "numel",
     "ones",
     "ones_like",
