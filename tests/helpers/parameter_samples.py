@@ -203,6 +203,7 @@ VALUES: dict[str, Any] = {
     "index_put.values": lambda: dt.ones(1, 3),
     "index_put_.values": lambda: dt.ones(1, 3),
     "float_power_.input": lambda: dt.ones(2, 3, dtype=dt.float64),
+    "new_states": lambda: [dt.get_rng_state()],
     "new_state": lambda: dt.get_rng_state(),
     "callable": lambda: lambda *values: values[0],
     "geometric_.p": 0.5,

@@ -59,6 +59,10 @@ with random.fork_rng(enabled=True):
     assert_type(random.seed(), int)
 dt.set_rng_state(state)
 
+dt.cuda.set_rng_state(dt.cuda.get_rng_state())
+states: list[dt.DeviceArray] = dt.cuda.get_rng_state_all()
+dt.cuda.set_rng_state_all(states)
+
 assert_type(accelerator.is_available(), bool)
 assert_type(accelerator.device_count(), int)
 assert_type(accelerator.current_accelerator(), dt.device | None)
