@@ -18,7 +18,7 @@ from pathlib import Path
 
 import reference
 import signatures
-from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS, SETTERS
+from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS, REPLACED, SETTERS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "__init__.py"
 TARGET = PACKAGE.with_name("_C.pyi")
@@ -95,6 +95,8 @@ def define(owner: str, name: str, value: object, indent: str) -> list[str]:
     """A function (no owner) or a method."""
     found = declared(owner, name) or (of_family(value),)
     texts = [spelled(signature, len(found) > 1) for signature in found]
+    if not owner and name in REPLACED:
+        texts = [REPLACED[name]]
     if len(found) == 1 and " dim:" in texts[0] and not inspect.isfunction(value):  # NumPy's spelling
         texts.append(texts[0].replace(" dim:", " axis:").replace(" keepdim:", " keepdims:"))
     lines = []
@@ -124,7 +126,7 @@ def class_stub(name: str, cls: type) -> list[str]:
                 lines.append(f"    def {key}{qualify(text)}" + ("" if ": ..." in text else ": ..."))
         elif key in INHERITED:
             continue
-        elif inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value):
+        elif inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value) or isinstance(value, property):
             text = GETSETS.get(f"{name}.{key}") or GETSETS.get(key)
             if text is None:
                 problems.append(f"no type for attribute {name}.{key}")

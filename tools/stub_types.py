@@ -17,6 +17,8 @@ from devtensor._errors import Origin
 from devtensor.linalg._decompositions import QR
 from devtensor.linalg._second_names import OldSVD
 from devtensor.linalg._solving import Slogdet
+from devtensor._memory_formats import layout as _Layout
+from devtensor._memory_formats import memory_format as _MemoryFormat
 from devtensor.nn._hooks import RemovableHandle
 
 # For places where an attribute has the name of a type.
@@ -30,7 +32,7 @@ _Ints: TypeAlias = _Int | Sequence[_Int]
 _Device: TypeAlias = device | str | builtins.int
 _DType: TypeAlias = dtype | str | builtins.type[Any] | np.dtype[Any]
 _Pair: TypeAlias = _Int | Sequence[_Int]
-_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | None
+_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | range | None
 _Index: TypeAlias = _Item | tuple[_Item, ...]
 '''
 
@@ -111,6 +113,13 @@ GETSETS = {
     "nbytes": "int",
     "itemsize": "int",
     "is_cuda": "bool",
+    "is_cpu": "bool",
+    "is_meta": "bool",
+    "is_mps": "bool",
+    "is_quantized": "bool",
+    "is_sparse": "bool",
+    "layout": "_Layout",
+    "real": "DeviceArray",
     "__cuda_array_interface__": "dict[str, Any]",
     "requires_grad": "bool",
     "is_leaf": "bool",
@@ -132,4 +141,9 @@ GETSETS = {
     "is_floating_point": "bool",
     "type": "str",
     "index": "int | None",
+}
+
+# Functions that Python has its own of, which take more: a star import gives type checkers the first one.
+REPLACED = {
+    "round": "(input: DeviceArray, *, decimals: int = 0, out: DeviceArray | None = None) -> DeviceArray",
 }

@@ -2,7 +2,8 @@
 #include "py.h"
 
 /* NumPy's spellings. */
-static const char *const aliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"shape", "size"}};
+static const char *const aliases[][2] = {
+    {"axis", "dim"}, {"keepdims", "keepdim"}, {"shape", "size"}, {"split_size", "split_size_or_sections"}};
 
 static int
 find_name(const py_spec *spec, const char *name)

@@ -22,6 +22,12 @@ NO_ARGUMENTS(element_size)
     return PyLong_FromSize_t(dt_itemsize((dt_dtype)py_array_of(self)->dtype));
 }
 
+NO_ARGUMENTS(storage_offset)
+{
+    const dt_array *x = py_array_of(self);
+    return PyLong_FromLongLong(x->offset / (int64_t)dt_itemsize((dt_dtype)x->dtype));
+}
+
 NO_ARGUMENTS(data_ptr)
 {
     const dt_array *x = py_array_of(self);
@@ -30,11 +36,6 @@ NO_ARGUMENTS(data_ptr)
         return NULL;
     }
     return dt_array_numel(x) == 0 ? PyLong_FromLong(0) : PyLong_FromVoidPtr(dt_array_data(x));
-}
-
-NO_ARGUMENTS(is_contiguous)
-{
-    return PyBool_FromLong(dt_array_is_contiguous(py_array_of(self)));
 }
 
 NO_ARGUMENTS(is_pinned)
@@ -194,20 +195,6 @@ py__loaded(PY_PARAMS)
     return result; /* how the bytes were read is no step of the caller's */
 }
 
-static PyObject *
-py_clone(PY_PARAMS)
-{
-    PY_PARSE(clone)
-    const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL) {
-        return NULL;
-    }
-    PY_RETURN_OF(a.v[0], py_array_new(a.type, "clone"), py_is_large(x), dt_clone(x, out, &err));
-}
-
-#define CLONE_DOC                                                                                                      \
-    "A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.\n\n"                     \
-    "Raises MemoryError or OutOfMemoryError."
 #define DETACH_DOC                                                                                                     \
     "A view of the whole array without its history: no gradient flows back through it.\n\nAny shape, dtype and "       \
     "device."
@@ -215,7 +202,6 @@ py_clone(PY_PARAMS)
 
 PyMethodDef py_attributes_functions[] = {
     PY_OP(numel, NUMEL_DOC),
-    PY_OP(clone, CLONE_DOC),
     PY_OP(detach, DETACH_DOC),
     PY_HIDDEN(_loaded, "The same array, made by load."),
     PY_END,
@@ -223,16 +209,15 @@ PyMethodDef py_attributes_functions[] = {
 
 PyMethodDef py_attributes_methods[] = {
     PY_METHOD(numel, NUMEL_DOC),
-    PY_METHOD(clone, CLONE_DOC),
     PY_METHOD(detach, DETACH_DOC),
     PY_NOARGS(dim, "The number of dimensions, an int."),
     PY_METHOD(size, "The shape, or the size of one dimension.\n\nRaises IndexError for a dim out of range."),
     PY_METHOD(stride,
               "The strides in elements, or that of one dimension.\n\nRaises IndexError for a dim out of range."),
     PY_NOARGS(element_size, "Bytes of one element, an int."),
+    PY_NOARGS(storage_offset, "The place of the first element in its memory, in elements."),
     PY_NOARGS(data_ptr,
               "The address of the first element, an int: of the device for a device array; 0 for an empty array."),
-    PY_NOARGS(is_contiguous, "Whether the elements lie in row-major order without gaps."),
     PY_NOARGS(is_pinned, "Whether the memory is page-locked, so that copies to a device can be asynchronous."),
     PY_NOARGS(item,
               "The one element as a Python number; on a device it is copied to the host.\n\nRaises RuntimeError for "

@@ -43,12 +43,36 @@ is_empty(PyObject *list)
     return false;
 }
 
-/* A list of ints or bools, on the device of self. One without items holds ints. */
+/* The items of a list, or of a range as one. A range of more than twice the largest size is out of bounds somewhere,
+ * and may be too long for a list. */
+static PyObject *
+items_of(PyObject *self, PyObject *list)
+{
+    if (!PyRange_Check(list)) {
+        return Py_NewRef(list);
+    }
+    const dt_array *x = py_array_of(self);
+    int64_t largest = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        largest = x->shape[d] > largest ? x->shape[d] : largest;
+    }
+    const Py_ssize_t n = PyObject_Size(list);
+    if (n < 0 || n / 2 > largest) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_IndexError, "index %R is out of bounds", list);
+        return NULL;
+    }
+    return PySequence_List(list);
+}
+
+/* A list of ints or bools, or a range, on the device of self. One without items holds ints. */
 static PyObject *
 array_from_list(PyObject *self, const char *op, PyObject *list)
 {
     py_state *state = py_state_of(self);
-    PyObject *array = py_array_from_nested(state, op, list, is_empty(list) ? DT_INT64 : -1);
+    PyObject *items = items_of(self, list);
+    PyObject *array = items == NULL ? NULL : py_array_from_nested(state, op, items, is_empty(items) ? DT_INT64 : -1);
+    Py_XDECREF(items);
     if (array == NULL || !py_on_device(py_array_of(self))) {
         return array;
     }
@@ -71,11 +95,11 @@ static PyObject *
 without_lists(PyObject *self, const char *op, PyObject *index)
 {
     if (!PyTuple_Check(index)) {
-        return is_list(index) ? array_from_list(self, op, index) : Py_NewRef(index);
+        return is_list(index) || PyRange_Check(index) ? array_from_list(self, op, index) : Py_NewRef(index);
     }
     Py_ssize_t n = PyTuple_GET_SIZE(index), lists = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        lists += is_list(PyTuple_GET_ITEM(index, i));
+        lists += is_list(PyTuple_GET_ITEM(index, i)) || PyRange_Check(PyTuple_GET_ITEM(index, i));
     }
     if (lists == 0) {
         return Py_NewRef(index);
@@ -83,7 +107,7 @@ without_lists(PyObject *self, const char *op, PyObject *index)
     PyObject *result = PyTuple_New(n);
     for (Py_ssize_t i = 0; result != NULL && i < n; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, i);
-        item = is_list(item) ? array_from_list(self, op, item) : Py_NewRef(item);
+        item = is_list(item) || PyRange_Check(item) ? array_from_list(self, op, item) : Py_NewRef(item);
         if (item == NULL) {
             Py_CLEAR(result);
         } else {

@@ -131,7 +131,7 @@ parse_flag(const py_args *a, Py_ssize_t position, int keyword, bool *out)
     return py_arg_bool(&one, keyword, out);
 }
 
-enum { TO_DEVICE = 2, TO_DTYPE, TO_NON_BLOCKING, TO_COPY };
+enum { TO_DEVICE = 2, TO_DTYPE, TO_NON_BLOCKING, TO_COPY, TO_FORMAT };
 
 static int
 parse_to(const py_args *a, target *t, bool *non_blocking, bool *copy)
@@ -180,10 +180,11 @@ py_to(PY_PARAMS)
     const dt_array *x = py_array_of(self);
     target t = {dt_array_device(x), (dt_dtype)x->dtype, false, false};
     bool non_blocking = false, copy = false;
-    if (parse_to(&a, &t, &non_blocking, &copy) < 0) {
+    py_format format = PY_PRESERVE;
+    if (parse_to(&a, &t, &non_blocking, &copy) < 0 || py_arg_format(&a, TO_FORMAT, &format) < 0) {
         return NULL;
     }
-    return py_convert(self, "to", t.device, t.dtype, non_blocking, copy);
+    return py_in_format(py_convert(self, "to", t.device, t.dtype, non_blocking, copy), "to", format);
 }
 
 /* ---------------------------------------------------------------- to one device or dtype */
@@ -264,16 +265,6 @@ py_pin_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
-py_contiguous(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    const dt_array *x = py_array_of(self);
-    if (dt_array_is_contiguous(x)) {
-        return Py_NewRef(self);
-    }
-    PY_RETURN_OF(self, py_array_new(Py_TYPE(self), "contiguous"), py_is_large(x), dt_contiguous(x, out, &err));
-}
-
-static PyObject *
 py_copy_(PY_PARAMS)
 {
     PY_PARSE(copy_)
@@ -336,7 +327,8 @@ PyMethodDef py_move_methods[] = {
     {"to", PY_CAST(py_to), METH_FASTCALL | METH_KEYWORDS,
      "to(" PY_SELF_to ")\n--\n\n"
      "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
-     " The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to "
+     " The strides of dense arrays stay, unless memory_format says otherwise. Casts round to nearest even; floats "
+     "become integers by truncation, limited to "
      "the range.\n"
      "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
      "result waits.\n"
@@ -352,7 +344,6 @@ PyMethodDef py_move_methods[] = {
     PY_NOARGS(pin_memory,
               "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
               " Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),
-    PY_NOARGS(contiguous, "The elements in row-major order without gaps.\n\n" SAME),
     PY_METHOD(
         copy_,
         "Writes src into self, whatever its device and dtype; src broadcasts to the shape of self.\n\n"

@@ -231,6 +231,9 @@ PyObject *py_arg_sequence(const py_args *a, int i);
 int py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM]);
 /* Raises the TypeError that parameter i is not a wanted. */
 int py_arg_wrong(const py_args *a, int i, const char *wanted);
+typedef enum { PY_PRESERVE, PY_ROW_MAJOR, PY_CHANNELS_LAST, PY_CHANNELS_LAST_3D } py_format;
+int py_arg_format(const py_args *a, int i, py_format *out);
+PyObject *py_in_format(PyObject *x, const char *op, py_format format);
 /* Whether parameter i was given under NumPy's name for it. */
 bool py_arg_renamed(const py_args *a, int i);
 /* activation=: None or a name that the core knows. */
@@ -478,6 +481,7 @@ void py_backends_register(void);
     X(conv)                                                                                                            \
     X(attributes)                                                                                                      \
     X(move)                                                                                                            \
+    X(memory_format)                                                                                                   \
     X(create)                                                                                                          \
     X(random)                                                                                                          \
     X(interchange)                                                                                                     \

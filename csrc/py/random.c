@@ -298,9 +298,9 @@ py_randperm(PY_PARAMS)
 }
 
 static PyObject *
-py_normal(PY_PARAMS)
+py__normal(PY_PARAMS)
 {
-    PY_PARSE(normal)
+    PY_PARSE(_normal)
     int n;
     int64_t shape[DT_MAX_NDIM];
     dt_random_params params = standard_normal;
@@ -347,7 +347,7 @@ PyMethodDef py_random_functions[] = {
     PY_OP(randint,
           "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME),
     PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default." SAME),
-    PY_OP(normal, "Numbers of a normal distribution; floats." SAME),
+    PY_HIDDEN(_normal, "normal of two numbers."),
     PY_OP(manual_seed,
           "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),
     PY_OP(seed, "Starts the default generator at a seed from the operating system, and returns it."),

@@ -246,9 +246,9 @@
 #define PY_TEXT__watch_gradients "watched"
 #define PY_SPEC__generator_state {"_generator_state", 0, 1, -1, {"state"}}
 #define PY_TEXT__generator_state "state=None"
-#define PY_SPEC_clone {"clone", 1, 1, -1, {"input"}}
-#define PY_TEXT_clone "input"
-#define PY_SELF_clone "$self"
+#define PY_SPEC_clone {"clone", 1, 1, -1, {"input", "memory_format"}}
+#define PY_TEXT_clone "input, *, memory_format=None"
+#define PY_SELF_clone "$self, *, memory_format=None"
 #define PY_SPEC_empty {"empty", 1, 1, 0, {"size", "dtype", "device", "requires_grad"}}
 #define PY_TEXT_empty "*size, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_zeros {"zeros", 1, 1, 0, {"size", "dtype", "device", "requires_grad"}}
@@ -295,8 +295,8 @@
 #define PY_TEXT_randint "low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_randperm {"randperm", 1, 1, -1, {"n", "generator", "dtype", "device", "requires_grad"}}
 #define PY_TEXT_randperm "n, *, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad"}}
-#define PY_TEXT_normal "mean, std, size, *, generator=None, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC__normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad"}}
+#define PY_TEXT__normal "mean, std, size, *, generator=None, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_array {"array", 1, 2, -1, {"data", "dtype", "device", "requires_grad"}}
 #define PY_TEXT_array "data, dtype=None, *, device=None, requires_grad=False"
 #define PY_SPEC_tensor {"tensor", 1, 2, -1, {"data", "dtype", "device", "requires_grad"}}
@@ -497,8 +497,10 @@
 #define PY_SELF_element_size "$self"
 #define PY_SPEC_data_ptr {"data_ptr", 1, 1, -1, {"input"}}
 #define PY_SELF_data_ptr "$self"
-#define PY_SPEC_is_contiguous {"is_contiguous", 1, 1, -1, {"input"}}
-#define PY_SELF_is_contiguous "$self"
+#define PY_SPEC_storage_offset {"storage_offset", 1, 1, -1, {"input"}}
+#define PY_SELF_storage_offset "$self"
+#define PY_SPEC_is_contiguous {"is_contiguous", 1, 2, -1, {"input", "memory_format"}}
+#define PY_SELF_is_contiguous "$self, memory_format=None"
 #define PY_SPEC_is_pinned {"is_pinned", 1, 1, -1, {"input"}}
 #define PY_SELF_is_pinned "$self"
 #define PY_SPEC_size {"size", 1, 2, -1, {"input", "dim"}}
@@ -519,8 +521,8 @@
 #define PY_SELF_retain_grad "$self"
 #define PY_SPEC_backward {"backward", 1, 5, -1, {"input", "gradient", "retain_graph", "create_graph", "inputs"}}
 #define PY_SELF_backward "$self, gradient=None, retain_graph=None, create_graph=False, inputs=None"
-#define PY_SPEC_to {"to", 1, 2, 1, {"input", "", "device", "dtype", "non_blocking", "copy"}}
-#define PY_SELF_to "$self, *args, device=None, dtype=None, non_blocking=False, copy=False"
+#define PY_SPEC_to {"to", 1, 2, 1, {"input", "", "device", "dtype", "non_blocking", "copy", "memory_format"}}
+#define PY_SELF_to "$self, *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None"
 #define PY_SPEC_cuda {"cuda", 1, 3, -1, {"input", "device", "non_blocking"}}
 #define PY_SELF_cuda "$self, device=None, non_blocking=False"
 #define PY_SPEC_cpu {"cpu", 1, 1, -1, {"input"}}
@@ -549,8 +551,8 @@
 #define PY_SELF_astype "$self, dtype, *, copy=False"
 #define PY_SPEC_pin_memory {"pin_memory", 1, 1, -1, {"input"}}
 #define PY_SELF_pin_memory "$self"
-#define PY_SPEC_contiguous {"contiguous", 1, 1, -1, {"input"}}
-#define PY_SELF_contiguous "$self"
+#define PY_SPEC_contiguous {"contiguous", 1, 2, -1, {"input", "memory_format"}}
+#define PY_SELF_contiguous "$self, memory_format=None"
 #define PY_SPEC_copy_ {"copy_", 2, 3, -1, {"input", "src", "non_blocking"}}
 #define PY_SELF_copy_ "$self, src, non_blocking=False"
 #define PY_SPEC_fill_ {"fill_", 2, 2, -1, {"input", "value"}}

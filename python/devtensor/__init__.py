@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING
 
 import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
-from devtensor import _C
+from devtensor import _C, _refusals
+from devtensor import _memory_formats as _formats
 from devtensor import _second_names as _second
+from devtensor import _tensor_names as _names
 from devtensor._C import *
 from devtensor._C import DeviceArray as Tensor
 from devtensor._C import float16 as half
@@ -38,6 +41,7 @@ from devtensor._composed.pointwise import *
 from devtensor._composed.pointwise import round as round  # the compiled one has no decimals=
 from devtensor._composed.pooling import *
 from devtensor._composed.products import *
+from devtensor._composed.ranges import *
 from devtensor._composed.sampling import *
 from devtensor._composed.shuffles import *
 from devtensor._composed.statistics import *
@@ -61,6 +65,7 @@ from devtensor._errors import (
     TransferForbiddenError,
 )
 from devtensor._files import load, save
+from devtensor._memory_formats import *
 from devtensor._old_names import type_of as _type_of
 from devtensor._old_names import typed_classes as _typed_classes
 from devtensor._second_names import *
@@ -72,11 +77,12 @@ from devtensor._switches import (
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
+from devtensor._tensor_names import *
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
 from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
-from devtensor import amp, backends, distributions, linalg  # isort: skip
+from devtensor import accelerator, amp, backends, distributions, linalg, random, special  # isort: skip
 from devtensor import distributed, hub, multiprocessing, serialization  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, is_autocast_enabled
@@ -95,6 +101,7 @@ from devtensor.linalg._second_names import (
     slogdet,
     svd,
 )
+from devtensor.random import get_rng_state, set_rng_state
 
 del _cuda_amp  # dt.cuda.amp
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
@@ -102,13 +109,14 @@ globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the othe
 for _function in (
     *_public.METHODS,
     *_linalg_names.METHODS,
+    *_names.METHODS,
     _type_of,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
     _C._add_method(_function.__name__, _function)
 
-for _name, _method in _second.methods().items():
+for _name, _method in (_second.methods() | _names.ATTRIBUTES | _refusals.methods()).items():
     _C._add_method(_name, _method)
 
 __all__ = [
@@ -127,6 +135,7 @@ __all__ = [
     "Transfer",
     "TransferForbiddenError",
     "TransferLog",
+    "accelerator",
     "allow_transfers",
     "amp",
     "are_deterministic_algorithms_enabled",
@@ -150,6 +159,7 @@ __all__ = [
     "forbid_transfers",
     "get_error_detail",
     "get_float32_matmul_precision",
+    "get_rng_state",
     "half",
     "hub",
     "iinfo",
@@ -175,6 +185,7 @@ __all__ = [
     "pinverse",
     "promote_types",
     "qr",
+    "random",
     "record_transfers",
     "result_type",
     "save",
@@ -182,13 +193,17 @@ __all__ = [
     "set_error_detail",
     "set_float32_matmul_precision",
     "set_grad_enabled",
+    "set_rng_state",
     "short",
     "slogdet",
+    "special",
     "svd",
     "testing",
     "use_deterministic_algorithms",
     "utils",
 ]
+__all__ += _formats.__all__
+__all__ += _names.__all__
 __all__ += _public.__all__
 __all__ += _second.__all__
 # What is compiled: written by tools/make_stubs.py.
@@ -342,7 +357,6 @@ __all__ += [
     "ne",
     "neg",
     "nonzero",
-    "normal",
     "numel",
     "ones",
     "ones_like",
@@ -412,3 +426,10 @@ __all__ += [
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """What devtensor does not have on purpose says so when it is used."""
+        return _refusals.find(name)

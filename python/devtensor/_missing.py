@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from devtensor import _C
+from devtensor import _C, _refusals
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FORGIVEN = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
@@ -89,8 +89,10 @@ def lacking(path: str, source: bytes | None = None) -> list[Lack]:
 
 
 def sentence(name: str) -> str:
-    """'torch.optim.LBFGS: devtensor does not provide it', with the nearest name that is there."""
-    return f"{name}: devtensor does not provide it{_hint(name)}"
+    """'torch.optim.LBFGS: devtensor does not provide it', with the nearest name that is there, or what to do."""
+    owner, _, rest = name.partition(".")
+    reason = _refusals.METHODS.get(rest) if owner == "Tensor" else _refusals.reason(rest)
+    return f"{name}: devtensor does not provide it{_hint(name) if reason is None else f': {reason}'}"
 
 
 def _hint(name: str) -> str:
@@ -241,7 +243,8 @@ class _Reader:
 
     def _method(self, node: ast.Attribute) -> Iterator[tuple[int, str, str]]:
         name = node.attr
-        if hasattr(_C.DeviceArray, name) or name in self.asked | self.own or name.startswith("_") or self.full(node):
+        there = hasattr(_C.DeviceArray, name) and name not in _refusals.METHODS
+        if there or name in self.asked | self.own or name.startswith("_") or self.full(node):
             return
         base = node.value
         while isinstance(base, ast.Attribute):
@@ -337,6 +340,8 @@ def first_lack(name: str) -> str | None:
         try:
             found = module if module is not None else getattr(found, part)
         except Exception:
+            return ".".join(parts[:i])
+        if isinstance(found, _refusals.Refused):
             return ".".join(parts[:i])
         if not isinstance(found, types.ModuleType):
             return None  # what hangs on classes and values is seen when it is used

@@ -17,13 +17,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import devtensor
-from devtensor import _C, _transfers
+from devtensor import _C, _refusals, _transfers
 from devtensor._missing import file_of_module, lacking, sentence
 
 _STDIN = "<stdin>"
 
 # What `import torch.x` may ask for, and where devtensor has it.
 _MODULES = {
+    "torch.accelerator": "accelerator",
     "torch.amp": "amp",
     "torch.autograd": "autograd",
     "torch.autograd.function": "autograd.function",
@@ -82,6 +83,8 @@ _MODULES = {
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.optim.optimizer": "optim.optimizer",
     "torch.serialization": "serialization",
+    "torch.random": "random",
+    "torch.special": "special",
     "torch.utils": "utils",
     "torch.utils.checkpoint": "utils.checkpoint",
     "torch.utils.data": "utils.data",
@@ -305,6 +308,8 @@ def install_torch() -> None:
     if sys.modules.get("torch") is devtensor:
         return
     sys.modules["torch"] = devtensor
+    for name, refused in _refusals.modules().items():
+        sys.modules[f"torch.{name}"] = refused
     for name, ours in _MODULES.items():
         module = _find(f"devtensor.{ours}")
         if module is not None:
@@ -313,13 +318,15 @@ def install_torch() -> None:
             if not hasattr(sys.modules[parent], last):  # for `import torch.nn.parameter as p` and torch.nn.parameter.x
                 setattr(sys.modules[parent], last, module)
     for name, module in _modules():
-        if "__getattr__" not in vars(module):
+        if not isinstance(vars(module).get("__getattr__"), functools.partial):
             module.__getattr__ = functools.partial(_no_attribute, name)  # type: ignore[method-assign]
     sys.meta_path.insert(0, _NoOthers())
 
 
 def _no_attribute(module: str, name: str) -> Any:
     found = f"{module}.{name}"
+    if module == "torch" and _refusals.reason(name) is not None:
+        return _refusals.find(name)
     text = f"module {module!r} has no attribute {name!r}" if name.startswith("__") else sentence(found)
     raise AttributeError(text, name=name, obj=sys.modules[module])
 

@@ -52,7 +52,8 @@ DIFFERENT = {
     "matrix_norm", "matrix_power", "matrix_rank", "norm", "orthogonal_", "pinv", "pinverse", "qr", "slogdet", "solve",
     "solve_triangular", "svd", "svdvals",
     "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
-    "Stream", "assert_close", "copy_",
+    "Stream", "assert_close", "copy_", "apply_", "map_", "new", "normal", "repeat_interleave", "is_cpu", "get_device",
+    "get_rng_state", "set_rng_state",
 }  # fmt: skip
 
 

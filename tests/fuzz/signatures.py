@@ -12,7 +12,7 @@ from typing import Any
 
 import devtensor as dt
 
-MODULES = ("dt", "dt.nn.functional", "dt.nn.init", "dt.nn", "dt.linalg", "dt.cuda", "dt.cpu", "dt.data")
+MODULES = ("dt", "dt.special", "dt.nn.functional", "dt.nn.init", "dt.nn", "dt.linalg", "dt.cuda", "dt.cpu", "dt.data")
 INSTANCES = ("DeviceArray", "Event", "Stream", "Generator", "device", "dtype")
 
 # Names that are no business of this fuzzer, and why.

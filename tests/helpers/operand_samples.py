@@ -140,6 +140,8 @@ SAMPLES: dict[str, Sample] = {
     "float_power": Sample({"input": Array((2, 3), "float64"), "exponent": Array((2, 3), "float64")}),
     "clamp_min": Sample({"input": f(2, 3), "min": f(2, 3)}),
     "clamp_max": Sample({"input": f(2, 3), "max": f(2, 3)}),
+    "normal": Sample({"mean": f(2, 3), "std": f(2, 3)}),
+    "repeat_interleave": Sample({"input": f(4, 3), "repeats": i(4)}, {"dim": 0}, own=("repeats",)),
     "index_select": Sample({"input": f(4, 3), "index": i(2)}, {"dim": 0}, own=("index",)),
     "take": Sample({"input": f(4, 3), "index": i(2)}, own=("index",)),
     "take_along_dim": Sample({"input": f(4, 3), "indices": i(2, 3)}, {"dim": 0}, own=("indices",)),
@@ -193,6 +195,9 @@ SAMPLES: dict[str, Sample] = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
+    "new": "an array is only copied",
+    "map_": "of the cpu alone",
+    "set_rng_state": "a state of bytes",
     "bernoulli": "the probabilities need not have the dtype of input",
     **dict.fromkeys(
         "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid".split(),

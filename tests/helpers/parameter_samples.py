@@ -18,6 +18,7 @@ def saved() -> str:
 
 # Calls need these too, though each of them has a default.
 GIVEN = {
+    "repeat_interleave": ["repeats"],
     "scatter": ["src"],
     "scatter_": ["src"],
     "arange": ["end"],
@@ -39,6 +40,7 @@ NOT_CALLED = {
 EXCEPTIONS = {
     "flip.more": "further dims of flip(x, 0, 1), which is what the error calls them",
     "tile.more": "the same",
+    "random_.args": "the bounds, which errors call from and to, as PyTorch does",
     "Subset.indices": "any sequence of whatever the dataset takes, which it looks at",
     "SubsetRandomSampler.indices": "the same",
 }
@@ -230,6 +232,12 @@ VALUES: dict[str, Any] = {
     "index_put.values": lambda: dt.ones(1, 3),
     "index_put_.values": lambda: dt.ones(1, 3),
     "float_power_.input": lambda: dt.ones(2, 3, dtype=dt.float64),
+    "new_states": lambda: [dt.get_rng_state()],
+    "new_state": lambda: dt.get_rng_state(),
+    "callable": lambda: lambda *values: values[0],
+    "geometric_.p": 0.5,
+    "logspace.end": 2,
+    "random_.args": 5,
     "tensor1": lambda: dt.ones(2, 3),
     "tensor2": lambda: dt.ones(2, 3),
     "p": 2.0,

@@ -321,7 +321,7 @@ DIFFERENT: list[Difference] = [
     ),
     Difference(
         "ceil floor round trunc nn.functional.pad/reflect nn.functional.pad/replicate "
-        "nn.functional.pad/replicate_negative linspace argmax argmin",
+        "nn.functional.pad/replicate_negative linspace logspace argmax argmin",
         "accepted",
         "not implemented for 'Bool'|does not support bool",
         "bools are 0 and 1",
@@ -444,8 +444,9 @@ NOT_THERE: list[Lacking] = [
     Lacking("tensor_split", "must be ints", "an array of places"),
     Lacking("kthvalue", "'out'", "`out=`"),
     Lacking("masked_select gather take cat", "'out'", "`out=`"),
-    Lacking("to bool byte char short int long half bfloat16 float double", "memory_format", "`memory_format=`"),
-    Lacking("clone contiguous", "memory_format", "`memory_format=`", rare=True),
+    Lacking(
+        "bool byte char short int long half bfloat16 float double", "memory_format|takes no keyword", "`memory_format=`"
+    ),
     Lacking("normal/number_mean", "layout", "`layout=`"),
     Lacking("scatter", "reduce='multiply'", '`reduce="multiply"`'),
     Lacking(
@@ -453,10 +454,8 @@ NOT_THERE: list[Lacking] = [
         "is not implemented",
         '`"prod"`, `"amin"` and `"amax"`',
     ),
-    Lacking("normal normal/number_mean", "missing required argument: 'size'", "arrays of means and of deviations"),
-    Lacking("repeat_interleave", "must be int|'output_size'", "an array of repeats; `output_size=`"),
     Lacking(
-        "narrow linspace/tensor_overload",
+        "narrow linspace/tensor_overload logspace/tensor_overload",
         "must be (a )?(int|number), not devtensor.DeviceArray",
         "an array where a number is meant: its value comes from the device only by `.item()`",
     ),

@@ -62,7 +62,9 @@ def to_ours(device: str, leaf: Any) -> Any:
         return dt.device(device)
     if isinstance(leaf, complex):
         raise NotThere("complex")
-    if isinstance(leaf, (torch.layout, torch.memory_format, torch.Generator)):
+    if isinstance(leaf, torch.memory_format):
+        return getattr(dt, str(leaf).removeprefix("torch."))
+    if isinstance(leaf, (torch.layout, torch.Generator)):
         raise NotThere(type(leaf).__name__)
     return leaf
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import devtensor as dt
-from devtensor._composed.sampling import _by_bisection, _cumulative
+from devtensor._composed.sampling import by_bisection, cumulative
 
 
 def shares(x: dt.DeviceArray, classes: int) -> list[float]:
@@ -38,9 +38,9 @@ def test_without_replacement_each_comes_once(device: str) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 127, 128, 129, 1000, 20000])
 def test_sums_and_bisection(n: int) -> None:
-    sums = _cumulative(dt.rand(2, n, dtype=dt.float64))
+    sums = cumulative(dt.rand(2, n, dtype=dt.float64))
     wanted = dt.rand(2, 50, dtype=dt.float64) * sums[:, -1:]
-    found = _by_bisection(sums, wanted).numpy()
+    found = by_bisection(sums, wanted).numpy()
     for row in range(2):
         np.testing.assert_array_equal(found[row], np.searchsorted(sums.numpy()[row], wanted.numpy()[row], "right"))
 

@@ -13,7 +13,7 @@ for value in (
     dt.addcdiv(x, x, y + 1, value=2), dt.addcmul(x, x, y), dt.clamp_max(x, 1), dt.clamp_min(x, y), dt.copysign(x, -1.0),
     dt.deg2rad(x), dt.digamma(x), dt.exp2(x), dt.float_power(x, 2), dt.float_power(2.0, x), dt.frac(x),
     dt.heaviside(x, y), dt.isneginf(x), dt.isposinf(x), dt.isreal(x), dt.ldexp(x, labels[0]), dt.lgamma(x),
-    dt.logit(x, eps=1e-6), dt.nan_to_num(x, nan=1.0), dt.rad2deg(x), dt.round(x), dt.signbit(x), dt.sinc(x),
+    dt.logit(x, eps=1e-6), dt.nan_to_num(x, nan=1.0), dt.rad2deg(x), dt.round(x, decimals=2), dt.signbit(x), dt.sinc(x),
     dt.xlogy(x, y), dt.xlogy(2, y), dt.count_nonzero(x, dim=0), dt.dist(x, y), dt.nanmean(x, 1), dt.nansum(x),
     dt.renorm(x, 2, 0, 1.0), dt.aminmax(x).min, dt.arcsin(x), dt.arccos(x), dt.arctan(x), dt.arcsinh(x),
     dt.arccosh(x + 1), dt.arctanh(x), dt.arctan2(x, y), dt.divide(x, 2, rounding_mode="floor"), dt.fix(x),

@@ -120,10 +120,6 @@
     EXAMPLE(">>> generator = dt.manual_seed(0)\n"                                                                      \
             ">>> dt.randperm(5)\n"                                                                                     \
             "DeviceArray([2, 3, 1, 0, 4], device='cpu', dtype=int64)")
-#define EXAMPLE_normal                                                                                                 \
-    EXAMPLE(">>> generator = dt.manual_seed(0)\n"                                                                      \
-            ">>> dt.normal(10.0, 2.0, (3,))\n"                                                                         \
-            "DeviceArray([11.9823,  8.1507,  8.7648], device='cpu', dtype=float32)")
 #define EXAMPLE_rand_like                                                                                              \
     EXAMPLE(">>> dt.rand_like(dt.zeros(2, 3)).shape\n"                                                                 \
             "(2, 3)")
@@ -226,6 +222,9 @@
 #define EXAMPLE_zero_                                                                                                  \
     EXAMPLE(">>> dt.ones(2).zero_()\n"                                                                                 \
             "DeviceArray([0., 0.], device='cpu', dtype=float32)")
+#define EXAMPLE_storage_offset                                                                                         \
+    EXAMPLE(">>> dt.zeros(3)[1:].storage_offset()\n"                                                                   \
+            "1")
 #define EXAMPLE_data_ptr                                                                                               \
     EXAMPLE(">>> x = dt.zeros(3)\n"                                                                                    \
             ">>> x[1:].data_ptr() - x.data_ptr()\n"                                                                    \

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_ints, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
+from devtensor._composed.sampling import by_bisection, cumulative
 from devtensor._types import Dims
 
 
@@ -120,20 +121,65 @@ def _repeated(op: str, size: int, count: int) -> int:
     return size * count
 
 
-def repeat_interleave(input: DeviceArray, repeats: int, dim: int | None = None) -> DeviceArray:
+def repeat_interleave(
+    input: DeviceArray,
+    repeats: DeviceArray | int | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> DeviceArray:
     """Each element `repeats` times along dim, by default of input as if it had one dimension: a copy.
 
-    Raises IndexError for a dim out of range, RuntimeError for a negative number, TypeError for an array of them.
+    repeats: a number, or a vector of integers with one for each entry of dim; without it input is that vector, of the
+    places 0, 1, ... Of a vector the sum is read from its device, unless output_size says it. Raises IndexError for a
+    dim out of range, RuntimeError for a negative number (of a vector on the cpu), DeviceMismatchError,
+    DTypeMismatchError, ShapeMismatchError.
 
-    >>> dt.repeat_interleave(dt.tensor([1, 2]), 2)
-    DeviceArray([1, 1, 2, 2], device='cpu', dtype=int64)
+    >>> dt.repeat_interleave(dt.tensor([1, 2]), dt.tensor([1, 3]))
+    DeviceArray([1, 2, 2, 2], device='cpu', dtype=int64)
     """
-    need_array("repeat_interleave", "input", input)
-    repeats = _need_int("repeat_interleave", "repeats", repeats)
+    op = "repeat_interleave"
+    need_array(op, "input", input)
+    size = None if output_size is None else _need_int(op, "output_size", output_size)
+    if repeats is None:
+        if dim is not None:
+            raise TypeError(f"{op}() missing required argument: 'repeats'")
+        return _interleaved(op, ("input",), (input,), 0, input.ndim and input.shape[0], size)
     x = input.flatten() if dim is None or not input.ndim else input
-    (d,) = dims_of("repeat_interleave", 0 if dim is None else _need_int("repeat_interleave", "dim", dim), x.ndim, x)
-    places = _C.arange(_repeated("repeat_interleave", x.shape[d], repeats), device=x.device)
+    (d,) = dims_of(op, 0 if dim is None else _need_int(op, "dim", dim), x.ndim, x)
+    if isinstance(repeats, DeviceArray):
+        places = _interleaved(op, ("input", "repeats"), (input, repeats), 1, x.shape[d], size)
+        return x.index_select(d, places)
+    repeats = _need_int(op, "repeats", repeats)
+    places = _C.arange(_repeated(op, x.shape[d], repeats), device=x.device)
+    if size is not None and size != places.shape[0]:
+        raise RuntimeError(f"{op}: Invalid output_size, expected {places.shape[0]} but got {size}")
     return x.index_select(d, places // repeats)
+
+
+def _interleaved(
+    op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...], which: int, entries: int, size: int | None
+) -> DeviceArray:
+    """Place k as often as number k of the vector among arrays says."""
+    repeats = arrays[which]
+    _C._check_devices(op, names, arrays)
+    _C._check_indices(op, names, arrays, which)
+    _C._check_rank(op, names, arrays, which, 1 - which, 1)
+    if repeats.ndim and repeats.shape[0] != 1:
+        _C._check_shape(op, names, arrays, which, [entries])
+    repeats = repeats.to(_C.int64).expand(entries)
+    if not repeats.is_cuda and entries and bool((repeats < 0).any()):
+        raise RuntimeError("repeats can not be negative")
+    if size is None or not repeats.is_cuda:
+        total = int(repeats.sum()) if entries else 0
+        if size not in (None, total):
+            raise RuntimeError(f"{op}: Invalid output_size, expected {total} but got {size}")
+        size = total
+    if not size:
+        return _C.empty(0, dtype=_C.int64, device=repeats.device)
+    ends = cumulative(repeats.to(_C.float64)[None])
+    wanted = _C.arange(size, dtype=_C.float64, device=repeats.device)
+    return by_bisection(ends, wanted[None])[0]
 
 
 def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:

@@ -26,6 +26,7 @@ from devtensor._composed import (
     pointwise,
     pooling,
     products,
+    ranges,
     sampling,
     shuffles,
     statistics,
@@ -54,6 +55,7 @@ __all__ += places.__all__
 __all__ += pointwise.__all__
 __all__ += pooling.__all__
 __all__ += products.__all__
+__all__ += ranges.__all__
 __all__ += sampling.__all__
 __all__ += shuffles.__all__
 __all__ += statistics.__all__

@@ -3,9 +3,13 @@ logarithm is."""
 
 from __future__ import annotations
 
+import math
+
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_generator, _need_int, _need_number
-from devtensor._composed.arguments import need_array, widened
+from devtensor._composed.arguments import broadcast_shape, need_array, widened
+from devtensor._dtype_info import finfo, iinfo
+from devtensor._types import Device, Dims, DType
 from devtensor.autograd.grad_mode import no_grad
 
 _LEAST = {_C.float32: 2.0**-24, _C.float64: 2.0**-53}  # of an exponential number: nothing is divided by 0
@@ -19,7 +23,7 @@ def _exponential(x: DeviceArray, generator: _C.Generator | None) -> DeviceArray:
     return -(-uniform).log1p().clamp(max=-_LEAST[wide])
 
 
-def _cumulative(x: DeviceArray) -> DeviceArray:
+def cumulative(x: DeviceArray) -> DeviceArray:
     """Sums of each row up to each place: within blocks a product with a triangle, then of the blocks."""
     rows, n = x.shape
     if n <= _BLOCK:
@@ -27,13 +31,13 @@ def _cumulative(x: DeviceArray) -> DeviceArray:
     blocks = (n + _BLOCK - 1) // _BLOCK
     padded = _C.zeros((rows, blocks * _BLOCK), dtype=x.dtype, device=x.device)
     padded[:, :n] = x
-    inside = _cumulative(padded.reshape(rows * blocks, _BLOCK)).reshape(rows, blocks, _BLOCK)
-    ends = _cumulative(inside[:, :, -1])
+    inside = cumulative(padded.reshape(rows * blocks, _BLOCK)).reshape(rows, blocks, _BLOCK)
+    ends = cumulative(inside[:, :, -1])
     inside[:, 1:] += ends[:, :-1].unsqueeze(-1)
     return inside.reshape(rows, blocks * _BLOCK)[:, :n]
 
 
-def _by_bisection(sums: DeviceArray, wanted: DeviceArray) -> DeviceArray:
+def by_bisection(sums: DeviceArray, wanted: DeviceArray) -> DeviceArray:
     """For each number in a row of wanted the first place whose sum is above it."""
     n = sums.shape[1]
     found = _C.zeros_like(wanted, dtype=_C.int64)
@@ -99,10 +103,10 @@ def _raced(rows: DeviceArray, count: int, generator: _C.Generator | None) -> Dev
 
 
 def _drawn(rows: DeviceArray, count: int, generator: _C.Generator | None) -> DeviceArray:
-    sums = _cumulative(rows.to(_C.float64))
+    sums = cumulative(rows.to(_C.float64))
     total = sums[:, -1:]
     uniform = _C.rand(rows.shape[0], count, generator=generator, dtype=_C.float64, device=rows.device)
-    return _by_bisection(sums, _C.minimum(uniform * total, total * (1 - 2.0**-52)))
+    return by_bisection(sums, _C.minimum(uniform * total, total * (1 - 2.0**-52)))
 
 
 def _bernoulli(op: str, p: DeviceArray | float, like: DeviceArray, generator: _C.Generator | None) -> DeviceArray:
@@ -178,13 +182,156 @@ def exponential_(input: DeviceArray, lambd: float = 1.0, *, generator: _C.Genera
     return input.copy_(_exponential(input, generator) / lambd)
 
 
+# ---------------------------------------------------------------- written into an array
+
+
+def _top(dtype: _C.dtype) -> int:
+    """The largest number to which all integers of a dtype are exact."""
+    if dtype == _C.bool:
+        return 1
+    return iinfo(dtype).max if not dtype.is_floating_point else round(2 / finfo(dtype).eps)
+
+
+def random_(input: DeviceArray, *args: int, generator: _C.Generator | None = None) -> DeviceArray:
+    """Integers evenly distributed over [from, to), written into input: random_(), random_(to), random_(from, to).
+
+    Without to as far as the dtype holds all integers; without from they start at 0. Any dtype. Raises RuntimeError for
+    an empty interval and for bounds that the dtype does not hold.
+
+    >>> bool((dt.zeros(100).random_(5, 7) >= 5).all())
+    True
+    """
+    op = "random_"
+    need_array(op, "input", input)
+    _need_generator(op, "generator", generator)
+    if len(args) > 2:
+        raise TypeError(f"{op}() takes at most 2 bounds, but got {len(args)}")
+    low = _need_int(op, "from", args[0]) if len(args) == 2 else 0
+    top = _top(input.dtype)
+    given = args[-1] if args else None
+    high = min(top, 2**63 - 2) + 1 if given is None else _need_int(op, "to", given)
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if high - 1 > top or low < (-top - 1 if input.dtype not in (_C.uint8, _C.bool) else 0):
+        raise RuntimeError(f"random_: [{low}, {high}) is out of bounds for {input.dtype}")
+    return input.copy_(_C.randint(low, high, input.shape, generator=generator, dtype=_C.int64, device=input.device))
+
+
+def log_normal_(
+    input: DeviceArray, mean: float = 1.0, std: float = 2.0, *, generator: _C.Generator | None = None
+) -> DeviceArray:
+    """exp of normal numbers with this mean and this standard deviation, written into input.
+
+    Floats. Raises DTypeMismatchError for integers, RuntimeError for a std that is not above 0.
+
+    >>> bool((dt.zeros(100).log_normal_() > 0).all())
+    True
+    """
+    _need_generator("log_normal_", "generator", generator)
+    _C._check("log_normal_", ("input",), (input,))
+    mean, std = _need_number("log_normal_", "mean", mean), _need_number("log_normal_", "std", std)
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    wide = input.dtype if input.dtype in _LEAST else _C.float32
+    drawn = _C.randn(input.shape, generator=generator, dtype=wide, device=input.device)
+    return input.copy_((drawn * std + mean).exp())
+
+
+def cauchy_(
+    input: DeviceArray, median: float = 0.0, sigma: float = 1.0, *, generator: _C.Generator | None = None
+) -> DeviceArray:
+    """median + sigma * tan(pi * (u - 1/2)) of evenly distributed u, written into input.
+
+    Floats. Raises DTypeMismatchError for integers, RuntimeError for a sigma that is not above 0.
+
+    >>> dt.zeros(2).cauchy_().shape
+    (2,)
+    """
+    _need_generator("cauchy_", "generator", generator)
+    _C._check("cauchy_", ("input",), (input,))
+    median, sigma = _need_number("cauchy_", "median", median), _need_number("cauchy_", "sigma", sigma)
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    wide = input.dtype if input.dtype in _LEAST else _C.float32
+    uniform = _C.rand(input.shape, generator=generator, dtype=wide, device=input.device)
+    return input.copy_(((uniform - 0.5) * math.pi).tan() * sigma + median)
+
+
+def geometric_(input: DeviceArray, p: float, *, generator: _C.Generator | None = None) -> DeviceArray:
+    """How many trials it takes to the first success, each with probability p: from 1, written into input.
+
+    Any dtype but bool. Raises DTypeMismatchError for bools, RuntimeError for a p that is not between 0 and 1.
+
+    >>> bool((dt.zeros(100).geometric_(0.5) >= 1).all())
+    True
+    """
+    _need_generator("geometric_", "generator", generator)
+    need_array("geometric_", "input", input)
+    p = _need_number("geometric_", "p", p)
+    if input.dtype == _C.bool:
+        _C._fail_dtype("geometric_", ("input",), (input,), 0, "numbers")
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    wide = _C.empty(input.shape, dtype=_C.float64, device=input.device)
+    return input.copy_((_exponential(wide, generator) / -math.log1p(-p)).ceil())
+
+
+def normal(
+    mean: DeviceArray | float,
+    std: DeviceArray | float = 1.0,
+    size: Dims | None = None,
+    *,
+    generator: _C.Generator | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> DeviceArray:
+    """Normal numbers: normal(mean, std, size) of two numbers, or in the broadcast shape of arrays.
+
+    Arrays are floats on one device; the result has the dtype of the first of them. Raises DeviceMismatchError,
+    DTypeMismatchError, ShapeMismatchError, RuntimeError for a std below 0 (of an array on the cpu only).
+
+    >>> dt.normal(dt.tensor([0.0, 100.0]), 0.0)
+    DeviceArray([  0., 100.], device='cpu', dtype=float32)
+    """
+    op = "normal"
+    if not isinstance(mean, DeviceArray) and not isinstance(std, DeviceArray):
+        shape = () if size is None else size
+        return _C._normal(
+            mean, std, shape, generator=generator, dtype=dtype, device=device, requires_grad=requires_grad
+        )
+    if size is not None or dtype is not None or device is not None:
+        raise TypeError(f"{op}() of arrays takes no size, dtype or device: those of the arrays decide")
+    _need_generator(op, "generator", generator)
+    given = [(name, x) for name, x in (("mean", mean), ("std", std)) if isinstance(x, DeviceArray)]
+    names, arrays = tuple(name for name, _ in given), tuple(x for _, x in given)
+    _C._check(op, names, arrays)
+    _C._check_broadcast(op, names, arrays)
+    mean = mean if isinstance(mean, DeviceArray) else _need_number(op, "mean", mean)
+    std = std if isinstance(std, DeviceArray) else _need_number(op, "std", std)
+    negative = not (std.is_cuda or bool((std >= 0).all())) if isinstance(std, DeviceArray) else not std >= 0
+    if negative:
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    with no_grad():
+        x = arrays[0]
+        wide = x.dtype if x.dtype in _LEAST else _C.float32
+        drawn = _C.randn(broadcast_shape(*arrays), generator=generator, dtype=wide, device=x.device)
+        result = (drawn * std + mean).to(x.dtype)
+    return result.requires_grad_() if requires_grad else result
+
+
 __all__ = [
     "bernoulli",
     "multinomial",
+    "normal",
 ]
 METHODS = (
     multinomial,
     bernoulli,
     bernoulli_,
     exponential_,
+    cauchy_,
+    geometric_,
+    log_normal_,
+    random_,
 )

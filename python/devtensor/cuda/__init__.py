@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from devtensor import _C
+from devtensor import random as _random
 from devtensor._C import Event, Stream
 from devtensor._errors import OutOfMemoryError
 from devtensor._old_names import typed_classes
@@ -35,6 +36,8 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
     "host_memory_stats",
     "is_available",
     "is_bf16_supported",
@@ -51,6 +54,8 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_device",
     "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "set_workspace_limit",
     "stream",
@@ -101,6 +106,41 @@ def manual_seed_all(seed: int) -> None:
     >>> dt.cuda.manual_seed_all(1)
     """
     manual_seed(_C._need_int("manual_seed_all", "seed", seed))
+
+
+def get_rng_state(device: Device = "cuda") -> _C.DeviceArray:
+    """The state of the default generator, which all devices share, as random.get_rng_state gives it.
+
+    >>> dt.cuda.get_rng_state().shape
+    (16,)
+    """
+    return _random.get_rng_state()
+
+
+def get_rng_state_all() -> list[_C.DeviceArray]:
+    """The same state once for each device.
+
+    >>> len(dt.cuda.get_rng_state_all()) == dt.cuda.device_count()
+    True
+    """
+    return [_random.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state(new_state: _C.DeviceArray, device: Device = "cuda") -> None:
+    """Sets the default generator, which all devices share. Raises RuntimeError for what is no state.
+
+    >>> dt.cuda.set_rng_state(dt.cuda.get_rng_state())
+    """
+    _random.set_rng_state(new_state)
+
+
+def set_rng_state_all(new_states: Iterable[_C.DeviceArray]) -> None:
+    """Sets the default generator to the last of the states, of which all are the same.
+
+    >>> dt.cuda.set_rng_state_all(dt.cuda.get_rng_state_all())
+    """
+    for state in new_states:
+        _random.set_rng_state(state)
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
 from devtensor._errors import _Explained
+from devtensor._memory_formats import memory_format
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle, _Hooks
@@ -407,7 +408,7 @@ class Module(_C._Layer):
         dtype: DType | None = ...,
         non_blocking: bool = ...,
         *,
-        memory_format: None = ...,
+        memory_format: memory_format | None = ...,
     ) -> Self: ...
     @overload
     def to(self: Self, dtype: DType, non_blocking: bool = ...) -> Self: ...
@@ -416,11 +417,12 @@ class Module(_C._Layer):
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Move all parameters and buffers, cast the floating ones: to(device), to(dtype), to(device, dtype), to(other).
 
+        memory_format: the order in memory of those with 4 or 5 dimensions, such as channels_last.
+
         The module itself is returned, with new Parameters in it where something changed. Nothing has changed when an
         exception is raised: TypeError for a dtype that is not a float, DeviceNotAvailableError, OutOfMemoryError.
         """
-        if kwargs.pop("memory_format", None) is not None:
-            raise NotImplementedError("Module.to(memory_format=) is not implemented: permute the arrays instead")
+        order = kwargs.pop("memory_format", None)
         if "tensor" in kwargs:
             args = (kwargs.pop("tensor"), *args)
         probe, wish = _C.empty(0, dtype=_C.float32, device="cpu"), Wish()
@@ -430,7 +432,9 @@ class Module(_C._Layer):
 
         def convert(x: DeviceArray) -> DeviceArray:
             dtype = wish.dtype if wish.dtype is not None and x.dtype.is_floating_point else x.dtype
-            return x.to(x.device if wish.device is None else wish.device, dtype, non_blocking=wish.non_blocking)
+            device = x.device if wish.device is None else wish.device
+            fits = order if x.ndim in (4, 5) else None  # what has channels
+            return x.to(device, dtype, non_blocking=wish.non_blocking, memory_format=fits)
 
         return self._apply(convert)
 

@@ -1,0 +1,75 @@
+"""Special functions: the names of torch.special."""
+
+from __future__ import annotations
+
+import math
+
+from devtensor import _C
+from devtensor._C import DeviceArray, erf, erfinv, expm1, log1p, log_softmax, softmax
+from devtensor._C import sigmoid as expit
+from devtensor._composed.arguments import need_array
+from devtensor._composed.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
+from devtensor._composed.pointwise import lgamma as gammaln
+from devtensor._composed.statistics import logsumexp
+
+__all__ = [
+    "digamma",
+    "entr",
+    "erf",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammaln",
+    "log1p",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "psi",
+    "round",
+    "sinc",
+    "softmax",
+    "xlogy",
+]
+
+psi = digamma
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def entr(input: DeviceArray) -> DeviceArray:
+    """-x * log(x), 0 at 0, minus infinity below 0. Integers and bools give the default dtype.
+
+    >>> dt.special.entr(dt.tensor([0.0, 0.5, -1.0]))
+    DeviceArray([0.0000, 0.3466,   -inf], device='cpu', dtype=float32)
+    """
+    need_array("entr", "input", input)
+    x = floating(input)
+    inside = x.detach() > 0
+    entropy = -x * _C.where(inside, x, 1.0).log()
+    outside = _C.where(x.detach().isnan(), math.nan, _C.where(x.detach() < 0, -math.inf, 0.0).to(x.dtype))
+    return back(_C.where(inside, entropy, outside), input)
+
+
+def ndtr(input: DeviceArray) -> DeviceArray:
+    """The normal distribution function: (1 + erf(x / sqrt(2))) / 2. Integers and bools give the default dtype.
+
+    >>> dt.special.ndtr(dt.tensor([0.0, 1.0]))
+    DeviceArray([0.5000, 0.8413], device='cpu', dtype=float32)
+    """
+    need_array("ndtr", "input", input)
+    return back((1 + (floating(input) * math.sqrt(0.5)).erf()) / 2, input)
+
+
+def ndtri(input: DeviceArray) -> DeviceArray:
+    """The inverse of ndtr: sqrt(2) * erfinv(2 * x - 1). Integers and bools give the default dtype.
+
+    >>> dt.special.ndtri(dt.tensor([0.5, 0.8413447]))
+    DeviceArray([0.0000, 1.0000], device='cpu', dtype=float32)
+    """
+    need_array("ndtri", "input", input)
+    return back((2 * floating(input) - 1).erfinv() * math.sqrt(2), input)

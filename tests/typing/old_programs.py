@@ -1,0 +1,75 @@
+"""Names of old and of recent programs: formats of memory, sizes, devices of any kind, states of generators."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import devtensor as dt
+from devtensor import accelerator, random, special
+
+x, image = dt.rand(2, 3), dt.rand(1, 2, 3, 3)
+
+last: dt.memory_format = dt.channels_last
+for value in (
+    image.contiguous(memory_format=last), image.clone(memory_format=dt.preserve_format), image.to(memory_format=last),
+    dt.clone(image, memory_format=dt.contiguous_format), x.new(2, 3), x.new_tensor([1.0]), x.real, dt.positive(x),
+    x.positive(), x.clone().apply_(abs), x.clone().map_(x, max), dt.logspace(0, 1, 3), dt.range(1, 3),
+    x.clone().random_(0, 5), x.clone().log_normal_(), x.clone().cauchy_(), x.clone().geometric_(0.5),
+    dt.normal(x, x), dt.repeat_interleave(x, dt.tensor([1, 2]), 0, output_size=3),
+    x.repeat_interleave(dt.tensor([1, 2]), 0), x[range(2)],
+):  # fmt: skip
+    assert_type(value, dt.DeviceArray)
+assert_type(image.is_contiguous(memory_format=dt.channels_last), bool)
+assert dt.rand(1, 2, 3, 3, 3).contiguous(memory_format=dt.channels_last_3d).stride(1) == 1
+dt.nn.Conv2d(2, 3, 3).to(memory_format=dt.channels_last)
+kind: dt.layout = x.layout
+assert kind == dt.strided
+
+size = dt.Size([2, 3])
+assert_type(size.numel(), int)
+assert_type(size[1:], dt.Size)
+assert_type(size[0], int)
+for count in (x.nelement(), x.ndimension(), x.storage_offset(), dt.get_device(x), x.get_device()):
+    assert_type(count, int)
+for truth in (
+    dt.is_complex(x), x.is_complex(), dt.is_signed(x), x.is_signed(), dt.is_storage(x), x.is_cpu, x.is_meta, x.is_mps,
+    x.is_quantized, x.is_sparse,
+):  # fmt: skip
+    assert_type(truth, bool)
+refused = (
+    x.storage, x.untyped_storage, x.resize_, x.resize_as_, x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
+    x.istft, x.squeeze_, x.unsqueeze_, x.t_, x.transpose_, x.as_strided_, x.share_memory_,
+)  # fmt: skip
+assert all(callable(method) for method in refused)
+
+for value in (
+    special.digamma(x), special.entr(x), special.erf(x), special.erfinv(x), special.exp2(x), special.expit(x),
+    special.expm1(x), special.gammaln(x), special.log1p(x), special.log_softmax(x, 1), special.logit(x),
+    special.logsumexp(x, 1), special.ndtr(x), special.ndtri(x), special.psi(x), special.round(x), special.sinc(x),
+    special.softmax(x, 1), special.xlogy(x, x),
+):  # fmt: skip
+    assert_type(value, dt.DeviceArray)
+
+state = dt.get_rng_state()
+assert_type(state, dt.DeviceArray)
+dt.set_rng_state(state)
+random.set_rng_state(random.get_rng_state())
+with random.fork_rng(enabled=True):
+    random.manual_seed(random.initial_seed())
+    assert_type(random.seed(), int)
+dt.set_rng_state(state)
+
+dt.cuda.set_rng_state(dt.cuda.get_rng_state())
+states: list[dt.DeviceArray] = dt.cuda.get_rng_state_all()
+dt.cuda.set_rng_state_all(states)
+
+assert_type(accelerator.is_available(), bool)
+assert_type(accelerator.device_count(), int)
+assert_type(accelerator.current_accelerator(), dt.device | None)
+if accelerator.is_available():
+    accelerator.set_device_index(accelerator.current_device_index())
+    accelerator.set_device_idx(accelerator.current_device_idx())
+    accelerator.set_stream(accelerator.current_stream())
+    accelerator.synchronize()
+    accelerator.empty_cache()
+    assert_type(accelerator.memory_allocated() + accelerator.max_memory_allocated(), int)
