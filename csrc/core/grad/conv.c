@@ -361,17 +361,31 @@ shares(dt_tape *t, int axis, dt_dtype dtype)
     return dt_tape_reshape(t, out, 2, matrix);
 }
 
+/* Whether the pool leaves one spatial dimension as it is. */
+static bool
+is_left(const dt_tape *t, int axis)
+{
+    const dt_pool2d_params *p = t->params;
+    const dt_node *input = dt_tape_input(t, 0);
+    return input->shape[input->ndim - 2 + axis] == t->node->shape[t->node->ndim - 2 + axis] &&
+           (p->mode == DT_POOL_ADAPTIVE_AVG || (p->kernel[axis] == 1 && p->padding[axis] == 0));
+}
+
 /* A mean over windows is one along the rows, then one along the columns: two products with small matrices. */
 void
 avg_pool2d_gradient(dt_tape *t)
 {
     const dt_pool2d_params *p = t->params;
     const dt_dtype wide = dt_wide((dt_dtype)G->dtype);
-    dt_value g = G->dtype == wide ? G : dt_tape_to(t, G, dt_array_device(G), wide);
-    dt_value rows = shares(t, 0, wide), columns = shares(t, 1, wide);
-    if (g == NULL || rows == NULL || columns == NULL) {
-        return;
+    dt_value spread = G->dtype == wide ? G : dt_tape_to(t, G, dt_array_device(G), wide);
+    if (!is_left(t, 0)) {
+        dt_value rows = shares(t, 0, wide);
+        spread = rows == NULL || spread == NULL ? NULL : dt_tape_matmul(t, rows, spread);
     }
-    dt_value spread = dt_tape_matmul(t, dt_tape_matmul(t, rows, g), dt_tape_transpose(t, columns, 0, 1));
+    if (!is_left(t, 1)) {
+        dt_value columns = shares(t, 1, wide);
+        spread =
+            columns == NULL || spread == NULL ? NULL : dt_tape_matmul(t, spread, dt_tape_transpose(t, columns, 0, 1));
+    }
     dt_tape_give(t, 0, p->divisor == 0 || spread == NULL ? spread : DIV(spread, N((double)p->divisor)));
 }

@@ -58,12 +58,14 @@ class _Window:
             _C._check_shape(op, ("input",), (input,), 0, [-1] * (input.ndim - dims) + wanted)
 
     def along(self, first: int, last: int | None = None) -> tuple[Any, ...]:
-        """Of the dimensions from first to last: what max_pool2d takes; of one, along the rows of an image."""
+        """Of the dimensions from first to last: what max_pool2d takes. One dimension of three is down the columns of an
+        image, an only one along its rows."""
         pick = slice(first, last)
-        more = (1, 1, 0, 1) if len(self.kernel[pick]) == 1 else None
         found = [self.kernel[pick], self.stride[pick], self.padding[pick], self.dilation[pick]]
-        if more is not None:
-            found = [(*sizes, one) for sizes, one in zip(found, more, strict=True)]
+        if len(found[0]) == 1:
+            one = (1, 1, 0, 1)
+            rows = len(self.kernel) == 1
+            found = [(n, *sizes) if rows else (*sizes, n) for sizes, n in zip(found, one, strict=True)]
         return (*found, self.ceil_mode)
 
 
@@ -114,11 +116,11 @@ def max_pool1d(
     DeviceArray([[3., 4.]], device='cpu', dtype=float32)
     """
     window = _Window("max_pool1d", input, 1, kernel_size, stride, padding, dilation, ceil_mode)
-    x, sizes = input.unsqueeze(-1), window.along(0)
+    x, sizes = input.unsqueeze(-2), window.along(0)
     if not _need_bool("max_pool1d", "return_indices", return_indices):
-        return _C.max_pool2d(x, *sizes).squeeze(-1)
+        return _C.max_pool2d(x, *sizes).squeeze(-2)
     values, indices = _C.max_pool2d(x, *sizes, return_indices=True)
-    return values.squeeze(-1), indices.squeeze(-1)
+    return values.squeeze(-2), indices.squeeze(-2)
 
 
 @overload
@@ -205,7 +207,7 @@ def avg_pool1d(
     window = _Window("avg_pool1d", input, 1, kernel_size, stride, padding, 1, ceil_mode)
     counted = _need_bool("avg_pool1d", "count_include_pad", count_include_pad)
     kernel, step, around, _, ceil = window.along(0)
-    return _C.avg_pool2d(input.unsqueeze(-1), kernel, step, around, ceil, counted).squeeze(-1)
+    return _C.avg_pool2d(input.unsqueeze(-2), kernel, step, around, ceil, counted).squeeze(-2)
 
 
 def avg_pool3d(
@@ -266,7 +268,7 @@ def adaptive_avg_pool1d(input: DeviceArray, output_size: int | Sequence[int | No
     DeviceArray([[2., 3.]], device='cpu', dtype=float32)
     """
     (size,) = _adaptive_sizes("adaptive_avg_pool1d", input, output_size, 1)
-    return _C.adaptive_avg_pool2d(input.unsqueeze(-1), (size, 1)).squeeze(-1)
+    return _C.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
 def adaptive_avg_pool3d(input: DeviceArray, output_size: int | Sequence[int | None] | None) -> DeviceArray:
@@ -315,8 +317,8 @@ def _adaptive_max(op: str, input: DeviceArray, output_size: Any, dims: int, retu
         flat, deep = (tuple(kernel[1:]),), ((kernel[0], 1),)
         found = _max_of_volume(x, flat, deep, indexed)
     elif dims == 1:
-        x = x.unsqueeze(-1)
-        found = _C.max_pool2d(x, (kernel[0], 1), return_indices=True) if indexed else _C.max_pool2d(x, (kernel[0], 1))
+        x = x.unsqueeze(-2)
+        found = _C.max_pool2d(x, (1, kernel[0]), return_indices=True) if indexed else _C.max_pool2d(x, (1, kernel[0]))
     else:
         found = _C.max_pool2d(x, tuple(kernel), return_indices=True) if indexed else _C.max_pool2d(x, tuple(kernel))
     if not isinstance(found, tuple):
@@ -432,8 +434,8 @@ def lp_pool1d(
     window = _Window(op, input, 1, kernel_size, stride, 0, 1, ceil_mode)
     power = _need_power(op, norm_type)
     kernel, step, around, _, ceil = window.along(0)
-    means = _C.avg_pool2d(input.pow(power).unsqueeze(-1), kernel, step, around, ceil).squeeze(-1)
-    return _norm_of(means, kernel[0], power)
+    means = _C.avg_pool2d(input.pow(power).unsqueeze(-2), kernel, step, around, ceil).squeeze(-2)
+    return _norm_of(means, kernel[1], power)
 
 
 def lp_pool2d(
