@@ -253,6 +253,20 @@ RECORDED: dict[str, str] = {
     "nn.utils.rnn.unpack_sequence": "packed_sequences",
     "nn.utils.rnn.unpad_sequence": "padded_sequences, lengths, batch_first=False",
     "nn.utils.vector_to_parameters": "vec, parameters",
+    "optim.Adadelta": "params, lr=1.0, rho=0.9, eps=1e-06, weight_decay=0, foreach=None, *, capturable=False, "
+    "maximize=False, differentiable=False",
+    "optim.Adamax": "params, lr=0.002, betas=(0.9, 0.999), eps=1e-08, weight_decay=0, foreach=None, *, "
+    "maximize=False, differentiable=False, capturable=False",
+    "optim.NAdam": "params, lr=0.002, betas=(0.9, 0.999), eps=1e-08, weight_decay=0, momentum_decay=0.004, "
+    "decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False",
+    "optim.RAdam": "params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0, decoupled_weight_decay=False, "
+    "*, foreach=None, maximize=False, capturable=False, differentiable=False",
+    "optim.ASGD": "params, lr=0.01, lambd=0.0001, alpha=0.75, t0=1000000.0, weight_decay=0, foreach=None, "
+    "maximize=False, differentiable=False, capturable=False",
+    "optim.Rprop": "params, lr=0.01, etas=(0.5, 1.2), step_sizes=(1e-06, 50), *, capturable=False, foreach=None, "
+    "maximize=False, differentiable=False",
+    "optim.LBFGS": "params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-07, tolerance_change=1e-09, "
+    "history_size=100, line_search_fn=None",
     "optim.Adagrad": "params, lr=0.01, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, "
     "foreach=None, "
     "*, maximize=False, differentiable=False, fused=None",

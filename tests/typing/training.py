@@ -20,12 +20,19 @@ for optimizer in (
     dt.optim.AdamW(net.named_parameters(), lr=dt.tensor(0.1), fused=True),
     dt.optim.RMSprop(net.parameters(), centered=True, momentum=0.5),
     dt.optim.Adagrad(list(net.parameters()), lr_decay=0.1),
+    dt.optim.Adadelta(net.parameters(), rho=0.8),
+    dt.optim.Adamax(net.parameters(), betas=(0.9, 0.99)),
+    dt.optim.NAdam(net.parameters(), momentum_decay=0.1),
+    dt.optim.RAdam(net.parameters(), decoupled_weight_decay=True),
+    dt.optim.ASGD(net.parameters(), t0=10),
+    dt.optim.Rprop(net.parameters(), etas=(0.4, 1.3)),
 ):
     assert isinstance(optimizer, dt.optim.Optimizer)
     optimizer.step()
     optimizer.step(lambda: 1.0)
     optimizer.load_state_dict(optimizer.state_dict())
     optimizer.zero_grad(set_to_none=False)
+dt.optim.LBFGS(net.parameters(), line_search_fn="strong_wolfe").zero_grad()
 sgd = dt.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 sgd.add_param_group({"params": [nn.Parameter(dt.ones(2))], "lr": 0.2})
 with sgd.register_step_pre_hook(lambda optimizer, args, kwargs: None):

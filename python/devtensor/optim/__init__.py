@@ -5,11 +5,29 @@ from __future__ import annotations
 from devtensor.optim import lr_scheduler
 from devtensor.optim.adagrad import Adagrad
 from devtensor.optim.adam import Adam, AdamW
+from devtensor.optim.adaptive import Adadelta, Adamax, NAdam, RAdam
+from devtensor.optim.averaging import ASGD, Rprop
+from devtensor.optim.lbfgs import LBFGS
 from devtensor.optim.optimizer import Optimizer
 from devtensor.optim.rmsprop import RMSprop
 from devtensor.optim.sgd import SGD
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+]
 
 
 def __dir__() -> list[str]:

@@ -38,9 +38,7 @@ class UpdateOptimizer(Optimizer):
     def _rule(self, group: Mapping[str, Any], age: float) -> Rule:
         raise NotImplementedError
 
-    def _states_of(
-        self, group: Mapping[str, Any], params: list[DeviceArray]
-    ) -> tuple[list[dict[str, Any]], list[float]]:
+    def _states_of(self, group: Mapping[str, Any], params: list[DeviceArray]) -> tuple[list[dict[str, Any]], list[Any]]:
         """The state of each, and the number of the step to come. What has one age is changed by one call."""
         known = self.state
         states = [known.get(param) or self._new_state(group, param) for param in params]
@@ -119,6 +117,17 @@ def number(owner: str, key: str, value: Any) -> float:
     if isinstance(value, str):
         raise TypeError(f"{owner}(): argument '{key}' must be a number, not str: {value!r} (float({value!r}) is one)")
     return _need_number(owner, key, value)
+
+
+def check_betas(owner: str, betas: Any) -> tuple[float, ...]:
+    """Two numbers from 0 to below 1. Raises TypeError and ValueError for others."""
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise TypeError(f"{owner}(): argument 'betas' must be two numbers, not {betas!r}")
+    found = tuple(number(owner, "betas", beta) for beta in betas)
+    for i, beta in enumerate(found):
+        if not 0 <= beta < 1:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    return found
 
 
 def step_counter() -> DeviceArray:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from devtensor._C import DeviceArray, zeros_like
-from devtensor.optim._update import LearningRate, Rule, UpdateOptimizer, number, step_counter
+from devtensor.optim._update import LearningRate, Rule, UpdateOptimizer, check_betas, number, step_counter
 from devtensor.optim.optimizer import Params
 
 __all__ = ["Adam", "AdamW"]
@@ -67,13 +67,7 @@ class Adam(UpdateOptimizer):
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)
-        name, betas = type(self).__name__, options["betas"]
-        if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise TypeError(f"{name}(): argument 'betas' must be two numbers, not {betas!r}")
-        options["betas"] = tuple(number(name, "betas", beta) for beta in betas)
-        for i, beta in enumerate(options["betas"]):
-            if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        options["betas"] = check_betas(type(self).__name__, options["betas"])
 
     def _new_state(self, group: Mapping[str, Any], param: DeviceArray) -> dict[str, Any]:
         state = {"step": step_counter(), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
