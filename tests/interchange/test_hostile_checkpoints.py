@@ -120,7 +120,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "appended to a dictionary": (plant(b"}K\1a."), "appends to a dict"),
     "an odd dictionary": (plant(b"}(K\1u."), "puts 1 keys and values"),
     "pairs that are none": (plant(b"ccollections\nOrderedDict\n]K\1a\x85R."), "makes a dictionary of what is none"),
-    "pairs with a list": (plant(b"ccollections\nOrderedDict\n]](]K\1ee\x85R."), "a key of list"),
+    "pairs with a list": (plant(b"ccollections\nOrderedDict\n]](]K\1ea\x85R."), "a key of list"),
     "a bytearray of a number": (plant(b"c__builtin__\nbytearray\nM\xff\xff\x85R."), "bytes in a way that load"),
     "a name without an end": (plant(b"c" + b"x" * 5000), "ends too early"),
     "another machine": (plant(b"N.", byteorder=b"big"), "byte order of another machine"),
