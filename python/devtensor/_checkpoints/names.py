@@ -142,11 +142,10 @@ def _ordered(pairs: Any = ()) -> Any:
     """An OrderedDict or a Counter comes empty, or with a dictionary or pairs."""
     if type(pairs) is dict:
         return OrderedDict(pairs)
-    if type(pairs) in (list, tuple):
-        pairs = [tuple(pair) for pair in pairs if type(pair) in (list, tuple)]
+    if type(pairs) in (list, tuple) and all(type(pair) in (list, tuple) and len(pair) == 2 for pair in pairs):
         for key, _ in pairs:
             check_key(key)
-        return OrderedDict(pairs)
+        return OrderedDict(map(tuple, pairs))
     raise ValueError("its pickle makes a dictionary of what is none")
 
 
