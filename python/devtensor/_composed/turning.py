@@ -131,8 +131,7 @@ def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceAr
     """The windows of so many entries of a dimension, each step entries after the one before, as the last dimension.
 
     A view where windows follow each other (step == size), else a copy. Raises IndexError for a dimension out of range,
-    ShapeMismatchError where it is smaller than a window,
-    RuntimeError for a negative size or a step below 1.
+    ShapeMismatchError where it is smaller than a window, RuntimeError for a negative size or a step below 1.
 
     >>> dt.arange(5).unfold(0, 2, 2)
     DeviceArray([[0, 1],
