@@ -19,7 +19,19 @@ from pathlib import Path
 
 import numpy as np
 
-from . import data_rows, gradient_rows, loop_rows, machine, memory, networks, nn_rows, recurrent_rows, report, rows
+from . import (
+    data_rows,
+    gradient_rows,
+    loop_rows,
+    machine,
+    memory,
+    networks,
+    nn_rows,
+    product_rows,
+    recurrent_rows,
+    report,
+    rows,
+)
 
 OURS = "devtensor"
 CONTROL = "control"
@@ -236,6 +248,7 @@ def run(options, threads):
         *nn_rows.ROWS,
         *gradient_rows.ROWS,
         *recurrent_rows.ROWS,
+        *product_rows.ROWS,
         *data_rows.ROWS,
         *networks.ROWS,
         *rows.SIMULATED,

@@ -3512,8 +3512,8 @@ class DeviceArray:
     def unfold(input, dimension: _Int, size: _Int, step: _Int) -> DeviceArray:
         """The windows of so many entries of a dimension, each step entries after the one before, as the last dimension.
 
-        A copy. Raises IndexError for a dimension out of range, ShapeMismatchError where it is smaller than a window,
-        RuntimeError for a negative size or a step below 1.
+        A view where windows follow each other (step == size), else a copy. Raises IndexError for a dimension out of range,
+        ShapeMismatchError where it is smaller than a window, RuntimeError for a negative size or a step below 1.
 
         >>> dt.arange(5).unfold(0, 2, 2)
         DeviceArray([[0, 1],

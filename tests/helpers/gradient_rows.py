@@ -255,6 +255,7 @@ VIEWS = [
     "lib.combinations(y)",
     "x.unfold(1, 2, 1)",
     "x.unfold(0, 2, 3)",
+    "x.unfold(1, 2, 2)",
     "(lambda c: c.tril_())(x * 1)",
 ]
 SELECTIONS = [

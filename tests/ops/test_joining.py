@@ -171,6 +171,9 @@ def test_windows(device: str) -> None:
             windows[:: step if dimension == 0 else 1, :: 1 if dimension == 0 else step],
         )
     assert given.unfold(0, 0, 1).shape == (6, 6, 0)
+    patches = given.unfold(0, 2, 2).unfold(1, 3, 3)
+    assert patches.shape == (2, 2, 2, 3) and patches.data_ptr() == given.data_ptr()
+    same(patches, x[:4].reshape(2, 2, 2, 3).swapaxes(1, 2))
     for arguments, text in (((0, 6, 1), "maximum size"), ((0, -1, 1), "size is -1"), ((0, 1, 0), "step is 0")):
         with pytest.raises(RuntimeError, match=text):
             given.unfold(*arguments)

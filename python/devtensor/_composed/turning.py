@@ -130,8 +130,8 @@ def narrow_copy(input: DeviceArray, dim: int, start: int, length: int) -> Device
 def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceArray:
     """The windows of so many entries of a dimension, each step entries after the one before, as the last dimension.
 
-    A copy. Raises IndexError for a dimension out of range, ShapeMismatchError where it is smaller than a window,
-    RuntimeError for a negative size or a step below 1.
+    A view where windows follow each other (step == size), else a copy. Raises IndexError for a dimension out of range,
+    ShapeMismatchError where it is smaller than a window, RuntimeError for a negative size or a step below 1.
 
     >>> dt.arange(5).unfold(0, 2, 2)
     DeviceArray([[0, 1],
@@ -151,6 +151,8 @@ def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceAr
         text = f"maximum size for tensor at dimension {d} is {x.shape[d]} but size is {width}"
         raise misshapen(op, ("input",), (input,), text, 0)
     count = (x.shape[d] - width) // stride + 1
+    if width == stride:
+        return x.narrow(d, 0, count * width).unflatten(d, (count, width)).movedim(d + 1, -1)
     starts = _C.arange(count, device=x.device) * stride
     places = starts.unsqueeze(1) + _C.arange(width, device=x.device)
     windows = x.index_select(d, places.flatten()).unflatten(d, (count, width)).movedim(d + 1, -1)
