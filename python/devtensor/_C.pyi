@@ -1133,6 +1133,20 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
+    def erfc(self, /) -> DeviceArray:
+        """1 - erf(x), exact where that is near 0.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.erfc(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.0000, 0.1573], device='cpu', dtype=float32)
+        """
+    def erfc_(self, /) -> DeviceArray:
+        """1 - erf(x), exact where that is near 0.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     def erfinv(self, /) -> DeviceArray:
         """Inverse of the error function; NaN outside [-1, 1].
 
@@ -4373,6 +4387,15 @@ def erf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     >>> dt.erf(dt.tensor([0.0, 1.0]))
     DeviceArray([0.0000, 0.8427], device='cpu', dtype=float32)
+    """
+def erfc(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """1 - erf(x), exact where that is near 0.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.erfc(dt.tensor([0.0, 1.0]))
+    DeviceArray([1.0000, 0.1573], device='cpu', dtype=float32)
     """
 def erfinv(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Inverse of the error function; NaN outside [-1, 1].

@@ -217,6 +217,7 @@ __all__ += [
     "eq",
     "equal",
     "erf",
+    "erfc",
     "erfinv",
     "exp",
     "expand",

@@ -49,7 +49,8 @@ DIFFERENT = {
     "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
     "one_hot", "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
-    "Stream", "assert_close", "copy_", "apply_", "map_", "new", "normal", "repeat_interleave", "is_cpu", "get_device", "get_rng_state", "set_rng_state",
+    "Stream", "assert_close", "copy_", "apply_", "map_", "new", "normal", "repeat_interleave", "is_cpu",
+    "get_device", "get_rng_state", "set_rng_state",
 }  # fmt: skip
 
 
