@@ -12,6 +12,11 @@ from typing_extensions import Buffer, Self
 
 from devtensor._composed.summaries import aminmax_result
 from devtensor._errors import Origin
+from devtensor.linalg._decompositions import QR
+from devtensor.linalg._second_names import OldSVD
+from devtensor.linalg._solving import Slogdet
+from devtensor._memory_formats import layout as _Layout
+from devtensor._memory_formats import memory_format as _MemoryFormat
 from devtensor.nn._hooks import RemovableHandle
 
 # For places where an attribute has the name of a type.
@@ -25,7 +30,7 @@ _Ints: TypeAlias = _Int | Sequence[_Int]
 _Device: TypeAlias = device | str | builtins.int
 _DType: TypeAlias = dtype | str | builtins.type[Any] | np.dtype[Any]
 _Pair: TypeAlias = _Int | Sequence[_Int]
-_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | None
+_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | range | None
 _Index: TypeAlias = _Item | tuple[_Item, ...]
 
 @final
@@ -39,6 +44,9 @@ class DeviceArray:
     >>> x.shape, x.dtype, x.device
     ((2, 3), devtensor.float32, device(type='cpu'))
     """
+    @property
+    def H(self) -> DeviceArray:
+        """DeviceArray: a view of a matrix with both dimensions exchanged."""
     @property
     def T(self) -> DeviceArray:
         """DeviceArray: a view with the dimensions in reverse."""
@@ -317,6 +325,12 @@ class DeviceArray:
         """
     @overload
     def any(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
+    def apply_(input, callable: Callable[[Any], builtins.float]) -> DeviceArray:
+        """callable(x) in place of each element x, one after the other: slow, on the cpu only. RuntimeError elsewhere.
+
+        >>> dt.tensor([1.0, 2.0]).apply_(lambda x: x * 10)
+        DeviceArray([10., 20.], device='cpu', dtype=float32)
+        """
     def arccos(self, /) -> DeviceArray:
         """Inverse of the cosine, radians from 0 to pi; NaN outside [-1, 1].
 
@@ -463,6 +477,8 @@ class DeviceArray:
         DeviceArray([[1],
                      [2]], device='cpu', dtype=int64)
         """
+    def as_strided_(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.as_strided(...) gives another view."""
     def asin(self, /) -> DeviceArray:
         """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
@@ -702,6 +718,14 @@ class DeviceArray:
         >>> dt.tensor([1.0, 300.0]).byte()
         DeviceArray([  1, 255], device='cpu', dtype=uint8)
         """
+    def cauchy_(input, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None) -> DeviceArray:
+        """median + sigma * tan(pi * (u - 1/2)) of evenly distributed u, written into input.
+
+        Floats. Raises DTypeMismatchError for integers, RuntimeError for a sigma that is not above 0.
+
+        >>> dt.zeros(2).cauchy_().shape
+        (2,)
+        """
     def ceil(self, /) -> DeviceArray:
         """Smallest integer not below x.
 
@@ -723,6 +747,13 @@ class DeviceArray:
 
         >>> dt.tensor([1.0, 300.0]).char()
         DeviceArray([  1, 127], device='cpu', dtype=int8)
+        """
+    def cholesky(input, upper: builtins.bool = False) -> DeviceArray:
+        """linalg.cholesky(input, upper=upper), with its errors.
+
+        >>> dt.cholesky(dt.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        DeviceArray([[2., 0.],
+                     [1., 2.]], device='cpu', dtype=float32)
         """
     @overload
     def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
@@ -795,10 +826,11 @@ class DeviceArray:
         >>> dt.tensor([-3.0, 0.5, 3.0]).clamp_(max=1.0)
         DeviceArray([-3.0000,  0.5000,  1.0000], device='cpu', dtype=float32)
         """
-    def clone(self, /) -> DeviceArray:
+    def clone(self, /, *, memory_format: _MemoryFormat | None = None) -> DeviceArray:
         """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
 
-        Raises MemoryError or OutOfMemoryError.
+        memory_format: contiguous_format, channels_last of 4 dimensions, or channels_last_3d of 5, for another order in memory.
+        Raises MemoryError or OutOfMemoryError, RuntimeError for another number of dimensions.
 
         >>> x = dt.zeros(2)
         >>> y = dt.clone(x)
@@ -806,10 +838,13 @@ class DeviceArray:
         >>> x
         DeviceArray([0., 0.], device='cpu', dtype=float32)
         """
-    def contiguous(self, /) -> DeviceArray:
-        """The elements in row-major order without gaps.
+    def coalesce(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding."""
+    def contiguous(self, /, memory_format: _MemoryFormat | None = None) -> DeviceArray:
+        """The elements in row-major order without gaps, or in another order.
 
-        Returns self when nothing changes.
+        memory_format: contiguous_format, channels_last of 4 dimensions, or channels_last_3d of 5. Returns self when nothing changes.
+        Raises RuntimeError for another number of dimensions.
 
         >>> dt.zeros(2, 3).T.contiguous().stride()
         (2, 1)
@@ -1013,6 +1048,15 @@ class DeviceArray:
         """
     def deg2rad_(input) -> DeviceArray:
         """deg2rad, written into input."""
+    def det(A) -> DeviceArray:
+        """The determinant of each square matrix.
+
+        float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
+        CUDA device.
+
+        >>> dt.linalg.det(dt.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        DeviceArray(8., device='cpu', dtype=float32)
+        """
     def detach(self, /) -> DeviceArray:
         """A view of the whole array without its history: no gradient flows back through it.
 
@@ -1215,6 +1259,20 @@ class DeviceArray:
         """
     def erf_(self, /) -> DeviceArray:
         """Error function.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def erfc(self, /) -> DeviceArray:
+        """1 - erf(x), exact where that is near 0.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.erfc(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.0000, 0.1573], device='cpu', dtype=float32)
+        """
+    def erfc_(self, /) -> DeviceArray:
+        """1 - erf(x), exact where that is near 0.
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
@@ -1465,6 +1523,20 @@ class DeviceArray:
         >>> dt.gelu(dt.tensor([-1.0, 1.0]))
         DeviceArray([-0.1587,  0.8413], device='cpu', dtype=float32)
         """
+    def geometric_(input, p: builtins.float, *, generator: Generator | None = None) -> DeviceArray:
+        """How many trials it takes to the first success, each with probability p: from 1, written into input.
+
+        Any dtype but bool. Raises DTypeMismatchError for bools, RuntimeError for a p that is not between 0 and 1.
+
+        >>> bool((dt.zeros(100).geometric_(0.5) >= 1).all())
+        True
+        """
+    def get_device(input) -> builtins.int:
+        """The index of the CUDA device of input; -1 on the cpu.
+
+        >>> dt.get_device(dt.ones(2))
+        -1
+        """
     @property
     def grad(self) -> DeviceArray | None:
         """DeviceArray or None: the gradient that backward() has added up here."""
@@ -1713,12 +1785,29 @@ class DeviceArray:
         >>> dt.tensor([1.9, -1.9]).int()
         DeviceArray([ 1, -1], device='cpu', dtype=int32)
         """
-    def is_contiguous(self, /) -> builtins.bool:
-        """Whether the elements lie in row-major order without gaps.
+    def inverse(input) -> DeviceArray:
+        """linalg.inv(input), with its errors.
+
+        >>> dt.inverse(dt.tensor([[2.0]]))
+        DeviceArray([[0.5000]], device='cpu', dtype=float32)
+        """
+    def is_complex(input) -> builtins.bool:
+        """False: there are no complex numbers.
+
+        >>> dt.is_complex(dt.ones(2))
+        False
+        """
+    def is_contiguous(self, /, memory_format: _MemoryFormat | None = None) -> builtins.bool:
+        """Whether the elements lie in row-major order without gaps, or in another order.
+
+        memory_format: contiguous_format, channels_last of 4 dimensions, or channels_last_3d of 5.
 
         >>> dt.zeros(2, 3).T.is_contiguous()
         False
         """
+    @property
+    def is_cpu(self) -> builtins.bool:
+        """Whether the array is on the cpu."""
     @property
     def is_cuda(self) -> builtins.bool:
         """bool: whether the elements are on a CUDA device, real or simulated."""
@@ -1731,12 +1820,30 @@ class DeviceArray:
     @property
     def is_leaf(self) -> builtins.bool:
         """bool: whether no recorded op made this array."""
+    @property
+    def is_meta(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_mps(self) -> builtins.bool:
+        """False: there are none of this kind."""
     def is_pinned(self, /) -> builtins.bool:
         """Whether the memory is page-locked, so that copies to a device can be asynchronous.
 
         >>> dt.zeros(2).is_pinned()
         False
         """
+    @property
+    def is_quantized(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    def is_signed(input) -> builtins.bool:
+        """Whether the dtype of input has negative numbers.
+
+        >>> dt.ones(2, dtype=dt.uint8).is_signed()
+        False
+        """
+    @property
+    def is_sparse(self) -> builtins.bool:
+        """False: there are none of this kind."""
     def isclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
         """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.
 
@@ -1791,6 +1898,8 @@ class DeviceArray:
         >>> dt.isreal(dt.ones(2))
         DeviceArray([True, True], device='cpu', dtype=bool)
         """
+    def istft(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: there are no Fourier transforms: use numpy.fft on x.cpu().numpy()."""
     def item(self, /) -> builtins.bool | builtins.int | builtins.float:
         """The one element as a Python number; on a device it is copied to the host.
 
@@ -1821,6 +1930,9 @@ class DeviceArray:
         >>> dt.kthvalue(dt.tensor([3, 1, 2]), 2).values
         DeviceArray(2, device='cpu', dtype=int64)
         """
+    @property
+    def layout(self) -> _Layout:
+        """dt.strided: how every array lies in memory."""
     def ldexp(input, other: DeviceArray) -> DeviceArray:
         """input * 2 ** other. The shapes broadcast, the dtypes promote to a float.
 
@@ -1980,6 +2092,14 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
         """
+    def log_normal_(input, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Generator | None = None) -> DeviceArray:
+        """exp of normal numbers with this mean and this standard deviation, written into input.
+
+        Floats. Raises DTypeMismatchError for integers, RuntimeError for a std that is not above 0.
+
+        >>> bool((dt.zeros(100).log_normal_() > 0).all())
+        True
+        """
     @overload
     def log_softmax(self, /, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
         """x - log(sum(exp(x))) over dim, without overflow.
@@ -2021,6 +2141,12 @@ class DeviceArray:
         """
     @overload
     def logcumsumexp(self, /, axis: _Int) -> DeviceArray: ...
+    def logdet(input) -> DeviceArray:
+        """log(det(input)) of each square matrix: NaN where the determinant is negative; with the errors of linalg.slogdet.
+
+        >>> dt.logdet(dt.tensor([[1.0, 0.0], [0.0, 1.0]]))
+        DeviceArray(0., device='cpu', dtype=float32)
+        """
     def logical_and(self, /, other: _Operand) -> DeviceArray:
         """Whether both are nonzero.
 
@@ -2128,8 +2254,17 @@ class DeviceArray:
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
     @property
+    def mH(self) -> DeviceArray:
+        """DeviceArray: a view with the last two dimensions exchanged, which of real numbers is mT."""
+    @property
     def mT(self) -> DeviceArray:
         """DeviceArray: a view with the last two dimensions exchanged."""
+    def map_(input, tensor: DeviceArray, callable: Callable[[Any, Any], builtins.float]) -> DeviceArray:
+        """callable(x, y) in place of each x, with y of tensor beside it: slow, on the cpu only. RuntimeError elsewhere.
+
+        >>> dt.tensor([1.0, 2.0]).map_(dt.tensor([3.0, 4.0]), lambda x, y: x + y)
+        DeviceArray([4., 6.], device='cpu', dtype=float32)
+        """
     def masked_fill(self, /, mask: DeviceArray, value: _Operand) -> DeviceArray:
         """value where mask is True, else input; the dtype of input. mask broadcasts with input.
 
@@ -2181,14 +2316,25 @@ class DeviceArray:
         >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
         """
-    def matrix_power(input, n: _Int) -> DeviceArray:
-        """input @ input @ ..., n times, for each square matrix; n 0 gives the identity.
+    def matrix_exp(A) -> DeviceArray:
+        """The sum of A^k / k! over k from 0, for each square matrix.
 
-        Floats. Raises DTypeMismatchError, ShapeMismatchError for what is not square, RuntimeError for a negative n.
+        float32 and float64 on the cpu, by SciPy, which must be installed. Raises DTypeMismatchError, ShapeMismatchError,
+        NotImplementedError on a CUDA device.
 
-        >>> dt.matrix_power(dt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
-        DeviceArray([[1., 3.],
+        >>> dt.linalg.matrix_exp(dt.zeros(2, 2))
+        DeviceArray([[1., 0.],
                      [0., 1.]], device='cpu', dtype=float32)
+        """
+    def matrix_power(A, n: _Int) -> DeviceArray:
+        """A @ A @ ..., n times, for each square matrix; of its inverse for a negative n, the identity for 0.
+
+        Floats on any device; a negative n takes float32 and float64 on the cpu. Raises DTypeMismatchError,
+        ShapeMismatchError, for a negative n what inv raises.
+
+        >>> dt.linalg.matrix_power(dt.tensor([[1.0, 1.0], [0.0, 1.0]]), -2)
+        DeviceArray([[ 1., -2.],
+                     [ 0.,  1.]], device='cpu', dtype=float32)
         """
     @overload
     def max(self, dim: None = None, keepdim: builtins.bool = False, *, other: None = None) -> DeviceArray:
@@ -2433,6 +2579,12 @@ class DeviceArray:
     @property
     def ndim(self) -> builtins.int:
         """int: number of dimensions."""
+    def ndimension(input) -> builtins.int:
+        """dim().
+
+        >>> dt.ones(2, 3).ndimension()
+        2
+        """
     def ne(self, /, other: _Operand) -> DeviceArray:
         """a != b, element by element.
 
@@ -2478,6 +2630,18 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; every dtype but bool.
         """
+    def nelement(input) -> builtins.int:
+        """numel().
+
+        >>> dt.ones(2, 3).nelement()
+        6
+        """
+    def new(input, *args: Any, device: Any = None) -> DeviceArray:
+        """An array of the dtype and on the device of input: of sizes (contents undefined), or of numbers in a sequence.
+
+        >>> dt.ones(2, dtype=dt.float64).new([1, 2])
+        DeviceArray([1., 2.], device='cpu', dtype=float64)
+        """
     def new_empty(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
         """An array whose elements are undefined, of the given size, and of the dtype and device of self unless others are given.
 
@@ -2501,6 +2665,12 @@ class DeviceArray:
 
         >>> dt.zeros(2, dtype=dt.int8).new_ones(3)
         DeviceArray([1, 1, 1], device='cpu', dtype=int8)
+        """
+    def new_tensor(input, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """tensor(data) of the dtype and on the device of input, where others are not given: a copy.
+
+        >>> dt.ones(2, dtype=dt.float64).new_tensor([1, 2])
+        DeviceArray([1., 2.], device='cpu', dtype=float64)
         """
     def new_zeros(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
         """Zeros of the given size, and of the dtype and device of self unless others are given.
@@ -2527,8 +2697,8 @@ class DeviceArray:
     def norm(input, p: builtins.float | str | None = "fro", dim: _Ints | None = None, keepdim: builtins.bool = False, *, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """The vector norm over the given dimensions: sum(abs(x) ** p) ** (1 / p); "fro" is 2, inf the largest element.
 
-        Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range, NotImplementedError for
-        "nuc".
+        "nuc" is the sum of the singular values of a matrix, or of those over two dimensions: linalg.matrix_norm. Floats
+        only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.
 
         >>> dt.norm(dt.tensor([3.0, 4.0]))
         DeviceArray(5., device='cpu', dtype=float32)
@@ -2601,6 +2771,18 @@ class DeviceArray:
         >>> dt.zeros(2).pin_memory().is_pinned()  # doctest: +SKIP
         True
         """
+    def pinverse(input, rcond: builtins.float = 1e-15) -> DeviceArray:
+        """linalg.pinv(input, rtol=rcond), with its errors.
+
+        >>> dt.pinverse(dt.tensor([[2.0], [0.0]]))
+        DeviceArray([[0.5000, 0.0000]], device='cpu', dtype=float32)
+        """
+    def positive(input) -> DeviceArray:
+        """input itself. Raises DTypeMismatchError for bools.
+
+        >>> dt.positive(dt.tensor([-1.0]))
+        DeviceArray([-1.], device='cpu', dtype=float32)
+        """
     def pow(self, /, exponent: _Operand) -> DeviceArray:
         """input ** exponent; either may be a number. Integers wrap.
 
@@ -2655,6 +2837,12 @@ class DeviceArray:
         """
     def put_(input, index: DeviceArray, source: DeviceArray, accumulate: builtins.bool = False) -> DeviceArray:
         """put, written into input."""
+    def qr(input, some: builtins.bool = True) -> QR:
+        """linalg.qr(input): reduced, or complete with some=False; with its errors.
+
+        >>> dt.qr(dt.ones(3, 2), some=False).Q.shape
+        (3, 3)
+        """
     def quantile(input, q: builtins.float | DeviceArray, dim: _Int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> DeviceArray:
         """What a share q of the elements along dim, of all by default, is below: element q * (n - 1) of them in order.
 
@@ -2674,12 +2862,24 @@ class DeviceArray:
         """
     def rad2deg_(input) -> DeviceArray:
         """rad2deg, written into input."""
+    def random_(input, *args: _Int, generator: Generator | None = None) -> DeviceArray:
+        """Integers evenly distributed over [from, to), written into input: random_(), random_(to), random_(from, to).
+
+        Without to as far as the dtype holds all integers; without from they start at 0. Any dtype. Raises RuntimeError for
+        an empty interval and for bounds that the dtype does not hold.
+
+        >>> bool((dt.zeros(100).random_(5, 7) >= 5).all())
+        True
+        """
     def ravel(input) -> DeviceArray:
         """input.flatten().
 
         >>> dt.ravel(dt.tensor([[1, 2], [3, 4]]))
         DeviceArray([1, 2, 3, 4], device='cpu', dtype=int64)
         """
+    @property
+    def real(self) -> DeviceArray:
+        """The array itself, as there are no complex numbers."""
     def reciprocal(self, /) -> DeviceArray:
         """1 / x.
 
@@ -2809,13 +3009,16 @@ class DeviceArray:
         DeviceArray([[1, 2, 1, 2],
                      [1, 2, 1, 2]], device='cpu', dtype=int64)
         """
-    def repeat_interleave(input, repeats: _Int, dim: _Int | None = None) -> DeviceArray:
+    def repeat_interleave(input, repeats: DeviceArray | _Int | None = None, dim: _Int | None = None, *, output_size: _Int | None = None) -> DeviceArray:
         """Each element `repeats` times along dim, by default of input as if it had one dimension: a copy.
 
-        Raises IndexError for a dim out of range, RuntimeError for a negative number, TypeError for an array of them.
+        repeats: a number, or a vector of integers with one for each entry of dim; without it input is that vector, of the
+        places 0, 1, ... Of a vector the sum is read from its device, unless output_size says it. Raises IndexError for a
+        dim out of range, RuntimeError for a negative number (of a vector on the cpu), DeviceMismatchError,
+        DTypeMismatchError, ShapeMismatchError.
 
-        >>> dt.repeat_interleave(dt.tensor([1, 2]), 2)
-        DeviceArray([1, 1, 2, 2], device='cpu', dtype=int64)
+        >>> dt.repeat_interleave(dt.tensor([1, 2]), dt.tensor([1, 3]))
+        DeviceArray([1, 2, 2, 2], device='cpu', dtype=int64)
         """
     @property
     def requires_grad(self) -> builtins.bool:
@@ -2847,6 +3050,10 @@ class DeviceArray:
         >>> dt.ones(6).reshape_as(dt.zeros(2, 3)).shape
         (2, 3)
         """
+    def resize_(input, *size: _Ints) -> DeviceArray:
+        """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
+    def resize_as_(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.
 
@@ -2973,6 +3180,8 @@ class DeviceArray:
         """
     @overload
     def select(self, /, axis: _Int, index: _Int) -> DeviceArray: ...
+    def set_(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
     def sgn(self, /) -> DeviceArray:
         """-1, 0 or 1; 0 for NaN.
 
@@ -2990,6 +3199,8 @@ class DeviceArray:
     @property
     def shape(self) -> tuple[builtins.int, ...]:
         """tuple of int: the size of each dimension."""
+    def share_memory_(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: memory is not shared between processes so: a DataLoader sends batches by itself."""
     def short(self, /) -> DeviceArray:
         """Casts to int16 on the same device.
 
@@ -3093,6 +3304,15 @@ class DeviceArray:
         """
     @overload
     def size(self, dim: _Int) -> builtins.int: ...
+    def slogdet(A) -> Slogdet:
+        """(sign, logabsdet) of each square matrix: the sign of its determinant, and the logarithm of its size.
+
+        float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
+        CUDA device; its gradient LinAlgError for a singular matrix.
+
+        >>> dt.linalg.slogdet(dt.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
+        DeviceArray(-1., device='cpu', dtype=float32)
+        """
     @overload
     def softmax(self, /, dim: _Int | None = None, *, dtype: _DType | None = None) -> DeviceArray:
         """exp(x) / sum(exp(x)) over dim, without overflow.
@@ -3182,11 +3402,23 @@ class DeviceArray:
         """
     @overload
     def squeeze(self, /, axis: _Ints | None = None) -> DeviceArray: ...
+    def squeeze_(input, dim: _Ints | None = None) -> DeviceArray:
+        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.squeeze(...) gives another view."""
     def std(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
 
         >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
         DeviceArray(0.8165, device='cpu', dtype=float32)
+        """
+    def stft(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: there are no Fourier transforms: use numpy.fft on x.cpu().numpy()."""
+    def storage(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)."""
+    def storage_offset(self, /) -> builtins.int:
+        """The place of the first element in its memory, in elements.
+
+        >>> dt.zeros(3)[1:].storage_offset()
+        1
         """
     @overload
     def stride(self, dim: None = None) -> tuple[builtins.int, ...]:
@@ -3254,6 +3486,14 @@ class DeviceArray:
         """
     @overload
     def sum(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def svd(input, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+        """(U, S, V) with U @ diag(S) @ V.mT == input: reduced, or square with some=False; with the errors of linalg.svd.
+
+        compute_uv=False: U and V are zeros.
+
+        >>> dt.svd(dt.ones(3, 2)).V.shape
+        (2, 2)
+        """
     def swapaxes(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
 
@@ -3262,6 +3502,14 @@ class DeviceArray:
         >>> dt.transpose(dt.tensor([[1, 2], [3, 4]]), 0, 1)
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
+        """
+    def swapaxes_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions of input itself, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).transpose_(0, 1).shape
+        (3, 2)
         """
     def swapdims(self, /, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions.
@@ -3272,6 +3520,14 @@ class DeviceArray:
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
         """
+    def swapdims_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Exchanges two dimensions of input itself, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).transpose_(0, 1).shape
+        (3, 2)
+        """
     def t(self, /) -> DeviceArray:
         """The transpose of a matrix; vectors and 0-dimensional arrays stay.
 
@@ -3281,6 +3537,8 @@ class DeviceArray:
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
         """
+    def t_(input) -> DeviceArray:
+        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.t(...) gives another view."""
     def take(self, /, index: DeviceArray) -> DeviceArray:
         """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
@@ -3349,10 +3607,10 @@ class DeviceArray:
         DeviceArray([1, 2, 1, 2], device='cpu', dtype=int64)
         """
     @overload
-    def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray:
+    def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: _MemoryFormat | None = None) -> DeviceArray:
         """Moves and casts: to(device), to(dtype), to(device, dtype), to(other).
 
-        Returns self when nothing changes. The strides of dense arrays stay. Casts round to nearest even; floats become integers by truncation, limited to the range.
+        Returns self when nothing changes. The strides of dense arrays stay, unless memory_format says otherwise. Casts round to nearest even; floats become integers by truncation, limited to the range.
         With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the result waits.
         From other memory it cannot, and a UserWarning says so once a line.
         Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
@@ -3361,9 +3619,13 @@ class DeviceArray:
         DeviceArray([1.5000, 2.5000], device='cpu', dtype=float32)
         """
     @overload
-    def to(self, dtype: _DType, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
+    def to(self, dtype: _DType, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: _MemoryFormat | None = None) -> DeviceArray: ...
     @overload
-    def to(self, other: DeviceArray, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> DeviceArray: ...
+    def to(self, other: DeviceArray, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: _MemoryFormat | None = None) -> DeviceArray: ...
+    def to_sparse(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding."""
+    def to_sparse_csr(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding."""
     def tolist(self, /) -> Any:
         """The elements as Python numbers in nested lists; 0-dimensional: the number. On a device they are copied to the host.
 
@@ -3401,6 +3663,8 @@ class DeviceArray:
         DeviceArray([[1, 3],
                      [2, 4]], device='cpu', dtype=int64)
         """
+    def transpose_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
+        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.transpose(...) gives another view."""
     def tril(self, /, diagonal: _Int = 0) -> DeviceArray:
         """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
 
@@ -3557,6 +3821,10 @@ class DeviceArray:
         """
     @overload
     def unsqueeze(self, /, axis: _Int) -> DeviceArray: ...
+    def unsqueeze_(input, dim: _Int) -> DeviceArray:
+        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.unsqueeze(...) gives another view."""
+    def untyped_storage(self, /, *args: Any, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)."""
     def var(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
 
@@ -3998,6 +4266,7 @@ def _need_number(op: str, parameter: str, value: object) -> builtins.float: ...
 def _need_size(op: str, parameter: str, value: object) -> builtins.int | tuple[builtins.int, ...]: ...
 def _need_str(op: str, parameter: str, value: object) -> str: ...
 def _node_has(node: Node, array: DeviceArray) -> tuple[builtins.bool, builtins.bool]: ...
+def _normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
 def _note_step(params: Sequence[DeviceArray]) -> tuple[builtins.int, builtins.int, builtins.int, builtins.int]: ...
 @overload
 def _pick_cross_entropy(input: DeviceArray, target: DeviceArray, logs: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray: ...
@@ -4384,10 +4653,11 @@ def clamp(input: DeviceArray, min: _Operand | None = None, max: _Operand | None 
     >>> dt.clamp(dt.tensor([-3.0, 0.5, 3.0]), 0.0, 1.0)
     DeviceArray([0.0000, 0.5000, 1.0000], device='cpu', dtype=float32)
     """
-def clone(input: DeviceArray) -> DeviceArray:
+def clone(input: DeviceArray, *, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """A copy with memory of its own, of the same dtype, device and (for dense arrays) strides.
 
-    Raises MemoryError or OutOfMemoryError.
+    memory_format: contiguous_format, channels_last of 4 dimensions, or channels_last_3d of 5, for another order in memory.
+    Raises MemoryError or OutOfMemoryError, RuntimeError for another number of dimensions.
 
     >>> x = dt.zeros(2)
     >>> y = dt.clone(x)
@@ -4579,6 +4849,15 @@ def erf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 
     >>> dt.erf(dt.tensor([0.0, 1.0]))
     DeviceArray([0.0000, 0.8427], device='cpu', dtype=float32)
+    """
+def erfc(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """1 - erf(x), exact where that is near 0.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.erfc(dt.tensor([0.0, 1.0]))
+    DeviceArray([1.0000, 0.1573], device='cpu', dtype=float32)
     """
 def erfinv(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Inverse of the error function; NaN outside [-1, 1].
@@ -5249,16 +5528,6 @@ def nonzero(input: DeviceArray, *, as_tuple: Literal[False] = False) -> DeviceAr
     """
 @overload
 def nonzero(input: DeviceArray, *, as_tuple: Literal[True]) -> tuple[DeviceArray, ...]: ...
-def normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
-    """Numbers of a normal distribution; floats.
-
-    The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
-    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
-
-    >>> generator = dt.manual_seed(0)
-    >>> dt.normal(10.0, 2.0, (3,))
-    DeviceArray([11.9823,  8.1507,  8.7648], device='cpu', dtype=float32)
-    """
 def numel(input: DeviceArray) -> builtins.int:
     """The number of elements, an int.
 
@@ -5427,7 +5696,7 @@ def reshape(input: DeviceArray, *shape: _Ints) -> DeviceArray:
     DeviceArray([[0, 1, 2],
                  [3, 4, 5]], device='cpu', dtype=int64)
     """
-def round(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+def round(input: DeviceArray, *, decimals: builtins.int = 0, out: DeviceArray | None = None) -> DeviceArray:
     """Nearest integer, halves to even.
 
     The result has the shape and the dtype of input; floats and ints. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,

@@ -27,6 +27,7 @@ from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
+from devtensor._composed.exchanged import *
 from devtensor._composed.forms import *
 from devtensor._composed.groups import *
 from devtensor._composed.in_place import *
@@ -275,6 +276,7 @@ __all__ += [
     "eq",
     "equal",
     "erf",
+    "erfc",
     "erfinv",
     "exp",
     "expand",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from devtensor import _C
-from devtensor._C import DeviceArray, erf, erfinv, expm1, log1p, log_softmax, softmax
+from devtensor._C import DeviceArray, erf, erfc, erfinv, expm1, log1p, log_softmax, softmax
 from devtensor._C import sigmoid as expit
 from devtensor._composed.arguments import need_array
 from devtensor._composed.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
@@ -16,6 +16,7 @@ __all__ = [
     "digamma",
     "entr",
     "erf",
+    "erfc",
     "erfinv",
     "exp2",
     "expit",
@@ -56,13 +57,13 @@ def entr(input: DeviceArray) -> DeviceArray:
 
 
 def ndtr(input: DeviceArray) -> DeviceArray:
-    """The normal distribution function: (1 + erf(x / sqrt(2))) / 2. Integers and bools give the default dtype.
+    """The normal distribution function: erfc(-x / sqrt(2)) / 2. Integers and bools give the default dtype.
 
     >>> dt.special.ndtr(dt.tensor([0.0, 1.0]))
     DeviceArray([0.5000, 0.8413], device='cpu', dtype=float32)
     """
     need_array("ndtr", "input", input)
-    return back((1 + (floating(input) * math.sqrt(0.5)).erf()) / 2, input)
+    return back((floating(input) * -math.sqrt(0.5)).erfc() / 2, input)
 
 
 def ndtri(input: DeviceArray) -> DeviceArray:

@@ -90,6 +90,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Tried]] = {
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), Tried("FLOAT", ulps=4)),
     "tanh": (np.tanh, Tried("FLOAT", ulps=4)),
     "erf": (np.vectorize(math.erf, otypes=[np.float64]), Tried("FLOAT", ulps=4)),
+    "erfc": (np.vectorize(math.erfc, otypes=[np.float64]), Tried("FLOAT", ulps=8)),
     "sin": (np.sin, Tried("FLOAT", ulps=4)),
     "cos": (np.cos, Tried("FLOAT", ulps=4)),
     "tan": (np.tan, Tried("FLOAT", ulps=4)),

@@ -75,6 +75,7 @@ ELEMENTWISE = [
     *(f"x.{op}()" for op in ("frac", "nan_to_num", "exp2", "sinc", "deg2rad", "rad2deg")),
     *(f"p.{op}()" for op in ("lgamma", "digamma")),
     *(f"(x.abs() * -1.7 - 0.1).{op}()" for op in ("lgamma", "digamma")),
+    "lib.erfc(x)",
     "x.sigmoid().logit()",
     "lib.logit(x.sigmoid(), 0.4)",
     "lib.addcmul(x, y, z, value=0.5)",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import devtensor as dt
-import devtensor.nn.ntuples
+import devtensor.nn._modules_utils
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -347,7 +347,7 @@ def test_a_convolution_of_the_users_own(device: str) -> None:
     want = dt.conv2d(dt.pad(x, (1, 1, 1, 1), "circular"), weight, own.bias)
     assert dt.allclose(own(x), want)
     assert isinstance(own, dt.nn.conv._ConvNd)
-    assert dt.nn.ntuples._pair(3) == (3, 3) and dt.nn.ntuples._triple([1, 2, 3]) == (1, 2, 3)
+    assert dt.nn._modules_utils._pair(3) == (3, 3) and dt.nn._modules_utils._triple([1, 2, 3]) == (1, 2, 3)
 
 
 def test_output_size(device: str) -> None:

@@ -22,6 +22,7 @@ for value in (
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 for value in (
+    dt.erfc(x), x.erfc(), x.clone().erfc_(),
     dt.scatter(x, 1, places, x), dt.scatter(x, 1, places, value=1.0), dt.scatter_reduce(x, 1, places, x, "sum"),
     dt.index_copy(x, 0, labels, y), dt.index_fill(x, 0, labels, 1.0), dt.index_put(x, (labels, labels), y[0, :2]),
     dt.put(x, labels, y[0, :2]), dt.masked_scatter(x, mask, y),

@@ -403,6 +403,7 @@ cpu_dt_floormod(double a, double b)
 #define cpu_fmodf fmodf
 #define cpu_atan2f atan2f
 #define cpu_hypotf hypotf
+#define cpu_erfcf erfcf
 #define cpu_dt_erfinvf dt_erfinvf
 #define cpu_dt_geluf cpu_geluf
 #define cpu_dt_floordivf cpu_floordivf

@@ -177,6 +177,7 @@ cpu_cos(double x)
 #define cpu_fmod fmod
 #define cpu_atan2 atan2
 #define cpu_hypot hypot
+#define cpu_erfc erfc
 #define cpu_dt_erfinv dt_erfinv
 #define cpu_dt_gelu dt_gelu
 

@@ -82,6 +82,9 @@
 #define EXAMPLE_atanh                                                                                                  \
     EXAMPLE(">>> dt.atanh(dt.tensor([0.0, 0.5]))\n"                                                                    \
             "DeviceArray([0.0000, 0.5493], device='cpu', dtype=float32)")
+#define EXAMPLE_erfc                                                                                                   \
+    EXAMPLE(">>> dt.erfc(dt.tensor([0.0, 1.0]))\n"                                                                     \
+            "DeviceArray([1.0000, 0.1573], device='cpu', dtype=float32)")
 #define EXAMPLE_erfinv                                                                                                 \
     EXAMPLE(">>> dt.erfinv(dt.tensor([0.0, 0.5]))\n"                                                                   \
             "DeviceArray([0.0000, 0.4769], device='cpu', dtype=float32)")

@@ -13,6 +13,7 @@ from devtensor._composed import (
     covariance,
     diagonals,
     distances,
+    exchanged,
     forms,
     groups,
     in_place,
@@ -42,6 +43,7 @@ __all__ += convolutions.__all__
 __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
+__all__ += exchanged.__all__
 __all__ += forms.__all__
 __all__ += groups.__all__
 __all__ += in_place.__all__
