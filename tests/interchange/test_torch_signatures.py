@@ -6,7 +6,8 @@ import inspect
 from typing import Any
 
 import pytest
-from torch_signatures import COMPILED, DIFFERENT, OPTIONS, RECORDED
+from torch_options import OPTIONS
+from torch_signatures import COMPILED, DIFFERENT, RECORDED
 
 import devtensor as dt
 
