@@ -136,10 +136,19 @@ def test_products() -> None:
 
 
 def test_the_exponential() -> None:
-    expm = pytest.importorskip("scipy.linalg").expm
-    A = matrix(2, 3, 3)
-    close(linalg.matrix_exp(A), expm(A.numpy()))
-    assert linalg.matrix_exp(dt.zeros(0, 3, 3)).shape == (0, 3, 3)
+    """Of matrices with eigenvalues that are known: small, large and of several sizes in one batch."""
+    for scale in (1e-9, 0.1, 1.0, 30.0):
+        values, vectors = np.linalg.eigh(symmetric(matrix(4, 3, 3)).numpy() * scale)
+        A = (vectors * values[:, None]) @ vectors.swapaxes(1, 2)
+        want = (vectors * np.exp(values)[:, None]) @ vectors.swapaxes(1, 2)
+        got = linalg.matrix_exp(dt.from_numpy(A)).numpy()
+        assert np.all(np.abs(got - want).max((1, 2)) <= 1e-12 * np.abs(want).max((1, 2)) * max(scale, 1))
+    mixed = dt.stack([matrix(2, 2) * 100 - 600 * dt.eye(2, dtype="float64"), dt.zeros(2, 2, dtype="float64")])
+    assert linalg.matrix_exp(mixed)[1].tolist() == [[1, 0], [0, 1]]
+    turn = dt.tensor([[0.0, -1.0], [1.0, 0.0]], dtype="float64") * 20
+    close(linalg.matrix_exp(turn), [[np.cos(20), -np.sin(20)], [np.sin(20), np.cos(20)]])
+    for shape in ((0, 3, 3), (0, 0), (2, 0, 0)):
+        assert linalg.matrix_exp(dt.zeros(shape)).shape == shape
     check(linalg.matrix_exp, matrix(2, 2) * 0.3)
 
 

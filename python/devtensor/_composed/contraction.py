@@ -36,11 +36,26 @@ def einsum(*args: Any) -> DeviceArray:
         _C._check("einsum", names, shown)
         for k in range(8, len(arrays)):  # an error holds no more of them
             _C._check("einsum", (names[0], f"operands[{k}]"), (arrays[0], arrays[k]))
+    try:
+        labels, kept = _labelled(equation, tuple([x.shape for x in arrays]))
+    except _Misfit as misfit:
+        text, k, code = misfit.args
+        raise misshapen("einsum", names, shown, f"einsum(): {text}", k if k < len(shown) else -1, code) from None
+    return contracted("einsum", names, arrays, labels, kept)
+
+
+class _Misfit(Exception):
+    """A shape that does not fit the equation: a text, which operand, and the code of the error."""
+
+
+@functools.lru_cache(maxsize=256)
+def _labelled(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
+    """A label for each dimension of each operand, and those of the result."""
     terms, output = _parsed(equation)
-    if len(terms) != len(arrays):
-        count = "more" if len(terms) < len(arrays) else "fewer"
+    if len(terms) != len(shapes):
+        count = "more" if len(terms) < len(shapes) else "fewer"
         raise _refused(f"{count} operands were provided than specified in the equation")
-    labels = tuple(_labels(term, x, k, names, shown) for k, (term, x) in enumerate(zip(terms, arrays, strict=True)))
+    labels = tuple(_labels(term, len(shape), k) for k, (term, shape) in enumerate(zip(terms, shapes, strict=True)))
     most = max(sum(label in _ELLIPSIS for label in one) for one in labels)
     dots = _ELLIPSIS[:most][::-1]
     kept = _implied(terms, dots) if output is None else output.replace(".", dots)
@@ -49,8 +64,8 @@ def einsum(*args: Any) -> DeviceArray:
             raise _refused(f"output subscript {label} does not appear in the equation for any input operand")
         if kept.count(label) > 1:
             raise _refused(f"output subscript {label} appears more than once in the output")
-    _check_sizes(labels, arrays, names, shown)
-    return contracted("einsum", names, arrays, labels, kept)
+    _check_sizes(labels, shapes)
+    return labels, kept
 
 
 def _refused(text: str) -> RuntimeError:
@@ -86,7 +101,6 @@ def _letters(subscripts: Any) -> str:
     return found
 
 
-@functools.lru_cache(maxsize=256)
 def _parsed(equation: str) -> tuple[tuple[str, ...], str | None]:
     """The labels of each operand and of the result, with one "." for an ellipsis."""
     left, arrow, right = equation.partition("->")
@@ -114,15 +128,14 @@ def _check_term(term: str, start: int, whose: str) -> None:
             )
 
 
-def _labels(term: str, x: DeviceArray, k: int, names: tuple[str, ...], arrays: tuple[DeviceArray, ...]) -> str:
+def _labels(term: str, ndim: int, k: int) -> str:
     """A label for each dimension of operand k."""
-    more = x.ndim - len(term.replace(".", ""))
+    more = ndim - len(term.replace(".", ""))
     if more < 0 or (more > 0 and "." not in term):
-        text = f"einsum(): the number of subscripts in the equation ({len(term.replace('.', ''))}) "
+        text = f"the number of subscripts in the equation ({len(term.replace('.', ''))}) "
         text += "is more than" if "." in term else "does not match"
-        text += f" the number of dimensions ({x.ndim}) for operand {k}"
-        text += "" if "." in term else " and no ellipsis was given"
-        raise misshapen("einsum", names, arrays, text, k if k < len(arrays) else -1, "rank-mismatch")
+        text += f" the number of dimensions ({ndim}) for operand {k}"
+        raise _Misfit(text + ("" if "." in term else " and no ellipsis was given"), k, "rank-mismatch")
     return term.replace(".", _ELLIPSIS[:more][::-1])
 
 
@@ -131,22 +144,19 @@ def _implied(terms: tuple[str, ...], dots: str) -> str:
     return dots + "".join(sorted(label for label in set(every) if every.count(label) == 1))
 
 
-def _check_sizes(
-    labels: tuple[str, ...], arrays: tuple[DeviceArray, ...], names: tuple[str, ...], shown: tuple[DeviceArray, ...]
-) -> None:
-    """Raises ShapeMismatchError where a label has two sizes, of which neither is 1."""
+def _check_sizes(labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Raises for a label of two sizes, of which neither is 1."""
     sizes: dict[str, int] = {}
-    for k, (one, x) in enumerate(zip(labels, arrays, strict=True)):
+    for k, (one, shape) in enumerate(zip(labels, shapes, strict=True)):
         mine: dict[str, int] = {}
-        which = k if k < len(shown) else -1
-        for label, size in zip(one, x.shape, strict=True):
+        for label, size in zip(one, shape, strict=True):
             if mine.setdefault(label, size) != size:
-                text = f"einsum(): subscript {label} is repeated for operand {k} but the sizes don't match, {size} != "
-                raise misshapen("einsum", names, shown, f"{text}{mine[label]}", which)
+                text = f"subscript {label} is repeated for operand {k} but the sizes don't match, {size} != "
+                raise _Misfit(f"{text}{mine[label]}", k, "shape-mismatch")
             seen = sizes.get(label, 1)
             if size not in (1, seen) and seen != 1:
-                text = f"einsum(): subscript {label} has size {size} for operand {k} which does not broadcast with "
-                raise misshapen("einsum", names, shown, f"{text}previously seen size {seen}", which)
+                text = f"subscript {label} has size {size} for operand {k} which does not broadcast with "
+                raise _Misfit(f"{text}previously seen size {seen}", k, "shape-mismatch")
             sizes[label] = size if seen == 1 else seen
 
 
