@@ -61,6 +61,7 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "gradients of a depthwise conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 4),
     "conv_transpose2d": lambda x: transposed(x.device, padding=1, output_padding=1, stride=2),
     "conv_transpose2d by its formula": lambda x: transposed(x.device, dilation=3, output_padding=2),
+    "gradient of a long avg_pool1d": lambda x: long_pool(x.device),
     "layer_norm": lambda x: dt.layer_norm(x, 4, x[0], x[1]),
     "batch_norm": lambda x: dt.batch_norm(x, x[0], x[1], x[2], x[0]),
     "batch_norm in float16": lambda x: dt.batch_norm(*(a.to(dt.float16) for a in (x, *x))),
@@ -159,6 +160,11 @@ def transposed(device: dt.device, **options: int) -> tuple[dt.DeviceArray, ...]:
     x, w = (dt.ones(shape, device=device, requires_grad=True) for shape in ((1, 2, 3, 3), (2, 2, 3, 3)))
     y = f(x, w, dt.ones(2, device=device), **options)
     return y, *dt.autograd.grad(y.sum(), (x, w))
+
+
+def long_pool(device: dt.device) -> dt.DeviceArray:
+    x = dt.ones((1, 2, 300), device=device, requires_grad=True)
+    return dt.autograd.grad(dt.nn.functional.avg_pool1d(x, 3, 2, 1, count_include_pad=False).sum(), x)[0]
 
 
 def own_kernel(x: dt.DeviceArray) -> Any:

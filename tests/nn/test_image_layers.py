@@ -115,6 +115,29 @@ def test_pools(device: str) -> None:
             done += compare(*row, device)
 
 
+LONG: list[tuple[Call, tuple[int, ...]]] = [
+    (("avg_pool1d", (2,), {}), (2, 3, 1000)),
+    (("avg_pool1d", (5, 3, 2, True, False), {}), (3, 999)),
+    (("avg_pool1d", (7, 1, 3), {}), (2, 1, 400)),
+    (("avg_pool2d", (3, 2, 1, True, False), {}), (1, 2, 300, 280)),
+    (("avg_pool2d", ((3, 2), (2, 1), 1, True, True, 7), {}), (1, 2, 300, 20)),
+    (("avg_pool3d", (2, 2, 1, True, False), {}), (1, 1, 300, 4, 6)),
+]
+
+
+def test_means_of_long_rows(device: str) -> None:
+    """Their gradients go by a convolution: a matrix of shares would be as large as the square of a row."""
+    for call, shape in LONG:
+        assert compare(call, [normal(*shape)], device)
+    x = dt.ones(1, 1, 100_000, device=device, requires_grad=True)
+    y = dt.nn.functional.avg_pool1d(x, 4, 2)
+    grad = dt.ones_like(y, requires_grad=True)
+    (found,) = dt.autograd.grad(y, x, grad, create_graph=True)
+    assert found[0, 0, :4].tolist() == [0.25, 0.25, 0.5, 0.5]
+    (again,) = dt.autograd.grad(found.sum(), grad)
+    assert dt.allclose(again, dt.ones_like(again))
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_unpooling(dims: int, device: str) -> None:
     x = torch.tensor(normal(2, 3, *[7] * dims))

@@ -7,6 +7,8 @@
 #include "../layout.h"
 #include "../ops.h"
 
+#include <string.h>
+
 /* ---------------------------------------------------------------- values of four dimensions */
 
 static dt_value
@@ -334,12 +336,10 @@ max_pool2d_gradient(dt_tape *t)
     }
 }
 
-/* What the pool does along one spatial dimension: (size, windows), each column the shares of a window. */
+/* The pool along one spatial dimension of x (.., size, 1); divisor 0: means, 1: sums. */
 static dt_value
-shares(dt_tape *t, int axis, dt_dtype dtype)
+pooled(dt_tape *t, int axis, dt_value x, int64_t windows, int64_t divisor)
 {
-    const dt_node *input = dt_tape_input(t, 0);
-    const int64_t size = input->shape[input->ndim - 2 + axis], windows = t->node->shape[t->node->ndim - 2 + axis];
     const dt_pool2d_params *p = t->params;
     dt_pool2d_params along = *p;
     along.kernel[0] = p->kernel[axis];
@@ -347,18 +347,94 @@ shares(dt_tape *t, int axis, dt_dtype dtype)
     along.padding[0] = p->padding[axis];
     along.kernel[1] = along.stride[1] = along.dilation[0] = along.dilation[1] = 1;
     along.padding[1] = 0;
-    along.divisor = p->divisor != 0;
-    const int64_t shape[4] = {1, size, windows, 1}, image[4] = {1, size, size, 1}, matrix[2] = {size, windows};
-    dt_array *unit = dt_tape_slot(t), *out = dt_tape_slot(t);
-    if (out == NULL || dt_tape_made(t, dt_eye(dt_array_device(G), dtype, size, size, unit, t->err), unit) == NULL ||
-        dt_tape_made(t, dt_empty(dt_array_device(G), dtype, 4, shape, out, t->err), out) == NULL) {
+    along.divisor = divisor;
+    const int64_t shape[4] = {1, x == NULL ? 0 : x->shape[1], windows, 1};
+    dt_array *out = x == NULL ? NULL : dt_tape_slot(t);
+    if (out == NULL ||
+        dt_tape_made(t, dt_empty(dt_array_device(G), (dt_dtype)x->dtype, 4, shape, out, t->err), out) == NULL) {
+        return NULL;
+    }
+    return dt_tape_made(t, dt_call_pool2d(x, &along, out, NULL, t->err), out);
+}
+
+static int64_t
+size_along(const dt_tape *t, int axis)
+{
+    const dt_node *input = dt_tape_input(t, 0);
+    return input->shape[input->ndim - 2 + axis];
+}
+
+static int64_t
+windows_along(const dt_tape *t, int axis)
+{
+    return t->node->shape[t->node->ndim - 2 + axis];
+}
+
+/* What the pool does along one spatial dimension: (size, windows), each column the shares of a window. */
+static dt_value
+shares(dt_tape *t, int axis, dt_dtype dtype)
+{
+    const int64_t size = size_along(t, axis), windows = windows_along(t, axis);
+    const int64_t image[4] = {1, size, size, 1}, matrix[2] = {size, windows};
+    dt_array *unit = dt_tape_slot(t);
+    if (unit == NULL || dt_tape_made(t, dt_eye(dt_array_device(G), dtype, size, size, unit, t->err), unit) == NULL) {
         return NULL;
     }
     dt_value x = dt_tape_reshape(t, unit, 4, image);
-    if (x == NULL || dt_tape_made(t, dt_call_pool2d(x, &along, out, NULL, t->err), out) == NULL) {
+    dt_value found = pooled(t, axis, x, windows, ((const dt_pool2d_params *)t->params)->divisor != 0);
+    return found == NULL ? NULL : dt_tape_reshape(t, found, 2, matrix);
+}
+
+/* Whether the matrix of shares is large beside its windows: rows of sound, say. */
+static bool
+is_long(const dt_tape *t, int axis)
+{
+    const dt_pool2d_params *p = t->params;
+    const int64_t windows = windows_along(t, axis);
+    return p->mode == DT_POOL_AVG && windows > 128 && windows / 8 > p->kernel[axis];
+}
+
+/* Ones of this shape. */
+static dt_value
+filled_with_ones(dt_tape *t, dt_dtype dtype, const int64_t shape[4])
+{
+    const dt_scalar one = dt_scalar_float(1);
+    dt_array *slot = dt_tape_slot(t);
+    return slot == NULL
+               ? NULL
+               : dt_tape_made(t, dt_full("backward", dt_array_device(G), dtype, 4, shape, &one, slot, t->err), slot);
+}
+
+/* The gradient g of the pool along one dimension, by a convolution with ones of what each element of a window gets. */
+static dt_value
+spread_long(dt_tape *t, int axis, dt_value g)
+{
+    const dt_pool2d_params *p = t->params;
+    const int64_t size = size_along(t, axis), windows = windows_along(t, axis);
+    const dt_dtype dtype = (dt_dtype)g->dtype;
+    const int64_t column[4] = {1, 1, size, 1}, broadcast[2] = {axis == 0 ? windows : 1, axis == 0 ? 1 : windows};
+    if (p->divisor == 0) {
+        dt_value whole = HOLD(filled_with_ones(t, dtype, column));
+        dt_value means = pooled(t, axis, whole, windows, 0), sums = HOLD(pooled(t, axis, whole, windows, 1));
+        dt_value share = WHERE(EQ(sums, N(0)), N(0), DIV(means, sums)); /* a window of padding has no elements */
+        g = share == NULL ? NULL : MUL(g, dt_tape_reshape(t, share, 2, broadcast));
+    }
+    if (g == NULL) {
         return NULL;
     }
-    return dt_tape_reshape(t, out, 2, matrix);
+    const int ndim = g->ndim;
+    int64_t shape[DT_MAX_NDIM], plane[2] = {g->shape[ndim - 2], g->shape[ndim - 1]}, kernel[4] = {1, 1, 1, 1};
+    memcpy(shape, g->shape, sizeof(shape));
+    const int64_t area = plane[0] * plane[1];
+    const int64_t planes[4] = {area == 0 ? 0 : dt_array_numel(g) / area, 1, plane[0], plane[1]};
+    kernel[2 + axis] = p->kernel[axis];
+    plane[axis] = shape[ndim - 2 + axis] = size;
+    dt_conv_record r = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    r.stride[axis] = p->stride[axis];
+    r.before[axis] = p->padding[axis];
+    dt_value x = dt_tape_reshape(t, g, 4, planes), weight = filled_with_ones(t, dtype, kernel);
+    x = x == NULL || weight == NULL ? NULL : input_gradient(t, &r, x, weight, plane);
+    return x == NULL ? NULL : dt_tape_reshape(t, x, ndim, shape);
 }
 
 /* Whether the pool leaves one spatial dimension as it is. */
@@ -366,8 +442,7 @@ static bool
 is_left(const dt_tape *t, int axis)
 {
     const dt_pool2d_params *p = t->params;
-    const dt_node *input = dt_tape_input(t, 0);
-    return input->shape[input->ndim - 2 + axis] == t->node->shape[t->node->ndim - 2 + axis] &&
+    return size_along(t, axis) == windows_along(t, axis) &&
            (p->mode == DT_POOL_ADAPTIVE_AVG || (p->kernel[axis] == 1 && p->padding[axis] == 0));
 }
 
@@ -377,15 +452,20 @@ avg_pool2d_gradient(dt_tape *t)
 {
     const dt_pool2d_params *p = t->params;
     const dt_dtype wide = dt_wide((dt_dtype)G->dtype);
-    dt_value spread = G->dtype == wide ? G : dt_tape_to(t, G, dt_array_device(G), wide);
-    if (!is_left(t, 0)) {
-        dt_value rows = shares(t, 0, wide);
-        spread = rows == NULL || spread == NULL ? NULL : dt_tape_matmul(t, rows, spread);
+    dt_value g = G->dtype == wide ? G : dt_tape_to(t, G, dt_array_device(G), wide);
+    for (int axis = 0; axis < 2 && g != NULL; axis++) {
+        if (is_left(t, axis)) {
+            continue;
+        }
+        if (is_long(t, axis)) {
+            g = spread_long(t, axis, g);
+            continue;
+        }
+        dt_value matrix = shares(t, axis, wide);
+        if (matrix == NULL) {
+            return;
+        }
+        g = axis == 0 ? dt_tape_matmul(t, matrix, g) : dt_tape_matmul(t, g, dt_tape_transpose(t, matrix, 0, 1));
     }
-    if (!is_left(t, 1)) {
-        dt_value columns = shares(t, 1, wide);
-        spread =
-            columns == NULL || spread == NULL ? NULL : dt_tape_matmul(t, spread, dt_tape_transpose(t, columns, 0, 1));
-    }
-    dt_tape_give(t, 0, p->divisor == 0 || spread == NULL ? spread : DIV(spread, N((double)p->divisor)));
+    dt_tape_give(t, 0, p->divisor == 0 || g == NULL ? g : DIV(g, N((double)p->divisor)));
 }
