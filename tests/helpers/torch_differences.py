@@ -151,7 +151,7 @@ DIFFERENT: list[Difference] = [
     Difference(
         "logsumexp nn.functional.l1_loss nn.functional.cosine_embedding_loss nn.functional.margin_ranking_loss "
         "nn.functional.pairwise_distance nn.functional.poisson_nll_loss nn.functional.triplet_margin_loss "
-        "nn.functional.local_response_norm",
+        "nn.functional.local_response_norm nn.functional.triplet_margin_with_distance_loss",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError",
@@ -294,7 +294,7 @@ DIFFERENT: list[Difference] = [
         "float32",
     ),
     Difference(
-        "nn.functional.multi_margin_loss",
+        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.ctc_loss",
         "accepted",
         "not implemented for '(Half|BFloat16)'",
         "the loss, computed in float32",
@@ -469,6 +469,11 @@ NOT_THERE: list[Lacking] = [
         "a CUDA device, where LAPACK is needed: `.cpu()` is the way",
     ),
     Lacking("linalg.matrix_rank", "'[ar]tol' must be a number", "arrays of tolerances"),
+    Lacking(
+        "nn.functional.triplet_margin_with_distance_loss",
+        "must be Tensor, not devtensor.DeviceArray",
+        "a distance that is a module of PyTorch's",
+    ),
     Lacking("zero_", "no attribute 'zero_'", "the function; the method is there"),
     Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
     Lacking("where", "complex", "complex numbers", rare=True),

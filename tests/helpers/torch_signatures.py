@@ -128,6 +128,18 @@ RECORDED: dict[str, str] = {
     "mode='mean', sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None",
     "nn.functional.embedding_bag": "input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, "
     "mode='mean', sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None",
+    "nn.CTCLoss": "blank=0, reduction='mean', zero_infinity=False",
+    "nn.MultiLabelMarginLoss": "size_average=None, reduce=None, reduction='mean'",
+    "nn.MultiLabelSoftMarginLoss": "weight=None, size_average=None, reduce=None, reduction='mean'",
+    "nn.NLLLoss2d": "*args, **kwargs",
+    "nn.TripletMarginWithDistanceLoss": "*, distance_function=None, margin=1.0, swap=False, reduction='mean'",
+    "nn.functional.ctc_loss": "log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', "
+    "zero_infinity=False",
+    "nn.functional.multilabel_margin_loss": "input, target, size_average=None, reduce=None, reduction='mean'",
+    "nn.functional.multilabel_soft_margin_loss": "input, target, weight=None, size_average=None, reduce=None, "
+    "reduction='mean'",
+    "nn.functional.triplet_margin_with_distance_loss": "anchor, positive, negative, *, distance_function=None, "
+    "margin=1.0, swap=False, reduction='mean'",
     "nn.HuberLoss": "reduction='mean', delta=1.0",
     "nn.Identity": "*args, **kwargs",
     "nn.KLDivLoss": "size_average=None, reduce=None, reduction='mean', log_target=False",
@@ -410,6 +422,7 @@ COMPILED: dict[str, str] = {
 
 # What devtensor has instead: more, or less that is refused.
 DIFFERENT: dict[str, str] = {
+    "nn.NLLLoss2d": "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'",
     "nn.functional.softmin": "input, dim=None, *, dtype=None",
     "nn.Buffer": "data, *, persistent=True",
     "nn.Parameter": "data, requires_grad=True",

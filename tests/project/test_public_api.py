@@ -43,6 +43,7 @@ MultiMarginLoss CosineSimilarity PairwiseDistance RNN LSTM GRU RNNCell LSTMCell 
 RNNBase RNNCellBase
 Mish LogSigmoid Softsign GLU Softmin Softmax2d PReLU RReLU CELU SELU Threshold Hardshrink Softshrink Hardswish
 Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d RMSNorm
+CTCLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss NLLLoss2d TripletMarginWithDistanceLoss
 LocalResponseNorm EmbeddingBag Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
 LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyLinear LazyBatchNorm1d
 LazyBatchNorm2d LazyBatchNorm3d Bilinear

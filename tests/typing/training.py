@@ -32,7 +32,7 @@ for optimizer in (
     optimizer.step(lambda: 1.0)
     optimizer.load_state_dict(optimizer.state_dict())
     optimizer.zero_grad(set_to_none=False)
-dt.optim.LBFGS(net.parameters(), line_search_fn="strong_wolfe").zero_grad(set_to_none=False)
+assert_type(dt.optim.LBFGS(net.parameters(), line_search_fn="strong_wolfe").state_dict(), dict[str, Any])
 sgd = dt.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 sgd.add_param_group({"params": [nn.Parameter(dt.ones(2))], "lr": 0.2})
 with sgd.register_step_pre_hook(lambda optimizer, args, kwargs: None):

@@ -37,6 +37,7 @@ from devtensor._composed.activations import (
     tanhshrink,
     threshold,
 )
+from devtensor._composed.alignment import ctc_loss
 from devtensor._composed.arrange import pad
 from devtensor._composed.attention import scaled_dot_product_attention
 from devtensor._composed.convolutions import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -66,6 +67,11 @@ from devtensor._composed.losses import (
     mse_loss,
     nll_loss,
     smooth_l1_loss,
+)
+from devtensor._composed.multilabel import (
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from devtensor._composed.noise import (
     alpha_dropout,
@@ -123,6 +129,7 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -169,6 +176,8 @@ __all__ = [
     "mish",
     "mse_loss",
     "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
@@ -201,6 +210,7 @@ __all__ = [
     "threshold",
     "threshold_",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
     "upsample",
 ]

@@ -100,8 +100,8 @@ class LBFGS(Optimizer):
     step(closure) calls closure, which computes the loss and its gradients, up to max_eval times (1.25 * max_iter by
     default) in up to max_iter iterations. history_size: how many past steps it knows. It ends where no gradient is
     above tolerance_grad, or where a step changes less than tolerance_change. line_search_fn is None, for steps of lr,
-    or "strong_wolfe". Numbers of the device decide, so each iteration waits for it. All parameters are of one device
-    and dtype, in one group. Raises ValueError for several groups, RuntimeError for another line search.
+    or "strong_wolfe". Numbers of the device decide: each iteration waits for it. All parameters are of one device and
+    dtype, in one group. Raises ValueError for several groups, RuntimeError for another line search.
 
     >>> x = nn.Parameter(dt.tensor([3.0, -2.0]))
     >>> optimizer = dt.optim.LBFGS([x], line_search_fn="strong_wolfe")
