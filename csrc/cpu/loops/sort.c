@@ -4,13 +4,13 @@
 
 #include "../../core/memory.h"
 
-#define INSERTED 16       /* items that are sorted by insertion */
-#define MERGED 512        /* by merges */
+#define INSERTED 16 /* items that are sorted by insertion */
+#define MERGED 512  /* by merges */
 #define DIGITS 256
-#define PIECE 65536       /* of a long row: a thread takes some */
-#define BLOCK 512         /* keys at a time */
-#define BATCH (1 << 20)   /* items that are sorted at a time, in rows */
-#define SELECTED 16       /* the first of so many are selected */
+#define PIECE 65536     /* of a long row: a thread takes some */
+#define BLOCK 512       /* keys at a time */
+#define BATCH (1 << 20) /* items that are sorted at a time, in rows */
+#define SELECTED 16     /* the first of so many are selected */
 
 /* Where 64 bits have no room for a key and a position. */
 typedef struct {
@@ -133,7 +133,10 @@ cpu_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, d
         .indices_step = indices->strides[last],
         .wide = bits == 64 || n >> (64 - bits) != 0,
         .selects = k <= n / SELECTED,
-        .take = takes[bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3],
+        .take = takes[bits == 8    ? 0
+                      : bits == 16 ? 1
+                      : bits == 32 ? 2
+                                   : 3],
         .descending = descending,
     };
     job.keys = (job.wide ? wide_keys : narrow_keys)[dtype];
