@@ -5,7 +5,7 @@
 #include "../../core/memory.h"
 
 #define INSERTED 16 /* items that are sorted by insertion */
-#define MERGED 512  /* by merges */
+#define MERGED 64  /* by merges */
 #define DIGITS 256
 #define PIECE 65536     /* of a long row: a thread takes some */
 #define BLOCK 512       /* keys at a time */
@@ -141,9 +141,9 @@ cpu_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, d
     };
     job.keys = (job.wide ? wide_keys : narrow_keys)[dtype];
     job.first_bit = job.wide ? 0 : 64 - bits;
-    job.room = !job.selects ? n : CPU_MIN(CPU_MAX(2 * k, MERGED), n);
+    job.room = !job.selects ? n : CPU_MIN(CPU_MAX(2 * k, 2 * INSERTED), n);
     job.ncounts = job.room > MERGED ? CPU_CEIL_DIV(job.room, PIECE) * DIGITS : 0;
-    const int64_t batch = CPU_MIN(rows, CPU_MAX(BATCH / job.room, 1));
+    const int64_t batch = CPU_MIN(rows, CPU_MAX(BATCH / (job.room + job.ncounts), 1));
     const size_t item = job.wide ? sizeof(wide_item) : sizeof(uint64_t);
     const size_t nbytes = (size_t)batch * (2 * (size_t)job.room * item + (size_t)job.ncounts * sizeof(*job.counts));
     job.memory = dt_malloc(nbytes);
