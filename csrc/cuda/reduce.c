@@ -1,5 +1,5 @@
-/* reduce.c: reductions, softmax and scans. A reduction with few results over many elements is cut into splits, so that the
- * whole device works on it, and finished by a second launch. */
+/* reduce.c: reductions, softmax and scans. A reduction with few results over many elements is cut into splits, so that
+ * the whole device works on it, and finished by a second launch. */
 #include <string.h>
 
 #include "launch.h"
@@ -230,10 +230,11 @@ lay_scan(const dt_walk *outer, const dt_walk *row, k_scan_args *args)
 dt_status
 cuda_scan(dt_scan_op op, const dt_array *x, bool reverse, dt_array *out, dt_array *indices, dt_error *err)
 {
-    static const cuda_kernel kernels[DT_NSCANS] = {
-        [DT_SCAN_SUM] = CUDA_KERNEL_cumsum, [DT_SCAN_PROD] = CUDA_KERNEL_cumprod,
-        [DT_SCAN_LOGSUMEXP] = CUDA_KERNEL_logcumsumexp, [DT_SCAN_MAX] = CUDA_KERNEL_cummax,
-        [DT_SCAN_MIN] = CUDA_KERNEL_cummin};
+    static const cuda_kernel kernels[DT_NSCANS] = {[DT_SCAN_SUM] = CUDA_KERNEL_cumsum,
+                                                   [DT_SCAN_PROD] = CUDA_KERNEL_cumprod,
+                                                   [DT_SCAN_LOGSUMEXP] = CUDA_KERNEL_logcumsumexp,
+                                                   [DT_SCAN_MAX] = CUDA_KERNEL_cummax,
+                                                   [DT_SCAN_MIN] = CUDA_KERNEL_cummin};
     cuda_device *d;
     CUfunction function;
     dt_walk outer, row;

@@ -472,7 +472,7 @@ void py_backends_register(void);
     X(binary)                                                                                                          \
     X(compare)                                                                                                         \
     X(reduce)                                                                                                          \
-    X(scan)                                                                                                          \
+    X(scan)                                                                                                            \
     X(shape)                                                                                                           \
     X(join)                                                                                                            \
     X(select)                                                                                                          \

@@ -173,8 +173,8 @@ py_topk(PY_PARAMS)
     bool largest = true, sorted = true;
     selection s = {.dim = -1};
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || py_arg_int(&a, 1, &s.k) < 0 || py_arg_int(&a, 2, &s.dim) < 0 ||
-        py_arg_bool(&a, 3, &largest) < 0 || py_arg_bool(&a, 4, &sorted) < 0) {
+    if (x == NULL || py_arg_int(&a, 1, &s.k) < 0 || py_arg_int(&a, 2, &s.dim) < 0 || py_arg_bool(&a, 3, &largest) < 0 ||
+        py_arg_bool(&a, 4, &sorted) < 0) {
         return NULL;
     }
     s.descending = largest;
@@ -187,13 +187,14 @@ py_topk(PY_PARAMS)
 /* ---------------------------------------------------------------- tables */
 
 #define SCAN_DOC(formula)                                                                                              \
-    formula "\n\nInts and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are "  \
-            "summed\nup in float64 and rounded once. Raises IndexError for a dim out of range."
+    formula                                                                                                            \
+        "\n\nInts and bool give int64, floats their own dtype, or dtype, which input is cast to first. Floats are "    \
+        "summed\nup in float64 and rounded once. Raises IndexError for a dim out of range."
 #define SCAN_IN_PLACE "\n\nIn place: self keeps device, dtype and shape, and is returned."
 #define CUMSUM_DOC SCAN_DOC("Running sums along dim: y[i] = x[0] + ... + x[i].")
 #define CUMPROD_DOC SCAN_DOC("Running products along dim: y[i] = x[0] * ... * x[i].")
 #define EXTREMUM_DOC(word)                                                                                             \
-    "The " word " element so far along dim, and where it stands: a named tuple (values, indices).\n\n"                \
+    "The " word " element so far along dim, and where it stands: a named tuple (values, indices).\n\n"                 \
     "values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises\n"      \
     "IndexError for a dim out of range."
 #define ORDER                                                                                                          \

@@ -65,7 +65,10 @@ dt_cumprod_gradient(dt_tape *t)
 static double
 lowest(dt_dtype dtype)
 {
-    return dtype == DT_FLOAT64 ? -DBL_MAX : dtype == DT_FLOAT32 ? -(double)FLT_MAX : dtype == DT_FLOAT16 ? -65504.0 : -3.3895313892515355e38;
+    return dtype == DT_FLOAT64   ? -DBL_MAX
+           : dtype == DT_FLOAT32 ? -(double)FLT_MAX
+           : dtype == DT_FLOAT16 ? -65504.0
+                                 : -3.3895313892515355e38;
 }
 
 /* exp(x) times the sum of g exp(-y) from the end, by the logarithms of g: of one sign at a time */

@@ -1,16 +1,16 @@
-/* scan.c: running sums, products, logarithms of sums, and extrema along rows. Neighbouring rows go together, one element
- * of each at a time. A few long rows are cut into chunks: what each chunk comes to is found first, so that all chunks
- * can begin at once. */
+/* scan.c: running sums, products, logarithms of sums, and extrema along rows. Neighbouring rows go together, one
+ * element of each at a time. A few long rows are cut into chunks: what each chunk comes to is found first, so that all
+ * chunks can begin at once. */
 #include "../cpu.h"
 
 #include "../../core/memory.h"
 
 #include <math.h>
 
-#define WIDTH 64          /* rows together */
-#define CHUNK 32768       /* of a long row */
-#define FEW_ROWS 16       /* that are cut */
-#define TOTAL_LANES 8     /* of what a chunk comes to */
+#define WIDTH 64      /* rows together */
+#define CHUNK 32768   /* of a long row */
+#define FEW_ROWS 16   /* that are cut */
+#define TOTAL_LANES 8 /* of what a chunk comes to */
 
 /* What a row goes on from. */
 typedef struct {
@@ -45,8 +45,8 @@ typedef struct {
 #define bool _Bool
 
 static const scan_loops *const loops[DT_NDTYPES] = {
-    [DT_BOOL] = &loops_bool,       [DT_UINT8] = &loops_uint8,     [DT_INT8] = &loops_int8,
-    [DT_INT16] = &loops_int16,     [DT_INT32] = &loops_int32,     [DT_INT64] = &loops_int64,
+    [DT_BOOL] = &loops_bool,       [DT_UINT8] = &loops_uint8,       [DT_INT8] = &loops_int8,
+    [DT_INT16] = &loops_int16,     [DT_INT32] = &loops_int32,       [DT_INT64] = &loops_int64,
     [DT_FLOAT16] = &loops_float16, [DT_BFLOAT16] = &loops_bfloat16, [DT_FLOAT32] = &loops_float32,
     [DT_FLOAT64] = &loops_float64,
 };
@@ -203,7 +203,8 @@ joined(const scan_job *job, const scan_carry *carry, const scan_carry *more)
         return both;
     }
     if (job->op == DT_SCAN_LOGSUMEXP) {
-        both.largest = more->largest > carry->largest || more->largest != more->largest ? more->largest : carry->largest;
+        both.largest =
+            more->largest > carry->largest || more->largest != more->largest ? more->largest : carry->largest;
         both.sum = (carry->largest == both.largest ? carry->sum : carry->sum * exp(carry->largest - both.largest)) +
                    (more->largest == both.largest ? more->sum : more->sum * exp(more->largest - both.largest));
         return both;

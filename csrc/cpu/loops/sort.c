@@ -4,13 +4,13 @@
 
 #include "../../core/memory.h"
 
-#define INSERTED 16       /* items that are sorted by insertion */
-#define MERGED 512        /* by merges */
+#define INSERTED 16 /* items that are sorted by insertion */
+#define MERGED 64  /* by merges */
 #define DIGITS 256
-#define PIECE 65536       /* of a long row: a thread takes some */
-#define BLOCK 512         /* keys at a time */
-#define BATCH (1 << 20)   /* items that are sorted at a time, in rows */
-#define SELECTED 16       /* the first of so many are selected */
+#define PIECE 65536     /* of a long row: a thread takes some */
+#define BLOCK 512       /* keys at a time */
+#define BATCH (1 << 20) /* items that are sorted at a time, in rows */
+#define SELECTED 16     /* the first of so many are selected */
 
 /* Where 64 bits have no room for a key and a position. */
 typedef struct {
@@ -133,14 +133,17 @@ cpu_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, d
         .indices_step = indices->strides[last],
         .wide = bits == 64 || n >> (64 - bits) != 0,
         .selects = k <= n / SELECTED,
-        .take = takes[bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3],
+        .take = takes[bits == 8    ? 0
+                      : bits == 16 ? 1
+                      : bits == 32 ? 2
+                                   : 3],
         .descending = descending,
     };
     job.keys = (job.wide ? wide_keys : narrow_keys)[dtype];
     job.first_bit = job.wide ? 0 : 64 - bits;
-    job.room = !job.selects ? n : CPU_MIN(CPU_MAX(2 * k, MERGED), n);
+    job.room = !job.selects ? n : CPU_MIN(CPU_MAX(2 * k, 2 * INSERTED), n);
     job.ncounts = job.room > MERGED ? CPU_CEIL_DIV(job.room, PIECE) * DIGITS : 0;
-    const int64_t batch = CPU_MIN(rows, CPU_MAX(BATCH / job.room, 1));
+    const int64_t batch = CPU_MIN(rows, CPU_MAX(BATCH / (job.room + job.ncounts), 1));
     const size_t item = job.wide ? sizeof(wide_item) : sizeof(uint64_t);
     const size_t nbytes = (size_t)batch * (2 * (size_t)job.room * item + (size_t)job.ncounts * sizeof(*job.counts));
     job.memory = dt_malloc(nbytes);

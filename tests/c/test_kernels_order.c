@@ -1,0 +1,184 @@
+/* test_kernels_order.c: scan.cu and sort_rows.cu, with all threads of a block (emulate.h). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DT_EMULATED
+#define DT_ONLY
+#define DT_ONLY_float32
+#define DT_ONLY_float64
+#define DT_ONLY_uint8
+#include "../../csrc/kernels/scan.cu"
+#include "../../csrc/kernels/sort_rows.cu"
+
+#include "emulate.h"
+
+/* ---------------------------------------------------------------- scans */
+
+/* Whole rows, or with splits first what each part comes to. */
+static void
+run_scan(const char *name, k_scan_args *a, int64_t chunk, void *out, size_t nbytes)
+{
+    double *scratch = NULL;
+    a->splits = chunk ? (a->n - 1) / chunk + 1 : 1;
+    a->chunk = chunk ? chunk : a->n;
+    if (a->splits > 1) {
+        const size_t room = (size_t)(a->outer.numel * a->splits) * 16;
+        scratch = calloc(room, 1);
+        a->scratch = operand(scratch);
+        a->stage = K_STAGE_PARTIAL;
+        run_all(name, a, scratch, room, name);
+    }
+    a->stage = K_STAGE_WHOLE;
+    run_all(name, a, out, nbytes, name);
+    free(scratch);
+}
+
+static void
+test_scans(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {300, 7}, {2, 3001}};
+    for (int s = 0; s < 5; s++) {
+        for (int form = 0; form < 24; form++) { /* across or along, forwards or from the end, 1 to 256 lanes, splits */
+            const int64_t rows = shapes[s][0], n = shapes[s][1], size = rows * n;
+            const int across = form % 2, reverse = form / 2 % 2, lanes = form / 4 % 3 * 4, cut = form / 12;
+            const int64_t step = across ? rows : 1, apart = across ? 1 : n, chunk = (int64_t)K_SCAN_EACH << lanes;
+            float *x = numbers(size, 1), *sums = calloc((size_t)size, 4), *most = calloc((size_t)size, 4);
+            float *logs = calloc((size_t)size, 4);
+            int64_t *places = calloc((size_t)size, 8);
+            k_scan_args a = {.outer = line(rows, apart, apart),
+                             .n = n,
+                             .x_stride = step,
+                             .out_stride = step,
+                             .indices_stride = step,
+                             .x = operand(x),
+                             .rows = {lanes, across, 0},
+                             .reverse = reverse};
+            a.outer.strides[2][0] = apart;
+            x[size / 2] = n > 50 ? NAN : x[size / 2];
+            a.out = operand(most);
+            a.indices = operand(places);
+            a.reverse = 0;
+            run_scan("k_cummax_float32", &a, cut ? chunk : 0, places, (size_t)size * 8);
+            x[size / 2] = n > 50 ? 3 : x[size / 2];
+            a.reverse = reverse;
+            a.indices = operand(NULL);
+            a.out = operand(sums);
+            run_scan("k_cumsum_float32", &a, cut ? chunk : 0, sums, (size_t)size * 4);
+            a.out = operand(logs);
+            run_scan("k_logcumsumexp_float32", &a, cut ? chunk : 0, logs, (size_t)size * 4);
+            int right = 1;
+            for (int64_t r = 0; r < rows; r++) {
+                double sum = 0, exps = 0;
+                int64_t best = -1;
+                for (int64_t k = 0; k < n; k++) {
+                    const int64_t i = reverse ? n - 1 - k : k, at = r * apart + i * step, first = r * apart + k * step;
+                    sum += x[at];
+                    exps += exp((double)x[at]);
+                    right = right && sums[at] == (float)sum && fabs(logs[at] - log(exps)) < 1e-5;
+                    const double v = n > 50 && first == size / 2 ? NAN : (double)x[first];
+                    const double so_far = best < 0 ? 0 : n > 50 && best == size / 2 ? NAN : (double)x[best];
+                    best = best < 0 || v != v || (v >= so_far && so_far == so_far) ? first : best;
+                    right = right && places[first] == (best - r * apart) / step;
+                }
+            }
+            check(right, "values of scans");
+            free(x);
+            free(sums);
+            free(most);
+            free(logs);
+            free(places);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- sorts */
+
+/* Whether a stands before b, of equal ones the first; NaN is the largest. */
+static int
+stands_before(double a, double b, int descending, int first)
+{
+    const int less = a < b || (b != b && a == a), more = b < a || (a != a && b == b);
+    return less == more ? first : descending ? more : less;
+}
+
+#define TEST_SORT(T)                                                                                                   \
+    static void test_sort_##T(const char *name, size_t words)                                                          \
+    {                                                                                                                  \
+        static const int64_t shapes[][3] = {{1, 1, 1},       {70, 5, 5},      {3, 100, 7},                             \
+                                            {2, 2048, 2048}, {1, 5000, 5000}, {1, 4500, 100}};                         \
+        for (int form = 0; form < 12; form++) {                                                                        \
+            const int64_t rows = shapes[form / 2][0], n = shapes[form / 2][1], k = shapes[form / 2][2];                \
+            const int descending = form % 2;                                                                           \
+            T *x = calloc((size_t)(rows * n), sizeof(T)), *out = calloc((size_t)(rows * k), sizeof(T));                \
+            int64_t *indices = calloc((size_t)(rows * k), 8);                                                          \
+            uint64_t *items[2] = {calloc((size_t)(rows * n) * words, 8), calloc((size_t)(rows * n) * words, 8)};       \
+            for (int64_t i = 0; i < rows * n; i++) {                                                                   \
+                const double v = floor(number() * 50 + 60);                                                            \
+                x[i] = (T)(v == 60 && (T)0.5 != 0 ? NAN : v == 61 && (T)0.5 != 0 ? -0.0 : v);                          \
+            }                                                                                                          \
+            const int64_t strides[3][3] = {{n}, {k}, {k}};                                                             \
+            k_sort_rows_args a = {.outer = index_of(1, &rows, 3, strides),                                             \
+                                  .n = n,                                                                              \
+                                  .k = k,                                                                              \
+                                  .x_stride = 1,                                                                       \
+                                  .out_stride = 1,                                                                     \
+                                  .indices_stride = 1,                                                                 \
+                                  .x = operand(x),                                                                     \
+                                  .out = operand(out),                                                                 \
+                                  .indices = operand(indices),                                                         \
+                                  .to = operand(items[0]),                                                             \
+                                  .descending = descending,                                                            \
+                                  .last = n <= K_SORTED_TILE};                                                         \
+            while (n > INT64_C(1) << a.bits && 1 << a.bits < K_SORTED_TILE) {                                          \
+                a.bits++;                                                                                              \
+            }                                                                                                          \
+            void *const filled = a.last ? (void *)indices : (void *)items[0];                                          \
+            run_all(name, &a, filled, a.last ? (size_t)(rows * k) * 8 : (size_t)(rows * n) * words * 8, name);         \
+            int now = 0;                                                                                               \
+            a.stage = K_SORTED_MERGE;                                                                                  \
+            for (a.run = K_SORTED_TILE; a.run < n; a.run *= 2) {                                                       \
+                a.from = operand(items[now]);                                                                          \
+                a.to = operand(items[1 - now]);                                                                        \
+                a.last = 2 * a.run >= n;                                                                               \
+                run_all(name, &a, a.last ? (void *)indices : (void *)items[1 - now],                                   \
+                        a.last ? (size_t)(rows * k) * 8 : (size_t)(rows * n) * words * 8, name);                       \
+                now = 1 - now;                                                                                         \
+            }                                                                                                          \
+            int right = 1;                                                                                             \
+            for (int64_t r = 0; r < rows; r++) {                                                                       \
+                for (int64_t i = 0; i < k; i++) {                                                                      \
+                    const int64_t at = indices[r * k + i], next = i + 1 < k ? indices[r * k + i + 1] : -1;             \
+                    right = right && at >= 0 && at < n && memcmp(&out[r * k + i], &x[r * n + at], sizeof(T)) == 0;     \
+                    right = right && (next < 0 || stands_before((double)x[r * n + at], (double)x[r * n + next],        \
+                                                                descending, at < next));                               \
+                }                                                                                                      \
+                for (int64_t i = 0, last = indices[r * k + k - 1], before = 0; i < n; i++) { /* of all, the first k */ \
+                    before += i != last &&                                                                             \
+                              stands_before((double)x[r * n + i], (double)x[r * n + last], descending, i < last);      \
+                    right = right && (i < n - 1 || before == k - 1);                                                   \
+                }                                                                                                      \
+            }                                                                                                          \
+            check(right, "values of sort");                                                                            \
+            free(x);                                                                                                   \
+            free(out);                                                                                                 \
+            free(indices);                                                                                             \
+            free(items[0]);                                                                                            \
+            free(items[1]);                                                                                            \
+        }                                                                                                              \
+    }
+TEST_SORT(float)
+TEST_SORT(double)
+TEST_SORT(uint8_t)
+
+int
+main(void)
+{
+    emulation_open();
+    test_scans();
+    test_sort_float("k_sort_rows_float32", 1);
+    test_sort_double("k_sort_rows_float64", 2);
+    test_sort_uint8_t("k_sort_rows_uint8", 1);
+    return emulation_close();
+}

@@ -1,0 +1,179 @@
+"""Running sums, sorted elements and what is read off them, on every device, dtype and layout, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devtensor as dt
+
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (
+    ((), 0),
+    ((0,), 0),
+    ((3, 0), 1),
+    ((0, 3), 1),
+    ((5,), 0),
+    ((17, 33), 1),
+    ((17, 33), 0),
+    ((4, 9, 5), 1),
+    ((70, 600), -1),
+    ((300, 7), 0),
+)
+LONG: tuple[tuple[tuple[int, ...], int], ...] = (((70_000,), 0), ((2, 3_000), 1), ((3_000, 3), 0))
+
+
+def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    """Small numbers with many equal ones; floats have both zeros, infinity and NaN."""
+    rng = np.random.default_rng(len(dtype) + sum(shape))
+    x = np.asarray(rng.integers(0 if dtype in ("bool", "uint8") else -5, 6 if dtype != "bool" else 2, shape) / 2)
+    if dtype.startswith("float") and x.size > 8:
+        flat = x.reshape(-1)
+        flat[rng.integers(0, x.size, 2)], flat[rng.integers(0, x.size, 2)], flat[3] = np.inf, -0.0, np.nan
+    return x.astype(dtype) if dtype.startswith("float") else (x * 2).astype(dtype)
+
+
+def operands(shapes: Any, device: str) -> Any:
+    for shape, dim in shapes:
+        for dtype in DTYPES if shapes is not LONG else ("uint8", "int64", "float32"):
+            x = numbers(shape, dtype)
+            yield x, dt.array(x, device=device), dim, f"{dtype} {shape} {dim}"
+            if x.ndim == 2:
+                yield x.T, dt.array(x, device=device).T, (dim + 1) % 2, f"{dtype} {shape}.T {dim}"
+
+
+def order_of(x: np.ndarray[Any, Any], dim: int, descending: bool) -> np.ndarray[Any, Any]:
+    """A stable sort with NaN as the largest."""
+    if x.ndim == 0:
+        return np.zeros((), "int64")
+    wide = x.astype("float64")
+    rank = np.where(np.isnan(wide), np.inf, wide)
+    keys = np.stack([np.isnan(wide).astype("float64"), rank]) * (-1 if descending else 1)
+    return np.lexsort((keys[1], keys[0]), axis=dim)
+
+
+def same(got: dt.DeviceArray, want: Any, what: str) -> None:
+    assert got.shape == want.shape and np.array_equal(got.cpu().numpy(), want, equal_nan=want.dtype.kind == "f"), what
+
+
+@pytest.mark.parametrize("shapes", [SHAPES, LONG], ids=["short", "long"])
+def test_sorts(shapes: Any, device: str) -> None:
+    for x, a, dim, what in operands(shapes, device):
+        for descending in (False, True):
+            places = order_of(x, dim, descending)
+            values = np.take_along_axis(x, places, dim) if x.ndim else x
+            got = a.sort(dim, descending)
+            same(got.values, values, what)
+            same(got.indices, places, what)
+            size = x.shape[dim] if x.ndim else 1
+            for k in {min(1, size), size // 20, size // 3, size} if x.ndim else {1}:
+                some = a.topk(k, dim, largest=descending)
+                first = tuple(slice(k) if d == dim % x.ndim else slice(None) for d in range(x.ndim))
+                same(some.values, values[first], what)
+                same(some.indices, places[first], what)
+
+
+@pytest.mark.parametrize("shapes", [SHAPES, LONG], ids=["short", "long"])
+def test_running_sums(shapes: Any, device: str) -> None:
+    for x, a, dim, what in operands(shapes, device):
+        dtype = x.dtype if x.dtype.kind == "f" else np.dtype("int64")
+        with np.errstate(invalid="ignore", over="ignore"):
+            want = np.cumsum(x.astype("float64" if x.dtype.kind == "f" else "int64"), dim) if x.ndim else x
+        near = {2: 1e-3, 4: 1e-6, 8: 1e-12}[dtype.itemsize]
+        got = a.cumsum(dim).cpu().numpy()
+        assert got.dtype == dtype and got.shape == x.shape, what
+        np.testing.assert_allclose(got, want.astype(dtype), near, near, err_msg=what)
+        if x.dtype.kind == "f" and x.size < 1000:
+            with np.errstate(invalid="ignore"):
+                logs = np.logaddexp.accumulate(x.astype("float64"), dim) if x.ndim else x
+            np.testing.assert_allclose(a.logcumsumexp(dim).cpu().numpy(), logs.astype(dtype), near, near, err_msg=what)
+
+
+@pytest.mark.parametrize("op", ["cummax", "cummin"])
+def test_running_extrema(op: str, device: str) -> None:
+    """The last of equals; NaN wins and stays."""
+    for x, a, dim, what in operands((*SHAPES, *LONG), device):
+        got = getattr(a, op)(dim)
+        values = (np.maximum if op == "cummax" else np.minimum).accumulate(x, dim) if x.ndim else x
+        same(got.values, values, what)
+        if x.ndim:
+            mine = (values == x) | (x != x)
+            shape = [1] * x.ndim
+            shape[dim] = -1
+            places = np.where(mine, np.arange(x.shape[dim]).reshape(shape), -1)
+            same(got.indices, np.maximum.accumulate(places, dim), what)
+
+
+def test_numbers_of_threads_change_nothing() -> None:
+    x = dt.randn(3, 200_000, generator=dt.Generator().manual_seed(1))
+    threads = dt.get_num_threads()
+    found = []
+    try:
+        for n in (1, 2, 3):
+            dt.set_num_threads(n)
+            found.append([x.cumsum(1), x.logcumsumexp(1), x.sort(1).indices, x.topk(5, 1).indices, x.cummax(1).values])
+    finally:
+        dt.set_num_threads(threads)
+    for others in found[1:]:
+        assert all(a.tolist() == b.tolist() for a, b in zip(found[0], others, strict=True))
+
+
+def test_products_of_rows_with_zeros_have_gradients(device: str) -> None:
+    for zeros in ([], [2], [0], [4], [1, 3]):
+        data = [0.5, -2.0, 3.0, 1.5, -1.0]
+        for i in zeros:
+            data[i] = 0.0
+        x = dt.tensor(data, dtype=dt.float64, device=device, requires_grad=True)
+        assert dt.autograd.gradcheck(lambda v: v.cumprod(0), (x,))
+        assert dt.autograd.gradgradcheck(lambda v: v.cumprod(0), (x,))
+
+
+REFUSED: dict[str, tuple[Callable[[dt.DeviceArray], object], type[Exception], str]] = {
+    "topk": (lambda x: x.topk(9), dt.ShapeMismatchError, "selected index k out of range: k=9 of 3 elements"),
+    "kthvalue": (lambda x: x.kthvalue(0), RuntimeError, "selected number k out of range"),
+    "cumsum": (lambda x: x.cumsum(2), IndexError, "Dimension out of range"),
+    "logcumsumexp": (lambda x: x.long().logcumsumexp(0), dt.DTypeMismatchError, "not implemented for 'int64'"),
+    "median": (lambda x: x[:0].median(0), IndexError, "Expected reduction dim 0 to have non-zero size"),
+    "quantile": (lambda x: x.quantile(2.0), ValueError, r"must be in the range \[0, 1\]"),
+    "quantile of halves": (lambda x: x.half().quantile(0.5), dt.DTypeMismatchError, "float32 and float64"),
+    "bincount": (lambda x: dt.bincount(x[0].long() - 2), RuntimeError, "only non-negative integers"),
+    "histc": (lambda x: x.histc(0), RuntimeError, "bins must be > 0"),
+    "searchsorted": (lambda x: dt.searchsorted(x, x[:1]), dt.ShapeMismatchError, "Expected input to have shape"),
+    "side": (lambda x: dt.searchsorted(x, x, side="left", right=True), RuntimeError, "can't be set to opposites"),
+    "unique": (lambda x: x[:, :0].unique(dim=0), RuntimeError, "There are 0 sized dimensions"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str, device: str) -> None:
+    call, error, text = REFUSED[name]
+    with pytest.raises(error, match=text):
+        call(dt.ones(2, 3, device=device))
+
+
+def test_formulas_over_sorted_elements(device: str) -> None:
+    x = dt.tensor([[3.0, 1.0, 1.0, 2.0], [4.0, float("nan"), 4.0, 0.0]], device=device)
+    assert x.mode(1).values.tolist() == [1, 4] and x.mode(1).indices.tolist() == [2, 2]
+    assert str(x.median(1).values.tolist()) == "[1.0, nan]" and x.median(1).indices.tolist() == [2, 1]
+    assert x.nanmedian(1).values.tolist() == [1, 4] and x.nanmedian().item() == 2
+    assert x[:1].quantile(dt.tensor([0.5, 1.5], device=device)).isnan().tolist() == [False, True]
+    assert x.nanquantile(0.5, 1, interpolation="lower").tolist() == [1, 4]
+    y = dt.tensor([[1, 2, 2], [0, 5, 5], [1, 2, 2]], device=device)
+    rows, inverse, counts = y.unique(return_inverse=True, return_counts=True, dim=0)
+    assert rows.tolist() == [[0, 5, 5], [1, 2, 2]] and inverse.tolist() == [1, 0, 1] and counts.tolist() == [1, 2]
+    assert y.unique_consecutive(dim=1).tolist() == [[1, 2], [0, 5], [1, 2]]
+    assert dt.bincount(y.flatten(), minlength=8).tolist() == [1, 2, 4, 0, 0, 2, 0, 0]
+    assert dt.isin(y, dt.arange(2, 40, device=device)).tolist() == (y >= 2).tolist()
+    assert dt.bucketize(y, dt.tensor([1, 3], device=device), right=True).tolist() == [[1, 1, 1], [0, 2, 2], [1, 1, 1]]
+    assert y.float().histc(2, 0, 5).tolist() == [7, 2]
+
+
+def test_gradients_go_to_the_elements_that_were_taken(device: str) -> None:
+    for call in (lambda v: v.sort().values[1], lambda v: v.topk(2).values[0], lambda v: v.kthvalue(3).values):
+        x = dt.tensor([2.0, 3.0, 1.0], device=device, requires_grad=True)
+        call(x).backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == ([1, 0, 0] if call(x).item() == 2 else [0, 1, 0])
