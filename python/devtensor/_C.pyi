@@ -3168,10 +3168,10 @@ class DeviceArray:
     @overload
     def scatter_add_(self, /, axis: _Int, index: DeviceArray, src: DeviceArray) -> DeviceArray: ...
     def scatter_reduce(input, dim: _Int, index: DeviceArray, src: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
-        """Of all src that go to one place, as in scatter, their "sum" or "mean", formed in their order: a copy of input.
+        """Of all src that go to one place, as in scatter, their "sum", "mean", "prod", "amax" or "amin": a copy of input.
 
-        include_self: what input holds there counts too. Other places stay as they are. Parameters and errors as in scatter;
-        RuntimeError for another reduce, NotImplementedError for "prod", "amax" and "amin".
+        include_self: what input holds there counts too. Other places stay as they are. Sums are formed in the order of src,
+        products in pairs. Parameters and errors as in scatter; RuntimeError for another reduce.
 
         >>> dt.scatter_reduce(dt.zeros(2), 0, dt.tensor([0, 0]), dt.tensor([1.0, 3.0]), "mean", include_self=False)
         DeviceArray([2., 0.], device='cpu', dtype=float32)
