@@ -478,7 +478,7 @@ class DeviceArray:
                      [2]], device='cpu', dtype=int64)
         """
     def as_strided_(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.as_strided(...) gives another view."""
+        """Raises NotImplementedError: the memory that an array sees is not changed: index it, or use unfold, for another view."""
     def asin(self, /) -> DeviceArray:
         """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
@@ -3051,7 +3051,16 @@ class DeviceArray:
         (2, 3)
         """
     def resize_(input, *size: _Ints) -> DeviceArray:
-        """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
+        """Gives input itself another shape of as many elements, or of its first ones, and returns input.
+
+        The elements are those in the order of memory. Raises ShapeMismatchError for more elements, which would need other
+        memory, and for an array that is not contiguous; RuntimeError for a negative size; GradientError where gradients
+        flow to input.
+
+        >>> dt.arange(6).resize_(2, 2)
+        DeviceArray([[0, 1],
+                     [2, 3]], device='cpu', dtype=int64)
+        """
     def resize_as_(self, /, *args: Any, **options: Any) -> NoReturn:
         """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
     def retain_grad(self, /) -> None:
@@ -3159,10 +3168,10 @@ class DeviceArray:
     @overload
     def scatter_add_(self, /, axis: _Int, index: DeviceArray, src: DeviceArray) -> DeviceArray: ...
     def scatter_reduce(input, dim: _Int, index: DeviceArray, src: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
-        """Of all src that go to one place, as in scatter, their "sum" or "mean", formed in their order: a copy of input.
+        """Of all src that go to one place, as in scatter, their "sum", "mean", "prod", "amax" or "amin": a copy of input.
 
-        include_self: what input holds there counts too. Other places stay as they are. Parameters and errors as in scatter;
-        RuntimeError for another reduce, NotImplementedError for "prod", "amax" and "amin".
+        include_self: what input holds there counts too. Other places stay as they are. Sums are formed in the order of src,
+        products in pairs. Parameters and errors as in scatter; RuntimeError for another reduce.
 
         >>> dt.scatter_reduce(dt.zeros(2), 0, dt.tensor([0, 0]), dt.tensor([1.0, 3.0]), "mean", include_self=False)
         DeviceArray([2., 0.], device='cpu', dtype=float32)
@@ -3403,7 +3412,13 @@ class DeviceArray:
     @overload
     def squeeze(self, /, axis: _Ints | None = None) -> DeviceArray: ...
     def squeeze_(input, dim: _Ints | None = None) -> DeviceArray:
-        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.squeeze(...) gives another view."""
+        """Drops dimensions of size 1 of input itself, all of them or those among dim, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(1, 2).squeeze_().shape
+        (2,)
+        """
     def std(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
 
@@ -3538,7 +3553,13 @@ class DeviceArray:
                      [2, 4]], device='cpu', dtype=int64)
         """
     def t_(input) -> DeviceArray:
-        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.t(...) gives another view."""
+        """Transposes a matrix itself, and returns it; vectors and 0-dimensional arrays stay.
+
+        Raises ShapeMismatchError for more than two dimensions, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).t_().shape
+        (3, 2)
+        """
     def take(self, /, index: DeviceArray) -> DeviceArray:
         """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
@@ -3664,7 +3685,13 @@ class DeviceArray:
                      [2, 4]], device='cpu', dtype=int64)
         """
     def transpose_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
-        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.transpose(...) gives another view."""
+        """Exchanges two dimensions of input itself, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2, 3).transpose_(0, 1).shape
+        (3, 2)
+        """
     def tril(self, /, diagonal: _Int = 0) -> DeviceArray:
         """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
 
@@ -3822,7 +3849,13 @@ class DeviceArray:
     @overload
     def unsqueeze(self, /, axis: _Int) -> DeviceArray: ...
     def unsqueeze_(input, dim: _Int) -> DeviceArray:
-        """Raises NotImplementedError: the shape and the strides of an array never change: x = x.unsqueeze(...) gives another view."""
+        """Gives input itself a new dimension of size 1 at dim, and returns input.
+
+        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+
+        >>> dt.ones(2).unsqueeze_(0).shape
+        (1, 2)
+        """
     def untyped_storage(self, /, *args: Any, **options: Any) -> NoReturn:
         """Raises NotImplementedError: memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)."""
     def var(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:

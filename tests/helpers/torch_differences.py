@@ -448,12 +448,6 @@ NOT_THERE: list[Lacking] = [
         "bool byte char short int long half bfloat16 float double", "memory_format|takes no keyword", "`memory_format=`"
     ),
     Lacking("normal/number_mean", "layout", "`layout=`"),
-    Lacking("scatter", "reduce='multiply'", '`reduce="multiply"`'),
-    Lacking(
-        "scatter_reduce/prod scatter_reduce/amin scatter_reduce/amax",
-        "is not implemented",
-        '`"prod"`, `"amin"` and `"amax"`',
-    ),
     Lacking(
         "narrow linspace/tensor_overload logspace/tensor_overload",
         "must be (a )?(int|number), not devtensor.DeviceArray",

@@ -52,6 +52,11 @@ def test_sums_and_means_at_places(device: str) -> None:
     assert start.scatter_reduce(0, index, source, "mean", include_self=False).tolist() == [2, 20, 9]
     assert start.scatter_reduce(0, index, source, "sum", include_self=False).tolist() == [5, 20, 9]
     assert start.scatter(0, index, 1, reduce="add").tolist() == [12, 20, 31]
+    assert start.scatter_reduce(0, index, source, "prod").tolist() == [40, 20, 270]
+    assert start.scatter_reduce(0, index, source, "amax").tolist() == [10, 20, 30]
+    assert start.scatter_reduce(0, index, source, "amax", include_self=False).tolist() == [4, 20, 9]
+    assert start.scatter_reduce(0, index, source, "amin").tolist() == [1, 20, 9]
+    assert start.scatter(0, index, 3, reduce="multiply").tolist() == [90, 20, 90]
 
 
 def test_nothing_is_written_where_something_is_wrong() -> None:
@@ -198,7 +203,7 @@ def test_what_is_refused_says_what_to_do() -> None:
         (lambda: dt.vmap(abs), "functions are not transformed"),
         (lambda: dt.complex64.itemsize, "there are no complex numbers"),
         (lambda: x.untyped_storage(), r"use x.data_ptr\(\)"),
-        (lambda: x.as_strided_((1,), (1,)), "views come of indexing"),
+        (lambda: x.as_strided_((1,), (1,)), "index it, or use unfold"),
     ):
         with pytest.raises(NotImplementedError, match=text):
             call()

@@ -7,7 +7,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
-from devtensor._composed.arguments import broadcast_shape, dims_of, in_place, need_array
+from devtensor._composed.arguments import broadcast_shape, dims_of, in_place, need_array, widened
 from devtensor._errors import ShapeMismatchError
 
 
@@ -80,8 +80,10 @@ def _scattered(
     if reduce is not None and _need_str(op, "reduce", reduce) not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     at = _check_scatter(op, target, dim, index, src)
-    if reduce == "multiply":
-        raise NotImplementedError("scatter(): reduce='multiply' is not implemented; use scatter_reduce")
+    if reduce == "multiply" and index.numel():
+        factors = _C.full(index.shape, number, dtype=target.dtype, device=index.device) if src is None else src
+        product = _joined("prod", target, at, index, _part(factors, index), True)
+        return product if copies else target.copy_(product)
     if reduce == "add":
         added = _C.full(index.shape, number, dtype=target.dtype, device=index.device) if src is None else src
         return target.scatter_add(at, index, added) if copies else target.scatter_add_(at, index, added)
@@ -145,11 +147,13 @@ def _reduced(
     include_self = _need_bool(op, "include_self", include_self)
     if _need_str(op, "reduce", reduce) not in ("sum", "mean", "prod", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
-    if reduce not in ("sum", "mean"):
-        raise NotImplementedError(f"scatter_reduce(): reduce={reduce!r} is not implemented; sum and mean are")
     if not index.numel():
         return input.clone()
     part = _part(src, index)
+    if reduce == "prod":
+        return _joined(reduce, input, at, index, part, include_self)
+    if reduce in ("amax", "amin"):
+        return _extremes(reduce, input, at, index, part, include_self)
     start = input if include_self else scatter(input, at, index, 0)
     total = start.scatter_add(at, index, part)
     if reduce == "sum":
@@ -159,13 +163,56 @@ def _reduced(
     return total / count if input.dtype.is_floating_point else total.floor_divide(count)
 
 
+_JOINS = {"prod": _C.logical_and, "amax": _C.logical_or, "amin": _C.logical_and}  # of bools
+_JOIN = {"prod": _C.mul, "amax": _C.maximum, "amin": _C.minimum}
+
+
+def _joined(
+    reduce: str, input: DeviceArray, at: int, index: DeviceArray, part: DeviceArray, include_self: bool
+) -> DeviceArray:
+    """What goes to one place side by side, then joined in as many steps as the number of elements has bits."""
+    join = (_JOINS if input.dtype == _C.bool else _JOIN)[reduce]
+    flat = widened(input).flatten()
+    places = _ordinals(input).reshape(_vector(input).shape).gather(at, _vector(index)).flatten()
+    order = places.argsort(stable=True)
+    places, values = places.index_select(0, order), widened(part).flatten().index_select(0, order)
+    step = 1
+    while step < places.shape[0]:
+        same = places[step:] == places[:-step]
+        values = _C.cat([values[:step], _C.where(same, join(values[step:], values[:-step]), values[step:])])
+        step *= 2
+    last = _C.ones_like(places, dtype=_C.bool)  # of each place: it has all of it, and the gradient
+    last[:-1] = places[1:] != places[:-1]
+    result = _C._put_selected("scatter", flat.clone(), places, _C.where(last, values, values.detach()))
+    if include_self:
+        reached = _C._put_selected("scatter", _C.zeros_like(flat, dtype=_C.bool), places, True)
+        result = _C.where(reached, join(flat, result), result)
+    return result.reshape(input.shape).to(input.dtype)
+
+
+def _extremes(
+    reduce: str, input: DeviceArray, at: int, index: DeviceArray, part: DeviceArray, include_self: bool
+) -> DeviceArray:
+    """The same; a gradient is shared by all that are as large, or as small."""
+    result = _joined(reduce, input.detach(), at, index, part.detach(), include_self)
+    if not (_C.is_grad_enabled() and (input.requires_grad or part.requires_grad)):
+        return result
+    own = input.detach() == result
+    if not include_self:
+        own = own & scatter(_C.ones_like(own), at, index, 0)
+    best = part.detach() == result.reshape(_vector(input).shape).gather(at, _vector(index)).reshape(part.shape)
+    count = own.to(input.dtype).scatter_add(at, index, best.to(input.dtype))
+    chosen = _C.where(own, input, 0.0).scatter_add(at, index, _C.where(best, part, 0.0))
+    return result + (chosen - chosen.detach()) / count
+
+
 def scatter_reduce(
     input: DeviceArray, dim: int, index: DeviceArray, src: DeviceArray, reduce: str, *, include_self: bool = True
 ) -> DeviceArray:
-    """Of all src that go to one place, as in scatter, their "sum" or "mean", formed in their order: a copy of input.
+    """Of all src that go to one place, as in scatter, their "sum", "mean", "prod", "amax" or "amin": a copy of input.
 
-    include_self: what input holds there counts too. Other places stay as they are. Parameters and errors as in scatter;
-    RuntimeError for another reduce, NotImplementedError for "prod", "amax" and "amin".
+    include_self: what input holds there counts too. Other places stay as they are. Sums are formed in the order of src,
+    products in pairs. Parameters and errors as in scatter; RuntimeError for another reduce.
 
     >>> dt.scatter_reduce(dt.zeros(2), 0, dt.tensor([0, 0]), dt.tensor([1.0, 3.0]), "mean", include_self=False)
     DeviceArray([2., 0.], device='cpu', dtype=float32)
