@@ -2319,7 +2319,7 @@ class DeviceArray:
     def matrix_exp(A) -> DeviceArray:
         """The sum of A^k / k! over k from 0, for each square matrix.
 
-        float32 and float64 on the cpu, by SciPy, which must be installed. Raises DTypeMismatchError, ShapeMismatchError,
+        float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError,
         NotImplementedError on a CUDA device.
 
         >>> dt.linalg.matrix_exp(dt.zeros(2, 2))
