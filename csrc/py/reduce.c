@@ -132,14 +132,16 @@ static PyObject *
 py_max(PY_PARAMS)
 {
     PY_PARSE(max)
-    return call_extremum(&a, &(extremum){DT_REDUCE_amax, DT_REDUCE_argmax, DT_BINARY_maximum}, a.state->pair_types[PY_PAIR_max]);
+    return call_extremum(&a, &(extremum){DT_REDUCE_amax, DT_REDUCE_argmax, DT_BINARY_maximum},
+                         a.state->pair_types[PY_PAIR_max]);
 }
 
 static PyObject *
 py_min(PY_PARAMS)
 {
     PY_PARSE(min)
-    return call_extremum(&a, &(extremum){DT_REDUCE_amin, DT_REDUCE_argmin, DT_BINARY_minimum}, a.state->pair_types[PY_PAIR_min]);
+    return call_extremum(&a, &(extremum){DT_REDUCE_amin, DT_REDUCE_argmin, DT_BINARY_minimum},
+                         a.state->pair_types[PY_PAIR_min]);
 }
 
 /* ---------------------------------------------------------------- softmax */

@@ -5,7 +5,7 @@
 #include "../../core/memory.h"
 
 #define INSERTED 16 /* items that are sorted by insertion */
-#define MERGED 64  /* by merges */
+#define MERGED 64   /* by merges */
 #define DIGITS 256
 #define PIECE 65536     /* of a long row: a thread takes some */
 #define BLOCK 512       /* keys at a time */
