@@ -478,7 +478,7 @@ class DeviceArray:
                      [2]], device='cpu', dtype=int64)
         """
     def as_strided_(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: the memory that an array sees is not changed: index it, or use unfold, for another view."""
+        """Raises NotImplementedError: strides are not given by hand: views come of indexing, unfold, expand, permute."""
     def asin(self, /) -> DeviceArray:
         """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
@@ -2319,7 +2319,7 @@ class DeviceArray:
     def matrix_exp(A) -> DeviceArray:
         """The sum of A^k / k! over k from 0, for each square matrix.
 
-        float32 and float64 on the cpu, by SciPy, which must be installed. Raises DTypeMismatchError, ShapeMismatchError,
+        float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError,
         NotImplementedError on a CUDA device.
 
         >>> dt.linalg.matrix_exp(dt.zeros(2, 2))
