@@ -478,7 +478,7 @@ class DeviceArray:
                      [2]], device='cpu', dtype=int64)
         """
     def as_strided_(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: strides are not given by hand: views come of indexing, unfold, expand, permute."""
+        """Raises NotImplementedError: the memory that an array sees is not changed: index it, or use unfold, for another view."""
     def asin(self, /) -> DeviceArray:
         """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
