@@ -71,7 +71,8 @@ def compiled_forms() -> Iterator[Form]:
                 found.setdefault(node.name, {}).update(dict.fromkeys(stub_arrays(node, method)))
         for name, arrays in found.items():
             kind = "in place" if method and name.endswith("_") else "method" if method else "function"
-            yield Form(name, kind, getattr(owner, name), tuple(arrays))
+            function = getattr(owner, name)
+            yield Form(function.__name__, kind, function, tuple(arrays))  # it may be there under a second name
 
 
 def is_property(node: ast.FunctionDef) -> bool:

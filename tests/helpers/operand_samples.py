@@ -203,9 +203,9 @@ SAMPLES: dict[str, Sample] = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
-    "new": "an array is only copied",
-    "map_": "of the cpu alone",
-    "set_rng_state": "a state of bytes",
+    "map": "of the cpu alone",
+    "result_type": "of the arrays dtypes and dimensions count",
+    "index_put": "its arrays of indices stand in a tuple",
     "bernoulli": "the probabilities need not have the dtype of input",
     **dict.fromkeys(
         "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid".split(),

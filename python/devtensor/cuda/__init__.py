@@ -114,6 +114,7 @@ def get_rng_state(device: Device = "cuda") -> _C.DeviceArray:
     >>> dt.cuda.get_rng_state().shape
     (16,)
     """
+    _C._need_device("get_rng_state", "device", device)
     return _random.get_rng_state()
 
 
@@ -131,6 +132,7 @@ def set_rng_state(new_state: _C.DeviceArray, device: Device = "cuda") -> None:
 
     >>> dt.cuda.set_rng_state(dt.cuda.get_rng_state())
     """
+    _C._need_device("set_rng_state", "device", device)
     _random.set_rng_state(new_state)
 
 
