@@ -144,7 +144,7 @@ def test_the_exponential() -> None:
         got = linalg.matrix_exp(dt.from_numpy(A)).numpy()
         assert np.all(np.abs(got - want).max((1, 2)) <= 1e-12 * np.abs(want).max((1, 2)) * max(scale, 1))
     mixed = dt.stack([matrix(2, 2) * 100 - 600 * dt.eye(2, dtype="float64"), dt.zeros(2, 2, dtype="float64")])
-    assert linalg.matrix_exp(mixed)[1].tolist() == [[1, 0], [0, 1]]
+    close(linalg.matrix_exp(mixed)[1], np.eye(2))
     turn = dt.tensor([[0.0, -1.0], [1.0, 0.0]], dtype="float64") * 20
     close(linalg.matrix_exp(turn), [[np.cos(20), -np.sin(20)], [np.sin(20), np.cos(20)]])
     for shape in ((0, 3, 3), (0, 0), (2, 0, 0)):
