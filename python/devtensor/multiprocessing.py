@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing as _python
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +17,10 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Process, Queue, set_start_method and the others of Python's multiprocessing."""
+    import multiprocessing  # which takes longer to import than devtensor does
+
     try:
-        return getattr(_python, name)
+        return getattr(multiprocessing, name)
     except AttributeError:
         raise AttributeError(f"module 'devtensor.multiprocessing' has no attribute {name!r}") from None
 

@@ -62,6 +62,7 @@ MASK = OTHER > 0.5
 
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
+NOT_OF_FLOATS |= {"as_strided_", "resize_as_", "set_", "share_memory_"}  # are refused
 NOT_OF_FLOATS |= {"float_power_", "nan_to_num_"}  # of float64 alone; of weights that are NaN
 NOT_OF_FLOATS |= {"resize_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"}  # write no element
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -74,6 +75,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("arctan2_", "copysign_", "divide_", "heaviside_", "ldexp_", "multiply_", "subtract_"), (OTHER,)),
     **dict.fromkeys(("true_divide_", "xlogy_", "greater_", "greater_equal_", "less_", "less_equal_"), (OTHER,)),
     "not_equal_": (OTHER,),
+    "apply_": (lambda number: number + 1,),
+    "map_": (OTHER, lambda number, other: number + other),
+    "geometric_": (0.5,),
     "cumsum_": (0,),
     "cumprod_": (0,),
     "clamp_max_": (0.9,),
@@ -113,6 +117,7 @@ PRODUCTS: dict[str, tuple[tuple[int, ...], ...]] = {
 }
 TERNARY = {"clamp": (OTHER, 0.9, 1.1), "lerp": (OTHER, 2 * OTHER, 0.25), "where": (MASK, OTHER, 2 * OTHER)}
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+SCANS = ("cumsum", "cumprod", "logcumsumexp")
 OUT_VIEWS: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
     "baddbmm": lambda w: w.view(1, 64, 72),
     "bmm": lambda w: w.view(1, 64, 72),
@@ -139,6 +144,9 @@ def into(name: str) -> Callable[[dt.DeviceArray], Any]:
             return
         if name in REDUCTIONS:
             function(array(5, *SHAPE, seed=3), dim=0, out=w)
+            return
+        if name in SCANS:
+            function(OTHER, 0, out=w)
             return
         required = [p for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
         function(*(OTHER, array(*SHAPE, seed=4))[: len(required)], out=w)

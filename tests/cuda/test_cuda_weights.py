@@ -127,7 +127,8 @@ def writes(cuda: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[dt
     other, mask = on_the_host.OTHER.to(cuda), on_the_host.MASK.to(cuda)
 
     def there(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(v.to(cuda) if isinstance(v, dt.DeviceArray) else v for v in values)
+        found = (there(v) if isinstance(v, tuple) else v for v in values)
+        return tuple(v.to(cuda) if isinstance(v, dt.DeviceArray) else v for v in found)
 
     monkeypatch.setattr(on_the_host, "OTHER", other)
     monkeypatch.setattr(on_the_host, "MASK", mask)
@@ -136,6 +137,8 @@ def writes(cuda: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[dt
         for name, values in table.items():
             monkeypatch.setitem(table, name, there(values))
     found = {name: f for name, f in on_the_host.WRITES.items() if not name.startswith(("through_", "from_"))}
+    for name in ("apply_", "map_"):  # call Python for each element, on the cpu alone
+        found.pop(name)
     found["by_index"] = lambda w: w.__setitem__(dt.tensor([1, 5], device=cuda), 4)
     found["from the host"] = lambda w: w.copy_(other.cpu())
     found["from page-locked memory"] = lambda w: w.copy_(other.cpu().pin_memory(), non_blocking=True)

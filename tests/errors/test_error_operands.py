@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from operand_samples import NO_SAMPLE, SAMPLES, Array, Sample
+from operand_samples import NO_SAMPLE, NOT_OPERANDS, SAMPLES, Array, Sample
 from source_files import told
 from support import CUDA_DEVICES, name_of
 
@@ -122,7 +122,7 @@ def check_sample(form: Form) -> None:
     if form.op in NO_SAMPLE:
         return
     assert form.op in SAMPLES, f"no sample for op {form.op}: add one to operand_samples.py"
-    known = {*SAMPLES[form.op].arrays, *SYNONYMS.get(form.op, ()), "out"}
+    known = {*SAMPLES[form.op].arrays, *SYNONYMS.get(form.op, ()), *NOT_OPERANDS.get(form.op, ()), "out"}
     if form.kind != "function":
         known.add("input")
     missing = set(form.arrays) - known

@@ -201,6 +201,11 @@ SAMPLES: dict[str, Sample] = {
         own=("target", "weight", "pos_weight"),
     ),
 }
+# Parameters that read as if they took operands, and what they are.
+NOT_OPERANDS = {
+    "ctc_loss": {"input_lengths", "target_lengths"},  # numbers, which may come in an array of the cpu
+    "triplet_margin_with_distance_loss": {"distance_function"},
+}
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
     "map": "of the cpu alone",

@@ -568,6 +568,17 @@ loss.backward()  # here
 """,
         ),
     ],
+    "selected-out-of-range": [
+        (
+            "More of the largest than there are",
+            """
+import devtensor as dt
+
+scores = dt.randn(8, 3)
+best = dt.topk(scores, k=5)  # here
+""",
+        ),
+    ],
     "grad-unused": [
         (
             "An input that the output does not need",

@@ -134,7 +134,6 @@ SHAPES: list[Row] = [
         IndexError,
         "Dimension out of range (expected to be in",
     ),
-    (lambda a: dt.norm(a(3), "nuc"), NotImplementedError, "norm(): the nuclear norm is not implemented"),
     (lambda a: dt.masked_fill(a(3), a(2) > 0, 1), dt.ShapeMismatchError, "The size of tensor a (2) must match"),
     (lambda a: dt.masked_fill(a(3), a(3) > 0, a(3)), dt.ShapeMismatchError, "Expected value to be 0D, but got 1D"),
     (

@@ -143,8 +143,14 @@ def test_state_goes_to_pytorch_and_back(name: str) -> None:
         for each in (optimizer, there, back):
             each.step()
     for p, q, r in zip(params, theirs, again, strict=True):
-        assert bits_of(p).tolist() == bits_of(r).tolist()
-        np.testing.assert_allclose(numbers(p), numbers(q), rtol=1e-12, atol=1e-13)
+        if name.startswith(
+            ("NAdam", "ASGD")
+        ):  # PyTorch makes mu_product and eta float32, and float64 when it loads them
+            np.testing.assert_allclose(numbers(p), numbers(q), rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(numbers(r), numbers(q), rtol=1e-6, atol=1e-8)
+        else:
+            assert bits_of(p).tolist() == bits_of(r).tolist()
+            np.testing.assert_allclose(numbers(p), numbers(q), rtol=1e-12, atol=1e-13)
 
 
 def test_loading_copies_and_casts() -> None:

@@ -7,6 +7,8 @@ from typing import assert_type
 import devtensor as dt
 import devtensor.nn.functional as F
 from devtensor import nn
+from devtensor.nn import utils
+from devtensor.nn.utils import parametrize
 
 x, image, signal, labels = dt.rand(2, 4), dt.rand(2, 4, 6, 6), dt.rand(2, 4, 6), dt.array([0, 1])
 
@@ -74,24 +76,23 @@ assert_type(nn.utils.rnn.unpad_sequence(sequence, dt.array([5, 3])), list[dt.Dev
 assert_type(nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([vector, vector])), list[dt.DeviceArray])
 assert_type(nn.utils.rnn.invert_permutation(labels), dt.DeviceArray | None)
 nn.RNNBase("GRU", 4, 3).flatten_parameters()
-U, P = nn.utils, nn.utils.parametrize
-assert_type(U.remove_weight_norm(U.weight_norm(nn.Linear(4, 3), dim=None)), nn.Linear)
-assert_type(U.remove_spectral_norm(U.spectral_norm(nn.Linear(4, 3), n_power_iterations=2)), nn.Linear)
-normed = U.parametrizations.weight_norm(U.parametrizations.spectral_norm(nn.Linear(4, 3)), "bias")
+assert_type(utils.remove_weight_norm(utils.weight_norm(nn.Linear(4, 3), dim=None)), nn.Linear)
+assert_type(utils.remove_spectral_norm(utils.spectral_norm(nn.Linear(4, 3), n_power_iterations=2)), nn.Linear)
+normed = utils.parametrizations.weight_norm(utils.parametrizations.spectral_norm(nn.Linear(4, 3)), "bias")
 assert_type(normed, nn.Linear)
-with P.cached():
-    assert_type(P.is_parametrized(P.remove_parametrizations(normed, "bias"), "weight"), bool)
-P.register_parametrization(nn.Linear(4, 4), "weight", nn.Softplus(), unsafe=True)
-assert_type(P.ParametrizationList([nn.Softplus()], linear.weight)[0], nn.Module)
-P.type_before_parametrizations(normed)
+with parametrize.cached():
+    assert_type(parametrize.is_parametrized(parametrize.remove_parametrizations(normed, "bias"), "weight"), bool)
+parametrize.register_parametrization(nn.Linear(4, 4), "weight", nn.Softplus(), unsafe=True)
+assert_type(parametrize.ParametrizationList([nn.Softplus()], linear.weight)[0], nn.Module)
+parametrize.type_before_parametrizations(normed)
 rows_norm = nn.BatchNorm1d(3).eval()
-assert_type(U.fuse_linear_bn_eval(nn.Linear(4, 3).eval(), rows_norm), nn.Linear)
-assert_type(U.fuse_conv_bn_eval(nn.Conv1d(4, 3, 1).eval(), rows_norm), nn.Conv1d)
+assert_type(utils.fuse_linear_bn_eval(nn.Linear(4, 3).eval(), rows_norm), nn.Linear)
+assert_type(utils.fuse_conv_bn_eval(nn.Conv1d(4, 3, 1).eval(), rows_norm), nn.Conv1d)
 mean, scale = dt.zeros(3), dt.ones(3)
 assert_type(
-    U.fuse_linear_bn_weights(linear.weight, None, mean, scale, 0.1, None, None), tuple[nn.Parameter, nn.Parameter]
+    utils.fuse_linear_bn_weights(linear.weight, None, mean, scale, 0.1, None, None), tuple[nn.Parameter, nn.Parameter]
 )
-U.fuse_conv_bn_weights(nn.Conv1d(4, 3, 1).weight, None, mean, scale, 0.1, None, None)
+utils.fuse_conv_bn_weights(nn.Conv1d(4, 3, 1).weight, None, mean, scale, 0.1, None, None)
 nn.RNNCellBase(4, 3, True, num_chunks=1).reset_parameters()
 assert_type(nn.MaxPool2d(2, return_indices=True)(image), tuple[dt.DeviceArray, dt.DeviceArray])
 

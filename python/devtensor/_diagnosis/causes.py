@@ -147,6 +147,10 @@ CAUSES = {
         "backward() calls a function of checkpoint() a second time, and it must do the same as the first time: no "
         "counters, no branches on what changes between the calls."
     ),
+    "selected-out-of-range": (
+        "An op was asked for more elements of a dimension than it has. Take fewer, min(k, x.shape[dim]), or another "
+        "dimension with dim=."
+    ),
     "grad-unused": (
         "An array that gradients are asked for does not lead to the outputs. allow_unused=True gives None for it."
     ),

@@ -95,7 +95,7 @@ class SummaryWriter:
         if not log_dir:
             name = time.strftime("%b%d_%H-%M-%S") + f"_{socket.gethostname()}{comment}"
             log_dir = os.path.join("runs", name)
-        self.log_dir = os.fspath(log_dir)
+        self.log_dir: str = os.fspath(log_dir)
         self.purge_step = purge_step
         self._options = max_queue, flush_secs, filename_suffix
         self._writers: dict[str, Any] = {}

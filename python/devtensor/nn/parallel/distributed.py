@@ -89,8 +89,8 @@ class DistributedDataParallel(Module):
         self.device_ids = device_ids
         self.output_device = output_device
         self.find_unused_parameters = _C._need_bool(op, "find_unused_parameters", find_unused_parameters)
-        self.broadcast_buffers = broadcast_buffers is not False and forward_sync_buffers is not False
-        self.require_backward_grad_sync = True
+        self.broadcast_buffers: bool = broadcast_buffers is not False and forward_sync_buffers is not False
+        self.require_backward_grad_sync: bool = True
         self.process_group = group
         wanted = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not wanted:
