@@ -148,15 +148,21 @@ def run(program: Program, folder: Path, script: str, how: str) -> Outcome:
     return Outcome(done.stdout, said[:300] if done.returncode else "")
 
 
+def plain(text: str) -> str:
+    """What is printed, without what only tells how a framework shows arrays and shapes."""
+    text = re.sub(r"torch\.Size\(\[(.*?)\]\)", r"(\1)", text)
+    return SHOWN.sub("", text).replace(",)", ")").replace(")", "")
+
+
 def difference(program: Program, ours: str, theirs: str) -> str:
     """The first line that differs, "" for none."""
     mine, wanted = (
         [line for line in text.splitlines() if not (program.ignore and re.search(program.ignore, line))]
         for text in (ours, theirs)
     )
-    joined = [NUMBER.split(SHOWN.sub("", "\n".join(lines)).replace(")", "")) for lines in (mine, wanted)]
-    words = [["".join(part.split()) for part in text] for text in joined]
-    numbers = [NUMBER.findall(SHOWN.sub("", "\n".join(lines)).replace(")", "")) for lines in (mine, wanted)]
+    texts = [plain("\n".join(lines)) for lines in (mine, wanted)]
+    words = [["".join(part.split()) for part in NUMBER.split(text)] for text in texts]
+    numbers = [NUMBER.findall(text) for text in texts]
     for i, (a, b) in enumerate(zip(*numbers, strict=False)):
         x, y = float(a), float(b)
         if abs(x - y) > program.tolerance * max(1.0, abs(y)) and not (x != x and y != y):
@@ -186,18 +192,28 @@ def judge(program: Program, checkout: Path, with_torch: bool) -> dict[str, str]:
     return found
 
 
+HOWS = ("cpu", "simulated")
+
+
 def table(rows: list[tuple[Program, dict[str, str]]]) -> str:
     text = "| repository | commit | program | cpu | simulated GPU |\n|---|---|---|---|---|\n"
     for p, found in rows:
-        cells = (p.repository, p.commit[:10], f"`{p.name}`", found["cpu"], found["simulated"])
+        cells = (p.repository, p.commit[:10], f"`{p.name}`", *(found.get(how, "not run") for how in HOWS))
         text += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
     return text
 
 
+def written(page: str) -> dict[tuple[str, str], dict[str, str]]:
+    """What the page says of each program, so that a run of some of them keeps the others."""
+    rows = re.findall(r"^\| (\S+/\S+) \| \w+ \| `(.*?)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
+    return {(row[0], row[1]): dict(zip(HOWS, row[2:], strict=True)) for row in rows}
+
+
 def summary(rows: list[tuple[Program, dict[str, str]]]) -> str:
+    rows = [(p, found) for p, found in rows if found.get("cpu", "not run") != "not run"]
     total = len(rows)
-    ended = {how: sum(f[how].startswith(("same", "ran", "prints")) for _, f in rows) for how in ("cpu", "simulated")}
-    same = {how: sum(f[how] == "same" for _, f in rows) for how in ("cpu", "simulated")}
+    ended = {how: sum(f[how].startswith(("same", "ran", "prints")) for _, f in rows) for how in HOWS}
+    same = {how: sum(f[how] == "same" for _, f in rows) for how in HOWS}
     repositories = len({p.repository for p, _ in rows})
     return (
         f"{total} programs of {repositories} repositories. On the cpu {ended['cpu']} run to their end, {same['cpu']} "
@@ -235,8 +251,11 @@ def main() -> int:
                 )
     print(summary(rows))
     if options.write:
-        before = PAGE.read_text().partition("<!-- table -->")[0]
-        PAGE.write_text(f"{before}<!-- table -->\n\n{summary(rows)}\n\n{table(rows)}")
+        page = PAGE.read_text()
+        known = written(page) | {(p.repository, p.name): found for p, found in rows}
+        rows = [(p, known.get((p.repository, p.name), {})) for p in programs([])]
+        head = page.partition("<!-- table -->")[0]
+        PAGE.write_text(f"{head}<!-- table -->\n\n{summary(rows)}\n\n{table(rows)}")
     return 0
 
 
