@@ -10,7 +10,6 @@ import re
 import sys
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlparse
 
 from devtensor import _C
 from devtensor._files import load as _load
@@ -69,6 +68,8 @@ def load_state_dict_from_url(
     {'bias': DeviceArray([1.], device='cpu', dtype=float32)}
     """
     op = "load_state_dict_from_url"
+    from urllib.parse import urlparse  # which takes long to import
+
     name = file_name or os.path.basename(urlparse(_C._need_str(op, "url", url)).path)
     path = os.path.join(os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir, name)
     if not os.path.isfile(path):
