@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from devtensor import _C
@@ -97,11 +98,12 @@ type_of.__name__ = type_of.__qualname__ = "type"
 
 
 def Variable(data: DeviceArray, requires_grad: bool = False, volatile: bool | None = None) -> DeviceArray:
-    """data itself, which has been able to want a gradient since PyTorch 0.4.
+    """data itself, which has been able to want a gradient since PyTorch 0.4. volatile does nothing but warn, as there.
 
     >>> dt.autograd.Variable(dt.ones(2), requires_grad=True).requires_grad
     True
     """
-    if volatile is not None:
-        raise TypeError("Variable(): volatile is gone: use no_grad()")
+    if volatile:
+        text = "volatile was removed and now has no effect. Use `with devtensor.no_grad():` instead."
+        warnings.warn(text, UserWarning, stacklevel=2)
     return data.detach().requires_grad_(requires_grad)

@@ -98,6 +98,13 @@ def _draw_from_devtensor() -> None:
         result = torch.where(keep, input * (1.0 / (1.0 - p)), 0.0)
         return input.copy_(result) if inplace else result
 
+    def dropout2d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+        if not training or p == 0.0 or input.dim() != 4:
+            return dropout(input, p, training, inplace)
+        keep = given(dt.rand((*input.shape[:2], 1, 1)) >= p)
+        result = torch.where(keep, input * (1.0 / (1.0 - p)), 0.0)
+        return input.copy_(result) if inplace else result
+
     def order(self: Any) -> Any:
         count = len(self.data_source)
         wanted = self.num_samples
@@ -126,7 +133,7 @@ def _draw_from_devtensor() -> None:
     torch.Tensor.multinomial = multinomial
     for name in ("uniform_", "normal_", "bernoulli_", "exponential_"):
         setattr(torch.Tensor, name, in_place(name))
-    F.dropout = dropout
+    F.dropout, F.dropout2d = dropout, dropout2d
     RandomSampler.__iter__ = order
     dataloader._MultiProcessingDataLoaderIter = WithWorkers
 
