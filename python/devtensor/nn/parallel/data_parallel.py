@@ -46,7 +46,7 @@ class DataParallel(Module):
         devices = devices_of("DataParallel", "device_ids", device_ids)
         self.module = module
         self._devices = devices
-        self.device_ids = [device.index if device.type == "cuda" else device for device in devices]
+        self.device_ids: list[Any] = [device.index if device.type == "cuda" else device for device in devices]
         self.output_device: _C.device | None = None
         if devices:
             self.output_device = device_of(

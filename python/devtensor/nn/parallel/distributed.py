@@ -85,10 +85,10 @@ class DistributedDataParallel(Module):
                 raise NotImplementedError(f"{op}({name}=) is not implemented")
         group = _world.current(process_group)
         self.module = module
-        self.dim = _C._need_int(op, "dim", dim)
+        self.dim: int = _C._need_int(op, "dim", dim)
         self.device_ids = device_ids
         self.output_device = output_device
-        self.find_unused_parameters = _C._need_bool(op, "find_unused_parameters", find_unused_parameters)
+        self.find_unused_parameters: bool = _C._need_bool(op, "find_unused_parameters", find_unused_parameters)
         self.broadcast_buffers: bool = broadcast_buffers is not False and forward_sync_buffers is not False
         self.require_backward_grad_sync: bool = True
         self.process_group = group
