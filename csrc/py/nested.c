@@ -7,6 +7,7 @@ typedef struct {
     int64_t shape[DT_MAX_NDIM];
     int64_t at[DT_MAX_NDIM]; /* where the walk is, for messages */
     dt_category kind;        /* the highest so far */
+    bool given;              /* the caller names the dtype */
     dt_dtype dtype;
     char *data; /* the next element */
 } nest;
@@ -106,7 +107,8 @@ store(nest *n, const dt_scalar *value)
     return 0;
 }
 
-/* A number, or an array of the host without dimensions and without a gradient, which would be lost. */
+/* A number, or an array of the host without dimensions: of a dtype that the result has too, and without a gradient,
+ * which would be lost. */
 static int
 scalar_of(const nest *n, PyObject *object, dt_scalar *value)
 {
@@ -114,7 +116,9 @@ scalar_of(const nest *n, PyObject *object, dt_scalar *value)
         return py_scalar(object, value);
     }
     const dt_array *x = py_array_of(object);
-    if (x->ndim != 0 || dt_array_device(x).type != DT_CPU || x->node != NULL) {
+    const bool kept =
+        n->given || x->dtype == DT_INT64 || x->dtype == DT_BOOL || x->dtype == (uint8_t)dt_default_dtype();
+    if (x->ndim != 0 || dt_array_device(x).type != DT_CPU || x->node != NULL || !kept) {
         return 0;
     }
     dt_error err;
@@ -173,7 +177,7 @@ visit(nest *n, int depth, PyObject *object)
 PyObject *
 py_array_from_nested(py_state *state, const char *action, PyObject *object, int dtype)
 {
-    nest n = {.action = action, .kind = DT_CATEGORY_BOOL};
+    nest n = {.action = action, .kind = DT_CATEGORY_BOOL, .given = dtype >= 0};
     if (find_shape(&n, object) < 0 || visit(&n, 0, object) < 0) {
         return NULL;
     }

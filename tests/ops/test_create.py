@@ -442,5 +442,9 @@ def test_numbers_of_the_host_in_a_list(device: str) -> None:
         return
     assert dt.tensor([number, 2]).tolist() == [1.5, 2.0]
     assert dt.tensor([[dt.tensor(3)], [4]]).dtype is dt.int64
+    wide = dt.tensor(1e300, dtype=dt.float64)  # which the default dtype would make infinite
+    with pytest.raises(TypeError, match="joined by devtensor.stack"):
+        dt.tensor([wide])
+    assert dt.tensor([wide], dtype=dt.float64).tolist() == [1e300]
     with pytest.raises(TypeError, match="joined by devtensor.stack"):
         dt.tensor([number.clone().requires_grad_()])  # whose gradient would be lost

@@ -422,7 +422,7 @@ cuda_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d
 {
     cuda_device *d;
     cuda_temporary part_out = {0};
-    if (dt_array_numel(grad) == 0) {
+    if (dt_array_numel(grad) == 0 || dt_array_numel(x) == 0) {
         return clear(out, err);
     }
     const int64_t n = x->shape[0];

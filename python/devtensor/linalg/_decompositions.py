@@ -303,7 +303,8 @@ class _Eigh(Function):
     @staticmethod
     def backward(ctx: Any, gL: DeviceArray, gV: DeviceArray) -> tuple[DeviceArray, None]:
         L, V = ctx.saved_tensors
-        return V @ (_diagonal_matrix(gL) + (V.mT @ gV) * _over(L)) @ V.mT, None
+        found = V @ (_diagonal_matrix(gL) + (V.mT @ gV) * _over(L)) @ V.mT
+        return (found + found.mT) * 0.5, None  # a symmetric matrix stays one under an optimizer
 
 
 def _check_symmetric(op: str, A: DeviceArray, UPLO: str) -> str:
