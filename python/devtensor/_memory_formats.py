@@ -16,10 +16,10 @@ class memory_format(str):
         return f"devtensor.{self}"
 
 
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")
+contiguous_format: memory_format = memory_format("contiguous_format")
+preserve_format: memory_format = memory_format("preserve_format")
+channels_last: memory_format = memory_format("channels_last")
+channels_last_3d: memory_format = memory_format("channels_last_3d")
 
 
 class layout(str):
@@ -35,7 +35,7 @@ class layout(str):
         return f"devtensor.{self}"
 
 
-strided = layout("strided")
+strided: layout = layout("strided")
 
 __all__ = [
     "channels_last",

@@ -5,33 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from devtensor import _C
-
-absolute = _C.abs
-arccos = _C.acos
-arccosh = _C.acosh
-arcsin = _C.asin
-arcsinh = _C.asinh
-arctan = _C.atan
-arctan2 = _C.atan2
-arctanh = _C.atanh
-clip = _C.clamp
-concat = _C.cat
-concatenate = _C.cat
-divide = _C.div
-fix = _C.trunc
-greater = _C.gt
-greater_equal = _C.ge
-less = _C.lt
-less_equal = _C.le
-moveaxis = _C.movedim
-multiply = _C.mul
-negative = _C.neg
-not_equal = _C.ne
-sgn = _C.sign
-subtract = _C.sub
-swapaxes = _C.transpose
-swapdims = _C.transpose
-true_divide = _C.div
+from devtensor._C import abs as absolute
+from devtensor._C import acos as arccos
+from devtensor._C import acosh as arccosh
+from devtensor._C import asin as arcsin
+from devtensor._C import asinh as arcsinh
+from devtensor._C import atan as arctan
+from devtensor._C import atan2 as arctan2
+from devtensor._C import atanh as arctanh
+from devtensor._C import cat as concat
+from devtensor._C import cat as concatenate
+from devtensor._C import clamp as clip
+from devtensor._C import div as divide
+from devtensor._C import div as true_divide
+from devtensor._C import ge as greater_equal
+from devtensor._C import gt as greater
+from devtensor._C import le as less_equal
+from devtensor._C import lt as less
+from devtensor._C import movedim as moveaxis
+from devtensor._C import mul as multiply
+from devtensor._C import ne as not_equal
+from devtensor._C import neg as negative
+from devtensor._C import sign as sgn
+from devtensor._C import sub as subtract
+from devtensor._C import transpose as swapaxes
+from devtensor._C import transpose as swapdims
+from devtensor._C import trunc as fix
 
 
 def methods() -> dict[str, Any]:

@@ -45,16 +45,18 @@ class DistributedSampler(Sampler[int]):
 
             num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
             rank = distributed.get_rank() if rank is None else rank
-        self.num_replicas, self.rank = _need_int(op, "num_replicas", num_replicas), _need_int(op, "rank", rank)
+        self.num_replicas: int = _need_int(op, "num_replicas", num_replicas)
+        self.rank: int = _need_int(op, "rank", rank)
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(f"Invalid rank {self.rank}, rank should be in the interval [0, {self.num_replicas - 1}]")
         self.dataset = dataset
-        self.epoch = 0
-        self.shuffle, self.drop_last = _need_bool(op, "shuffle", shuffle), _need_bool(op, "drop_last", drop_last)
-        self.seed = _need_int(op, "seed", seed)
+        self.epoch: int = 0
+        self.shuffle: bool = _need_bool(op, "shuffle", shuffle)
+        self.drop_last: bool = _need_bool(op, "drop_last", drop_last)
+        self.seed: int = _need_int(op, "seed", seed)
         count = len(dataset) // self.num_replicas if self.drop_last else math.ceil(len(dataset) / self.num_replicas)
-        self.num_samples = count
-        self.total_size = count * self.num_replicas
+        self.num_samples: int = count
+        self.total_size: int = count * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)

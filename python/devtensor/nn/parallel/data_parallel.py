@@ -42,7 +42,7 @@ class DataParallel(Module):
         super().__init__()
         if not isinstance(module, Module):
             raise TypeError(f"DataParallel(): argument 'module' must be a Module, not {type(module).__name__}")
-        self.dim = _C._need_int("DataParallel", "dim", dim)
+        self.dim: int = _C._need_int("DataParallel", "dim", dim)
         devices = devices_of("DataParallel", "device_ids", device_ids)
         self.module = module
         self._devices = devices
