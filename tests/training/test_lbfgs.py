@@ -61,3 +61,17 @@ def test_what_is_refused() -> None:
 
     with pytest.raises(RuntimeError, match="only 'strong_wolfe'"):
         dt.optim.LBFGS([x], line_search_fn="armijo").step(closure)
+
+
+def test_a_line_search_along_a_straight_loss_ends() -> None:
+    p = dt.nn.Parameter(dt.tensor([3.0, -2.0]))
+    optimizer = dt.optim.LBFGS([p], line_search_fn="strong_wolfe")
+
+    def closure() -> dt.DeviceArray:
+        optimizer.zero_grad()
+        loss = p.abs().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert p.abs().sum().item() < 5.0

@@ -32,6 +32,8 @@ def _between(a: _Point, b: _Point, low: float, high: float) -> float:
     if not square >= 0:
         return (low + high) / 2
     d2 = math.sqrt(square)
+    if (a.slope - b.slope if a.t > b.t else b.slope - a.slope) + 2 * d2 == 0:  # a straight line has no least point
+        return (low + high) / 2
     if a.t <= b.t:
         least = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
     else:
