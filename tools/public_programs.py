@@ -34,7 +34,7 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b"
 # How the two show an array, beside its numbers.
 SHOWN = re.compile(
     r"tensor\(|DeviceArray\(|Parameter containing:|, requires_grad=True"
-    r"|, (?:device|dtype|grad_fn)=(?:'[\w:]*'|<\w+>|[\w.]+)"
+    r"|,\s+(?:device|dtype|grad_fn)=(?:'[\w:]*'|<\w+>|[\w.]+)"
 )
 MODEL = """
 import torch
