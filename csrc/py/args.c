@@ -91,7 +91,8 @@ parse_keywords(PyObject *const *values, PyObject *kwnames, bool method, py_args 
 }
 
 int
-py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, py_args *out)
+py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+               py_args *out)
 {
     bool method = py_is_array(self);
     memset(out->v, 0, sizeof(out->v));
@@ -102,6 +103,7 @@ py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t 
     out->rest = NULL;
     out->nrest = 0;
     out->renamed = 0;
+    out->answer = NULL;
     if (method) {
         out->v[0] = self;
     }
@@ -127,6 +129,13 @@ py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t 
         }
     }
     return 0;
+}
+
+int
+py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, py_args *out)
+{
+    int rc = py_parse_plain(spec, self, args, nargs, kwnames, out);
+    return DT_UNLIKELY(py_autocast_on) && rc == 0 ? py_autocast(out) : rc;
 }
 
 /* ---------------------------------------------------------------- one parameter */

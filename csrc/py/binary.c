@@ -49,8 +49,8 @@ static PyObject *
 call_binary(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
 {
     py_args a;
-    if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
-        return NULL;
+    if ((in_place ? py_parse_plain : py_parse)(spec, self, args, nargs, kwnames, &a) < 0) {
+        return a.answer;
     }
     return apply(&a, op, NULL, 2, in_place);
 }
@@ -189,7 +189,7 @@ py_pow(PY_PARAMS)
 static PyObject *
 py_pow_(PY_PARAMS)
 {
-    PY_PARSE(pow)
+    PY_PARSE_PLAIN(pow)
     return apply(&a, DT_BINARY_pow, NULL, 2, true);
 }
 

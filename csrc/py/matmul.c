@@ -18,7 +18,7 @@ call_product(const py_spec *spec, product multiply, PY_PARAMS)
 {
     py_args a;
     if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
-        return NULL;
+        return a.answer;
     }
     const dt_array *x = py_arg_array(&a, 0), *y = x == NULL ? NULL : py_arg_array(&a, 1);
     if (y == NULL) {

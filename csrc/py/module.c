@@ -151,6 +151,8 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
         Py_VISIT(state->pair_types[i]);
     }
     Py_VISIT(state->errors);
+    Py_VISIT(state->autocast_rules);
+    Py_VISIT(state->autocast_hook);
     Py_VISIT(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {
         Py_VISIT(state->dtypes[i]);
@@ -176,6 +178,8 @@ module_clear(PyObject *module)
         Py_CLEAR(state->pair_types[i]);
     }
     Py_CLEAR(state->errors);
+    Py_CLEAR(state->autocast_rules);
+    Py_CLEAR(state->autocast_hook);
     Py_CLEAR(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {
         Py_CLEAR(state->dtypes[i]);

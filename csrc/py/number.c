@@ -24,6 +24,9 @@ py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
             Py_RETURN_NOTIMPLEMENTED;
         }
     }
+    if (DT_UNLIKELY(py_autocast_on) && op == DT_BINARY_pow) {
+        return py_autocast_operator("pow", a, b);
+    }
     PyObject *result = py_array_new(Py_TYPE(x == NULL ? b : a), name);
     if (result == NULL) {
         return NULL;
@@ -125,6 +128,9 @@ nb_matrix_multiply(PyObject *a, PyObject *b)
     }
     dt_error err;
     dt_status status;
+    if (DT_UNLIKELY(py_autocast_on)) {
+        return py_autocast_operator("matmul", a, b);
+    }
     PyObject *result = py_array_new(Py_TYPE(array), "matmul");
     if (result == NULL) {
         return NULL;

@@ -29,6 +29,7 @@ typedef struct {
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
     PyObject *errors; /* devtensor._errors, imported when first needed */
+    PyObject *autocast_rules, *autocast_hook; /* of devtensor._autocast; NULL until that is imported */
 } py_state;
 
 extern PyModuleDef py_module;
@@ -153,19 +154,32 @@ typedef struct {
     PyObject *const *rest;    /* the values for spec->varargs */
     Py_ssize_t nrest;
     unsigned renamed; /* a bit for each parameter given under NumPy's name for it */
+    PyObject *answer; /* where py_parse gives -1: what the op returns, NULL with an exception */
 } py_args;
 
+/* -1: the op returns out->answer. py_parse_plain leaves autocast out: for ops that write into an operand. */
 int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
              py_args *out);
+int py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                   py_args *out);
+
+/* Whether ops choose their dtypes in this thread: autocast.c. */
+extern _Thread_local bool py_autocast_on __attribute__((tls_model("initial-exec")));
+/* 0: the op goes on with its operands as they are; -1: a->answer is its result. */
+int py_autocast(py_args *a);
+/* The function op of two operands, one of them an array at least. */
+PyObject *py_autocast_operator(const char *op, PyObject *a, PyObject *b);
 
 #define PY_PARAMS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
 
 /* The names, counts and defaults of f's parameters stand in signatures.pyi. */
-#define PY_PARSE(f)                                                                                                    \
+#define PY_PARSE(f) PY_PARSE_BY(py_parse, f)
+#define PY_PARSE_PLAIN(f) PY_PARSE_BY(py_parse_plain, f)
+#define PY_PARSE_BY(parse, f)                                                                                          \
     static const py_spec spec_ = PY_SPEC_##f;                                                                          \
     py_args a;                                                                                                         \
-    if (py_parse(&spec_, self, args, nargs, kwnames, &a) < 0) {                                                        \
-        return NULL;                                                                                                   \
+    if (parse(&spec_, self, args, nargs, kwnames, &a) < 0) {                                                           \
+        return a.answer;                                                                                               \
     }
 
 #define PY_CAST(function) ((PyCFunction)(void (*)(void))(function))
@@ -492,6 +506,7 @@ void py_backends_register(void);
     X(checks)                                                                                                          \
     X(need)                                                                                                            \
     X(settings)                                                                                                        \
+    X(autocast)                                                                                                        \
     X(print_options)                                                                                                   \
     X(grad_facts)                                                                                                      \
     X(frame)                                                                                                           \

@@ -17,7 +17,7 @@ call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
 {
     py_args a;
     if (py_parse(spec, self, args, nargs, kwnames, &a) < 0) {
-        return NULL;
+        return a.answer;
     }
     int ndims;
     int64_t dims[DT_MAX_NDIM];

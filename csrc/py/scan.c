@@ -31,7 +31,7 @@ py_cumsum(PY_PARAMS)
 static PyObject *
 py_cumsum_(PY_PARAMS)
 {
-    PY_PARSE(cumsum)
+    PY_PARSE_PLAIN(cumsum)
     return call_scan(&a, DT_SCAN_SUM, 2, -1, true);
 }
 
@@ -45,7 +45,7 @@ py_cumprod(PY_PARAMS)
 static PyObject *
 py_cumprod_(PY_PARAMS)
 {
-    PY_PARSE(cumprod)
+    PY_PARSE_PLAIN(cumprod)
     return call_scan(&a, DT_SCAN_PROD, 2, -1, true);
 }
 

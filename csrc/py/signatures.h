@@ -381,6 +381,10 @@
 #define PY_TEXT_get_float32_precision ""
 #define PY_SPEC__shown {"_shown", 1, 1, -1, {"object"}}
 #define PY_TEXT__shown "object"
+#define PY_SPEC__set_autocast {"_set_autocast", 2, 2, -1, {"rules", "hook"}}
+#define PY_TEXT__set_autocast "rules, hook"
+#define PY_SPEC__autocast_on {"_autocast_on", 0, 1, -1, {"on"}}
+#define PY_TEXT__autocast_on "on=None"
 #define PY_SPEC__misread_environment {"_misread_environment", 0, 0, -1, {NULL}}
 #define PY_TEXT__misread_environment ""
 #define PY_SPEC_counters {"counters", 0, 0, -1, {NULL}}

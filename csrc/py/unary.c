@@ -14,8 +14,8 @@ static PyObject *
 call_unary(const unary_op *u, bool in_place, PY_PARAMS)
 {
     py_args a;
-    if (py_parse(&u->spec, self, args, nargs, kwnames, &a) < 0) {
-        return NULL;
+    if ((in_place ? py_parse_plain : py_parse)(&u->spec, self, args, nargs, kwnames, &a) < 0) {
+        return a.answer;
     }
     dt_params params;
     for (int i = 0; i < 2; i++) {

@@ -86,7 +86,7 @@ from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # is
 from devtensor import accelerator, amp, backends, distributions, linalg, random, special  # isort: skip
 from devtensor import distributed, hub, multiprocessing, serialization  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
-from devtensor.amp import autocast, is_autocast_enabled
+from devtensor.amp import autocast, get_autocast_dtype, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from devtensor.linalg import _second_names as _linalg_names
@@ -158,6 +158,7 @@ __all__ = [
     "finfo",
     "float",
     "forbid_transfers",
+    "get_autocast_dtype",
     "get_error_detail",
     "get_float32_matmul_precision",
     "get_rng_state",

@@ -92,6 +92,34 @@ assert_type(scaler.get_scale(), float)
 assert_type(dt.is_autocast_enabled("cpu"), bool)
 with dt.autocast("cpu", enabled=False), dt.cuda.amp.autocast(enabled=False):
     pass
+assert_type(dt.get_autocast_dtype("cpu"), dt.dtype)
+assert_type(dt.amp.is_autocast_available("cpu"), bool)
+
+
+class Plain(dt.autograd.Function):
+    @staticmethod
+    @dt.amp.custom_fwd(device_type="cpu", cast_inputs=dt.float32)
+    def forward(ctx: Any, x: dt.Tensor) -> dt.Tensor:
+        return x * 2
+
+    @staticmethod
+    @dt.amp.custom_bwd(device_type="cpu")
+    def backward(ctx: Any, grad: dt.Tensor) -> dt.Tensor:
+        return grad * 2
+
+
+class PlainOnCuda(dt.autograd.Function):
+    @staticmethod
+    @dt.cuda.amp.custom_fwd(cast_inputs=dt.float32)
+    def forward(ctx: Any, x: dt.Tensor) -> dt.Tensor:
+        return x * 2
+
+    @staticmethod
+    @dt.cuda.amp.custom_bwd
+    def backward(ctx: Any, grad: dt.Tensor) -> dt.Tensor:
+        return grad * 2
+
+
 assert_type(dt.cuda.amp.GradScaler(enabled=False).is_enabled(), bool)
 
 # ---------------------------------------------------------------- functions, checkpoints, anomalies

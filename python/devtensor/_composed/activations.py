@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, need_array, widened
 from devtensor._types import DType
@@ -207,6 +208,7 @@ def threshold_parts(op: str, input: DeviceArray, threshold: float, value: float)
     return input <= threshold, value
 
 
+@autocasts
 def prelu(input: DeviceArray, weight: DeviceArray) -> DeviceArray:
     """x where x > 0, else weight * x, with one weight or one for each channel of input (N, C, ...).
 

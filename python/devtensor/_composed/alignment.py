@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.losses import Reduction, chosen
@@ -13,6 +14,7 @@ _NEVER = -1e30  # the logarithm of 0, with which a difference is still a number
 _NAMES = ("log_probs", "targets")
 
 
+@autocasts
 def ctc_loss(
     log_probs: DeviceArray,
     targets: DeviceArray,

@@ -6,6 +6,7 @@ import math
 from typing import TypeAlias
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.layers import dropout, need_probability
@@ -15,6 +16,7 @@ _SDPA = "scaled_dot_product_attention"
 _NAMES = ("query", "key", "value", "attn_mask")
 
 
+@autocasts
 def scaled_dot_product_attention(
     query: DeviceArray,
     key: DeviceArray,

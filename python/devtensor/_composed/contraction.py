@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import misshapen, need_entries
 
@@ -17,6 +18,7 @@ _USAGE = (
 )
 
 
+@autocasts
 def einsum(*args: Any) -> DeviceArray:
     """The sum of products that an equation describes, such as "ij,jk->ik": a letter for each dimension of each operand.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_ints, conv2d
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.arrange import pad
@@ -37,6 +38,7 @@ def _need_room(op: str, name: str, value: Any, sizes: Sequence[int]) -> None:
 # ---------------------------------------------------------------- three dimensions
 
 
+@autocasts
 def conv3d(
     input: DeviceArray,
     weight: DeviceArray,
@@ -119,6 +121,7 @@ def _windows(x: DeviceArray, taps: int, step: int, spread: int, room: int) -> De
 # ---------------------------------------------------------------- transposed
 
 
+@autocasts
 def conv_transpose1d(
     input: DeviceArray,
     weight: DeviceArray,
@@ -155,6 +158,7 @@ def conv_transpose1d(
     return rows.squeeze(-2)
 
 
+@autocasts
 def conv_transpose2d(
     input: DeviceArray,
     weight: DeviceArray,
@@ -181,6 +185,7 @@ def conv_transpose2d(
     return _C._conv_transpose2d(input, weight, bias, step, around, more, groups, spread)
 
 
+@autocasts
 def conv_transpose3d(
     input: DeviceArray,
     weight: DeviceArray,

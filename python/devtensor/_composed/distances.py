@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, need_array, widened
 from devtensor._composed.losses import Reduction, check_classes, chosen, reduced
@@ -15,6 +16,7 @@ def _check_pair(op: str, x1: DeviceArray, x2: DeviceArray) -> None:
     _C._check_broadcast(op, ("x1", "x2"), (x1, x2))
 
 
+@autocasts
 def cosine_similarity(x1: DeviceArray, x2: DeviceArray, dim: int = 1, eps: float = 1e-8) -> DeviceArray:
     """The cosine of the angle between vectors along dim: sum(x1 * x2) / (norm(x1) * norm(x2)), each norm at least eps.
 
@@ -88,6 +90,7 @@ def _check_ranks(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, Dev
         _C._check_rank(op, names, arrays, which, rank, rank)
 
 
+@autocasts
 def margin_ranking_loss(
     input1: DeviceArray,
     input2: DeviceArray,
@@ -117,6 +120,7 @@ def margin_ranking_loss(
     return reduced(losses, reduction, input1.dtype)
 
 
+@autocasts
 def hinge_embedding_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -143,6 +147,7 @@ def hinge_embedding_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@autocasts
 def soft_margin_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -166,6 +171,7 @@ def soft_margin_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@autocasts
 def cosine_embedding_loss(
     input1: DeviceArray,
     input2: DeviceArray,
@@ -204,6 +210,7 @@ def cosine_embedding_loss(
     return reduced(losses, reduction, input1.dtype)
 
 
+@autocasts
 def triplet_margin_loss(
     anchor: DeviceArray,
     positive: DeviceArray,
@@ -250,6 +257,7 @@ def need_margin(op: str, margin: float) -> float:
     return margin
 
 
+@autocasts
 def multi_margin_loss(
     input: DeviceArray,
     target: DeviceArray,

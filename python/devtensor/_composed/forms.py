@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array, widened
 
 
+@autocasts
 def bilinear(
     input1: DeviceArray, input2: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None
 ) -> DeviceArray:

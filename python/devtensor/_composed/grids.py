@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_str
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.resampling import cubic_shares
@@ -17,6 +18,7 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
+@autocasts
 def grid_sample(
     input: DeviceArray,
     grid: DeviceArray,

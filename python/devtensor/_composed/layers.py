@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, conv2d
 from devtensor._composed.arguments import dims_of, need_array, need_sizes, widened
 from devtensor._composed.statistics import norm
@@ -21,6 +22,7 @@ def _single(name: str, value: Any) -> int:
     return ints[0]
 
 
+@autocasts
 def conv1d(
     input: DeviceArray,
     weight: DeviceArray,
@@ -67,6 +69,7 @@ def conv1d(
     return rows.squeeze(-2)
 
 
+@autocasts
 def batch_norm(
     input: DeviceArray,
     running_mean: DeviceArray | None,
@@ -137,6 +140,7 @@ def _update(running: DeviceArray | None, batch: DeviceArray, momentum: float) ->
             running.copy_(widened(running) * (1 - momentum) + batch * momentum)
 
 
+@autocasts
 def layer_norm(
     input: DeviceArray,
     normalized_shape: int | Sequence[int],

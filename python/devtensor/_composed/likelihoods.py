@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.losses import Reduction, chosen, matched, reduced
 
 
+@autocasts
 def poisson_nll_loss(
     input: DeviceArray,
     target: DeviceArray,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias, overload
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._diagnosis import training
@@ -83,6 +84,7 @@ def _distance(
     return reduced(losses, reduction, input.dtype)
 
 
+@autocasts
 def mse_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -104,6 +106,7 @@ def mse_loss(
     return _distance("mse_loss", input, target, weight, reduction, DeviceArray.square)
 
 
+@autocasts
 def l1_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -132,6 +135,7 @@ def _huber(distance: DeviceArray, delta: float) -> DeviceArray:
     return square * (size - square * 0.5)
 
 
+@autocasts
 def huber_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -156,6 +160,7 @@ def huber_loss(
     return _distance("huber_loss", input, target, weight, reduction, lambda d: _huber(d, delta), False)
 
 
+@autocasts
 def smooth_l1_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -184,6 +189,7 @@ def smooth_l1_loss(
     return _distance("smooth_l1_loss", input, target, None, reduction, measure)
 
 
+@autocasts
 def kl_div(
     input: DeviceArray,
     target: DeviceArray,
@@ -243,6 +249,7 @@ def _bounded_log(x: DeviceArray, at_infinity: DeviceArray, log: Callable[[Device
     return _C.where(at_infinity, -100.0, log(_C.where(at_infinity, 0.5, x))).clamp(min=-100.0)
 
 
+@autocasts
 def binary_cross_entropy(
     input: DeviceArray,
     target: DeviceArray,
@@ -271,6 +278,7 @@ def binary_cross_entropy(
     return reduced(losses, reduction, input.dtype)
 
 
+@autocasts
 def binary_cross_entropy_with_logits(
     input: DeviceArray,
     target: DeviceArray,
@@ -362,6 +370,7 @@ def _along(weight: DeviceArray, input: DeviceArray, dim: int) -> DeviceArray:
     return weight.reshape([-1 if d == dim else 1 for d in range(input.ndim)])
 
 
+@autocasts
 def nll_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -388,6 +397,7 @@ def nll_loss(
     return _nll("nll_loss", input, target, widened(input), wide, ignore_index, reduction).to(input.dtype)
 
 
+@autocasts
 def cross_entropy(
     input: DeviceArray,
     target: DeviceArray,

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool
 from devtensor._composed.arguments import misshapen, need_array, widened
 from devtensor._composed.distances import need_margin, pairwise_distance
 from devtensor._composed.losses import Reduction, chosen, reduced
 
 
+@autocasts
 def multilabel_margin_loss(
     input: DeviceArray,
     target: DeviceArray,
@@ -56,6 +58,7 @@ def multilabel_margin_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@autocasts
 def multilabel_soft_margin_loss(
     input: DeviceArray,
     target: DeviceArray,

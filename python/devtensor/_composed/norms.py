@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_sizes, widened
 from devtensor._composed.arrange import pad
@@ -48,6 +49,7 @@ def _normalised(
     return result.reshape(input.shape).to(input.dtype), mean.reshape(n, groups), var.reshape(n, groups)
 
 
+@autocasts
 def group_norm(
     input: DeviceArray,
     num_groups: int,
@@ -96,6 +98,7 @@ def _need_several(op: str, input: DeviceArray, count: int, what: str) -> None:
         raise _C._explained(op, ("input",), (input,), "invalid-argument", ValueError(text))
 
 
+@autocasts
 def instance_norm(
     input: DeviceArray,
     running_mean: DeviceArray | None = None,
@@ -133,6 +136,7 @@ def instance_norm(
     return result
 
 
+@autocasts
 def rms_norm(
     input: DeviceArray,
     normalized_shape: int | Sequence[int],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import overload
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
 from devtensor._dtype_info import iinfo
@@ -240,6 +241,7 @@ def _at_ranks(x: DeviceArray, q: DeviceArray, interpolation: str, numbers: bool)
     return _C.where(inside, found, float("nan"))
 
 
+@autocasts
 def quantile(
     input: DeviceArray,
     q: float | DeviceArray,
@@ -261,6 +263,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
+@autocasts
 def nanquantile(
     input: DeviceArray,
     q: float | DeviceArray,

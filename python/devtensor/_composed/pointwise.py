@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, in_place, need_array, widened
 from devtensor._dtype_info import finfo
@@ -52,6 +53,7 @@ def _added(op: str, arrays: tuple[DeviceArray, DeviceArray, DeviceArray], value:
     return (x + (scaled / b if op == "addcdiv" else scaled * b)).to(dtype)
 
 
+@autocasts
 def addcmul(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1) -> DeviceArray:
     """input + value * tensor1 * tensor2.
 
@@ -64,6 +66,7 @@ def addcmul(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, v
     return _added("addcmul", (input, tensor1, tensor2), value)
 
 
+@autocasts
 def addcdiv(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1) -> DeviceArray:
     """input + value * tensor1 / tensor2.
 

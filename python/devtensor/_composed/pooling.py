@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, overload
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import widened
 from devtensor._composed.convolutions import _need_positive, _need_room, sizes_of
@@ -210,6 +211,7 @@ def avg_pool1d(
     return _C.avg_pool2d(input.unsqueeze(-2), kernel, step, around, ceil, counted).squeeze(-2)
 
 
+@autocasts
 def avg_pool3d(
     input: DeviceArray,
     kernel_size: _Size,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.contraction import contracted
@@ -12,6 +13,7 @@ from devtensor._composed.statistics import norm
 from devtensor._types import Dims
 
 
+@autocasts
 def tensordot(a: DeviceArray, b: DeviceArray, dims: int | tuple[Dims, Dims] = 2, out: None = None) -> DeviceArray:
     """The sum of products over pairs of dimensions: the last of a with the first of b, or those that two lists name.
 
@@ -131,6 +133,7 @@ def crossed(op: str, input: DeviceArray, other: DeviceArray, dim: int | None) ->
     return _C.stack(parts, d).to(input.dtype)
 
 
+@autocasts
 def cross(input: DeviceArray, other: DeviceArray, dim: int | None = None) -> DeviceArray:
     """The cross product of vectors of 3 elements along dim, by default the first dimension of that size.
 
@@ -143,6 +146,7 @@ def cross(input: DeviceArray, other: DeviceArray, dim: int | None = None) -> Dev
     return crossed("cross", input, other, dim)
 
 
+@autocasts
 def trace(input: DeviceArray) -> DeviceArray:
     """The sum of the diagonal of a matrix: of integers in int64.
 
@@ -179,6 +183,7 @@ def _check_addend(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ..
         _C._check_shape(op, names, arrays, 0, shape)
 
 
+@autocasts
 def addmv(input: DeviceArray, mat: DeviceArray, vec: DeviceArray, *, beta: float = 1, alpha: float = 1) -> DeviceArray:
     """beta * input + alpha * (mat @ vec); input expands to the shape of the product, and with beta 0 does not count.
 
@@ -196,6 +201,7 @@ def addmv(input: DeviceArray, mat: DeviceArray, vec: DeviceArray, *, beta: float
     return _C.addmm(base, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
 
 
+@autocasts
 def addr(input: DeviceArray, vec1: DeviceArray, vec2: DeviceArray, *, beta: float = 1, alpha: float = 1) -> DeviceArray:
     """beta * input + alpha * outer(vec1, vec2); input expands to the shape of the product, with beta 0 it is left out.
 
@@ -212,6 +218,7 @@ def addr(input: DeviceArray, vec1: DeviceArray, vec2: DeviceArray, *, beta: floa
     return _C.addmm(input, vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
 
 
+@autocasts
 def addbmm(
     input: DeviceArray, batch1: DeviceArray, batch2: DeviceArray, *, beta: float = 1, alpha: float = 1
 ) -> DeviceArray:
@@ -257,6 +264,7 @@ def check_floats(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...
         _C._check(op, (names[0], names[k]), (arrays[0], arrays[k]))
 
 
+@autocasts
 def chain_matmul(*matrices: DeviceArray, out: None = None) -> DeviceArray:
     """The product of matrices, in the order that takes the fewest multiplications.
 
@@ -288,6 +296,7 @@ _MODES = {
 }
 
 
+@autocasts
 def cdist(
     x1: DeviceArray,
     x2: DeviceArray,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number, _need_str
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.arrange import _memory_order, _permuted_back
@@ -20,6 +21,7 @@ _RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 _PHASES = (2, 4, 8)  # factors by which all coordinates are exact in float32
 
 
+@autocasts
 def interpolate(
     input: DeviceArray,
     size: _Size | None = None,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, dims_over, kept, widened
 from devtensor._types import Dims
@@ -94,6 +95,7 @@ def _plain_power(x: DeviceArray, exponent: float) -> DeviceArray:
     return x.sqrt() if exponent == 0.5 else x**exponent
 
 
+@autocasts
 def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
     """log(sum(exp(x))) over the given dimensions, without overflow.
 
@@ -124,6 +126,7 @@ def _order(p: float | str | None) -> float:
     return 2.0
 
 
+@autocasts
 def norm(
     input: DeviceArray,
     p: float | str | None = "fro",

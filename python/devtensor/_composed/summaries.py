@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, in_place, need_array, widened
 from devtensor._composed.pointwise import together
@@ -135,6 +136,7 @@ def nanmean(
     return (total / count).to(result)
 
 
+@autocasts
 def dist(input: DeviceArray, other: DeviceArray, p: float = 2) -> DeviceArray:
     """The p-norm of input - other as one number. Floats on one device; the shapes broadcast, the dtypes promote.
 
@@ -166,6 +168,7 @@ def _limited(op: str, input: DeviceArray, p: float, dim: int, maxnorm: float) ->
     return (x * _C.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)).to(input.dtype)
 
 
+@autocasts
 def renorm(input: DeviceArray, p: float, dim: int, maxnorm: float) -> DeviceArray:
     """Each entry of dimension dim, but with its p-norm brought down to maxnorm where it is larger.
 

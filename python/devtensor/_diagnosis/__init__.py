@@ -13,7 +13,7 @@ import warnings
 from types import FrameType
 from typing import Any
 
-from devtensor import _C
+from devtensor import _C, _autocast
 from devtensor._diagnosis import expressions, fixes, gradients, notes, origins, sources, variables
 from devtensor._diagnosis.devices import device_notes, fault_notes
 from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
@@ -120,7 +120,7 @@ def _fact(name: str, shape: tuple[int, ...], dtype: Any, device: Any, steps: Any
     """An operand as the compiled part gives it; of what is no DeviceArray it gives nothing but the object."""
     if dtype is None and is_ndarray(held):
         shape, dtype, device = held.shape, held.dtype, _C.device("cpu")
-    return Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), held)
+    return Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), _autocast.original(held))
 
 
 def _with_numpy(ours: Fact, foreign: Any, op: str) -> tuple[list[Fact], int]:
@@ -184,11 +184,14 @@ def _caller(frame: FrameType | None) -> FrameType | None:
 
 
 def _called(caller: FrameType) -> FrameType | None:
-    """The frame of the function that the caller called."""
+    """The frame of the function that the caller called; what stands around composed ops is passed over."""
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_back is not caller:
+    found: FrameType | None = None
+    while frame is not None and frame is not caller:
+        if frame.f_code.co_filename != _autocast.__file__:
+            found = frame
         frame = frame.f_back
-    return frame
+    return found
 
 
 def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:

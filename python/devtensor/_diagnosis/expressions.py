@@ -11,7 +11,7 @@ import dis
 import functools
 import types
 from collections.abc import Iterator, Sequence
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from devtensor import _C
@@ -232,7 +232,7 @@ def passed(frame: FrameType, site: Site, call: Call, inner: FrameType | None) ->
     if inner is None or not isinstance(site.node, ast.Call):
         return []
     code = inner.f_code
-    if getattr(call.callee, "__code__", None) is code:
+    if getattr(_inside(call.callee), "__code__", None) is code:
         skipped = 0
     elif _is_forward(frame, site, code, inner):
         skipped = 1  # self
@@ -242,6 +242,14 @@ def passed(frame: FrameType, site: Site, call: Call, inner: FrameType | None) ->
     named = _named(list(_given(frame, site, site.node)), names)
     kept = [one for one in named if one.name in names and one.name not in rebound(code)]
     return [(variable(inner, str(one.name)), one.node) for one in kept]
+
+
+def _inside(function: Any) -> Any:
+    """The function that decorators were put around."""
+    for _ in range(4):
+        if type(function) is FunctionType and "__wrapped__" in function.__dict__:
+            function = function.__dict__["__wrapped__"]
+    return function
 
 
 _WHOLE = {"to", "cuda", "cpu", "eval", "train", "float", "double", "half", "bfloat16", "requires_grad_"}

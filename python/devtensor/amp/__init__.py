@@ -1,11 +1,26 @@
-"""Mixed precision: GradScaler for float16 gradients, and autocast as far as it changes nothing."""
+"""Mixed precision: blocks in which ops choose their dtypes (autocast), and GradScaler for float16 gradients."""
 
 from __future__ import annotations
 
-from devtensor.amp.autocast_mode import autocast, is_autocast_enabled
+from devtensor.amp.autocast_mode import (
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    get_autocast_dtype,
+    is_autocast_available,
+    is_autocast_enabled,
+)
 from devtensor.amp.grad_scaler import GradScaler
 
-__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
+__all__ = [
+    "GradScaler",
+    "autocast",
+    "custom_bwd",
+    "custom_fwd",
+    "get_autocast_dtype",
+    "is_autocast_available",
+    "is_autocast_enabled",
+]
 
 
 def __dir__() -> list[str]:

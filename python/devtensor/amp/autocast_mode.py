@@ -1,4 +1,4 @@
-"""autocast: only its way off is there, for programs that turn it on by an option."""
+"""autocast: a block in which ops choose their dtypes, because the user asked for it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,41 @@ import functools
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from devtensor import _C, cuda
+from devtensor._autocast import Mode, here, mapped
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_LOWER = {"cpu": (_C.bfloat16, _C.float16), "cuda": (_C.float16, _C.bfloat16)}  # the first is the default
+
+
+def _kind(op: str, device_type: str) -> str:
+    if device_type not in _LOWER:
+        raise RuntimeError(f"{op}(): device_type must be 'cpu' or 'cuda', not {_C._shown(device_type)}")
+    return device_type
+
 
 class autocast:
-    """A block, or a function, in which ops choose their dtypes: enabled=False, which changes nothing, is what is there.
+    """A block, or a function, in which ops on one kind of device choose their dtypes.
 
-    Without a CUDA device autocast("cuda") turns itself off with a warning, as PyTorch's does. Raises
-    NotImplementedError where ops would have to be cast, RuntimeError for another kind of device.
+    Products and convolutions cast float operands to dtype (by default bfloat16 on the CPU, float16 on CUDA). Losses,
+    and on CUDA sums, norms, softmax, powers and exponentials too, cast float16 and bfloat16 operands to float32. Other
+    ops compute in the dtypes that they are given. float64 is never cast, in-place ops and out= are left alone. The
+    casts are recorded: weights get gradients in their own dtype. A weight is cast once a block; write to weights
+    outside of it. The rules are PyTorch's.
 
-    >>> with dt.autocast("cpu", enabled=False):
-    ...     (dt.ones(2) + 1).dtype
+    Without a CUDA device autocast("cuda") turns itself off with a warning, as does a dtype that is not a half type.
+    Raises RuntimeError for another kind of device.
+
+    >>> weight = dt.ones(3, 3, requires_grad=True)
+    >>> with dt.autocast("cpu"):
+    ...     product = dt.ones(2, 3) @ weight
+    >>> product.dtype
+    devtensor.bfloat16
+    >>> product.sum().backward()
+    >>> weight.grad.dtype
     devtensor.float32
     """
 
@@ -31,28 +51,37 @@ class autocast:
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
-        if device_type not in ("cpu", "cuda"):
-            raise RuntimeError(f"autocast(): device_type must be 'cpu' or 'cuda', not {_C._shown(device_type)}")
-        self.device = device_type
-        if enabled and device_type == "cuda" and not cuda.is_available():
-            warnings.warn(
-                "User provided device_type of 'cuda', but CUDA is not available. Disabling",
-                stacklevel=2 if type(self) is autocast else 3,
+        self.device = _kind("autocast", device_type)
+        self.fast_dtype = _LOWER[device_type][0] if dtype is None else _C._need_dtype("autocast", "dtype", dtype)
+        self._enabled = enabled
+        self._cache_enabled = here.caching if cache_enabled is None else cache_enabled
+        self._modes: list[Mode] = []
+        if not enabled:
+            return
+        why = ""
+        if device_type == "cuda" and not cuda.is_available():
+            why = "User provided device_type of 'cuda', but CUDA is not available. Disabling"
+        elif self.fast_dtype not in _LOWER[device_type]:
+            why = (
+                f"autocast({device_type!r}) computes in float16 or bfloat16, but dtype is {self.fast_dtype}. "
+                "Disabling autocast."
             )
-            enabled = False
-        if enabled:
-            raise NotImplementedError(
-                "autocast(): ops are not cast by themselves yet. Cast the model and its input (model.bfloat16(), "
-                "x.bfloat16()), or use enabled=False"
-            )
+        if why:
+            warnings.warn(why, stacklevel=2 if type(self) is autocast else 3)
+            self._enabled = False
 
     def __enter__(self) -> autocast:
+        dtypes = {kind: dtype for kind, dtype in here.dtypes.items() if kind != self.device}
+        if self._enabled:
+            dtypes[self.device] = self.fast_dtype
+        self._modes.append(Mode(dtypes, self._cache_enabled))
+        self._modes[-1].__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        pass
+        self._modes.pop().__exit__()
 
     def __call__(self, function: _F) -> _F:
         """Make a function run in this mode."""
@@ -66,10 +95,109 @@ class autocast:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether ops choose their dtypes: never.
+    """Whether ops on this kind of device choose their dtypes here.
 
-    >>> dt.is_autocast_enabled()
+    >>> dt.is_autocast_enabled("cpu")
     False
     """
     _C._need_str("is_autocast_enabled", "device_type", device_type)
-    return False
+    return device_type in here.dtypes
+
+
+def get_autocast_dtype(device_type: str) -> _C.dtype:
+    """The dtype of the autocast block for this kind of device, or the default of one. Raises RuntimeError for others.
+
+    >>> dt.get_autocast_dtype("cpu")
+    devtensor.bfloat16
+    """
+    kind = _kind("get_autocast_dtype", device_type)
+    return here.dtypes.get(kind, _LOWER[kind][0])
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast knows this kind of device: "cpu" or "cuda".
+
+    >>> dt.amp.is_autocast_available("cpu")
+    True
+    """
+    _C._need_str("is_autocast_available", "device_type", device_type)
+    return device_type in _LOWER
+
+
+@overload
+def custom_fwd(fwd: _F, *, device_type: str, cast_inputs: _C.dtype | None = None) -> _F: ...
+@overload
+def custom_fwd(fwd: None = None, *, device_type: str, cast_inputs: _C.dtype | None = None) -> Callable[[_F], _F]: ...
+def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: _C.dtype | None = None) -> Any:
+    """For forward of an autograd.Function: backward, if it is a custom_bwd, runs in the same mode.
+
+    With cast_inputs forward gets its float arrays on that kind of device in this dtype, float64 aside, and runs with
+    autocast off; outside of a block nothing is cast. Raises RuntimeError for another kind of device.
+
+    >>> class Double(dt.autograd.Function):
+    ...     @staticmethod
+    ...     @dt.amp.custom_fwd(device_type="cpu", cast_inputs=dt.float32)
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @dt.amp.custom_bwd(device_type="cpu")
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> with dt.autocast("cpu"):
+    ...     Double.apply(dt.ones(1).bfloat16()).dtype
+    devtensor.float32
+    """
+    kind = _kind("custom_fwd", device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    forward = fwd
+
+    @functools.wraps(forward)
+    def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        ctx._dtype, ctx._fwd_used_autocast = get_autocast_dtype(kind), kind in here.dtypes
+        if cast_inputs is None or not ctx._fwd_used_autocast:
+            return forward(ctx, *args, **kwargs)
+
+        def change(array: _C.DeviceArray) -> _C.DeviceArray:
+            fits = array.device.type == kind and array.dtype.is_floating_point and array.dtype != _C.float64
+            return array.to(cast_inputs) if fits else array
+
+        ctx._fwd_used_autocast, ctx._given = False, [getattr(array, "dtype", None) for array in args]
+        with autocast(kind, enabled=False):
+            return forward(ctx, *mapped(args, change), **{key: mapped(value, change) for key, value in kwargs.items()})
+
+    return call
+
+
+@overload
+def custom_bwd(bwd: _F, *, device_type: str) -> _F: ...
+@overload
+def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[_F], _F]: ...
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
+    """For backward of an autograd.Function whose forward is a custom_fwd: it runs in the mode that forward ran in.
+
+    Raises RuntimeError for another kind of device. custom_fwd has an example.
+
+    >>> dt.amp.custom_bwd(lambda ctx, grad: grad, device_type="cpu").__name__
+    '<lambda>'
+    """
+    kind = _kind("custom_bwd", device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    backward = bwd
+
+    @functools.wraps(backward)
+    def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        with autocast(kind, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
+            grads = backward(ctx, *args, **kwargs)
+        given = getattr(ctx, "_given", None)  # dtypes before cast_inputs
+        if given is None:
+            return grads
+        several = isinstance(grads, tuple)
+        cast = tuple(
+            grad.to(dtype) if isinstance(grad, _C.DeviceArray) and dtype is not None else grad
+            for grad, dtype in zip(grads if several else (grads,), given, strict=False)
+        )
+        return cast if several else cast[0]
+
+    return call

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
 from devtensor import _C
 from devtensor.amp.autocast_mode import autocast as _autocast
+from devtensor.amp.autocast_mode import custom_bwd as _custom_bwd
+from devtensor.amp.autocast_mode import custom_fwd as _custom_fwd
 from devtensor.amp.grad_scaler import GradScaler as _GradScaler
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class autocast(_autocast):
@@ -36,6 +43,32 @@ class GradScaler(_GradScaler):
         enabled: bool = True,
     ) -> None:
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+@overload
+def custom_fwd(fwd: _F, *, cast_inputs: _C.dtype | None = None) -> _F: ...
+@overload
+def custom_fwd(fwd: None = None, *, cast_inputs: _C.dtype | None = None) -> Callable[[_F], _F]: ...
+def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: _C.dtype | None = None) -> Any:
+    """devtensor.amp.custom_fwd(device_type="cuda").
+
+    >>> dt.cuda.amp.custom_fwd(lambda ctx, x: x).__name__
+    '<lambda>'
+    """
+    return _custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
+
+
+@overload
+def custom_bwd(bwd: _F) -> _F: ...
+@overload
+def custom_bwd(bwd: None = None) -> Callable[[_F], _F]: ...
+def custom_bwd(bwd: Callable[..., Any] | None = None) -> Any:
+    """devtensor.amp.custom_bwd(device_type="cuda").
+
+    >>> dt.cuda.amp.custom_bwd(lambda ctx, grad: grad).__name__
+    '<lambda>'
+    """
+    return _custom_bwd(bwd, device_type="cuda")
 
 
 def __dir__() -> list[str]:

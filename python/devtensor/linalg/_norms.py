@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, misshapen, need_array, widened
 from devtensor._composed.statistics import norm_over
@@ -36,6 +37,7 @@ def _vector_norm(op: str, name: str, x: DeviceArray, order: float, dims: tuple[i
     return norm_over(widened(x), order, dims, keep).to(x.dtype)
 
 
+@autocasts
 def vector_norm(
     x: DeviceArray,
     ord: float = 2,
@@ -98,6 +100,7 @@ def _chosen(op: str, name: str, x: DeviceArray, d: int, largest: bool) -> Device
     return x.amax(d) if largest else x.amin(d)
 
 
+@autocasts
 def matrix_norm(
     A: DeviceArray,
     ord: float | str = "fro",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from devtensor import _C
+from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int
 from devtensor._composed import products
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor.linalg._solving import inv
 
 
+@autocasts
 def multi_dot(tensors: Sequence[DeviceArray]) -> DeviceArray:
     """The product of two or more matrices, in the order that takes the fewest multiplications.
 
@@ -69,6 +71,7 @@ def cross(input: DeviceArray, other: DeviceArray, *, dim: int = -1) -> DeviceArr
     return products.crossed("cross", input, other, _need_int("cross", "dim", dim))
 
 
+@autocasts
 def vecdot(x: DeviceArray, y: DeviceArray, *, dim: int = -1) -> DeviceArray:
     """sum(x * y) along dim.
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from devtensor import _C
+from devtensor._autocast import lowered
 from devtensor._C import DeviceArray, _need_bool, _need_int, _Parameter
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.attention import attention_weights
@@ -108,6 +109,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[DeviceArray, DeviceArray | None]:
+        query, key, value, key_padding_mask, attn_mask = lowered(_MHA, (query, key, value, key_padding_mask, attn_mask))
         self._check(query, key, value)
         if is_causal and attn_mask is None:
             raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
@@ -115,7 +117,7 @@ class MultiheadAttention(Module):
         batch = [self._batched(x) for x in self._project(query, key, value)]
         mask = self._mask(query, key_padding_mask, attn_mask, len(batch[0]), batch[1].shape[1], batch[0].shape[1])
         if self.bias_k is not None and self.bias_v is not None:
-            for i, row in ((1, self.bias_k), (2, self.bias_v)):
+            for i, row in enumerate(lowered(_MHA, (self.bias_k, self.bias_v)), 1):
                 batch[i] = _C.cat([batch[i], row.expand(len(batch[i]), 1, -1)], 1)
         if self.add_zero_attn:
             batch[1:] = [F.pad(x, (0, 0, 0, 1)) for x in batch[1:]]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from devtensor import _C
+from devtensor._autocast import lowered
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
 from devtensor._composed import recurrent
 from devtensor._composed.arguments import need_array
@@ -135,7 +136,7 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def _weights(self, which: int) -> Weights:
-        found = [getattr(self, name) for name in self._all_weights[which]]
+        found = list(lowered(self._rule, [getattr(self, name) for name in self._all_weights[which]]))
         hr = found.pop() if self.proj_size else None
         ih, hh, bias_ih, bias_hh = found if self.bias else (*found, None, None)
         return Weights(ih, hh, bias_ih, bias_hh, hr)
@@ -163,6 +164,7 @@ class RNNBase(Module):
             output, state = self._run_packed(op, input, hx)
             return input._replace(data=output), state
         need_array(op, "input", input)
+        input, hx = self._lowered(input, hx)
         self._check(op, input, hx)
         _C._check_rank(op, ("input",), (input,), 0, 2, 3)
         alone = input.ndim == 2
@@ -181,6 +183,7 @@ class RNNBase(Module):
 
     def _run_packed(self, op: str, input: PackedSequence, hx: State | None) -> tuple[DeviceArray, State]:
         data, _, order, back = input
+        data, hx = self._lowered(data, hx)
         self._check(op, data, hx)
         _C._check_rank(op, ("input",), (data,), 0, 2, 2)
         if hx is not None:
@@ -198,7 +201,16 @@ class RNNBase(Module):
         for name, array in zip(names, given, strict=True):
             need_array(op, name, array)
         weight = self._all_weights[0][0]
-        _C._check(op, (*names, weight), (*given, getattr(self, weight)))
+        _C._check(op, (*names, weight), (*given, *lowered(self._rule, (getattr(self, weight),))))
+
+    def _lowered(self, input: DeviceArray, hx: State | None) -> tuple[DeviceArray, State | None]:
+        """What an autocast block makes of the operands."""
+        input, *states = lowered(self._rule, (input, *(hx or ())))
+        return input, None if hx is None else tuple(states)
+
+    @property
+    def _rule(self) -> str:
+        return self.mode.partition("_")[0]
 
     def _through(
         self, op: str, x: DeviceArray, sizes: list[int] | None, d: int, batch: int, hx: State | None
@@ -414,9 +426,13 @@ class RNNCellBase(Module):
         need_array(op, "input", input)
         for name, array in zip(names, hx or (), strict=False):
             need_array(op, name, array)
+        rule = mode.partition("_")[0]
+        input, *states = lowered(rule, (input, *(hx or ())))
+        hx = None if hx is None else tuple(states)
+        parameters = lowered(rule, (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh))
         arrays = (input, *(hx if hx is not None else (None,) * len(names)))
         names = ("input", *names)
-        _C._check(op, (*names, "weight_ih"), (*arrays, self.weight_ih))
+        _C._check(op, (*names, "weight_ih"), (*arrays, parameters[0]))
         _C._check_rank(op, names, arrays, 0, 1, 2)
         if input.shape[-1] != self.input_size:
             text = f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}"
@@ -430,7 +446,7 @@ class RNNCellBase(Module):
                 _C._check_rank(op, names, arrays, which, input.ndim, input.ndim)
                 _C._check_shape(op, names, arrays, which, [*input.shape[:-1], self.hidden_size])
             hx = tuple(array.unsqueeze(0) for array in hx) if alone else hx
-        weights = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        weights = Weights(*parameters)
         product = recurrent.input_product(mode, input.unsqueeze(0) if alone else input, weights)
         state = recurrent.STEPS[mode](product, hx, weights)
         return tuple(array.squeeze(0) for array in state) if alone else state

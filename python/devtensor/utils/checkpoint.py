@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from devtensor import _C
+from devtensor._autocast import current
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
 
@@ -67,12 +68,12 @@ def checkpoint(
     if not _C.is_grad_enabled():
         with first:
             return function(*args, **kwargs)
-    before = _C._generator_state()
+    before, mode = _C._generator_state(), current()
 
     def again() -> None:
         now = _C._generator_state(before) if preserve_rng_state else None
         try:
-            with second:
+            with mode, second:
                 function(*args, **kwargs)
         finally:
             if now is not None:
