@@ -377,6 +377,12 @@ fail_init(int status, dt_error *err)
     }
 }
 
+bool
+cuda_is_open(void)
+{
+    return atomic_load(&opened);
+}
+
 static dt_status
 open_locked(dt_error *err)
 {

@@ -445,6 +445,8 @@
 #define PY_TEXT__cuda_empty_cache ""
 #define PY_SPEC__cuda_is_simulated {"_cuda_is_simulated", 0, 0, -1, {NULL}}
 #define PY_TEXT__cuda_is_simulated ""
+#define PY_SPEC__cuda_is_initialized {"_cuda_is_initialized", 0, 0, -1, {NULL}}
+#define PY_TEXT__cuda_is_initialized ""
 #define PY_SPEC__sim_confines {"_sim_confines", 0, 0, -1, {NULL}}
 #define PY_TEXT__sim_confines ""
 #define PY_SPEC__cuda_report {"_cuda_report", 0, 0, -1, {NULL}}

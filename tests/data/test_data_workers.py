@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -181,13 +182,18 @@ def main():
 """
 
 
-def told(folder: Path, text: str) -> tuple[int, str, str, float]:
-    """Exit code, output, errors and seconds of a script."""
+def told(folder: Path, text: str, *before: str) -> tuple[int, str, str, float]:
+    """Exit code, output, errors and seconds of a script; before stands between it and the interpreter."""
     script = folder / "script.py"
     script.write_text(text)
     begin = time.monotonic()
     done = subprocess.run(
-        [sys.executable, str(script)], env=environment(), capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *before, str(script)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
 
@@ -212,6 +218,18 @@ def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
 def test_a_script_without_a_guard_may_fork(tmp_path: Path) -> None:
     text = UNGUARDED.replace("num_workers=2", "num_workers=2, multiprocessing_context='fork'") + "main()\n"
     assert told(tmp_path, text)[:3] == (0, "10\n", "")
+
+
+@pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="Python starts processes in another way")
+def test_without_a_guard_in_the_place_of_torch(tmp_path: Path) -> None:
+    """As in PyTorch where nothing has used CUDA, which cannot be forked."""
+    text = UNGUARDED.replace(
+        "import devtensor as dt\nfrom devtensor import data", "import torch as dt\nfrom torch.utils import data"
+    )
+    run = ("-m", "devtensor", "run", "--as-torch", "--no-report", "--simulate", "1")
+    assert told(tmp_path, text + "main()\n", *run)[:3] == (0, "10\n", "")
+    code, output, said, _ = told(tmp_path, text + "dt.ones(1, device='cuda')\nmain()\n", *run)
+    assert (code, output) == (1, "") and "put what it runs below" in said
 
 
 BUSY = """

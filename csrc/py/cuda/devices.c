@@ -200,6 +200,13 @@ py__cuda_is_simulated(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+py__cuda_is_initialized(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    return PyBool_FromLong(cuda_is_open());
+}
+
+static PyObject *
 py__sim_confines(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -301,6 +308,7 @@ PyMethodDef py_cuda_functions[] = {
     PY_HIDDEN(_cuda_info, "What is known about a device, a dict. Raises DeviceNotAvailableError."),
     PY_HIDDEN(_cuda_synchronize, "Waits for all work on a device. Raises CudaError for what went wrong in it."),
     PY_HIDDEN(_cuda_empty_cache, "Gives unused memory, of devices and page-locked, back to the driver."),
+    PY_HIDDEN_GETTER(_cuda_is_initialized, "Whether this process has used CUDA."),
     PY_HIDDEN_GETTER(_cuda_is_simulated, "Whether CUDA is the simulated one."),
     PY_HIDDEN_GETTER(_sim_confines,
                      "Whether this system can refuse system calls to kernels of users on simulated devices."),

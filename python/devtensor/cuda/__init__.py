@@ -41,6 +41,7 @@ __all__ = [
     "host_memory_stats",
     "is_available",
     "is_bf16_supported",
+    "is_initialized",
     "is_simulated",
     "library_versions",
     "manual_seed",
@@ -153,6 +154,15 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     """
     _C._need_bool("is_bf16_supported", "including_emulation", including_emulation)
     return is_available()
+
+
+def is_initialized() -> bool:
+    """Whether this process has used CUDA, so that a fork of it cannot. Asking for the number of devices is a use.
+
+    >>> isinstance(dt.cuda.is_initialized(), bool)
+    True
+    """
+    return _C._cuda_is_initialized()
 
 
 def is_available() -> bool:

@@ -43,7 +43,7 @@ class Parcel:
 
     def contents(self) -> Contents:
         """What to send. Raises whatever pickling raises."""
-        return Contents(_pickle(self._task), main_name(), main_file(), _run_as_torch())
+        return Contents(_pickle(self._task), main_name(), main_file(), run_as_torch())
 
     def fill(self, contents: Contents) -> None:
         """With what was sent."""
@@ -97,7 +97,7 @@ GUARD = (
 )
 
 
-def _run_as_torch() -> bool:
+def run_as_torch() -> bool:
     return sys.modules.get("torch") is sys.modules["devtensor"]
 
 

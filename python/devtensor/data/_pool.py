@@ -13,6 +13,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
+from devtensor import _C
 from devtensor.data import _parcel, _transport, _worker
 
 _PATIENCE = 2.0  # seconds that a worker has to end by itself
@@ -31,12 +32,22 @@ def _interrupts_held_back(context: Any) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _usual_method() -> str:
+    """How workers are started unless the program says so.
+
+    A program written for PyTorch counts on Python's default, which is a fork where that is safe: its workers see what
+    no import would make again. CUDA must not be forked.
+    """
+    forks = _parcel.run_as_torch() and multiprocessing.get_start_method() == "fork"
+    return "fork" if forks and not _C._cuda_is_initialized() else "spawn"
+
+
 class Pool:
     """Some workers, and the epoch they are in. They end with close(), with the last reference, or with the program."""
 
     def __init__(self, tasks: list[_worker.Task], context: Any, timeout: float) -> None:
         if not hasattr(context, "Process"):
-            context = multiprocessing.get_context(context or "spawn")
+            context = multiprocessing.get_context(context or _usual_method())
         self.timeout = timeout
         self.epoch = 0
         self.processes: list[Any] = []
