@@ -235,13 +235,27 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     return read ? 0 : py_explain_args(a, i);
 }
 
+/* py_scalar, which also takes an array without dimensions that needs no gradient: it is read, which is recorded where
+ * that is a transfer. */
+static int
+scalar_of(const py_args *a, PyObject *object, dt_scalar *out)
+{
+    if (!py_is_array(object) || py_array_of(object)->ndim > 0 || py_array_of(object)->node != NULL) {
+        return py_scalar(object, out);
+    }
+    PyObject *item = py_item_object(a->state, a->op, object);
+    int rc = item == NULL ? -1 : py_scalar(item, out);
+    Py_XDECREF(item);
+    return rc;
+}
+
 int
 py_arg_scalar(const py_args *a, int i, dt_scalar *out)
 {
     if (a->v[i] == NULL) {
         return 0;
     }
-    int rc = py_scalar(a->v[i], out);
+    int rc = scalar_of(a, a->v[i], out);
     return rc == 0 ? py_arg_wrong(a, i, "a number") : rc < 0 ? py_explain_args(a, i) : 0;
 }
 

@@ -1,4 +1,5 @@
-/* autocast.c: ops that choose their dtypes inside an autocast block. devtensor/_autocast.py has the rules and the casts. */
+/* autocast.c: ops that choose their dtypes inside an autocast block. devtensor/_autocast.py has the rules and the
+ * casts. */
 #include "py.h"
 
 _Thread_local bool py_autocast_on __attribute__((tls_model("initial-exec")));
@@ -98,8 +99,10 @@ py__autocast_on(PY_PARAMS)
 }
 
 PyMethodDef py_autocast_functions[] = {
-    PY_HIDDEN(_set_autocast, "hook(op, arguments) is asked for ops that have an entry in rules; NotImplemented: as it is."),
-    PY_HIDDEN(_autocast_on, "Whether ops of this thread are asked about; sets it where on is given. Gives what it was."),
+    PY_HIDDEN(_set_autocast,
+              "hook(op, arguments) is asked for ops that have an entry in rules; NotImplemented: as it is."),
+    PY_HIDDEN(_autocast_on,
+              "Whether ops of this thread are asked about; sets it where on is given. Gives what it was."),
     PY_END,
 };
 

@@ -5,6 +5,22 @@ typedef struct {
     PyObject_HEAD dt_device device;
 } device_object;
 
+/* The device "meta" of PyTorch, whose arrays have no memory: it can be named and compared, as programs do that ask
+ * where an array is, and no array can be on it. */
+#define META ((dt_device){DT_NDEVICE_TYPES, 0})
+
+static bool
+is_meta(dt_device device)
+{
+    return device.type == DT_NDEVICE_TYPES;
+}
+
+static const char *
+text_of(dt_device device, char *text)
+{
+    return is_meta(device) ? "meta" : dt_device_text(device, text);
+}
+
 static dt_device
 value(PyObject *self)
 {
@@ -26,7 +42,8 @@ py_devices_init(PyObject *module, py_state *state)
 {
     (void)module;
     state->cpu = device_new_object(state->device_type, (dt_device){DT_CPU, 0});
-    return state->cpu == NULL ? -1 : 0;
+    state->default_devices = PyList_New(0);
+    return state->cpu == NULL || state->default_devices == NULL ? -1 : 0;
 }
 
 PyObject *
@@ -35,7 +52,7 @@ py_device_object(py_state *state, dt_device device)
     if (device.type == DT_CPU) {
         return Py_NewRef(state->cpu);
     }
-    if (device.index >= PY_CACHED_DEVICES) {
+    if (is_meta(device) || device.index >= PY_CACHED_DEVICES) {
         return device_new_object(state->device_type, device);
     }
     PyObject **cached = &state->cuda[device.index];
@@ -59,11 +76,14 @@ py_device(py_state *state, const char *op, const char *name, PyObject *object, d
 {
     dt_error err;
     dt_status status;
-    if (Py_TYPE(object) == state->device_type) {
+    if (Py_TYPE(object) == state->device_type && !is_meta(value(object))) {
         *out = value(object);
         return 0;
     }
-    if (PyUnicode_Check(object)) {
+    if (Py_TYPE(object) == state->device_type) {
+        status = dt_fail(&err, DT_ENODEVICE, "device-not-available", op,
+                         "Device meta does not exist: an array has memory, on the cpu or a CUDA device. (%s)", op);
+    } else if (PyUnicode_Check(object)) {
         Py_ssize_t length;
         const char *text = PyUnicode_AsUTF8AndSize(object, &length);
         if (text == NULL) {
@@ -103,6 +123,12 @@ device_construct(PyTypeObject *type, PyObject *args, PyObject *keywords)
         return NULL;
     }
     dt_device device;
+    if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "meta") == 0) {
+        return device_new_object(type, META);
+    }
+    if (index == Py_None && Py_TYPE(object) == type) {
+        return Py_NewRef(object);
+    }
     if (index == Py_None) {
         return py_device(state, "device", "type", object, &device) < 0 ? NULL : py_device_object(state, device);
     }
@@ -135,14 +161,21 @@ static PyObject *
 device_str(PyObject *self)
 {
     char text[DT_DEVICE_TEXT];
-    return PyUnicode_FromString(dt_device_text(value(self), text));
+    return PyUnicode_FromString(text_of(value(self), text));
+}
+
+static const char *
+type_of(dt_device device)
+{
+    return is_meta(device) ? "meta" : device.type == DT_CPU ? "cpu" : "cuda";
 }
 
 static PyObject *
 device_repr(PyObject *self)
 {
-    return value(self).type == DT_CPU ? PyUnicode_FromString("device(type='cpu')")
-                                      : PyUnicode_FromFormat("device(type='cuda', index=%d)", value(self).index);
+    dt_device device = value(self);
+    return device.type == DT_CUDA ? PyUnicode_FromFormat("device(type='cuda', index=%d)", device.index)
+                                  : PyUnicode_FromFormat("device(type='%s')", type_of(device));
 }
 
 static Py_hash_t
@@ -165,7 +198,7 @@ device_compare(PyObject *self, PyObject *other, int op)
         equal = dt_device_equal(value(self), value(other));
     } else if (PyUnicode_Check(other)) {
         char text[DT_DEVICE_TEXT];
-        equal = PyUnicode_CompareWithASCIIString(other, dt_device_text(value(self), text)) == 0;
+        equal = PyUnicode_CompareWithASCIIString(other, text_of(value(self), text)) == 0;
     } else {
         Py_RETURN_NOTIMPLEMENTED;
     }
@@ -183,21 +216,68 @@ static PyObject *
 get_type(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyUnicode_FromString(value(self).type == DT_CPU ? "cpu" : "cuda");
+    return PyUnicode_FromString(type_of(value(self)));
 }
 
 static PyObject *
 get_index(PyObject *self, void *closure)
 {
     (void)closure;
-    if (value(self).type == DT_CPU) {
+    if (value(self).type != DT_CUDA) {
         Py_RETURN_NONE;
     }
     return PyLong_FromLong(value(self).index);
 }
 
+/* with device: what is made without a device= is made there. */
+static PyObject *
+device_enter(PyObject *self, PyObject *ignored)
+{
+    (void)ignored;
+    py_state *state = PyType_GetModuleState(Py_TYPE(self));
+    dt_device device;
+    if (py_device(state, "device", "self", self, &device) < 0) {
+        return NULL;
+    }
+    PyObject *before = py_device_object(state, dt_default_device());
+    dt_error err;
+    if (before == NULL || PyList_Append(state->default_devices, before) < 0) {
+        Py_XDECREF(before);
+        return NULL;
+    }
+    Py_DECREF(before);
+    if (dt_set_default_device(device, &err) != DT_OK) {
+        PyList_SetSlice(state->default_devices, PyList_GET_SIZE(state->default_devices) - 1, PY_SSIZE_T_MAX, NULL);
+        return py_raise(state, &err, NULL, 0);
+    }
+    return Py_NewRef(self);
+}
+
+static PyObject *
+device_exit(PyObject *self, PyObject *ignored)
+{
+    (void)ignored;
+    py_state *state = PyType_GetModuleState(Py_TYPE(self));
+    Py_ssize_t n = PyList_GET_SIZE(state->default_devices);
+    if (n == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "device.__exit__ without __enter__");
+        return NULL;
+    }
+    dt_error err;
+    dt_status status = dt_set_default_device(value(PyList_GET_ITEM(state->default_devices, n - 1)), &err);
+    if (PyList_SetSlice(state->default_devices, n - 1, n, NULL) < 0) {
+        return NULL;
+    }
+    if (status != DT_OK) {
+        return py_raise(state, &err, NULL, 0);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef device_methods[] = {
     {"__reduce__", device_reduce, METH_NOARGS, NULL},
+    {"__enter__", device_enter, METH_NOARGS, NULL},
+    {"__exit__", device_exit, METH_VARARGS, NULL},
     PY_END,
 };
 
@@ -220,7 +300,9 @@ static PyType_Slot device_slots[] = {
      "device(type, index=None)\n--\n\n"
      "Where an array lives: device(\"cpu\"), device(\"cuda:1\"), device(\"cuda\", 1) or device(1).\n\n"
      "A bare \"cuda\" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its\n"
-     "string. Raises RuntimeError for a string that does not name a device." EXAMPLE_device},
+     "string. In `with device(...):` what is made without a device= is made there. \"meta\" can be named and compared, "
+     "and\n"
+     "holds no array. Raises RuntimeError for a string that does not name a device." EXAMPLE_device},
     {0, NULL},
 };
 

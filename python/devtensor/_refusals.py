@@ -8,14 +8,25 @@ from __future__ import annotations
 import types
 from typing import Any, NoReturn
 
+from devtensor._answers import ANSWERS
+
 _SPARSE = "there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding"
 _COMPLEX = "there are no complex numbers: keep the real and the imaginary part as two arrays"
 _FOURIER = "there are no Fourier transforms: use numpy.fft on x.cpu().numpy()"
-_SCRIPT = "nothing is compiled to TorchScript: call the Python function or module itself"
+_SCRIPT = "nothing is compiled to TorchScript: save and call the Python function or module itself"
+_COMPILED = "nothing is compiled: call the Python function or module itself"
 _ONNX = "nothing is exported: save the weights with dt.save(model.state_dict(), path)"
 _VMAP = "functions are not transformed: write the batch dimension out, or use a loop and dt.stack"
 _QUANTIZED = "there are no quantised arrays: use float16 or bfloat16"
+_FLOAT8 = "there are no floats of 8 or 4 bits: use float16 or bfloat16"
+_UNSIGNED = "of unsigned integers there is uint8: use int32 or int64"
+_PROFILER = "there is no profiler: use cProfile, nsys for CUDA, or record_transfers for what moves"
+_ATTENTION = "there is one way to compute attention: use scaled_dot_product_attention with a mask"
+_GRAPHS = "launches are not captured: call the function itself"
 _STORAGE = "memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)"
+_OPERATORS = "ops are functions of Python: call the function itself, or write an autograd.Function"
+_SPLIT = "models are not split over processes: each has its own, and DistributedDataParallel averages gradients"
+_COLLECTIVES = "of collectives there are broadcast, reduce, gather and scatter, their all_ forms, send and recv"
 _STRIDES = "the memory that an array sees is not changed: index it, or use unfold, for another view"
 _MEMORY = "the memory of an array never changes its size: make another one with dt.empty"
 
@@ -32,6 +43,22 @@ _FUNCTIONS = {
     ),
     **dict.fromkeys(("stft", "istft"), _FOURIER),
     **dict.fromkeys(("vmap",), _VMAP),
+    **{
+        f"distributed.{name}": _COLLECTIVES
+        for name in """all_to_all all_to_all_single batch_isend_irecv irecv isend monitored_barrier reduce_scatter
+        scatter_object_list P2POp""".split()
+    },
+    **{
+        f"distributed.{name}": _SPLIT
+        for name in """DeviceMesh FileStore HashStore PrefixStore Store TCPStore get_global_rank get_group_rank
+        get_process_group_ranks init_device_mesh""".split()
+    },
+    **dict.fromkeys(("cuda.CUDAGraph", "cuda.graph", "cuda.make_graphed_callables", "cuda.graph_pool_handle"), _GRAPHS),
+    **dict.fromkeys(
+        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2".split(), _FLOAT8
+    ),
+    **dict.fromkeys(("uint16", "uint32", "uint64"), _UNSIGNED),
+    **dict.fromkeys(("TypedStorage", "UntypedStorage", "PyTorchFileReader", "PyTorchFileWriter"), _STORAGE),
     **dict.fromkeys(
         """quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize qint8 quint8 qint32
         fake_quantize_per_tensor_affine fake_quantize_per_channel_affine""".split(),
@@ -39,16 +66,40 @@ _FUNCTIONS = {
     ),
 }
 _MODULES = {
+    "_dynamo": _COMPILED,
+    "_inductor": _COMPILED,
     "ao": _QUANTIZED,
     "ao.quantization": _QUANTIZED,
+    "compiler": _COMPILED,
+    "cuda.nvtx": _PROFILER,
+    "cuda.profiler": _PROFILER,
+    "autograd.forward_ad": "there is no forward mode: use dt.autograd.grad",
+    "autograd.functional": "functions are not transformed: use dt.autograd.grad, row by row for a Jacobian",
+    "autograd.graph": "what gradients keep is not handed out: utils.checkpoint keeps less",
+    "autograd.profiler": _PROFILER,
+    "export": _COMPILED,
     "fft": _FOURIER,
     "func": _VMAP,
-    "fx": _SCRIPT,
+    **dict.fromkeys(("fx", "fx.graph", "fx.graph_module", "fx.node", "fx.proxy"), _SCRIPT),
     "jit": _SCRIPT,
+    "library": _OPERATORS,
+    "nested": "there are no nested arrays: pad them, or use nn.utils.rnn.pack_sequence",
+    "nn.attention": _ATTENTION,
+    "nn.attention.bias": _ATTENTION,
+    "nn.attention.flex_attention": _ATTENTION,
+    "ops": _OPERATORS,
+    "overrides": "functions are not overridden: call them with arrays",
+    "profiler": _PROFILER,
+    "storage": _STORAGE,
+    "utils.benchmark": "use timeit, and devtensor.cuda.synchronize() before the clock is read",
+    "utils.cpp_extension": "extensions for PyTorch cannot be loaded: write a kernel with devtensor.cuda.RawKernel",
+    "utils.flop_counter": _PROFILER,
     "onnx": _ONNX,
     "quantization": _QUANTIZED,
     "sparse": _SPARSE,
 }
+# Of these modules whatever is not there is refused.
+_INSIDE = {"distributed": _SPLIT}
 METHODS = {
     **dict.fromkeys(("storage", "untyped_storage"), _STORAGE),
     **dict.fromkeys(("resize_as_", "set_"), _MEMORY),
@@ -74,30 +125,24 @@ class Refused:
             raise AttributeError(name)
         raise NotImplementedError(f"{self.__name__}: {self._reason}")
 
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        """A class of the user's may derive from it: what makes one is told."""
+        return (type(self.__name__.rpartition(".")[2], (), {"__init__": self.__call__}),)
+
+    def __instancecheck__(self, other: Any) -> bool:
+        return False
+
+    __subclasscheck__ = __instancecheck__
+
+    def __or__(self, other: Any) -> Any:
+        """In annotations."""
+        return Any
+
+    __ror__ = __or__
+    __getitem__ = __or__
+
     def __repr__(self) -> str:
         return f"<devtensor has no {self.__name__}: {self._reason}>"
-
-
-def _same(function: Any = None, *args: Any, **options: Any) -> Any:
-    """function itself, or a decorator that gives back what it decorates."""
-    return function if callable(function) else lambda decorated: decorated
-
-
-def _no(*args: Any) -> bool:
-    return False
-
-
-# What asks about scripts, or marks a function for one, has an answer without them.
-_ANSWERS: dict[str, dict[str, Any]] = {
-    "jit": {
-        **dict.fromkeys(("export", "ignore", "unused", "script_if_tracing"), _same),
-        **dict.fromkeys(("is_scripting", "is_tracing"), _no),
-        "annotate": lambda the_type, the_value: the_value,
-        "ScriptModule": type("ScriptModule", (), {"__doc__": "The class of nothing here."}),
-        "ScriptFunction": type("ScriptFunction", (), {"__doc__": "The class of nothing here."}),
-    },
-    "onnx": {"is_in_onnx_export": _no},
-}
 
 
 class _Module(types.ModuleType):
@@ -117,10 +162,23 @@ _made: dict[str, types.ModuleType] = {}
 def modules() -> dict[str, types.ModuleType]:
     """The modules by their names below torch."""
     if not _made:
-        for name, reason in _MODULES.items():
-            module = _made[name] = _Module(f"devtensor.{name}", f"Not there: {reason}.")
-            vars(module).update(_ANSWERS.get(name, {}), __path__=[])
+        _made.update((name, _new(name)) for name in _MODULES)
     return _made
+
+
+def module(name: str) -> types.ModuleType | None:
+    """The module of this name below torch, where it is refused or inside of one that is."""
+    parent = name.rpartition(".")[0]
+    if name not in modules() and (parent in _INSIDE or (parent and module(parent) is not None)):
+        _MODULES[name] = _INSIDE.get(parent) or _MODULES[parent]
+        _made[name] = _new(name)
+    return _made.get(name)
+
+
+def _new(name: str) -> types.ModuleType:
+    made = _Module(f"devtensor.{name}", f"Not there: {_MODULES[name]}.")
+    vars(made).update(ANSWERS.get(name, {}), __path__=[])
+    return made
 
 
 def reason(name: str) -> str | None:
@@ -130,7 +188,7 @@ def reason(name: str) -> str | None:
     module, _, last = name.rpartition(".")
     if name in _MODULES:
         return _MODULES[name]
-    return _MODULES.get(module) if last not in _ANSWERS.get(module, {}) else None
+    return _MODULES.get(module) if last not in ANSWERS.get(module, {}) else None
 
 
 def find(name: str) -> Any:

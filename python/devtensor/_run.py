@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import linecache
 import os
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 
 import devtensor
 from devtensor import _C, _refusals, _transfers
+from devtensor._answers import PRIVATE, TORCH
 from devtensor._missing import file_of_module, lacking, sentence
 
 _STDIN = "<stdin>"
@@ -42,6 +45,9 @@ _MODULES = {
     "torch.distributions.laplace": "distributions.laplace",
     "torch.distributions.normal": "distributions.normal",
     "torch.distributions.uniform": "distributions.uniform",
+    "torch._C": "_C",
+    "torch.backends": "backends",
+    **{f"torch.backends.{name}": f"backends.{name}" for name in ("cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp")},
     "torch.hub": "hub",
     "torch.multiprocessing": "multiprocessing",
     "torch.linalg": "linalg",
@@ -75,6 +81,7 @@ _MODULES = {
     "torch.nn.parallel.scatter_gather": "nn.parallel.scatter_gather",
     "torch.nn.parameter": "nn",
     "torch.nn.utils": "nn.utils",
+    "torch.nn.utils.fusion": "nn.utils.fusion",
     "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
     "torch.nn.utils.parametrize": "nn.utils.parametrize",
     "torch.nn.utils.rnn": "nn.utils.rnn",
@@ -95,8 +102,31 @@ _MODULES = {
     "torch.utils.data.sampler": "data.sampler",
     "torch.utils.model_zoo": "utils.model_zoo",
     "torch.utils.tensorboard": "utils.tensorboard",
+    "torch.utils._pytree": "utils._pytree",
     "torch.utils.tensorboard.writer": "utils.tensorboard",
     "torch.testing": "testing",
+    "torch.types": "_torch_types",
+    "torch.version": "version",
+}
+# Where PyTorch keeps what stands in a package of devtensor.
+_INSIDE = {
+    "amp": "autocast_mode grad_scaler",
+    "autograd": "variable",
+    "cuda": "memory random streams",
+    "cuda.amp": "autocast_mode grad_scaler",
+    "multiprocessing": "pool queue reductions spawn",
+    "nn": "modules.adaptive modules.channelshuffle modules.flatten modules.lazy modules.sparse modules.transformer",
+    "nn.utils": "clip_grad convert_parameters memory_format spectral_norm weight_norm",
+    "optim": "adadelta adagrad adam adamax adamw asgd lbfgs nadam radam rmsprop rprop sgd",
+}
+_MODULES |= {f"torch.{home}.{name}": home for home, names in _INSIDE.items() for name in names.split()}
+_MODULES |= {
+    "torch.autograd.anomaly_mode": "autograd.anomaly",
+    "torch.autograd.grad_mode": "autograd.grad_mode",
+    "torch.autograd.gradcheck": "autograd.gradcheck",
+    "torch.cpu": "cpu",
+    "torch.utils.dlpack": "utils._dlpack",
+    "torch.utils.hooks": "nn._hooks",
 }
 
 
@@ -243,7 +273,8 @@ def _asked(error: BaseException) -> str | None:
 
 
 def _modules() -> list[tuple[str, types.ModuleType]]:
-    return [(name, held) for name, held in list(sys.modules.items()) if name.partition(".")[0] == "torch"]
+    loaded = [(name, held) for name, held in list(sys.modules.items()) if name.partition(".")[0] == "torch"]
+    return [(name, held) for name, held in loaded if isinstance(held, types.ModuleType)]
 
 
 def _main_file(script: str) -> str | None:
@@ -302,6 +333,10 @@ def end_report(totals: _transfers.Totals) -> str:
 # ---------------------------------------------------------------- devtensor in the place of PyTorch
 
 
+# They register compiled ops of torchvision, which are not loaded, with PyTorch's dispatcher.
+_REGISTRATIONS = ("torchvision._autograd_registrations", "torchvision._meta_registrations")
+
+
 def install_torch() -> None:
     """From now on `import torch` gives devtensor."""
     if sys.modules.get("torch") is devtensor:
@@ -317,33 +352,58 @@ def install_torch() -> None:
             if not hasattr(sys.modules[parent], last):  # for `import torch.nn.parameter as p` and torch.nn.parameter.x
                 setattr(sys.modules[parent], last, module)
     for name, module in _modules():
-        if not isinstance(vars(module).get("__getattr__"), functools.partial):
-            module.__getattr__ = functools.partial(_no_attribute, name)  # type: ignore[method-assign]
+        own = vars(module).get("__getattr__")
+        if not isinstance(own, functools.partial):
+            module.__getattr__ = functools.partial(_no_attribute, name, own)  # type: ignore[method-assign]
+    vars(_C).update(PRIVATE)
+    for name in _REGISTRATIONS:
+        sys.modules.setdefault(name, types.ModuleType(name))
     sys.meta_path.insert(0, _NoOthers())
 
 
-def _no_attribute(module: str, name: str) -> Any:
+def _no_attribute(module: str, own: Callable[[str], Any] | None, name: str) -> Any:
+    with contextlib.suppress(AttributeError):
+        if own is not None:
+            return own(name)
     found = f"{module}.{name}"
-    if module == "torch" and _refusals.reason(name) is not None:
-        return _refusals.find(name)
+    if module == "torch" and name in TORCH:
+        return TORCH[name]
+    below = found.removeprefix("torch.")
+    if _refusals.reason(below) is not None:
+        return _refusals.find(below)
     text = f"module {module!r} has no attribute {name!r}" if name.startswith("__") else sentence(found)
     raise AttributeError(text, name=name, obj=sys.modules[module])
 
 
 class _NoOthers:
-    """Finds no module of torch but those that are there: not files of devtensor under names of torch's."""
+    """Finds no module of torch but those that are there, and what is inside of those that are refused."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name.startswith("torch.") and _refusals.module(name.removeprefix("torch.")) is not None:
+            return importlib.machinery.ModuleSpec(name, _Refused())
         asked = sys._getframe(2).f_globals.get("__name__") == "importlib.util"  # whether there is one, of no import
         if name.startswith("torch.") and not asked:
             raise ModuleNotFoundError(sentence(name), name=name)
+        return None
 
 
-def _find(name: str) -> types.ModuleType | None:
+class _Refused(importlib.abc.Loader):
+    """Loads a module inside of one that is refused."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return _refusals.module(spec.name.removeprefix("torch."))
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+def _find(name: str) -> Any:
+    """The module of this name, or what a module has under its last part."""
     if name in sys.modules:
         return sys.modules[name]
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        return None
+        parent, _, last = name.rpartition(".")
+        return getattr(sys.modules.get(parent), last, None)

@@ -6,12 +6,14 @@ result is deterministic; benchmark is `dt.cuda.tune`, which asks for more than a
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from devtensor import _C
 from devtensor import cuda as _cuda
 
-__all__ = ["cuda", "cudnn", "mps"]
+__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
 
 
 class _Switches:
@@ -38,6 +40,9 @@ class _Switches:
         """Whether products and convolutions of float32 may round their factors to TF32, on CUDA."""
         return _C.get_float32_precision() == "tf32"
 
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None: ...  # __setattr__ does it
+
 
 class _Cudnn(_Switches):
     """cuDNN's switches: enabled benchmark deterministic allow_tf32."""
@@ -47,6 +52,55 @@ class _Cudnn(_Switches):
 
     def version(self) -> int | None:
         return _cuda.library_versions()["cudnn"]
+
+    @contextlib.contextmanager
+    def flags(
+        self,
+        enabled: bool = True,
+        benchmark: bool = False,
+        benchmark_limit: int = 10,
+        deterministic: bool = False,
+        allow_tf32: bool = True,
+        fp32_precision: str = "none",
+    ) -> Iterator[None]:
+        """A block in which the switches stand so."""
+        before = dict(self.__dict__), self.allow_tf32
+        self.__dict__.update(
+            enabled=enabled, benchmark=benchmark, benchmark_limit=benchmark_limit, deterministic=deterministic
+        )
+        self.allow_tf32 = allow_tf32
+        try:
+            yield
+        finally:
+            self.__dict__.update(before[0])
+            self.allow_tf32 = before[1]
+
+
+class _Cuda(_Switches):
+    """Switches of products and of attention, of which there is one way here: they may be set, and change nothing."""
+
+    def is_built(self) -> bool:
+        return True
+
+    def _set(self, enabled: bool) -> None: ...
+
+    enable_cudnn_sdp = enable_flash_sdp = enable_math_sdp = enable_mem_efficient_sdp = _set
+
+    def _is_set(self) -> bool:
+        return True
+
+    cudnn_sdp_enabled = flash_sdp_enabled = math_sdp_enabled = mem_efficient_sdp_enabled = _is_set
+
+    @contextlib.contextmanager
+    def sdp_kernel(
+        self,
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> Iterator[None]:
+        """A block, in which attention is computed as elsewhere."""
+        yield
 
 
 class _Absent(_Switches):
@@ -59,8 +113,12 @@ class _Absent(_Switches):
 
 
 cudnn: _Cudnn = _Cudnn("cudnn", enabled=True, benchmark=False, deterministic=True, benchmark_limit=10)
-cuda: _Switches = _Switches("cuda", matmul=_Switches("cuda.matmul", allow_fp16_reduced_precision_reduction=False))
+_PRODUCTS = {"allow_bf16_reduced_precision_reduction": False, "allow_fp16_reduced_precision_reduction": False}
+cuda: _Cuda = _Cuda("cuda", matmul=_Switches("cuda.matmul", **_PRODUCTS))
+mkl: _Absent = _Absent("mkl")
+mkldnn: _Absent = _Absent("mkldnn", enabled=False)
 mps: _Absent = _Absent("mps")
+openmp: _Absent = _Absent("openmp")
 
 
 def __dir__() -> list[str]:

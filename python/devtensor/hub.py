@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import importlib
 import importlib.util
 import os
 import re
@@ -15,15 +16,28 @@ from devtensor import _C
 from devtensor._files import load as _load
 from devtensor._types import Path
 
-__all__ = ["get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 
 def __dir__() -> builtins.list[str]:
     return __all__
 
 
-_HASH = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+_SHOWN = {"tqdm": "tqdm", "urlparse": "urllib.parse"}
 _chosen: str | None = None
+
+
+def __getattr__(name: str) -> Any:
+    """Other libraries' functions that PyTorch's module shows too."""
+    if name in _SHOWN:
+        return getattr(importlib.import_module(_SHOWN[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _get_torch_home() -> str:
+    cache = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.expanduser(os.getenv("TORCH_HOME", cache))
 
 
 def get_dir() -> str:
@@ -33,8 +47,7 @@ def get_dir() -> str:
     """
     if _chosen is not None:
         return _chosen
-    cache = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(os.getenv("TORCH_HOME", cache)), "hub")
+    return os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: Path) -> None:
@@ -75,12 +88,26 @@ def load_state_dict_from_url(
     if not os.path.isfile(path):
         raise RuntimeError(f"{op}(): devtensor downloads nothing. Put the file of {url} at {path}")
     if _C._need_bool(op, "check_hash", check_hash):
-        found = _HASH.search(name)
+        found = HASH_REGEX.search(name)
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if found is not None and not digest.startswith(found.group(1)):
             raise RuntimeError(f'invalid hash value (expected "{found.group(1)}", got "{digest}") of {path}')
     return _load(path, map_location, weights_only=weights_only)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Raises RuntimeError where there is no file dst yet: devtensor downloads nothing. hash_prefix, progress: accepted.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     dt.hub.download_url_to_file("https://example.com/net.pth", file.name)
+    """
+    op = "download_url_to_file"
+    if not os.path.isfile(_C._need_str(op, "dst", dst)):
+        raise RuntimeError(
+            f"{op}(): devtensor downloads nothing. Put the file of {_C._need_str(op, 'url', url)} at {dst}"
+        )
 
 
 def _folder(op: str, repository: str, source: str) -> str:

@@ -48,6 +48,7 @@ RECORDED: dict[str, str] = {
     "distributed.gather_object": "obj, object_gather_list=None, dst=None, group=None, group_dst=None",
     "distributed.get_node_local_rank": "fallback_rank=None",
     "distributed.is_backend_available": "backend",
+    "hub.download_url_to_file": "url, dst, hash_prefix=None, progress=True",
     "hub.get_dir": "",
     "hub.set_dir": "d",
     "hub.load": "repo_or_dir, model, *args, source='github', trust_repo='check', force_reload=False, verbose=True, "

@@ -229,6 +229,7 @@ RECORDED: dict[str, str] = {
     "nn.init.kaiming_uniform_": "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu', generator=None",
     "nn.init.normal_": "tensor, mean=0.0, std=1.0, generator=None",
     "nn.init.orthogonal_": "tensor, gain=1, generator=None",
+    "nn.init.sparse_": "tensor, sparsity, std=0.01, generator=None",
     "nn.init.trunc_normal_": "tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None",
     "nn.init.ones_": "tensor",
     "nn.init.uniform_": "tensor, a=0.0, b=1.0, generator=None",

@@ -197,7 +197,7 @@ def test_what_is_refused_says_what_to_do() -> None:
     for call, text in (
         (lambda: dt.fft.rfft(x), "devtensor.fft.rfft: there are no Fourier transforms: use numpy.fft"),
         (lambda: dt.sparse_coo_tensor(x, x), "there are no sparse arrays"),
-        (lambda: dt.jit.script(abs), "call the Python function or module itself"),
+        (lambda: dt.jit.load("f"), "call the Python function or module itself"),
         (lambda: dt.onnx.export(x, "f"), "save the weights with dt.save"),
         (lambda: dt.view_as_complex(x), "there are no complex numbers"),
         (lambda: dt.vmap(abs), "functions are not transformed"),

@@ -160,6 +160,12 @@ assert_type(dt.backends.cudnn.is_available(), bool)
 assert_type(dt.backends.cudnn.version(), int | None)
 dt.backends.cudnn.benchmark = True
 assert_type(dt.backends.mps.is_available(), bool)
+assert_type(dt.backends.mkl.is_available(), bool)
+assert_type(dt.backends.mkldnn.is_available(), bool)
+assert_type(dt.backends.openmp.is_available(), bool)
+assert_type(dt.backends.cuda.flash_sdp_enabled(), bool)
+with dt.backends.cudnn.flags(benchmark=True), dt.backends.cuda.sdp_kernel(enable_flash=False), dt.device("cpu") as cpu:
+    assert_type(cpu, dt.device)
 with warnings.catch_warnings(action="ignore"):
     compiled = dt.compile(dt.nn.Linear(2, 2))
 assert_type(dt.nn.init.trunc_normal_(dt.empty(2), std=0.02), dt.Tensor)

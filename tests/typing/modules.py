@@ -166,6 +166,7 @@ for filled in (
     nn.init.normal_(w, 0.0, 0.1), nn.init.xavier_uniform_(w), nn.init.xavier_normal_(w), nn.init.kaiming_uniform_(w),
     nn.init.orthogonal_(w, gain=0.5),
     nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"), nn.init.dirac_(dt.ones(2, 2, 3)),
+    nn.init.sparse_(w, 0.5, std=0.1),
 ):  # fmt: skip
     assert_type(filled, dt.DeviceArray)
 assert_type(nn.init.calculate_gain("tanh"), float)

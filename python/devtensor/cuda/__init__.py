@@ -330,6 +330,9 @@ class stream(_C._Scope):
         self._aim(-1 if stream is None else _C._cuda_index(stream.device), stream)
 
 
+StreamContext = stream  # PyTorch's name of the class
+
+
 def empty_cache() -> None:
     """Give unused memory, of devices and page-locked, back to the driver; nothing to do without CUDA. Waits for
     the devices.

@@ -16,6 +16,7 @@ from devtensor.data.dataset import (
     TensorDataset,
     random_split,
 )
+from devtensor.data.distributed import DistributedSampler
 from devtensor.data.loader import DataLoader, prefetch
 from devtensor.data.sampler import (
     BatchSampler,
@@ -47,6 +48,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

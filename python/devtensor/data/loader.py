@@ -44,6 +44,18 @@ class _Options(TypedDict, total=False):
     in_order: bool
 
 
+class _BaseDataLoaderIter:
+    """PyTorch's class of iterators over a loader, for libraries that ask; those of this one are generators."""
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """The same without workers."""
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """The same with workers."""
+
+
 class DataLoader(Generic[T]):
     """Batches of a dataset, in order or shuffled; an epoch is one iteration over it.
 

@@ -32,7 +32,7 @@ from devtensor.distributed._messages import (
     reduce_scatter_tensor,
     send,
 )
-from devtensor.distributed._world import ProcessGroup
+from devtensor.distributed._world import ProcessGroup, group
 
 __all__ = [
     "ProcessGroup",
@@ -52,6 +52,7 @@ __all__ = [
     "get_node_local_rank",
     "get_rank",
     "get_world_size",
+    "group",
     "init_process_group",
     "is_available",
     "is_backend_available",

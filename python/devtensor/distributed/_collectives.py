@@ -27,6 +27,9 @@ class ReduceOp(enum.Enum):
     BXOR = "BXOR"
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's own class of these values
+
+
 class Work:
     """What async_op=True gives. The work is done when the function returns, so nothing is left to wait for."""
 

@@ -47,6 +47,21 @@ class _Current:
     said = False
 
 
+class _OfAll(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        """The group of all processes; None before init_process_group()."""
+        return _Current.group
+
+
+class group(metaclass=_OfAll):
+    """group.WORLD is the group of all processes, and None before init_process_group().
+
+    >>> dt.distributed.group.WORLD is None
+    True
+    """
+
+
 def backend_of(backend: Any) -> str:
     """The name of a backend: all mean MPI, which is said once."""
     if backend is None:

@@ -26,6 +26,7 @@ __all__ = [
     "normal_",
     "ones_",
     "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -304,6 +305,29 @@ def trunc_normal_(
 
 
 @no_grad()
+def sparse_(
+    tensor: DeviceArray, sparsity: float, std: float = 0.01, generator: _C.Generator | None = None
+) -> DeviceArray:
+    """Normal numbers, of which a part, sparsity, of each column is 0 (Martens 2010): ceil(sparsity * rows) of them.
+
+    Raises ValueError for other than 2 dimensions.
+
+    >>> w = nn.init.sparse_(dt.empty(10, 3), sparsity=0.3)
+    >>> (w == 0).sum(0).tolist()
+    [3, 3, 3]
+    """
+    op = "sparse_"
+    need_array(op, "tensor", tensor)
+    _C._check(op, ("tensor",), (tensor,))
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    zeros = math.ceil(_need_number(op, "sparsity", sparsity) * tensor.shape[0])
+    normal_(tensor, 0, std, generator)
+    order = _C.rand(*tensor.shape, device=tensor.device, generator=generator).argsort(0).argsort(0)
+    with no_grad():
+        return tensor.masked_fill_(order < zeros, 0)
+
+
 def orthogonal_(tensor: DeviceArray, gain: float = 1, generator: _C.Generator | None = None) -> DeviceArray:
     """Orthonormal rows, or columns where there are more rows, times gain; dimensions behind the second count as one.
 

@@ -20,6 +20,7 @@ from devtensor.nn._wish import Wish
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 Self = TypeVar("Self", bound="Module")
+_IncompatibleKeys = IncompatibleKeys  # PyTorch's name, which libraries import
 
 # Names that an attribute of a module cannot have, since its own bookkeeping stands there.
 _OWN = ("_parameter_names", "_buffer_names", "_module_names", "_hooks", "training")

@@ -1,0 +1,214 @@
+"""What libraries written for PyTorch do while they are imported, and the modules of PyTorch that programs import."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import python_path
+
+import devtensor as dt
+
+# In the style of torchvision, timm, transformers, torchmetrics, einops and Lightning.
+LIBRARY = """
+import torch
+import torch.backends.cudnn as cudnn
+import torch.fx
+import torch.library
+import torch.utils._pytree as pytree
+from torch import Tensor, nn
+from torch._dynamo.utils import is_compile_supported
+from torch.autograd.variable import Variable
+from torch.distributed._functional_collectives import wait_tensor
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.tensor import DTensor, Replicate
+from torch.fx.graph_module import GraphModule
+from torch.hub import HASH_REGEX, _get_torch_home, download_url_to_file, urlparse
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.module import _IncompatibleKeys
+from torch.nn.utils.clip_grad import clip_grad_norm_
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch.onnx.symbolic_helper import parse_args
+from torch.optim.adam import Adam
+from torch.overrides import has_torch_function, has_torch_function_unary
+from torch.profiler import record_function
+from torch.types import Device, Number
+from torch.utils.cpp_extension import load
+from torch.utils.data import DistributedSampler
+from torch.utils.dlpack import from_dlpack, to_dlpack
+from torch.utils.hooks import RemovableHandle
+from torch.utils.model_zoo import tqdm
+import torchvision._meta_registrations
+
+cudnn.benchmark = True
+cudnn.deterministic = True
+torch._C._log_api_usage_once("library")
+BACKENDS = {SDPBackend.MATH: 1}
+PLACES = {"rows": Replicate()}
+SMALL = torch.finfo(torch.float8_e4m3fn).max
+VERSION = torch.version.cuda, torch.__version__
+
+
+class Proxy(torch.fx.Tracer):
+    def trace(self, node: torch.fx.node.Target | None) -> "torch.fx.Graph": ...
+
+
+@torch.library.register_fake("library::op")
+def fake(x):
+    return x
+
+
+@parse_args("v", "i")
+def symbolic(g, x, i):
+    return x
+
+
+@torch.jit.script
+def swish(x: Tensor) -> Tensor:
+    return x * x.sigmoid()
+
+
+@torch.fx.wrap
+@torch.jit._script_if_tracing
+@torch.compiler.disable
+def double(x: Tensor) -> Tensor:
+    return x * 2
+
+
+class Layer(nn.Module):
+    fused: torch.jit.Final[bool]
+
+    @torch.jit._overload_method
+    def forward(self, x: Tensor) -> Tensor: ...
+
+    @torch.jit.unused
+    def forward(self, x):
+        if torch.jit.is_scripting() or torch.compiler.is_compiling() or has_torch_function((x,)):
+            raise RuntimeError
+        torch._assert(x.ndim == 2, "two dimensions")
+        with record_function("layer"), sdpa_kernel([SDPBackend.MATH]), torch.cuda.nvtx.range("layer"):
+            return double(swish(x))
+
+
+def place(model):
+    return next(model.parameters(), torch.ones(1)).device != torch.device("meta")
+"""
+PROGRAM = """
+import warnings
+import torch
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import library
+print([str(one.message) for one in said])
+x = torch.ones(1, 2)
+assert not isinstance(x, (library.DTensor, library.FullyShardedDataParallel, torch.UntypedStorage)), type(x)
+assert x.dtype not in (torch.float8_e5m2, torch.uint16)
+print(library.Layer()(x).shape, library.place(torch.nn.Linear(2, 2)), library.SMALL)
+leaves, form = library.pytree.tree_flatten({"a": [1, (x, 2)], "b": None})
+print(len(leaves), library.pytree.tree_unflatten(leaves, form)["a"][0])
+print(library.pytree.tree_map_only(int, str, [1, 2.5]))
+print(library.from_dlpack(library.to_dlpack(x)).shape, library.urlparse("https://x/y").path)
+with torch.device("cpu"):
+    print(torch.ones(1).device)
+for call in (lambda: library.FullyShardedDataParallel(x), lambda: library.load("x", []), lambda: library.Proxy(),
+             lambda: library.wait_tensor(x), lambda: torch.cuda.CUDAGraph(), lambda: torch.profiler.profile()):
+    try:
+        call()
+    except NotImplementedError as error:
+        print(error)
+"""
+
+
+def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    (folder / "program.py").write_text(text)
+    environment = {**os.environ, "PYTHONPATH": python_path()}
+    command = [sys.executable, "-m", "devtensor", "run", "--no-report", "--as-torch", "program.py"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_library(tmp_path: Path) -> None:
+    (tmp_path / "library.py").write_text(LIBRARY)
+    done = run(tmp_path, PROGRAM)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[:7] == [
+        "['jit.script(): devtensor compiles nothing; the function or module runs as it is']",
+        "(1, 2) True 448.0",
+        "4 1",
+        "['1', 2.5]",
+        "(1, 2) /y",
+        "cpu",
+        "devtensor.distributed.fsdp.FullyShardedDataParallel: models are not split over processes: each has its own, "
+        "and DistributedDataParallel averages gradients",
+    ]
+    assert [line.partition(":")[0] for line in lines[7:]] == [
+        "devtensor.utils.cpp_extension.load",
+        "devtensor.fx.Tracer",
+        "devtensor.distributed._functional_collectives.wait_tensor",
+        "devtensor.cuda.CUDAGraph",
+        "devtensor.profiler.profile",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import torch.backends.cudnn as cudnn; cudnn.benchmark = True",
+        "import torch.backends.cudnn",
+        "from torch.backends import cudnn",
+        "from torch.cuda.amp import autocast, GradScaler",
+        "from torch.optim.lr_scheduler import StepLR",
+        "from torch.optim.sgd import SGD",
+        "from torch.nn.modules.transformer import TransformerEncoderLayer",
+        "from torch.nn.modules.sparse import Embedding",
+        "from torch.nn.modules.flatten import Flatten",
+        "from torch.autograd.grad_mode import no_grad",
+        "from torch.amp.autocast_mode import autocast",
+        "import torch; from torch.nn.utils.weight_norm import weight_norm as f; assert f is torch.nn.utils.weight_norm",
+        "import torch.multiprocessing.spawn",
+        "import torch.cpu, torch.version, torch.types",
+    ],
+)
+def test_modules(tmp_path: Path, line: str) -> None:
+    done = run(tmp_path, line + "\n")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_nowhere_is_still_told(tmp_path: Path) -> None:
+    done = run(tmp_path, "import torch.no_such_module\n")
+    assert done.returncode == 1 and "torch.no_such_module: devtensor does not provide it" in done.stderr
+    done = run(tmp_path, "import importlib.util\nprint(importlib.util.find_spec('torch.no_such_module'))\n")
+    assert done.stdout == "None\n"
+
+
+def test_arrays_without_dimensions_as_numbers() -> None:
+    """As PyTorch has it, where no gradient flows to them."""
+    low, high = dt.tensor(2.0), dt.tensor(2.0)
+    assert dt.empty(2).uniform_(low, high).tolist() == [2.0, 2.0]
+    assert dt.add(dt.ones(1), dt.ones(1), alpha=low).item() == 3
+    assert dt.nn.functional.leaky_relu(dt.full((1,), -1.0), low).item() == -2
+    with pytest.raises(TypeError, match="must be a number, not devtensor.DeviceArray"):
+        dt.empty(2).uniform_(low, dt.ones(1))
+    with pytest.raises(TypeError, match="must be a number"):
+        dt.empty(2).uniform_(low, dt.tensor(3.0, requires_grad=True))
+
+
+def test_the_device_meta_and_blocks() -> None:
+    meta = dt.device("meta")
+    assert (str(meta), meta.type, meta.index, repr(meta)) == ("meta", "meta", None, "device(type='meta')")
+    assert meta == dt.device("meta") and meta != dt.device("cpu") and dt.ones(1).device != meta
+    for call in (lambda: dt.ones(1, device=meta), lambda: dt.ones(1).to(meta), meta.__enter__):
+        with pytest.raises(dt.DeviceNotAvailableError, match="Device meta does not exist: an array has memory"):
+            call()
+    before = dt.get_default_device()
+    with dt.device("cuda:0") as device, dt.device("cpu"):
+        assert (dt.ones(1).device, device) == (dt.device("cpu"), dt.device("cuda:0"))
+    with pytest.raises(ZeroDivisionError), dt.device("cuda:0"):
+        assert dt.ones(1).device == dt.device("cuda:0")
+        raise ZeroDivisionError
+    assert dt.get_default_device() == before
+    with pytest.raises(RuntimeError, match="without __enter__"):
+        before.__exit__(None, None, None)
