@@ -202,7 +202,7 @@ pool_part(void *ctx, int64_t begin, int64_t end)
 static bool
 is_mean(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
 {
-    return params->mode == DT_POOL_ADAPTIVE_AVG && out->shape[2] * out->shape[3] == 1 &&
+    return params->mode == DT_POOL_ADAPTIVE_AVG && params->divisor == 0 && out->shape[2] * out->shape[3] == 1 &&
            x->shape[2] * x->shape[3] > 0 && (out->shape[0] == 1 || out->strides[0] == out->shape[1]) &&
            (out->shape[1] == 1 || out->strides[1] == 1);
 }
