@@ -215,7 +215,7 @@ def _linear(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> 
     return _between(x.index_select(dim, first), x.index_select(dim, second), 1.0 - share, share)
 
 
-def _between(a: DeviceArray, b: DeviceArray, of_a: Any, of_b: Any) -> DeviceArray:
+def _between(a: DeviceArray, b: DeviceArray, of_a: DeviceArray | float, of_b: DeviceArray | float) -> DeviceArray:
     """As PyTorch has it: with lerp, which takes differences, an inf beside another number would be NaN."""
     return a * of_a + b * of_b
 
