@@ -202,6 +202,8 @@ def test_products_of_rows_with_zeros_have_gradients(device: str) -> None:
         x = dt.tensor(data, dtype=dt.float64, device=device, requires_grad=True)
         assert dt.autograd.gradcheck(lambda v: v.cumprod(0), (x,))
         assert dt.autograd.gradgradcheck(lambda v: v.cumprod(0), (x,))
+        many = x.detach().reshape(1, 1, 5, 1, 1, 1, 1, 1).requires_grad_()
+        assert dt.autograd.gradgradcheck(lambda v: v.cumprod(2), (many,))
 
 
 REFUSED: dict[str, tuple[Callable[[dt.DeviceArray], object], type[Exception], str]] = {

@@ -55,7 +55,7 @@ def grid_sample(
     # where a place is no number the result is none, but the nearest pixel to it, and the border, are the first
     lost = None
     if mode == "bicubic" or (mode == "bilinear" and padding_mode == "zeros"):
-        lost = (places.detach() * 0).sum(-1).flatten(1).unsqueeze(1)
+        lost = (places.detach() * 0).sum(-1)
     for i, size in enumerate(sizes):
         place = places.select(-1, dims - 1 - i)
         place = (place + 1) * (0.5 * (size - 1)) if aligned else ((place + 1) * size - 1) * 0.5
@@ -66,8 +66,9 @@ def grid_sample(
         part = _values(flat, sizes, corner)
         result = part if result is None else result + part
     assert result is not None
-    result = result if lost is None else result + lost
-    return result.reshape(shape).to(input.dtype)
+    result = result.reshape(shape)
+    result = result if lost is None else result + lost.unsqueeze(1)
+    return result.to(input.dtype)
 
 
 def _taps(place: DeviceArray, size: int, mode: str, padding_mode: str, aligned: bool) -> _Taps:
