@@ -217,7 +217,7 @@ def _linear(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> 
 
 def _between(a: DeviceArray, b: DeviceArray, of_a: DeviceArray | float, of_b: DeviceArray | float) -> DeviceArray:
     """As PyTorch has it: with lerp, which takes differences, an inf beside another number would be NaN."""
-    return a * of_a + b * of_b
+    return a * of_a + b * of_b if isinstance(of_b, DeviceArray) else _C.add(a * of_a, b, alpha=of_b)
 
 
 def _phases(x: DeviceArray, dim: int, times: int) -> DeviceArray:
