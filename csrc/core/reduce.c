@@ -108,9 +108,9 @@ fill_identity(dt_reduce_op op, dt_array *out, dt_error *err)
 
 /* dims, which need not be right, as the formulas want them. */
 static dt_reduce_record
-reduced_of(const dt_array *x, int ndims, const int64_t *dims)
+reduced_of(const char *name, const dt_array *x, int ndims, const int64_t *dims)
 {
-    dt_reduce_record r = {ndims > 0 ? 0 : (1u << x->ndim) - 1};
+    dt_reduce_record r = {ndims > 0 ? 0 : (1u << x->ndim) - 1, strcmp(name, "max") == 0 || strcmp(name, "min") == 0};
     for (int i = 0; i < ndims && i < DT_MAX_NDIM; i++) {
         const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
         r.reduced |= d >= 0 && d < x->ndim ? 1u << d : 0;
@@ -123,7 +123,7 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
           dt_array *out, dt_error *err)
 {
     if (DT_UNLIKELY(dt_is_tracked(x)) && !dt_grad_off) {
-        const dt_reduce_record reduced = reduced_of(x, ndims, dims);
+        const dt_reduce_record reduced = reduced_of(name, x, ndims, dims);
         DT_RECORD(dt_reduce_derivatives[op], &reduced, out,
                   dt_reduce(op, name, x, ndims, dims, keepdim, dtype, out, err), x);
     }

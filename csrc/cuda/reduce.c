@@ -262,7 +262,7 @@ cuda_scan(dt_scan_op op, const dt_array *x, bool reverse, dt_array *out, dt_arra
         return cuda_launch_blocks(d, function, blocks, &args, err);
     }
     CUdeviceptr scratch;
-    const size_t nbytes = (size_t)outer.numel * (size_t)args.splits * 16;
+    const size_t nbytes = (size_t)outer.numel * (size_t)args.splits * K_SCAN_PART_BYTES;
     DT_TRY(cuda_allocate(d, nbytes, &scratch, err));
     args.scratch.address = scratch;
     args.scratch.nbytes = nbytes;

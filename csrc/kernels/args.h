@@ -101,10 +101,11 @@ typedef struct {
     int32_t log;
 } k_softmax_grad_args;
 
-#define K_SCAN_EACH 8 /* elements of a lane, one after another */
+#define K_SCAN_EACH 8        /* elements of a lane, one after another */
+#define K_SCAN_PART_BYTES 32 /* of what a split comes to, at most */
 
 /* Running sums and the like along rows of n; arrays of outer are x, out and indices. A row may be cut into splits of
- * chunk elements: PARTIAL leaves what each comes to in scratch (16 bytes a row and split), from which WHOLE goes on. */
+ * chunk elements: PARTIAL leaves what each comes to in scratch, from which WHOLE goes on. */
 typedef struct {
     k_index outer;
     int64_t n, x_stride, out_stride, indices_stride;

@@ -1,6 +1,9 @@
 /* scan.cu: running sums, products, logarithms of sums, and extrema along rows. Integers accumulate in int64, floats in
- * double. */
+ * double; sums of float64 in two, so that a sum of numbers that are not negative does not fall where parts meet. */
 #include "index.h"
+#include "scan.h"
+
+#define K_IS_float64 1 /* of NAME */
 
 #undef DT_ROOM
 #define DT_ROOM , 2 /* registers for the addresses of three arrays */

@@ -340,16 +340,14 @@ static bool
 lies_within(const dt_array *x, size_t nbytes)
 {
     const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
-    int64_t end = 1, bytes;
+    const bool empty = dt_array_numel(x) == 0;
+    int64_t end = empty ? 0 : 1, bytes;
     for (int d = 0; d < x->ndim; d++) {
         int64_t reach;
-        if (x->strides[d] < 0 || __builtin_mul_overflow(x->shape[d] - 1, x->strides[d], &reach) ||
-            __builtin_add_overflow(end, reach, &end)) {
-            return dt_array_numel(x) == 0 && x->strides[d] >= 0;
+        if (x->strides[d] < 0 || (!empty && (__builtin_mul_overflow(x->shape[d] - 1, x->strides[d], &reach) ||
+                                             __builtin_add_overflow(end, reach, &end)))) {
+            return false;
         }
-    }
-    if (dt_array_numel(x) == 0) {
-        end = 0;
     }
     return x->offset >= 0 && x->offset % itemsize == 0 && !__builtin_mul_overflow(end, itemsize, &bytes) &&
            !__builtin_add_overflow(bytes, x->offset, &bytes) && bytes <= (int64_t)nbytes;

@@ -3317,7 +3317,7 @@ class DeviceArray:
         """(sign, logabsdet) of each square matrix: the sign of its determinant, and the logarithm of its size.
 
         float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
-        CUDA device; its gradient LinAlgError for a singular matrix.
+        CUDA device. The gradient of a singular matrix is infinite.
 
         >>> dt.linalg.slogdet(dt.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
         DeviceArray(-1., device='cpu', dtype=float32)

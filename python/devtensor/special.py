@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from devtensor import _C
 from devtensor._C import DeviceArray, erf, erfc, erfinv, expm1, log1p, log_softmax, softmax
 from devtensor._C import sigmoid as expit
 from devtensor._composed.arguments import need_array
+from devtensor._composed.domains import entropy
 from devtensor._composed.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
 from devtensor._composed.pointwise import lgamma as gammaln
 from devtensor._composed.statistics import logsumexp
@@ -49,11 +49,7 @@ def entr(input: DeviceArray) -> DeviceArray:
     DeviceArray([0.0000, 0.3466,   -inf], device='cpu', dtype=float32)
     """
     need_array("entr", "input", input)
-    x = floating(input)
-    inside = x.detach() > 0
-    entropy = -x * _C.where(inside, x, 1.0).log()
-    outside = _C.where(x.detach().isnan(), math.nan, _C.where(x.detach() < 0, -math.inf, 0.0).to(x.dtype))
-    return back(_C.where(inside, entropy, outside), input)
+    return back(entropy(floating(input)), input)
 
 
 def ndtr(input: DeviceArray) -> DeviceArray:

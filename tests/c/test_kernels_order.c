@@ -24,7 +24,7 @@ run_scan(const char *name, k_scan_args *a, int64_t chunk, void *out, size_t nbyt
     a->splits = chunk ? (a->n - 1) / chunk + 1 : 1;
     a->chunk = chunk ? chunk : a->n;
     if (a->splits > 1) {
-        const size_t room = (size_t)(a->outer.numel * a->splits) * 16;
+        const size_t room = (size_t)(a->outer.numel * a->splits) * K_SCAN_PART_BYTES;
         scratch = calloc(room, 1);
         a->scratch = operand(scratch);
         a->stage = K_STAGE_PARTIAL;
@@ -89,6 +89,57 @@ test_scans(void)
             free(most);
             free(logs);
             free(places);
+        }
+    }
+}
+
+/* Products that go far up and down and through 0, and sums that no float64 holds alone. */
+static void
+test_far_scans(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {2, 3001}};
+    for (int s = 0; s < 4; s++) {
+        for (int form = 0; form < 24; form++) {
+            const int64_t rows = shapes[s][0], n = shapes[s][1], size = rows * n;
+            const int across = form % 2, reverse = form / 2 % 2, lanes = form / 4 % 3 * 4, cut = form / 12;
+            const int64_t step = across ? rows : 1, apart = across ? 1 : n, chunk = (int64_t)K_SCAN_EACH << lanes;
+            double *x = calloc((size_t)size, 8), *out = calloc((size_t)size, 8);
+            k_scan_args a = {.outer = line(rows, apart, apart),
+                             .n = n,
+                             .x_stride = step,
+                             .out_stride = step,
+                             .x = operand(x),
+                             .out = operand(out),
+                             .rows = {lanes, across, 0},
+                             .reverse = reverse};
+            for (int prod = 0; prod < 2; prod++) {
+                for (int64_t r = 0; r < rows; r++) {
+                    for (int64_t k = 0; k < n; k++) {
+                        const int up = k / (17 + r) % 2;
+                        const double big = k % 2 ? -1e308 : 1e308;
+                        x[r * apart + k * step] = !prod ? (r % 3 ? big : k % 7 ? 0.1 : 1e-20) : up ? 0x1p60 : -0x1p-60;
+                    }
+                    if (prod && r % 3 == 2) {
+                        x[r * apart + n / 2 * step] = 0;
+                    }
+                }
+                run_scan(prod ? "k_cumprod_float64" : "k_cumsum_float64", &a, cut ? chunk : 0, out, (size_t)size * 8);
+                int right = 1;
+                for (int64_t r = 0; r < rows; r++) {
+                    double all = prod, before = -1;
+                    for (int64_t k = 0; k < n; k++) {
+                        const int64_t at = r * apart + (reverse ? n - 1 - k : k) * step;
+                        all = prod ? all * x[at] : all + x[at];
+                        const double near = prod || r % 3 ? 0 : 1e-13 * all; /* powers of 2, and sums of two numbers */
+                        right = right && (out[at] == all || (all != all && out[at] != out[at]) || fabs(out[at] - all) <= near);
+                        right = right && (prod || r % 3 || out[at] >= before);
+                        before = out[at];
+                    }
+                }
+                check(right, prod ? "far products" : "far sums");
+            }
+            free(x);
+            free(out);
         }
     }
 }
@@ -177,6 +228,7 @@ main(void)
 {
     emulation_open();
     test_scans();
+    test_far_scans();
     test_sort_float("k_sort_rows_float32", 1);
     test_sort_double("k_sort_rows_float64", 2);
     test_sort_uint8_t("k_sort_rows_uint8", 1);

@@ -186,8 +186,7 @@ def empties(x: dt.DeviceArray) -> None:
 def programs() -> dict[str, Prepare]:
     found: dict[str, Prepare] = {f"case {case}": case_program(case) for case in failing_allocations.chosen()}
     for name, function in failing_allocations.MORE.items():
-        if name != "conv_transpose2d":  # the plan that its way round a refusal keeps is not told from a leak yet
-            found[name] = lambda f=function: inputs_of(values(3, 4), call=f)
+        found[name] = lambda f=function: inputs_of(values(3, 4), call=f)
     cpu = {"device": "cpu"}
     found |= {
         "open": host_program(list, lambda: dt.zeros(3, device=FIRST)),
@@ -263,6 +262,9 @@ def programs() -> dict[str, Prepare]:
         "add into": lambda: in_place(values(5), values(5), call=lambda t, x: dt.add(x, 1, out=t)),
         "backward of layers": lambda: inputs_of(values(1, 2, 6, 6), values(2, 2, 3, 3), call=layers_back),
         "backward to the host": lambda: inputs_of(values(300, device="cpu"), call=moved_back),
+        "conv_transpose2d": lambda: inputs_of(
+            values(1, 2, 3, 3) + 4, values(2, 2, 3, 3), values(2), call=transposed_both_ways
+        ),
         "steady state": lambda: steady(),
         "lent": lambda: inputs_of(values(9), call=lends),
         "a kernel": lambda: inputs_of(values(64), call=own_kernel),
@@ -280,6 +282,18 @@ def layers_back(image: dt.DeviceArray, kernel: dt.DeviceArray) -> Any:
     dt.autograd.grad(loss, leaves, create_graph=True)  # by formulas: the way round a library that refuses
     loss.backward()
     return [leaf.grad for leaf in leaves]
+
+
+def transposed_both_ways(image: dt.DeviceArray, kernel: dt.DeviceArray, bias: dt.DeviceArray) -> Any:
+    """By the library, then by the formulas that are the way round its refusal: the plans and kernels of both are kept,
+    so that a refusal leaves no more of them than there are without one."""
+    x, w = (a.detach().clone().requires_grad_() for a in (image, kernel))
+    y = dt.nn.functional.conv_transpose2d(x, w, bias, stride=2, padding=1, output_padding=1)
+    found = dt.autograd.grad(y.sum(), (x, w), retain_graph=True)
+    formulas = dt.autograd.grad(y.sum() * 2, (x, w), create_graph=True)
+    into = dt.zeros_like(y).requires_grad_()
+    forward = dt.autograd.grad(dt.conv2d(into, w, stride=2, padding=1), into, x, create_graph=True)
+    return y, *found, *formulas, *forward
 
 
 def moved_back(x: dt.DeviceArray) -> Any:
@@ -513,6 +527,10 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
     if got["left"]["modules"] == allowed["modules"] + 1 and (first or fault.symbol.startswith("cublasLt")):
         allowed["modules"] += 1  # a way round the failure needed a kernel of ours
         allowed["live"] += 3 if first else 1  # the tables of the device's kernels, and the module
+    executed = [answer["counts"].get("cudnnBackendExecute", 0) for answer in (got, clean)]
+    if fault.symbol.startswith("cublasLt") and executed[0] == executed[1] + 1:
+        allowed["descriptors"] += 1  # cuDNN did what else is a product of matrices, and its plan is kept
+        allowed["live"] += 3
     if fault.symbol.startswith("cuEvent"):  # a slot without its mark is passed over: others are equipped, once each
         allowed["events"] += SLOTS
         allowed["live"] += 4 * SLOTS

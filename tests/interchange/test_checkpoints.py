@@ -23,6 +23,7 @@ from support import bits_of, name_of, no_transfers, python_path
 
 import devtensor as dt
 from devtensor import nn, testing
+from devtensor._checkpoints import names
 
 # ---------------------------------------------------------------- what a file holds
 
@@ -508,6 +509,28 @@ def test_memory_in_which_an_array_stands_askew() -> None:
     x = dt.frombuffer(bytearray(9), dtype=dt.uint8)
     y = dt._C._strided(x, dt.int32, (2,), (1,), 0)  # 9 bytes are no number of int32
     assert loaded(saved(y)).tolist() == in_torch(saved(y)).tolist() == [0, 0]
+
+
+def test_what_does_not_lie_in_the_memory() -> None:
+    """Of an empty array too; sizes that overflow are no way round."""
+    x = dt.zeros(4)
+    for shape, strides, offset in (
+        *(((0,), (1,), 17), ((0, 2**40), (2**40, 2**40), 10**6), ((0,), (1,), 2), ((2**40, 0), (2**40, 1), -4)),
+        *(((5,), (1,), 0), ((2,), (2**62,), 0)),
+    ):
+        with pytest.raises(ValueError, match="do not lie in the memory"):
+            dt._C._strided(x, dt.float32, shape, strides, offset)
+    assert dt._C._strided(x, dt.float32, (0, 2**40), (2**40, 2**40), 16).shape == (0, 2**40)
+
+
+def test_bools_of_other_bytes() -> None:
+    for numbers, right in (([0, 1, 1], True), ([0, 2, 1], False)):
+        memory = names.Memory(dt.tensor(numbers, dtype=dt.uint8), dt.uint8)
+        if right:
+            assert names._strided(memory, 0, (3,), (1,), dt.bool).tolist() == [False, True, True]
+        else:
+            with pytest.raises(ValueError, match="neither 0 nor 1"):
+                names._strided(memory, 0, (3,), (1,), dt.bool)
 
 
 @dataclasses.dataclass

@@ -108,6 +108,19 @@ def pools(chance: random.Random) -> Iterator[tuple[Call, list[np.ndarray]]]:
             yield (f"{name}{dims}d", args, options), [x.round() if chance.random() < 0.3 and name != "lp_pool" else x]
 
 
+def test_steps_as_long_as_the_padding(device: str) -> None:
+    """Take no time for the places between them, which are outside of the result."""
+    for transposed in (False, True):
+        x, weight = (dt.ones(1, 1, 1, 3, device=device, requires_grad=True) for _ in range(2))
+        if transposed:
+            y = dt.nn.functional.conv_transpose2d(x, weight, stride=(1, 10**9), padding=(0, 10**9))
+        else:
+            y = dt.nn.functional.conv2d(x, weight, stride=(1, 10**9), padding=(0, 10**9))
+        y.sum().backward()
+        assert x.grad is not None and x.grad.sum() == 3
+        assert y.flatten().tolist() == ([1, 1, 1] if transposed else [0, 3, 0])
+
+
 def test_pools(device: str) -> None:
     chance, done = random.Random(0), 0
     while done < 40:

@@ -107,6 +107,79 @@ def test_running_extrema(op: str, device: str) -> None:
             same(got.indices, np.maximum.accumulate(places, dim), what)
 
 
+def in_turns(n: int, *values: float) -> list[float]:
+    return (list(values) * (n // len(values) + 1))[:n]
+
+
+def far(n: int) -> dict[str, list[float]]:
+    """Rows whose products leave the range of double, or do so only if part of a row is multiplied on its own."""
+    ones = [1.0] * (n // 2)
+    return {
+        "a zero first": [0.0] + [1e5] * (n - 1),
+        "up and down": in_turns(n, *[4.0] * 20, *[0.25] * 20),
+        "over, then down": in_turns(n, *[4.0] * 130, *[-0.25] * 130, *[1e100] * 4, *[1e-100] * 8),
+        "at the edge": in_turns(n, *[4.0] * 511, *[0.25] * 1040),
+        "under, then up": in_turns(n, *[0.25] * 20, *[1e-100] * 4, *[1e100] * 5),
+        "under at the edge": in_turns(n, *[0.25] * 530, *[4.0] * 600),
+        "0 after inf": [1e30] * (n // 2) + [0.0] + ones,
+        "inf after 0": [1e-30] * (n // 2) + [float("inf")] + ones,
+        "nan": [1e30, float("nan"), *ones],
+        "large and small": in_turns(n, 1e30, -1e-30, -1e-20, 1e20),
+        "any": (np.random.default_rng(n).uniform(0.5, 1.7, n) * in_turns(n, 1, -1, -1)).tolist(),
+    }
+
+
+def far_sums(n: int) -> dict[str, list[float]]:
+    up = 1.7e308 / 7
+    return {
+        "up and down": in_turns(n, 1e308, -1e308),
+        "from the other end": in_turns(n, -1e308, 1e308, 1e308, -1e308),
+        "through the range": in_turns(n, -1.7e308, *[up] * 14, *[-up] * 14, 1.7e308),
+        "over": [1e308] * (n // 3) + [-1e308] * (n - n // 3),
+        "over, then inf": [-1e308] * (n // 3) + [float("inf")] * 9,
+        "infs": [-1e308, float("inf"), *[1.0] * n, -float("inf"), 1.0],
+        "nan": [-1e308, float("nan"), *[1e308] * n],
+        "subnormal": [5e-324] * n,
+        "small around large": [5e-324] * n + [1e308, -1e308] + [1e-300] * n,
+    }
+
+
+@pytest.mark.parametrize("n", [300, 2100, 40000])
+def test_running_results_leave_the_range_where_the_row_does(n: int, device: str) -> None:
+    """inf, 0 and NaN where one element after another gives them, whatever parts of the row give on their own."""
+    for op, samples in (("cumprod", far(n)), ("cumsum", far_sums(n))):
+        accumulate = getattr(np, {"cumprod": "multiply", "cumsum": "add"}[op]).accumulate
+        for what, row in samples.items():
+            for rows, dtype in ((1, "float64"), (16, "float64"), (1, "float32")):
+                with np.errstate(all="ignore"):
+                    x = np.tile(np.array(row), (rows, 1)).astype(dtype)
+                    want = accumulate(x.astype("float64"), 1).astype(dtype)
+                a = dt.from_numpy(x).to(device)
+                for layout in ("rows", "columns", "apart") if n < 40000 else ("rows",):
+                    if layout == "columns":
+                        found = getattr(a.T.contiguous(), op)(0).cpu().numpy().T
+                    else:
+                        found = (
+                            getattr(a if layout == "rows" else a.repeat_interleave(3, 1)[:, ::3], op)(1).cpu().numpy()
+                        )
+                    text = f"{op} of {rows} {layout} of {dtype}: {what}"
+                    error = 0.0 if op == "cumprod" else 1e-13 * np.nanmax(np.abs(want[np.isfinite(want)]), initial=0)
+                    near = {"float32": 1e-6, "float64": 1e-12}[dtype]
+                    np.testing.assert_allclose(found, want, near, error + 1e-320, err_msg=text)
+                    if device == "cpu" and dtype == "float64":
+                        assert np.array_equal(found, want, equal_nan=True), text
+
+
+def test_sums_of_what_is_not_negative_do_not_fall(device: str) -> None:
+    rng = np.random.default_rng(5)
+    for n in (700, 3000, 100_000):
+        for row in (rng.random(n), rng.exponential(size=n) * 10 ** rng.uniform(-30, 3, n), rng.random(n) ** 9):
+            row[rng.random(n) < 0.9] = 0
+            for x in (row[None], np.tile(row, (16, 1))):
+                sums = dt.from_numpy(x).to(device).cumsum(1).cpu().numpy()
+                assert (sums[:, 1:] >= sums[:, :-1]).all(), n
+
+
 def test_numbers_of_threads_change_nothing() -> None:
     x = dt.randn(3, 200_000, generator=dt.Generator().manual_seed(1))
     threads = dt.get_num_threads()
@@ -129,6 +202,8 @@ def test_products_of_rows_with_zeros_have_gradients(device: str) -> None:
         x = dt.tensor(data, dtype=dt.float64, device=device, requires_grad=True)
         assert dt.autograd.gradcheck(lambda v: v.cumprod(0), (x,))
         assert dt.autograd.gradgradcheck(lambda v: v.cumprod(0), (x,))
+        many = x.detach().reshape(1, 1, 5, 1, 1, 1, 1, 1).requires_grad_()
+        assert dt.autograd.gradgradcheck(lambda v: v.cumprod(2), (many,))
 
 
 REFUSED: dict[str, tuple[Callable[[dt.DeviceArray], object], type[Exception], str]] = {

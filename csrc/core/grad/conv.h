@@ -13,4 +13,12 @@ typedef struct {
 dt_status dt_conv2d_spread(const dt_array *grad, const dt_array *weight, const dt_conv_record *r, dt_array *out,
                            dt_error *err) DT_MUST_CHECK;
 
+/* Values of four dimensions: x with a batch; x in the shape of operand i, which may be one image; x (N, C, H, W) inside
+ * of zeros, element i of a spatial dimension at first + i * step, as far as that is inside. */
+struct dt_tape;
+const dt_array *dt_tape_batched(struct dt_tape *t, const dt_array *x);
+void dt_tape_give_image(struct dt_tape *t, int i, const dt_array *x);
+const dt_array *dt_tape_placed(struct dt_tape *t, const dt_array *x, const int64_t first[2], const int64_t step[2],
+                               const int64_t size[2]);
+
 #endif

@@ -75,6 +75,14 @@ is_number(dt_value x)
     return x != NULL && x->storage == NULL;
 }
 
+/* g x / (a a + b b), and 0 where that sum is, as in PyTorch */
+static dt_value
+angle_gradient(dt_tape *t, dt_value x)
+{
+    dt_value sum = HOLD(ADD(SQUARE(A), SQUARE(B)));
+    return WHERE(EQ(sum, N(0)), N(0), DIV(MUL(G, x), sum));
+}
+
 /* b a^(b-1); 0 where b is 0, whatever a is */
 static dt_value
 base_gradient(dt_tape *t)
@@ -283,13 +291,17 @@ prod_gradient(dt_tape *t)
     dt_tape_give(t, 0, MUL(WHERE(zero, at_zero, elsewhere), with_reduced(t, G)));
 }
 
-/* Shared evenly by those that are equal to it. */
+/* Shared evenly by those that are equal to it. To NaN nothing is, which divides by 0 and gives NaN to all. */
 static void
 extremum_gradient(dt_tape *t)
 {
     dt_value equal = HOLD(EQ(A, with_reduced(t, Y)));
-    dt_value share = DIV(with_reduced(t, G), reduce_again(t, DT_REDUCE_sum, equal));
-    dt_tape_give(t, 0, WHERE(equal, share, N(0)));
+    if (((const dt_reduce_record *)t->params)->nan_counts) {
+        dt_value number = HOLD(EQ(with_reduced(t, Y), with_reduced(t, Y)));
+        equal = HOLD(WHERE(number, equal, dt_tape_binary(t, DT_BINARY_ne, A, A)));
+    }
+    dt_value count = HOLD(reduce_again(t, DT_REDUCE_sum, equal)), share = HOLD(DIV(with_reduced(t, G), count));
+    dt_tape_give(t, 0, WHERE(equal, share, WHERE(EQ(count, N(0)), MUL(share, N(0)), N(0))));
 }
 
 static dt_value

@@ -32,6 +32,7 @@ dt_binary_numbers(const dt_array *a, const dt_array *b, const dt_scalar *scalar,
 
 typedef struct {
     uint32_t reduced; /* a bit for each dimension */
+    bool nan_counts;  /* NaN is equal to NaN: max and min of all, unlike amax and amin */
 } dt_reduce_record;
 
 typedef struct {

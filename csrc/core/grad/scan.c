@@ -20,18 +20,14 @@ dt_cumsum_gradient(dt_tape *t)
 static dt_value
 through_all_products(dt_tape *t, dt_value x, dt_value g)
 {
-    const int last = x->ndim - 1;
-    const int64_t n = x->shape[last], sum[] = {last + 1};
-    int64_t shape[DT_MAX_NDIM + 1];
+    const int64_t n = x->shape[x->ndim - 1], rows[2] = {n == 0 ? 0 : dt_array_numel(x) / n, n}, sum[] = {2};
+    const int64_t shape[3] = {rows[0], n, n};
     dt_array *slot = dt_tape_slot(t);
     dt_value own = slot == NULL ? NULL : dt_tape_made(t, dt_eye(dt_array_device(x), DT_BOOL, n, n, slot, t->err), slot);
-    for (int d = 0; d <= last; d++) {
-        shape[d] = x->shape[d];
-    }
-    shape[last + 1] = n;
-    dt_value others = WHERE(own, N(1), dt_tape_expand(t, dt_tape_unsqueeze(t, x, last), last + 2, shape));
-    dt_value terms = MUL(dt_tape_scan(t, DT_SCAN_PROD, others, last + 1, false), dt_tape_unsqueeze(t, g, last));
-    return dt_tape_sum(t, dt_tape_tri(t, terms, 0, true), 1, sum, false);
+    dt_value row = dt_tape_reshape(t, x, 2, rows), gradient = dt_tape_reshape(t, g, 2, rows);
+    dt_value others = WHERE(own, N(1), dt_tape_expand(t, dt_tape_unsqueeze(t, row, 1), 3, shape));
+    dt_value terms = MUL(dt_tape_scan(t, DT_SCAN_PROD, others, 2, false), dt_tape_unsqueeze(t, gradient, 1));
+    return dt_tape_reshape(t, dt_tape_sum(t, dt_tape_tri(t, terms, 0, true), 1, sum, false), x->ndim, x->shape);
 }
 
 /* Up to the first zero of a row the sum of g y, from the end, over x; there the same without that zero; then 0. */

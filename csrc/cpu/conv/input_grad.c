@@ -20,16 +20,16 @@ common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Number `index` of the phases along dimension i (0: rows). Entry h gets from result p by tap r where h + before = p *
- * stride + r * dilation. */
+/* The phase along dimension i (0: rows) that begins with entry `first`. Entry h gets from result p by tap r where
+ * h + before = p * stride + r * dilation. */
 static phase
-find_phase(const dt_conv2d_params *params, int i, int64_t stride, int64_t index, int64_t size, int64_t kernel)
+find_phase(const dt_conv2d_params *params, int i, int64_t stride, int64_t first, int64_t size, int64_t kernel)
 {
     const int64_t before = params->pad_before[i], dilation = params->dilation[i];
     const int64_t common = common_divisor(stride, dilation);
-    phase f = {.stride = stride, .step = stride / common, .dilation = dilation / common};
-    f.first = (index - before % stride + stride) % stride;
-    f.count = f.first < size ? (size - 1 - f.first) / stride + 1 : 0;
+    const int64_t index = (first + before % stride) % stride; /* between two steps */
+    phase f = {.first = first, .stride = stride, .step = stride / common, .dilation = dilation / common};
+    f.count = first < size ? (size - 1 - first) / stride + 1 : 0;
     while (f.tap < kernel && f.tap < f.step && f.tap * dilation % stride != index) {
         f.tap++;
     }
@@ -150,9 +150,10 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     if (dt_array_numel(grad) == 0) {
         return clear(out, err);
     }
-    int64_t stride[2], most = out->shape[0] * out->shape[1];
+    int64_t stride[2], phases[2], most = out->shape[0] * out->shape[1];
     for (int i = 0; i < 2; i++) {
         stride[i] = grad->shape[2 + i] == 1 ? 1 : params->stride[i]; /* a step that is never taken */
+        phases[i] = CPU_MIN(stride[i], out->shape[2 + i]);           /* the others have no entries */
         most *= CPU_CEIL_DIV(out->shape[2 + i], stride[i]);
     }
     const bool apart = stride[0] > 1 || stride[1] > 1;
@@ -164,10 +165,10 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
         return dt_fail_nomem(err, nbytes);
     }
     dt_status rc = DT_OK;
-    for (int64_t i = 0; i < stride[0] * stride[1] && rc == DT_OK; i++) {
+    for (int64_t i = 0; i < phases[0] * phases[1] && rc == DT_OK; i++) {
         const phase f[2] = {
-            find_phase(params, 0, stride[0], i / stride[1], out->shape[2], weight->shape[2]),
-            find_phase(params, 1, stride[1], i % stride[1], out->shape[3], weight->shape[3]),
+            find_phase(params, 0, stride[0], i / phases[1], out->shape[2], weight->shape[2]),
+            find_phase(params, 1, stride[1], i % phases[1], out->shape[3], weight->shape[3]),
         };
         rc = run_phase(grad, weight, params, f, buffer, apart ? buffer + nweights : NULL, out, err);
     }

@@ -139,6 +139,7 @@ lines_part(void *ctx, int64_t begin, int64_t end)
     const line_job *job = ctx;
     const dt_array *x = job->job->x, *out = job->job->out;
     const int64_t height = out->shape[2], length = out->shape[job->channels ? 1 : 3];
+    const int64_t together = job->channels ? LINE : windows_together(job->job->params, x->shape[3]);
     for (int64_t item = begin; item < end; item++) {
         int64_t p = item % height, plane = item / height, n;
         int64_t from = job->channels ? plane * x->strides[0] : cpu_offset(2, x->shape, x->strides, plane);
@@ -152,7 +153,7 @@ lines_part(void *ctx, int64_t begin, int64_t end)
             continue;
         }
         for (int64_t i = 0; i < length; i += n) {
-            n = CPU_MIN(LINE, length - i);
+            n = CPU_MIN(together, length - i);
             if (!job->channels) {
                 row_line(job, in, results, p, i, n);
                 continue;
@@ -202,7 +203,7 @@ pool_part(void *ctx, int64_t begin, int64_t end)
 static bool
 is_mean(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
 {
-    return params->mode == DT_POOL_ADAPTIVE_AVG && out->shape[2] * out->shape[3] == 1 &&
+    return params->mode == DT_POOL_ADAPTIVE_AVG && params->divisor == 0 && out->shape[2] * out->shape[3] == 1 &&
            x->shape[2] * x->shape[3] > 0 && (out->shape[0] == 1 || out->strides[0] == out->shape[1]) &&
            (out->shape[1] == 1 || out->strides[1] == 1);
 }

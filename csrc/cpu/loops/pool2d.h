@@ -30,6 +30,13 @@ taps_of_row(const dt_pool2d_params *params, int64_t step, int64_t width, int64_t
     return (window){begin, end, 0};
 }
 
+/* How many windows are made together: between those that a step leads past the image, columns touch nothing. */
+static inline int64_t
+windows_together(const dt_pool2d_params *params, int64_t width)
+{
+    return params->stride[1] > width ? 1 : LINE;
+}
+
 /* Of n columns from `column` on, `apart` from each other, those that lie in an image of this width. */
 static inline window
 columns_inside(int64_t column, int64_t apart, int64_t width, int64_t n)

@@ -96,6 +96,7 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
     const grad_job *job = ctx;
     const int64_t channels = job->x->shape[1], blocks = CPU_CEIL_DIV(channels, job->channels);
     const int64_t results = job->grad->shape[3];
+    const int64_t together = job->channels == 1 ? windows_together(job->params, job->x->shape[3]) : 1;
     for (int64_t part = begin; part < end; part++) {
         const int64_t image = part / blocks, channel = part % blocks * job->channels;
         const int64_t n = CPU_MIN(job->channels, channels - channel);
@@ -105,9 +106,9 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
         char *out = (char *)dt_array_data(job->out) + (image * os[0] + channel * os[1]) * job->size;
         clear_part(job, out, n);
         for (int64_t p = 0; p < job->grad->shape[2]; p++) {
-            for (int64_t q = 0; q < results; q += job->channels == 1 ? LINE : 1) {
+            for (int64_t q = 0; q < results; q += together) {
                 if (job->channels == 1) {
-                    grad_row(job, x, grad, out, p, q, CPU_MIN(LINE, results - q));
+                    grad_row(job, x, grad, out, p, q, CPU_MIN(together, results - q));
                 } else {
                     grad_line(job, x, grad, out, p, q, n);
                 }

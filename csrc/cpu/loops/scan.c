@@ -1,6 +1,6 @@
 /* scan.c: running sums, products, logarithms of sums, and extrema along rows. Neighbouring rows go together, one
- * element of each at a time. A few long rows are cut into chunks: what each chunk comes to is found first, so that all
- * chunks can begin at once. */
+ * element of each at a time. Most ops cut a few long rows into chunks: what each chunk comes to is found first, so that
+ * all chunks can begin at once. */
 #include "../cpu.h"
 
 #include "../../core/memory.h"
@@ -192,10 +192,10 @@ joined(const scan_job *job, const scan_carry *carry, const scan_carry *more)
     scan_carry both = *carry;
     double a, b;
     if (job->op == DT_SCAN_SUM || job->op == DT_SCAN_PROD) {
-        if (dt_is_float((dt_dtype)job->x->dtype)) {
+        if (dt_is_float((dt_dtype)job->x->dtype)) { /* a sum: see cpu_scan */
             memcpy(&a, &carry->acc, sizeof(a));
             memcpy(&b, &more->acc, sizeof(b));
-            a = job->op == DT_SCAN_SUM ? a + b : a * b;
+            a += b;
             memcpy(&both.acc, &a, sizeof(a));
         } else {
             both.acc = job->op == DT_SCAN_SUM ? carry->acc + more->acc : carry->acc * more->acc;
@@ -268,7 +268,10 @@ cpu_scan(dt_scan_op op, const dt_array *x, bool reverse, dt_array *out, dt_array
         .none = nothing(op, dt_is_float(dtype)),
     };
     const int64_t rows = dt_array_numel(x) / job.n, grain = CPU_CEIL_DIV(CPU_GRAIN / 4, job.n);
-    if (rows < FEW_ROWS && job.n > CHUNK) {
+    /* Of part of a row these may leave the range of double where the row itself does not, and a sum of float64 could
+     * fall where parts meet. */
+    const bool in_order = (op == DT_SCAN_PROD && dt_is_float(dtype)) || (op == DT_SCAN_SUM && dtype == DT_FLOAT64);
+    if (rows < FEW_ROWS && job.n > CHUNK && !in_order) {
         return scan_chunks(&job, rows, err);
     }
     job.across = job.n > 1 && job.steps[0] != 1 ? find_across(x, out) : -1;

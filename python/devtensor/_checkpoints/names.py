@@ -54,6 +54,8 @@ def _strided(memory: Any, offset: Any, size: Any, stride: Any, dtype: Any) -> De
     numbers = (offset, *size, *stride) if isinstance(size, tuple) and isinstance(stride, tuple) else (None,)
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError("its pickle has an array whose offset, size or stride are no numbers from 0")
+    if dtype is _C.bool and memory.dtype is not _C.bool and memory.array.numel() and bool((memory.array > 1).any()):
+        raise ValueError("its pickle has bools of bytes that are neither 0 nor 1")
     try:
         return _C._strided(memory.array, dtype, tuple(size), tuple(stride), offset * dtype.itemsize)
     except OverflowError as error:

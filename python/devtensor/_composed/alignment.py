@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.losses import Reduction, chosen
+from devtensor.autograd.function import Function
 
 _NEVER = -1e30  # the logarithm of 0, with which a difference is still a number
 _NAMES = ("log_probs", "targets")
@@ -67,7 +70,7 @@ def ctc_loss(
         raise _C._explained(op, _NAMES, arrays, "index-out-of-range", error, 1)
     losses = _of_paths(scores, labels, inputs, lengths, blank)
     infinite = losses > -_NEVER / 10
-    losses = _C.where(infinite, 0.0 if zero_infinity else float("inf"), losses)
+    losses = _C.where(infinite, 0.0, losses) if zero_infinity else _Readings.apply(losses, scores, infinite, inputs)
     if reduction == "mean":
         losses = (losses / lengths.clamp(min=1).to(losses.dtype)).mean()
     elif reduction == "sum":
@@ -75,6 +78,25 @@ def ctc_loss(
     elif one:
         losses = losses.squeeze(0)
     return losses.to(log_probs.dtype)
+
+
+class _Readings(Function):
+    """losses, or infinity where no reading has the length, which makes the gradient of that sample NaN."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, losses: DeviceArray, scores: DeviceArray, infinite: DeviceArray, inputs: DeviceArray
+    ) -> DeviceArray:
+        ctx.save_for_backward(infinite, inputs)
+        ctx.shape = scores.shape
+        return _C.where(infinite, math.inf, losses)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        infinite, inputs = ctx.saved_tensors
+        steps = _C.arange(ctx.shape[0], device=grad.device).unsqueeze(1)
+        lost = _C.where(infinite & (steps < inputs), math.nan, 0.0).to(grad.dtype)
+        return _C.where(infinite, 0.0, grad), lost.unsqueeze(2).expand(ctx.shape), None, None
 
 
 def _read(lengths: DeviceArray) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_ints, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
-from devtensor._composed.sampling import by_bisection, cumulative
+from devtensor._composed.groups import searchsorted
 from devtensor._types import Dims
 
 
@@ -177,9 +177,8 @@ def _interleaved(
         size = total
     if not size:
         return _C.empty(0, dtype=_C.int64, device=repeats.device)
-    ends = cumulative(repeats.to(_C.float64)[None])
-    wanted = _C.arange(size, dtype=_C.float64, device=repeats.device)
-    return by_bisection(ends, wanted[None])[0]
+    wanted = _C.arange(size, device=repeats.device)
+    return searchsorted(repeats.cumsum(0), wanted, right=True).clamp(max=max(entries - 1, 0))
 
 
 def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import misshapen, need_array, widened
-from devtensor._composed.sampling import by_bisection
+from devtensor._composed.groups import searchsorted
 from devtensor._composed.statistics import norm
 from devtensor.autograd.function import Function, FunctionCtx
 from devtensor.autograd.grad_mode import no_grad
@@ -244,10 +244,8 @@ def _of_segments(
     if not bags or not rows.shape[0]:
         return _C.zeros((bags, rows.shape[1]), dtype=rows.dtype, device=rows.device) + rows.sum() * 0
     beginnings = starts[:bags]
-    bag = by_bisection(beginnings.unsqueeze(0), places.unsqueeze(0)).squeeze(0)
-    # the bag of a place is the last that begins there or before: the one before the first that begins after it
-    last = beginnings[-1:] <= places
-    bag = _C.where(last, bags - 1, bag - 1).clamp(min=0)
+    # the last bag that begins there or before
+    bag = (searchsorted(beginnings, places, right=True) - 1).clamp(min=0)
     within = counts
     if include_last_offset:
         ended = places < starts[-1]

@@ -52,6 +52,10 @@ def grid_sample(
     aligned = align_corners is not None and _need_bool("grid_sample", "align_corners", align_corners)
     x, places, sizes = widened(input), widened(grid), input.shape[2:]
     taps = []
+    # where a place is no number the result is none, but the nearest pixel to it, and the border, are the first
+    lost = None
+    if mode == "bicubic" or (mode == "bilinear" and padding_mode == "zeros"):
+        lost = (places.detach() * 0).sum(-1)
     for i, size in enumerate(sizes):
         place = places.select(-1, dims - 1 - i)
         place = (place + 1) * (0.5 * (size - 1)) if aligned else ((place + 1) * size - 1) * 0.5
@@ -62,7 +66,9 @@ def grid_sample(
         part = _values(flat, sizes, corner)
         result = part if result is None else result + part
     assert result is not None
-    return result.reshape(shape).to(input.dtype)
+    result = result.reshape(shape)
+    result = result if lost is None else result + lost.unsqueeze(1)
+    return result.to(input.dtype)
 
 
 def _taps(place: DeviceArray, size: int, mode: str, padding_mode: str, aligned: bool) -> _Taps:
@@ -72,6 +78,8 @@ def _taps(place: DeviceArray, size: int, mode: str, padding_mode: str, aligned: 
         shares = cubic_shares(place - first, -0.75)
         return [(_inside(first + (i - 1), size, padding_mode, aligned), share) for i, share in enumerate(shares)]
     place = _inside(place, size, padding_mode, aligned)
+    if padding_mode != "zeros":
+        place = _C.where(place.isnan(), 0.0, place)
     if mode == "nearest":
         return [(place.detach().round(), place.sign() * 0 + 1)]  # 1, with a gradient of zeros
     first = place.detach().floor()

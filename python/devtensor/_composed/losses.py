@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_array, widened
+from devtensor._composed.domains import cross_entropies
 from devtensor._diagnosis import training
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
@@ -244,11 +245,6 @@ def _check_answers(op: str, input: DeviceArray, target: DeviceArray, **weights: 
             _C._check_shape(op, names, arrays, which, spread if weight.ndim <= input.ndim else shape)
 
 
-def _bounded_log(x: DeviceArray, at_infinity: DeviceArray, log: Callable[[DeviceArray], DeviceArray]) -> DeviceArray:
-    """log(x), at least -100. Where it is -infinity no gradient flows."""
-    return _C.where(at_infinity, -100.0, log(_C.where(at_infinity, 0.5, x))).clamp(min=-100.0)
-
-
 @autocasts
 def binary_cross_entropy(
     input: DeviceArray,
@@ -269,10 +265,7 @@ def binary_cross_entropy(
     """
     reduction = chosen("binary_cross_entropy", size_average, reduce, reduction)
     _check_answers("binary_cross_entropy", input, target, weight=weight)
-    x, y = widened(input), widened(target)
-    yes = _bounded_log(x, x == 0, DeviceArray.log)
-    no = _bounded_log(-x, x == 1, DeviceArray.log1p)
-    losses = (y - 1) * no - y * yes
+    losses = cross_entropies(widened(input), widened(target))
     if weight is not None:
         losses = losses * widened(weight)
     return reduced(losses, reduction, input.dtype)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, overload
 
 from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
 from devtensor._dtype_info import iinfo
+from devtensor.autograd.function import Function, FunctionCtx
 
 __all__ = [
     "kthvalue",
@@ -133,7 +134,24 @@ def _median_of_all(op: str, input: DeviceArray, keepdim: bool, numbers: bool) ->
         counts = not x.dtype.is_floating_point and x.dtype != _C.bool
         nothing = iinfo(x.dtype).min if counts else float("nan")
         return _C.full((), nothing, dtype=x.dtype, device=x.device)
-    return _picked(x, 0, (_middle_number if numbers else _middle)(x, 0), False)[0]
+    value = _picked(x.detach(), 0, (_middle_number if numbers else _middle)(x, 0), False)[0]
+    result: DeviceArray = _OfEquals.apply(x, value) if x.dtype.is_floating_point else value
+    return result
+
+
+class _OfEquals(Function):
+    """value, an element of x: its gradient is shared evenly by those that are equal to it."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: DeviceArray, value: DeviceArray) -> DeviceArray:
+        ctx.save_for_backward(x, value)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Any) -> Any:
+        x, value = ctx.saved_tensors
+        equal = (x == value) | (x.isnan() & value.isnan())
+        return _C.where(equal, grad / equal.sum().to(grad.dtype), 0.0), None
 
 
 def mode(input: DeviceArray, dim: int = -1, keepdim: bool = False) -> _C.mode_result:

@@ -9,6 +9,7 @@ from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, in_place, need_array, widened
+from devtensor._composed.domains import log_gamma, log_gamma_slope, log_odds
 from devtensor._dtype_info import finfo
 from devtensor._dtype_rules import common_dtype, result_type
 
@@ -335,9 +336,7 @@ def logit(input: DeviceArray, eps: float | None = None) -> DeviceArray:
     """
     need_array("logit", "input", input)
     eps = None if eps is None else _need_number("logit", "eps", eps)
-    x = floating(input)
-    x = x if eps is None else x.clamp(eps, 1 - eps)
-    return back(x.log() - (-x).log1p(), input)
+    return back(log_odds(floating(input), eps), input)
 
 
 def xlogy(input: DeviceArray | float, other: DeviceArray | float) -> DeviceArray:
@@ -410,24 +409,6 @@ def _scaled(op: str, input: DeviceArray, factor: float) -> DeviceArray:
 
 # ---------------------------------------------------------------- the gamma function
 
-# (-1) ** (k + 1) B(2k) / (2k (2k - 1)): the terms of Stirling's series.
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
-_SHIFT = 9  # from where the series is exact to a float64
-
-
-def _stirling(x: DeviceArray) -> DeviceArray:
-    """log(gamma(x)) of float64 above 0."""
-    low = x < _SHIFT
-    product = _C.ones_like(x)
-    for k in range(_SHIFT):
-        product = product * _C.where(low, x + k, 1.0)
-    z = _C.where(low, x + _SHIFT, x)
-    inverse = z.square().reciprocal()
-    series = _C.zeros_like(z)
-    for term in reversed(_STIRLING):
-        series = series * inverse + term
-    return (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + series / z - product.log()
-
 
 def lgamma(input: DeviceArray) -> DeviceArray:
     """log(abs(gamma(x))), infinity at 0, -1, -2, ... Computed in float64; integers and bools give the default dtype.
@@ -436,22 +417,7 @@ def lgamma(input: DeviceArray) -> DeviceArray:
     DeviceArray([0.5724, 0.0000, 3.1781], device='cpu', dtype=float32)
     """
     need_array("lgamma", "input", input)
-    x = floating(input).double()
-    poles, roots = (x <= 0) & (x == x.floor()), (x == 1) | (x == 2)
-    reflected = (x < 0.5) & ~poles
-    infinite = x.isinf()
-    x = _C.where(poles | infinite, 1.0, x)
-    right = _stirling(_C.where(reflected, 1 - x, x))
-    # gamma(x) gamma(1 - x) = pi / sin(pi x), of which the fraction of x decides
-    fraction = _C.where(reflected, x - x.detach().floor(), 0.5)
-    left = math.log(math.pi) - (fraction * math.pi).sin().log() - right
-    result = _C.where(poles | infinite, math.inf, _C.where(reflected, left, right))
-    result = result - _C.where(roots, result.detach(), 0.0)  # which is what rounding left
-    return result.to(input.dtype if input.dtype.is_floating_point else _C.get_default_dtype())
-
-
-# B(2k) / 2k: the terms of the series of digamma.
-_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
+    return _gamma(log_gamma, input)
 
 
 def digamma(input: DeviceArray) -> DeviceArray:
@@ -463,25 +429,11 @@ def digamma(input: DeviceArray) -> DeviceArray:
     DeviceArray([-0.5772, -1.9635], device='cpu', dtype=float32)
     """
     need_array("digamma", "input", input)
-    given = floating(input).double()
-    zero, poles = given == 0, (given < 0) & (given == given.floor())
-    reflected = (given < 0.5) & ~(poles | zero)
-    x = _C.where(poles | zero, 1.0, given)
-    z = _C.where(reflected, 1 - x, x)
-    low = z < _SHIFT
-    sums = _C.zeros_like(z)
-    for k in range(_SHIFT):
-        sums = sums + _C.where(low, _C.where(low, z + k, 1.0).reciprocal(), 0.0)
-    z = _C.where(low, z + _SHIFT, z)
-    inverse = z.square().reciprocal()
-    series = _C.zeros_like(z)
-    for term in reversed(_DIGAMMA):
-        series = (series + term) * inverse
-    right = z.log() - 0.5 / z - series - sums
-    fraction = _C.where(reflected, x - x.detach().floor(), 0.5)
-    cotangent = math.pi / (fraction * math.pi).tan()
-    result = _C.where(reflected, right - cotangent, right)
-    result = _C.where(zero, -given.reciprocal(), _C.where(poles, math.nan, result))
+    return _gamma(log_gamma_slope, input)
+
+
+def _gamma(function: Callable[[DeviceArray], DeviceArray], input: DeviceArray) -> DeviceArray:
+    result = function(floating(input).double())
     return result.to(input.dtype if input.dtype.is_floating_point else _C.get_default_dtype())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from devtensor import _C
 from devtensor._autocast import autocasts
@@ -11,6 +12,7 @@ from devtensor._composed.arguments import dims_of, misshapen, need_array, need_e
 from devtensor._composed.contraction import contracted
 from devtensor._composed.statistics import norm
 from devtensor._types import Dims
+from devtensor.autograd.function import Function, FunctionCtx
 
 
 @autocasts
@@ -336,9 +338,26 @@ def cdist(
         result = _from_squares(x, y)
     elif size == 0:
         result = _C.zeros(batch, rows, columns, dtype=x.dtype, device=x.device)
+    elif p == math.inf:
+        result = _Largest.apply(x.unsqueeze(-2) - y.unsqueeze(-3))
     else:
         result = norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
     return result.reshape(*lead, rows, columns).to(x1.dtype)
+
+
+class _Largest(Function):
+    """The largest size in each row: as in PyTorch each that has it gets the whole gradient."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: DeviceArray) -> DeviceArray:
+        result = x.abs().amax(-1)
+        ctx.save_for_backward(x, result)
+        return result
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Any) -> Any:
+        x, result = ctx.saved_tensors
+        return _C.where(x.abs() == result.unsqueeze(-1), grad.unsqueeze(-1) * x.sign(), 0.0)
 
 
 def _from_squares(x: DeviceArray, y: DeviceArray) -> DeviceArray:

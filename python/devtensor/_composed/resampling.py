@@ -211,19 +211,28 @@ def _linear(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> 
     first = places.to(_C.int64).clamp(max=last)
     share = (places - first).clamp(0.0, 1.0)
     second = (first + 1).clamp(max=last)
-    return x.index_select(dim, first).lerp(x.index_select(dim, second), _along(share, x, dim))
+    share = _along(share, x, dim)
+    return _between(x.index_select(dim, first), x.index_select(dim, second), 1.0 - share, share)
+
+
+def _between(a: DeviceArray, b: DeviceArray, of_a: DeviceArray | float, of_b: DeviceArray | float) -> DeviceArray:
+    """As PyTorch has it: with lerp, which takes differences, an inf beside another number would be NaN."""
+    return a * of_a + b * of_b if isinstance(of_b, DeviceArray) else _C.add(a * of_a, b, alpha=of_b)
 
 
 def _phases(x: DeviceArray, dim: int, times: int) -> DeviceArray:
     """_linear by a whole factor: elements with the same remainder have the same share of two neighbours."""
     n = x.shape[dim]
-    padded = _C.cat([x.narrow(dim, 0, 1), x, x.narrow(dim, n - 1, 1)], dim)
+    front = x.narrow(dim, 0, 1)
+    if n > 1:  # what stands before the first element is that, and 0 times the second
+        front = _between(front, x.narrow(dim, 1, 1), 1.0, 0.0)
+    padded = _C.cat([front, x, x.narrow(dim, n - 1, 1)], dim)
     neighbours = [padded.narrow(dim, i, n) for i in range(3)]
     parts = []
     for i in range(times):
         place = (i + 0.5) / times + 0.5  # counted from the neighbour in front
         left = int(place)
-        parts.append(neighbours[left].lerp(neighbours[left + 1], place - left))
+        parts.append(_between(neighbours[left], neighbours[left + 1], 1.0 - place + left, place - left))
     return _C.stack(parts, dim + 1).flatten(dim, dim + 1)
 
 
@@ -274,6 +283,7 @@ def _filtered(x: DeviceArray, dim: int, size: int, step: float, mode: str) -> De
     result = None
     for tap, share in enumerate(shares):
         part = x.index_select(dim, (first + tap).clamp(max=own - 1)) * _along(share / total, x, dim)
+        part = _C.where(_along(count > tap, x, dim), part, 0.0)
         result = part if result is None else result + part
     assert result is not None
     return result

@@ -8,12 +8,12 @@ import math
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_generator, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, need_array, widened
+from devtensor._composed.groups import searchsorted
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._types import Device, Dims, DType
 from devtensor.autograd.grad_mode import no_grad
 
 _LEAST = {_C.float32: 2.0**-24, _C.float64: 2.0**-53}  # of an exponential number: nothing is divided by 0
-_BLOCK = 128  # of the cumulative sums
 
 
 def _exponential(x: DeviceArray, generator: _C.Generator | None) -> DeviceArray:
@@ -21,33 +21,6 @@ def _exponential(x: DeviceArray, generator: _C.Generator | None) -> DeviceArray:
     wide = x.dtype if x.dtype in _LEAST else _C.float32
     uniform = _C.rand(x.shape, generator=generator, dtype=wide, device=x.device)
     return -(-uniform).log1p().clamp(max=-_LEAST[wide])
-
-
-def cumulative(x: DeviceArray) -> DeviceArray:
-    """Sums of each row up to each place: within blocks a product with a triangle, then of the blocks."""
-    rows, n = x.shape
-    if n <= _BLOCK:
-        return x @ _C.triu(_C.ones((n, n), dtype=x.dtype, device=x.device))
-    blocks = (n + _BLOCK - 1) // _BLOCK
-    padded = _C.zeros((rows, blocks * _BLOCK), dtype=x.dtype, device=x.device)
-    padded[:, :n] = x
-    inside = cumulative(padded.reshape(rows * blocks, _BLOCK)).reshape(rows, blocks, _BLOCK)
-    ends = cumulative(inside[:, :, -1])
-    inside[:, 1:] += ends[:, :-1].unsqueeze(-1)
-    return inside.reshape(rows, blocks * _BLOCK)[:, :n]
-
-
-def by_bisection(sums: DeviceArray, wanted: DeviceArray) -> DeviceArray:
-    """For each number in a row of wanted the first place whose sum is above it."""
-    n = sums.shape[1]
-    found = _C.zeros_like(wanted, dtype=_C.int64)
-    step = 1 << (n - 1).bit_length() >> 1 if n > 1 else 0
-    while step:
-        ahead = found + step  # so many places are known not to reach it, if the last of them does not
-        reached = sums.gather(1, (ahead - 1).clamp(max=n - 1)) <= wanted
-        found = _C.where(_C.logical_and(reached, ahead < n), ahead, found)
-        step >>= 1
-    return found
 
 
 def multinomial(
@@ -103,10 +76,11 @@ def _raced(rows: DeviceArray, count: int, generator: _C.Generator | None) -> Dev
 
 
 def _drawn(rows: DeviceArray, count: int, generator: _C.Generator | None) -> DeviceArray:
-    sums = cumulative(rows.to(_C.float64))
+    sums = rows.to(_C.float64).cumsum(1)
     total = sums[:, -1:]
     uniform = _C.rand(rows.shape[0], count, generator=generator, dtype=_C.float64, device=rows.device)
-    return by_bisection(sums, _C.minimum(uniform * total, total * (1 - 2.0**-52)))
+    wanted = _C.minimum(uniform * total, total * (1 - 2.0**-52))
+    return searchsorted(sums, wanted, right=True).clamp(max=rows.shape[1] - 1)  # of a row of NaN there is none
 
 
 def _bernoulli(op: str, p: DeviceArray | float, like: DeviceArray, generator: _C.Generator | None) -> DeviceArray:

@@ -4,6 +4,7 @@ forward and reverse mode algorithmic differentiation (2008); of pinv that of Gol
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, cast
 
 from devtensor import _C
@@ -341,22 +342,28 @@ class _Slogdet(Function):
     @staticmethod
     def forward(ctx: Any, A: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         sign, log = computed("slogdet", (A,), lambda np, a: tuple(np.linalg.slogdet(a)), "")
-        ctx.save_for_backward(A)
+        ctx.save_for_backward(A, log)
         ctx.mark_non_differentiable(sign)
         return sign, log
 
     @staticmethod
     def backward(ctx: Any, _: DeviceArray, gradient: DeviceArray) -> DeviceArray:
-        (A,) = ctx.saved_tensors
-        found: DeviceArray = _Inverse.apply(A)
-        return gradient.unsqueeze(-1).unsqueeze(-1) * found.mT
+        A, log = ctx.saved_tensors
+        singular = (log.detach() == -math.inf).unsqueeze(-1).unsqueeze(-1)
+        if not bool(singular.any()):
+            found: DeviceArray = _Inverse.apply(A).mT
+        else:  # there the inverse is that of a determinant of 0
+            one = _C.eye(A.shape[-1], dtype=A.dtype)
+            found = _Inverse.apply(_C.where(singular, one, A)).mT
+            found = _C.where(singular, _cofactors(A.detach()) / 0.0, found)
+        return gradient.unsqueeze(-1).unsqueeze(-1) * found
 
 
 def slogdet(A: DeviceArray) -> Slogdet:
     """(sign, logabsdet) of each square matrix: the sign of its determinant, and the logarithm of its size.
 
     float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
-    CUDA device; its gradient LinAlgError for a singular matrix.
+    CUDA device. The gradient of a singular matrix is infinite.
 
     >>> dt.linalg.slogdet(dt.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
     DeviceArray(-1., device='cpu', dtype=float32)

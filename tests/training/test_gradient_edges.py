@@ -1,0 +1,111 @@
+"""Gradients where a function has an edge, a tie or no number: those of PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devtensor as dt
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+NAN, INF = math.nan, math.inf
+HOLES = [[1.0, NAN, 3.0], [NAN, NAN, 1.0], [2.0, 2.0, 1.0]]
+EDGES = [0.0, -0.0, -1.0, -2.0, -0.5, INF, -INF, NAN, 2.0, 0.5, 1.0, 1e-300]
+TIES = [[1.0, 2.0], [2.0, 3.0]]
+CORNERS = [[0.0, 0.0, 0.0], [1.0, 2.0, 1.0]]
+ANSWERS = [0.0, 1.0, 0.0, 1.0, 0.3]
+PLACES = [[[[NAN, 0.1], [0.2, NAN], [NAN, NAN], [0.1, 0.2], [-3.0, 2.0]]]]
+PIXELS = np.arange(12.0).reshape(1, 1, 3, 4).tolist()
+SCORES = (np.arange(18.0) % 5).reshape(3, 2, 3).tolist()
+
+
+def sampled(mode: str) -> Callable[..., Any]:
+    return lambda T, x, grid: T.nn.functional.grid_sample(x, grid, mode=mode, align_corners=False)
+
+
+def aligned(zero_infinity: bool, reduction: str) -> Callable[..., Any]:
+    def loss(T: Any, x: Any) -> Any:
+        labels, lengths = (T.tensor(numbers, device=x.device) for numbers in ([[1, 1, 1], [1, 2, 1]], [3, 3]))
+        options = {"reduction": reduction, "zero_infinity": zero_infinity}
+        return T.nn.functional.ctc_loss(x.log_softmax(2), labels, lengths, lengths, **options)
+
+    return loss
+
+
+CALLS: dict[str, tuple[Any, ...]] = {
+    **{f"{op} of all": (lambda T, x, op=op: getattr(T, op)(x), HOLES) for op in ("max", "min", "amax", "amin")},
+    **{f"{op} of rows": (lambda T, x, op=op: getattr(T, op)(x, 1), HOLES) for op in ("amax", "amin")},
+    "max of rows": (lambda T, x: T.max(x, 1).values, HOLES),
+    "aminmax": (lambda T, x: sum(T.aminmax(x)), HOLES),
+    "aminmax of rows": (lambda T, x: sum(T.aminmax(x, dim=1)), HOLES),
+    "atan2": (
+        lambda T, y, x: T.atan2(y, x),
+        [0.0, 0.0, -0.0, 1e-200, 1e200, INF, 3.0],
+        [0.0, -0.0, 0.0, 1e-200, 1e200, INF, 4.0],
+    ),
+    **{
+        f"{op} {name}": (lambda T, x, op=op: getattr(T, op)(x), x)
+        for op in ("median", "nanmedian")
+        for name, x in (("ties", TIES), ("nan", [NAN, 1.0, 1.0, NAN, 0.0]), ("only nan", [NAN, NAN]))
+    },
+    **{op: (lambda T, x, op=op: getattr(T, op)(x), EDGES) for op in ("lgamma", "digamma", "logit")},
+    "logit eps": (lambda T, x: T.logit(x, 0.1), [-0.1, 0.0, 0.1, 0.5, 0.9, 1.0, 1.1]),
+    "entr": (lambda T, x: T.special.entr(x), EDGES),
+    "cdist": (lambda T, a, b: T.cdist(a, b, p=INF), CORNERS, [[1.0, 1.0, -1.0], [3.0, 0.0, 2.0], [0.0, 0.0, 0.0]]),
+    "binary_cross_entropy": (
+        lambda T, x, y: T.nn.functional.binary_cross_entropy(x, y, reduction="none"),
+        ANSWERS,
+        [0.0, 1.0, 1.0, 0.0, 0.5],
+    ),
+    **{f"ctc {zero} {kind}": (aligned(zero, kind), SCORES) for zero in (False, True) for kind in ("none", "mean")},
+    **{f"grid_sample {mode}": (sampled(mode), PIXELS, PLACES) for mode in ("bilinear", "nearest", "bicubic")},
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_edges(name: str, device: str) -> None:
+    call, *operands = CALLS[name]
+    theirs = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in operands]
+    ours = [dt.tensor(x, dtype=dt.float64, device=device, requires_grad=True) for x in operands]
+    want, got = call(torch, *theirs), call(dt, *ours)
+    np.testing.assert_allclose(got.detach().cpu().numpy(), want.detach().numpy(), 1e-9, 1e-12)
+    want.sum().backward()
+    got.sum().backward()
+    for mine, other in zip(ours, theirs, strict=True):
+        if other.grad is not None:
+            assert mine.grad is not None
+            np.testing.assert_allclose(mine.grad.cpu().numpy(), other.grad.numpy(), 1e-8, 1e-12)
+
+
+@pytest.mark.parametrize("op", ["slogdet", "logdet"])
+def test_determinants_of_a_batch_with_a_singular_matrix(op: str) -> None:
+    """Infinite where PyTorch is, whatever the sign of 0 is there; the others have their own gradients."""
+    found = []
+    for T in (torch, dt):
+        x = T.tensor([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [4.0, 3.0]], [[3.0, 2.0], [4.0, 3.0]]], requires_grad=True)
+        (T.linalg.slogdet(x)[1] if op == "slogdet" else T.logdet(x)).sum().backward()
+        found.append(x.grad.abs().numpy())
+    np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("border", ["border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_a_place_that_is_no_number_is_the_first(border: str, mode: str, device: str) -> None:
+    options = {"padding_mode": border, "mode": mode, "align_corners": True}
+    want = torch.nn.functional.grid_sample(torch.tensor(PIXELS), torch.tensor(PLACES), **options)
+    got = dt.nn.functional.grid_sample(dt.tensor(PIXELS, device=device), dt.tensor(PLACES, device=device), **options)
+    np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), 1e-6)
+
+
+def test_slopes_of_slopes(device: str) -> None:
+    rng = np.random.default_rng(3)
+    x = dt.tensor(rng.uniform(0.1, 0.9, 5), device=device, requires_grad=True)
+    y = dt.tensor(rng.uniform(0.1, 0.9, 5), device=device, requires_grad=True)
+    for call in (dt.lgamma, dt.digamma, dt.logit, dt.special.entr):
+        assert dt.autograd.gradgradcheck(call, (x,))
+    assert dt.autograd.gradgradcheck(lambda x, y: dt.nn.functional.binary_cross_entropy(x, y), (x, y))
