@@ -7,15 +7,18 @@ import difflib
 import importlib.util
 import inspect
 import os
+import pkgutil
 import sys
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from devtensor import _C, _refusals
+from devtensor._scopes import scopes, targets
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_FORGIVEN = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
+_FORGIVEN = {"ImportError", "ModuleNotFoundError", "AttributeError"}  # who catches these asks whether a name is there
+_BROAD = {"Exception", "BaseException"}
 # Ops whose result is no array, though others of the same name are methods.
 _NO_ARRAYS = {"max", "min", "split", "chunk", "unbind", "numel", "size", "dim", "stride", "item", "tolist", "numpy",
               "backward", "data_ptr", "allclose", "equal", "is_contiguous", "register_hook", "retain_grad",
@@ -71,21 +74,49 @@ class Lack(NamedTuple):
         return f"{self.filename}:{self.lineno}: {self.sentence}"
 
 
-def lacking(path: str, source: bytes | None = None) -> list[Lack]:
-    """What a script and the files beside it that it imports ask for in vain. source is the text of what is no file."""
+def lacking(path: str, source: bytes | None = None, root: str | None = None) -> list[Lack]:
+    """What a script and the files that it imports ask for in vain: those in root, or beside it.
+
+    source is the text of what is no file. A file that is no Python is left out: see not_python.
+    """
     found: dict[str, Lack] = {}
-    files = [path]
-    folder = os.path.dirname(os.path.abspath(path)) if source is None else os.getcwd()
-    trees = {}
-    for file in files:  # grows
-        tree = trees[file] = _tree(_read(file) if source is None or file != path else source)
-        files += [beside for beside in _imported(tree, folder, file) if beside not in files]
+    trees = _trees(path, source, root)
+    folder = root or _folder(path, source)
     own = _defined(trees.values())
     for file, tree in trees.items():
         shown = "<stdin>" if file == "-" else os.path.relpath(file, folder) if file != path else os.path.basename(file)
         for lineno, name, text in sorted(_Reader(tree, own).wanting()):
             found.setdefault(name, Lack(name, text, shown, lineno))
     return list(found.values())
+
+
+def not_python(path: str, source: bytes | None = None, root: str | None = None) -> list[Exception]:
+    """Why a script and the files that it imports are not read, or do not compile: OSError, SyntaxError, ValueError."""
+    errors: list[Exception] = []
+    for file in _trees(path, source, root):
+        try:
+            text = source
+            if text is None or file != path:
+                with open(file, "rb") as opened:
+                    text = opened.read()
+            compile(text, "<stdin>" if file == "-" else file, "exec", dont_inherit=True)
+        except (OSError, SyntaxError, ValueError, RecursionError) as error:
+            errors.append(error)
+    return errors
+
+
+def _folder(path: str, source: bytes | None) -> str:
+    return os.path.dirname(os.path.abspath(path)) if source is None else os.getcwd()
+
+
+def _trees(path: str, source: bytes | None, root: str | None) -> dict[str, ast.AST]:
+    files = [path]
+    folders = [root or _folder(path, source)]
+    trees: dict[str, ast.AST] = {}
+    for file in files:  # grows
+        tree = trees[file] = _tree(_read(file) if source is None or file != path else source)
+        files += [beside for beside in _imported(tree, folders, file) if beside not in files]
+    return trees
 
 
 def sentence(name: str) -> str:
@@ -132,35 +163,53 @@ def _tree(source: bytes) -> ast.AST:
         return ast.Module([], [])
 
 
-def _imported(tree: ast.AST, folder: str, file: str) -> Iterator[str]:
-    """The files in a folder, and in packages in it, that a file imports."""
+def _imported(tree: ast.AST, folders: list[str], file: str) -> Iterator[str]:
+    """The files in some folders, and in packages in them, that a file imports."""
     for node in ast.walk(tree):
-        start = folder
+        starts = folders
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            for _ in range(node.level):  # from .model import Net
-                start = os.path.dirname(os.path.abspath(file)) if start == folder else os.path.dirname(start)
+            if node.level:  # from .model import Net
+                starts = [os.path.abspath(file)]
+                for _ in range(node.level):
+                    starts = [os.path.dirname(starts[0])]
             first = [node.module] if node.module else []
             names = [*first, *(".".join([*first, alias.name]) for alias in node.names)]
         else:
             continue
         for name in names:
             parts = name.split(".")
-            for i in range(1, len(parts) + 1):
-                base = os.path.join(start, *parts[:i])
-                yield from (one for one in (f"{base}.py", os.path.join(base, "__init__.py")) if os.path.isfile(one))
+            for start in starts:
+                for i in range(1, len(parts) + 1):
+                    base = os.path.join(start, *parts[:i])
+                    yield from (one for one in (f"{base}.py", os.path.join(base, "__init__.py")) if os.path.isfile(one))
 
 
 def file_of_module(name: str) -> str | None:
-    """The file that python -m runs for a module, or None."""
+    """The file that python -m runs for a module, or None. Nothing is imported to find it."""
+    parts = name.split(".")
     try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
+        spec = importlib.util.find_spec(parts[0]) if all(parts) else None  # without a dot it imports nothing
     except (ImportError, ValueError, AttributeError):
         return None
+    for i in range(2, len(parts) + 1):
+        spec = _spec_within(spec, ".".join(parts[:i]))
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _spec_within(spec, f"{name}.__main__")
     return spec.origin if spec is not None else None
+
+
+def _spec_within(parent: Any, name: str) -> Any:
+    """The spec of a module in a package that is not imported; a namespace package has a list of places alone."""
+    places: list[str] = []
+    for entry in (parent.submodule_search_locations or ()) if parent is not None else ():
+        finder: Any = pkgutil.get_importer(entry)
+        spec = finder.find_spec(name) if finder is not None else None
+        if spec is not None and spec.loader is not None:
+            return spec
+        places += (spec.submodule_search_locations or ()) if spec is not None else ()
+    return types.SimpleNamespace(submodule_search_locations=places, origin=None) if places else None
 
 
 # ---------------------------------------------------------------- names, methods, keywords
@@ -183,38 +232,41 @@ class _Reader:
 
     def __init__(self, tree: ast.AST, own: set[str]) -> None:
         self.tree, self.own = tree, own
-        self.known: dict[str, str] = {}  # F: torch.nn.functional
+        self.scopes = scopes(tree)
         self.others: set[str] = set()  # what else is imported
         self.forgiven: set[ast.AST] = set()  # what may fail
+        self.caught: set[ast.AST] = set()  # what stands where any error is caught
         self.asked: set[str] = set()  # what hasattr asks for
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                self._import(node)
-            elif isinstance(node, ast.Try) and any(map(_forgives, node.handlers)):
-                self.forgiven |= {one for part in node.body for one in ast.walk(part)}
+                self.others |= {name for name, target in targets(node) if target is None}
+            elif isinstance(node, ast.Try):
+                self._guard(node.body, [handler.type for handler in node.handlers if not _raises(handler)])
+            elif isinstance(node, ast.With | ast.AsyncWith):
+                self._guard(node.body, [one for item in node.items for one in _suppressed(item.context_expr)])
             elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
                 self.forgiven |= {one for part in node.body for one in ast.walk(part)}
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hasattr":
-                self.asked |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                if node.func.id == "hasattr" or (node.func.id == "getattr" and len(node.args) == 3):
+                    self.asked |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
+        # `try: from torch import xpu`: what then uses xpu is asked for already
+        self.tried = {first_lack(name) for node in self.forgiven for _, name in self._names_at(node)}
         self.arrays = _Arrays(self)
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            if isinstance(node, ast.Import):
-                full, name = alias.name, alias.asname or alias.name.partition(".")[0]
-                target = full if alias.asname else name
+    def _guard(self, body: list[ast.stmt], caught: list[ast.expr | None]) -> None:
+        names = {name for one in caught for name in _class_names(one)}
+        if names & (_FORGIVEN | _BROAD):
+            inside = {one for part in body for one in ast.walk(part)}
+            if names & _FORGIVEN:
+                self.forgiven |= inside
             else:
-                full = target = f"{node.module or ''}.{alias.name}" if not node.level else ""
-                name = alias.asname or alias.name
-            if full.partition(".")[0] == "torch":
-                self.known[name] = target
-            else:
-                self.others.add(name)
+                self.caught |= inside
 
     def full(self, node: ast.AST) -> str | None:
         """ "torch.nn.Linear" for nn.Linear."""
         if isinstance(node, ast.Name):
-            return self.known.get(node.id)
+            scope = self.scopes.get(node)
+            return scope.find(node.id) if scope is not None else None
         before = self.full(node.value) if isinstance(node, ast.Attribute) else None
         return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else None
 
@@ -223,14 +275,15 @@ class _Reader:
         for node in ast.walk(self.tree):
             if node in self.forgiven:
                 continue
+            note = "; the program catches errors there" if node in self.caught else ""
             for lineno, name in self._names_at(node):
                 lack = first_lack(name)
-                if lack is not None and lack.rpartition(".")[2] not in self.asked:
-                    yield lineno, lack, sentence(lack)
+                if lack is not None and lack not in self.tried and lack.rpartition(".")[2] not in self.asked:
+                    yield lineno, lack, sentence(lack) + note
             if isinstance(node, ast.Attribute):
-                yield from self._method(node)
+                yield from ((lineno, name, text + note) for lineno, name, text in self._method(node))
             if isinstance(node, ast.Call):
-                yield from self._keywords(node)
+                yield from ((lineno, name, text + note) for lineno, name, text in self._keywords(node))
 
     def _names_at(self, node: ast.AST) -> list[tuple[int, str]]:
         if isinstance(node, ast.Import):
@@ -273,10 +326,25 @@ class _Reader:
                 )
 
 
-def _forgives(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    return any(isinstance(one, ast.Name) and one.id in _FORGIVEN for one in ast.walk(handler.type))
+def _class_names(node: ast.expr | None) -> set[str]:
+    """The last names of the classes that an except names; one without a class catches all."""
+    if node is None:
+        return {"BaseException"}
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler ends as an error again."""
+    return isinstance(handler.body[-1], ast.Raise)
+
+
+def _suppressed(node: ast.expr) -> list[ast.expr]:
+    """The classes of contextlib.suppress(...)."""
+    if not isinstance(node, ast.Call):
+        return []
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+    return list(node.args) if name == "suppress" else []
 
 
 class _Arrays:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import devtensor
 from devtensor import _C, _refusals, _transfers
 from devtensor._answers import PRIVATE, TORCH
-from devtensor._missing import file_of_module, lacking, sentence
+from devtensor._missing import file_of_module, lacking, not_python, sentence
 
 _STDIN = "<stdin>"
 
@@ -160,13 +160,13 @@ def run(argv: list[str]) -> int:
             return 2
         devtensor.testing.simulate_cuda(options.simulate)
         os.environ["DEVTENSOR_CUDA"] = f"sim:{options.simulate}"  # for the processes that the script starts
+    if options.as_torch or options.check:
+        install_torch()  # before anything of the program can be imported
     program = _program(options)
     if program is None:
         return 2
     sys.argv = program.argv
     sys.path[0] = program.folder
-    if options.as_torch or options.check:
-        install_torch()
     if options.check:
         return _check(program)
     totals = _transfers.Totals()
@@ -223,8 +223,13 @@ def _program(options: argparse.Namespace) -> Program | None:
 
 
 def _check(program: Program) -> int:
-    """Tells what is missing before anything runs."""
-    found = lacking(program.path, program.source)
+    """Tells what is missing before anything runs; what is no Python, as Python does."""
+    errors = not_python(program.path, program.source, program.folder)
+    for error in errors:
+        print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
+    if errors:
+        return 1
+    found = lacking(program.path, program.source, program.folder)
     for lack in found:
         print(lack)
     if not found:
@@ -253,7 +258,7 @@ def _is_runner(filename: str) -> bool:
 
 def _lacking(program: Program, error: Exception) -> list[object]:
     """What is missing; what the error itself asked for comes first."""
-    found = lacking(program.path, program.source)
+    found = lacking(program.path, program.source, program.folder)
     name = _asked(error)
     asked = [lack for lack in found if lack.name == name]
     if name is not None and not asked and name not in str(error):
@@ -338,9 +343,11 @@ _REGISTRATIONS = ("torchvision._autograd_registrations", "torchvision._meta_regi
 
 
 def install_torch() -> None:
-    """From now on `import torch` gives devtensor."""
+    """From now on `import torch` gives devtensor. A real torch that is imported already is left to who holds it."""
     if sys.modules.get("torch") is devtensor:
         return
+    for name, _ in _modules():
+        del sys.modules[name]
     sys.modules["torch"] = devtensor
     for name, refused in _refusals.modules().items():
         sys.modules[f"torch.{name}"] = refused

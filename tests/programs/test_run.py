@@ -176,6 +176,98 @@ def test_check_lists_what_is_missing_and_runs_nothing(tmp_path: Path) -> None:
     assert run(tmp_path, MODULES, "--check", "script.py").returncode == 0
 
 
+NAMES = """
+import torch
+from torch import nn
+try:
+    from torch import xpu
+    torch.lobpcg
+except (ImportError, AttributeError):
+    xpu = None
+if xpu is not None:
+    xpu.device_count()
+if hasattr(torch, "svd_lowrank"):
+    torch.svd_lowrank(torch.ones(3))
+import contextlib
+with contextlib.suppress(ImportError):
+    import torch.nothing
+def reads(torch, nn=nn.Linear):
+    return torch.reads(nn.nothing)
+def stores():
+    nn = {}
+    return nn.items(), [torch.own for torch in nn], lambda torch: torch.own
+"""
+CAUGHT = """
+import torch
+try:
+    torch.lobpcg
+except Exception:
+    pass
+try:
+    torch.svd_lowrank
+except ImportError:
+    raise
+class Net(torch.nn.Module):
+    torch = None
+    def forward(self, x=torch.ormqr):
+        return torch.pca_lowrank
+"""
+
+
+def test_check_knows_what_a_name_stands_for_and_what_may_fail(tmp_path: Path) -> None:
+    done = run(tmp_path, NAMES, "--check", "script.py")
+    assert (done.returncode, done.stdout) == (0, "nothing is missing that can be seen without running it\n")
+    done = run(tmp_path, CAUGHT, "--check", "script.py")
+    assert done.stdout.splitlines() == [
+        "script.py:4: torch.lobpcg: devtensor does not provide it; the program catches errors there",
+        "script.py:8: torch.svd_lowrank: devtensor does not provide it",
+        "script.py:13: torch.ormqr: devtensor does not provide it",
+        "script.py:14: torch.pca_lowrank: devtensor does not provide it",
+    ]
+
+
+def test_check_tells_what_is_no_python_as_python_does(tmp_path: Path) -> None:
+    for text in ("import torch\nif torch\n    pass\n", "import torch\nreturn 3\n", "x = '\\ud800"):
+        done = run(tmp_path, text, "--check", "script.py")
+        as_python = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.splitlines()[1:] == as_python.stderr.splitlines()[1:], text
+        assert done.stderr.startswith('  File "script.py", line ')
+    (tmp_path / "beside.py").write_text("def")
+    done = run(tmp_path, "import beside\n", "--check", "script.py")
+    assert done.returncode == 1 and f'File "{tmp_path}/beside.py", line 1' in done.stderr
+
+
+def test_nothing_of_a_package_is_imported_before_torch_is_replaced(tmp_path: Path) -> None:
+    """torch/ here stands for a real one that is installed."""
+    package, deep = tmp_path / "package", tmp_path / "package" / "spaces" / "deep"
+    deep.mkdir(parents=True)
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("print('the real one')\n")
+    (package / "__init__.py").write_text("import torch\nprint('package', torch.__name__)\n")
+    (package / "__main__.py").write_text("import torch\nprint(torch.__name__, __name__)\n")
+    (deep / "__init__.py").write_text("")
+    (deep / "train.py").write_text("import package.parts\n")
+    (package / "parts.py").write_text("import torch\ntorch.lobpcg\n")
+    done = run(tmp_path, "", "--as-torch", "--no-report", "-m", "package")
+    assert (done.stdout, done.returncode) == ("package devtensor\ndevtensor __main__\n", 0), done.stderr
+    done = run(tmp_path, "", "--check", "-m", "package.spaces.deep.train")
+    assert done.stdout.endswith("package/parts.py:2: torch.lobpcg: devtensor does not provide it\n")
+    assert done.stdout.count("\n") == 1
+    assert run(tmp_path, "", "--check", "-m", "package").stdout.startswith("nothing is missing")
+
+    (tmp_path / "script.py").write_text("import torch\nprint(torch.__name__)\n")
+    command = "import sys; sys.argv[1:] = ['run', '--as-torch', '--no-report', 'script.py']\n"
+    command += "import torch, devtensor.__main__ as main\nsys.exit(main.main(sys.argv[1:]))"
+    done = subprocess.run([sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "the real one\ndevtensor\n", done.stderr
+
+    (package / "__init__.py").write_text("import there_is_no_such_module\n")
+    done = run(tmp_path, "", "--as-torch", "--no-report", "-m", "package.parts")
+    assert done.returncode == 1 and "No module named 'there_is_no_such_module'" in done.stderr
+    assert "Traceback (most recent call last):\n" + f'  File "{package}/__init__.py", line 1' in done.stderr
+
+
 def test_a_module_that_is_missing_is_no_file_of_devtensor(tmp_path: Path) -> None:
     """devtensor has digits, data and testing; torch has no digits."""
     done = run(tmp_path, "import torch.digits\n", "--as-torch", "script.py")
