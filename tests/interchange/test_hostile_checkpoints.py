@@ -8,6 +8,8 @@ import pickle
 import random
 import re
 import struct
+import time
+import tracemalloc
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -71,6 +73,20 @@ def nested(depth: int) -> bytes:
     return b")q\0" + b"0h\0h\0\x86q\0" * depth
 
 
+def copies(name: str, text: bytes, arguments: bytes, times: int = 600) -> bytes:
+    """One text, list or array of zeros is named again and again, and a copy of it made each time."""
+    return text + b"q\0" + b"0c" + name.replace(" ", "\n").encode() + b"\nq\1" + b"0]" + (
+        b"h\1" + arguments + b"Ra"
+    ) * times  # fmt: skip
+
+
+TEXT = b"X\x00\x00\x01\x00" + b"x" * 65536
+NUMBERS = b"](" + b"".join(b"M" + struct.pack("<H", i) for i in range(20000)) + b"e"
+PAIRS = b"](" + b"".join(b"M" + struct.pack("<H", i) + b"N\x86" for i in range(20000)) + b"e"
+ZEROS = b"B\x00\x00\x01\x00" + bytes(65536)
+BYTES = b"cnumpy\ndtype\n" + whole("u1") + b"\x85R(K\3" + whole("|") + b"NNNtbq\2"
+UNMADE = b"cnumpy\ndtype\n" + whole("f8") + b"\x85R"
+
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "outside": (plant(rebuilt(persistent(), 1)), "do not lie in the memory"),
     "far outside": (plant(rebuilt(persistent(), 2**62)), ""),
@@ -123,6 +139,24 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "pairs with a list": (plant(b"ccollections\nOrderedDict\n]](]K\1ea\x85R."), "a key of list"),
     "a bytearray of a number": (plant(b"c__builtin__\nbytearray\nM\xff\xff\x85R."), "bytes in a way that load"),
     "a name without an end": (plant(b"c" + b"x" * 5000), "ends too early"),
+    "copies of a text": (plant(copies("_codecs encode", TEXT, b"h\0\x85") + b"."), "far more memory than the file"),
+    "copies of bytes": (plant(copies("builtins bytearray", TEXT, b"h\0\x85") + b"."), "far more memory"),
+    "copies of a set": (plant(copies("builtins frozenset", NUMBERS, b"h\0\x85") + b"."), "far more memory"),
+    "copies of a dictionary": (plant(copies("collections OrderedDict", PAIRS, b"h\0\x85") + b"."), "far more memory"),
+    "copies of an array": (
+        plant(
+            BYTES + b"0" + copies("numpy.core.numeric _frombuffer", ZEROS, b"(h\0h\2J\0\0\1\0\x85X\1\0\0\0Ct") + b"."
+        ),
+        "far more memory",
+    ),
+    "an array that shows methods": (
+        plant(b"ccollections\nOrderedDict\n)R}" + whole("items") + b"Nsb."),
+        "puts something in the place of OrderedDict.items",
+    ),
+    "no state": (plant(UNMADE + b"."), "never gets its state"),
+    "no state in a list": (plant(b"]" + UNMADE + b"a."), "never gets its state"),
+    "used before its state": (plant(UNMADE + b"q\0h\0\x86."), "uses an object before it has its state"),
+    "a frozen list": (plant(b"(]\x91."), "a key of list"),
     "another machine": (plant(b"N.", byteorder=b"big"), "byte order of another machine"),
     "objects of numpy": (plant(b"cnumpy\ndtype\n" + whole("O8") + b"\x85R."), "none of numbers"),
     "bytes of numpy": (
@@ -196,6 +230,67 @@ def test_hostile_files(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes(data)
     with pytest.raises((RuntimeError, pickle.UnpicklingError)):
         dt.load(tmp_path / "a.pt", mmap=name != "changed bytes")
+
+
+def test_what_is_copied_at_most() -> None:
+    """Memory follows the size of the file, whatever it names again and again."""
+    for name in ("copies of a text", "copies of a set", "copies of a dictionary", "copies of an array"):
+        data = HOSTILE[name][0]
+        tracemalloc.start()
+        with pytest.raises(RuntimeError):
+            loaded(data)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 64 * len(data), (name, peak, len(data))
+    assert isinstance(loaded(plant(BYTES + b"0h\2.")), np.dtype)
+    begin = time.perf_counter()
+    put = b"".join(b"r" + struct.pack("<I", i) for i in range(100_000))  # each remembers the same object
+    with pytest.raises(RuntimeError):
+        loaded(plant(UNMADE + put + b"."))
+    assert time.perf_counter() - begin < 3
+
+
+def test_storages_without_a_dtype(tmp_path: Path) -> None:
+    """Their bytes may begin anywhere in a file that is mapped."""
+    parts = whole(0) + whole((2,)) + whole((1,)) + b"\x89)ctorch\nfloat32\ntR."
+    data = plant(b"ctorch._utils\n_rebuild_tensor_v3\n(" + persistent(8, kind="UntypedStorage") + parts)
+    at = data.index(archive.LOCAL, data.index(b"archive/data/0") - 40)
+    extra = struct.unpack_from("<H", data, at + 28)[0]
+    start = at + 30 + len("archive/data/0") + extra
+    for shift in (1, 2, 4):  # the record begins so much later
+        moved = bytearray(data)
+        struct.pack_into("<H", moved, at + 28, extra + shift)
+        path = tmp_path / f"{shift}.pt"
+        path.write_bytes(relocated(bytes(moved[:start]) + bytes(shift) + bytes(moved[start:]), at, shift))
+        for mapped in (False, True):
+            x = dt.load(path, mmap=mapped)
+            assert x.tolist() == [0, 1] and x.data_ptr() % 4 == 0
+
+
+def relocated(data: bytes, after: int, shift: int) -> bytes:
+    """A directory whose records lie so much later, where they began after a place."""
+    out = bytearray(data)
+    at = out.index(archive.CENTRAL)
+    while out[at : at + 4] == archive.CENTRAL:
+        (header,) = struct.unpack_from("<I", out, at + 42)
+        struct.pack_into("<I", out, at + 42, header + shift * (header > after))
+        at += 46 + sum(struct.unpack_from("<3H", out, at + 28))
+    (start,) = struct.unpack_from("<I", out, at + 16)
+    struct.pack_into("<I", out, at + 16, start + shift)
+    return bytes(out)
+
+
+def test_names_of_gpus() -> None:
+    for location in ("cuda:\u00b2", "cuda:" + "9" * 5000, "cuda:", "cuda: 0", "CUDA:0"):
+        with pytest.raises(RuntimeError, match="don't know how to restore data location") as caught:
+            loaded(plant(storage(location=location)))
+        assert len(str(caught.value)) < 300
+
+
+def test_frozen_sets_and_attributes() -> None:
+    assert loaded(plant(pickle.dumps(frozenset({1, "a"}), 4)[11:])) == frozenset({1, "a"})
+    found = loaded(plant(b"ccollections\nOrderedDict\n)R}" + whole("_metadata") + b"Nsb."))
+    assert found._metadata is None and found == {}
 
 
 def test_sound_files() -> None:

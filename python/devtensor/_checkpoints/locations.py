@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,12 +44,12 @@ def _chosen(memory: DeviceArray, location: str, choose: Callable[[Any, str], Any
 
 
 def _restored(memory: DeviceArray, location: str) -> DeviceArray:
-    kind, _, index = location.partition(":")
+    index = location.partition(":")[2]
     if location == "cpu":
         return memory
-    if kind != "cuda" or (index and not index.isdigit()):
+    if not re.fullmatch("cuda(:[0-9]{1,9})?", location):
         raise RuntimeError(
-            f"don't know how to restore data location of storage (tagged with {location!r}): "
+            f"don't know how to restore data location of storage (tagged with {location!r:.60}): "
             'load(f, map_location="cpu") takes its bytes to the host'
         )
     if not cuda.is_available():

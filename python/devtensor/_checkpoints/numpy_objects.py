@@ -18,6 +18,7 @@ class DtypeState(Unfinished):
     """A dtype of NumPy before the state that a pickle gives it."""
 
     def __init__(self, form: str) -> None:
+        super().__init__()
         self.form = form
 
     def finished(self, state: Any) -> np.dtype[Any]:
@@ -60,8 +61,6 @@ def _reconstruct(kind: Any, shape: Any, code: Any) -> ArrayState:
 
 
 def _scalar(dtype: Any, data: Any) -> Any:
-    if isinstance(dtype, DtypeState):
-        dtype = np.dtype(dtype.form)
     if not isinstance(dtype, np.dtype) or type(data) is not bytes or len(data) != dtype.itemsize:
         raise ValueError("its pickle has a number of NumPy whose bytes do not make it")
     return np.frombuffer(data, dtype)[0]
@@ -75,10 +74,6 @@ def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray[Any
 
 def _no_array(*given: Any) -> Any:
     raise ValueError("its pickle makes an array of NumPy without bytes")
-
-
-def _typed(form: str) -> Any:
-    return lambda: DtypeState(form)
 
 
 CALLED = {"numpy.dtype": _dtype, "numpy.ndarray": _no_array}

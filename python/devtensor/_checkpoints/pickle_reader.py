@@ -42,7 +42,8 @@ def load(data: bytes, at: int, names: Names, storage: Storage, encoding: str) ->
 class Unfinished:
     """What becomes something else with its state."""
 
-    numbers: tuple[int, ...] = ()  # in the memo
+    def __init__(self) -> None:
+        self.numbers: list[int] = []  # in the memo
 
     def finished(self, state: Any) -> Any:
         """Raises ValueError for a state that is none."""
@@ -66,12 +67,24 @@ def check_key(key: Any) -> None:
     hash(key)
 
 
+_COPIED, _SPARE = 8, 1 << 16  # bytes that calls may copy: so many for each of the pickle, and some more
+
+
+def _nbytes(given: Any) -> int:
+    """About what a copy of an argument takes, without what is in it."""
+    if isinstance(given, (str, bytes, bytearray)):
+        return len(given)
+    return 16 * len(given) if isinstance(given, (list, tuple, dict, set, frozenset)) else 0
+
+
 class _Machine:
     def __init__(self, data: bytes, at: int, names: Names, storage: Storage, encoding: str) -> None:
         self.data, self.at, self.names, self.storage, self.encoding = data, at, names, storage, encoding
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
+        self.unfinished = 0
+        self.copied, self.may_copy = 0, _COPIED * (len(data) - at) + _SPARE
 
     def step(self) -> None:
         code = self.take(1)[0]
@@ -141,19 +154,39 @@ class _Machine:
             raise pickle.UnpicklingError(f"it would call {maker!r}, which load() does not")
         if type(arguments) is not tuple:
             raise ValueError("its pickle has arguments that are no tuple")
+        if maker.name not in trusted.given:
+            self.copy(arguments)
         try:
             self.push(maker.make(*arguments))
         except TypeError as error:
             raise ValueError(f"its pickle calls {maker.name} with wrong arguments: {error}") from None
+        self.unfinished += isinstance(self.stack[-1], Unfinished)
+
+    def copy(self, arguments: tuple[Any, ...]) -> None:
+        """A pickle may name the same long text again and again: what is made of it must not outgrow the file."""
+        self.copied += sum(map(_nbytes, arguments))
+        if self.copied > self.may_copy:
+            raise ValueError("its pickle copies its data so often that they would take far more memory than the file")
+
+    def get(self, number: int) -> None:
+        value = self.memo[number]
+        if isinstance(value, Unfinished):
+            raise ValueError("its pickle uses an object before it has its state")
+        self.push(value)
 
     def build(self) -> None:
         state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, Unfinished):
+            self.copy(state if type(state) is tuple else ())
             self.stack[-1] = target.finished(state)
+            self.unfinished -= 1
             self.memo.update(dict.fromkeys(target.numbers, self.stack[-1]))
         elif type(target) in trusted.given.values():
             trusted.set_state(target, state)
         elif hasattr(target, "__dict__") and type(state) is dict and all(type(key) is str for key in state):
+            for key in state:
+                if hasattr(type(target), key):
+                    raise ValueError(f"its pickle puts something in the place of {type(target).__name__}.{key}")
             target.__dict__.update(state)
         else:
             raise ValueError(f"its pickle sets the state of a {type(target).__name__}")
@@ -189,13 +222,21 @@ class _Machine:
         self.marks.append(self.stack)
         self.stack = []
 
+    def frozen(self) -> None:
+        items = self.above_mark()
+        for item in items:
+            check_key(item)
+        self.push(frozenset(items))
+
     def stop(self) -> None:
+        if self.unfinished:
+            raise ValueError("its pickle has an object that never gets its state")
         raise _Stop(self.stack.pop())
 
     def remember(self, number: int) -> None:
         value = self.memo[number] = self.stack[-1]
         if isinstance(value, Unfinished):
-            value.numbers += (number,)
+            value.numbers.append(number)
 
 
 _CODES: dict[int, Callable[[_Machine], Any]] = {
@@ -229,6 +270,7 @@ _CODES: dict[int, Callable[[_Machine], Any]] = {
         pickle.EMPTY_LIST: lambda m: m.push([]),
         pickle.EMPTY_DICT: lambda m: m.push({}),
         pickle.EMPTY_SET: lambda m: m.push(set()),
+        pickle.FROZENSET: _Machine.frozen,
         pickle.TUPLE: lambda m: m.push(tuple(m.above_mark())),
         pickle.TUPLE1: lambda m: m.last(1),
         pickle.TUPLE2: lambda m: m.last(2),
@@ -244,8 +286,8 @@ _CODES: dict[int, Callable[[_Machine], Any]] = {
         pickle.NEWOBJ: _Machine.new,
         pickle.BUILD: _Machine.build,
         pickle.BINPERSID: lambda m: m.push(m.storage(m.stack.pop())),
-        pickle.BINGET: lambda m: m.push(m.memo[m.number("<B")]),
-        pickle.LONG_BINGET: lambda m: m.push(m.memo[m.number("<I")]),
+        pickle.BINGET: lambda m: m.get(m.number("<B")),
+        pickle.LONG_BINGET: lambda m: m.get(m.number("<I")),
         pickle.BINPUT: lambda m: m.remember(m.number("<B")),
         pickle.LONG_BINPUT: lambda m: m.remember(m.number("<I")),
         pickle.MEMOIZE: lambda m: m.remember(len(m.memo)),

@@ -18,6 +18,7 @@ Bytes = bytearray | memoryview
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
+_LARGEST = 8  # bytes of an element: those of a storage without a dtype may be of any
 
 
 def load(source: Source, name: str, map_location: Any, encoding: str) -> Any:
@@ -63,7 +64,7 @@ def _memory(data: Bytes, kind: Kind) -> DeviceArray:
     array = _C.frombuffer(data, dtype=_C.uint8)
     if kind.dtype == _C.bool:
         array = _C._strided(array != 0, _C.uint8, (len(data),), (1,), 0)
-    if array.data_ptr() % _itemsize(kind):
+    if array.data_ptr() % (_LARGEST if kind.dtype is None else kind.dtype.itemsize):
         array = array.clone()
     return _C._loaded(array)
 
