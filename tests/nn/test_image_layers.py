@@ -418,3 +418,33 @@ def test_halves(dtype: str, device: str) -> None:
         want = call(*(a.to(narrow).float() for a in arrays))
         error = (got.float() - want).abs().max().item()
         assert error <= 0.02 * want.abs().max().item()
+
+
+def test_state_between_lazy_modules() -> None:
+    """As in PyTorch: between two that have had no call nothing changes; one that has had a call refuses the other."""
+
+    def made(called: bool) -> dt.nn.Sequential:
+        net = dt.nn.Sequential(dt.nn.LazyConv1d(4, 1), dt.nn.LazyBatchNorm1d(), dt.nn.Flatten(), dt.nn.LazyLinear(3))
+        if called:
+            net(dt.rand(2, 5, 6))
+        return net
+
+    x = dt.rand(2, 5, 6)
+    target = made(False)
+    target.load_state_dict(made(False).state_dict())
+    assert isinstance(target[0], dt.nn.LazyConv1d) and isinstance(target[3], dt.nn.LazyLinear)
+    assert target(x).shape == (2, 3) and target[3].in_features == 24
+
+    with pytest.raises(RuntimeError, match="size mismatch for 0.weight"):
+        made(True).load_state_dict(made(False).state_dict())
+
+    source, target = made(True).eval(), made(False).eval()
+    dt.manual_seed(3)
+    want = dt.rand(3).tolist()
+    dt.manual_seed(3)
+    target.load_state_dict(source.state_dict())
+    assert dt.rand(3).tolist() == want  # no random number is drawn for what is loaded
+    assert target(x).tolist() == source(x).tolist()
+    target = made(True).eval()
+    target.load_state_dict(source.state_dict())
+    assert target(x).tolist() == source(x).tolist()

@@ -41,18 +41,21 @@ class _Lazy(Module):
         """Parameters and buffers for so many inputs."""
         raise NotImplementedError
 
-    def _become(self, channels: int) -> None:
+    def _become(self, channels: int, reset: bool = True) -> None:
         self._grow(channels)
         self.__class__ = self._becomes  # type: ignore[assignment]
-        reset: Any = self.reset_parameters
-        reset()
+        if reset:
+            begin: Any = self.reset_parameters
+            begin()
 
     def _take_shapes(self, state: Mapping[str, Any], prefix: str) -> None:
-        """The same by a state dictionary, which is loaded then."""
+        """The same by a state dictionary, which is loaded then. One of a lazy module shows nothing: it stays lazy."""
         weight = state.get(f"{prefix}weight")
         channels = self._channels_of(weight) if isinstance(weight, DeviceArray) else None
-        if channels is not None:
-            self._become(channels)
+        if channels:
+            own = (*self._parameter_names, *self._buffer_names)
+            # what the dictionary has draws no random numbers before
+            self._become(channels, any(self.__dict__[k] is not None and f"{prefix}{k}" not in state for k in own))
 
     def forward(self, *args: Any, **kwargs: Any) -> DeviceArray:
         input: Any = args[0] if args else kwargs.get("input")
@@ -61,6 +64,16 @@ class _Lazy(Module):
         ready: Any = self.forward
         result: DeviceArray = ready(*args, **kwargs)
         return result
+
+
+def refuse_uncalled(network: Module, cannot: str) -> None:
+    """RuntimeError where a part of network has had no call yet: its copies would find their shapes each for itself."""
+    for path, part in network.named_modules():
+        if isinstance(part, _Lazy):
+            raise RuntimeError(
+                f"Modules with uninitialized parameters can't be {cannot}: {path or 'the module'} is a "
+                f"{type(part).__name__} that has had no call yet. Call the module once before"
+            )
 
 
 def _resize(array: DeviceArray, *shape: int) -> None:
@@ -347,7 +360,7 @@ class _LazyBatchNorm(_Lazy):
 
     def _take_shapes(self, state: Mapping[str, Any], prefix: str) -> None:
         shown = state.get(f"{prefix}weight", state.get(f"{prefix}running_mean"))
-        super()._take_shapes({f"{prefix}weight": shown}, prefix)
+        super()._take_shapes({**state, f"{prefix}weight": shown}, prefix)
 
     def _grow(self, channels: int) -> None:
         self.num_features = channels
