@@ -152,3 +152,44 @@ def test_keys_without_a_prefix() -> None:
     assert list(state) == ["weight", "bias"] and nn.Linear(2, 1).load_state_dict(state).missing_keys == []
     consume_prefix_in_state_dict_if_present(state, "module.")
     assert list(state) == ["weight", "bias"] and _pair(3) == (3, 3) and _triple([1, 2, 3]) == (1, 2, 3)
+
+
+class Listed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scales = nn.ParameterList([nn.Parameter(dt.full((2,), 2.0)), nn.Parameter(dt.full((2,), 3.0))])
+        self.named = nn.ParameterDict({"a": nn.Parameter(dt.full((2,), 5.0))})
+
+    def forward(self, x: dt.DeviceArray) -> dt.DeviceArray:
+        for scale in self.scales:
+            x = x * scale
+        for key in self.named:
+            x = x + self.named[key]
+        return x + len(self.scales) + len(self.named) + self.scales[-1]
+
+
+def test_lists_of_parameters_are_there_in_copies() -> None:
+    net = Listed()
+    x = dt.arange(8.0).reshape(4, 2)
+    alone = net(x)
+    got = nn.parallel.data_parallel(net, x, ["cpu", "cpu"])
+    assert got.tolist() == alone.tolist()
+    got.sum().backward()
+    assert net.scales[0].grad.tolist() == [36.0, 48.0] and net.named["a"].grad.tolist() == [4.0, 4.0]
+    (copied,) = parallel.replicate(net, ["cpu"])
+    assert list(copied.named.keys()) == ["a"] and "a" in copied.named and list(copied.parameters()) == []
+
+
+def test_a_lazy_module_is_called_before_it_is_copied() -> None:
+    net = nn.Sequential(nn.ReLU(), nn.LazyLinear(2))
+    want = "can't be copied to several devices: 1 is a LazyLinear that has had no call yet"
+    with pytest.raises(RuntimeError, match=want):
+        nn.DataParallel(net, ["cpu", "cpu"])(dt.ones(4, 3))
+    dt.distributed.init_process_group()
+    try:
+        with pytest.raises(RuntimeError, match="can't be used with DistributedDataParallel: 1 is a LazyLinear"):
+            nn.parallel.DistributedDataParallel(net)
+    finally:
+        dt.distributed.destroy_process_group()
+    net(dt.ones(4, 3))
+    assert nn.DataParallel(net, ["cpu", "cpu"])(dt.ones(4, 3)).shape == (4, 2)

@@ -263,10 +263,10 @@ class ParameterList(Module):
         self.extend(values or ())
 
     def __len__(self) -> int:
-        return len(self._parameter_names)
+        return len(_held(self))
 
     def __iter__(self) -> Iterator[_Parameter]:
-        return iter([self.__dict__[name] for name in self._parameter_names])
+        return iter([self.__dict__[name] for name in _held(self)])
 
     @overload
     def __getitem__(self, index: int) -> _Parameter: ...
@@ -314,16 +314,16 @@ class ParameterDict(Module):
         self.update(parameters or {})
 
     def __len__(self) -> int:
-        return len(self._parameter_names)
+        return len(_held(self))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._parameter_names))
+        return iter(list(_held(self)))
 
     def __contains__(self, key: object) -> bool:
-        return key in self._parameter_names
+        return key in _held(self)
 
     def __getitem__(self, key: str) -> _Parameter:
-        if key not in self._parameter_names:
+        if key not in _held(self):
             raise KeyError(key)
         parameter: _Parameter = self.__dict__[key]
         return parameter
@@ -337,7 +337,7 @@ class ParameterDict(Module):
 
     def keys(self) -> Iterable[str]:
         """The names."""
-        return list(self._parameter_names)
+        return list(_held(self))
 
     def values(self) -> Iterable[_Parameter]:
         """The parameters."""
@@ -400,6 +400,12 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         return "\n".join(f"  ({key}): {_summary(p)}" for key, p in self.items())
+
+
+def _held(module: Module) -> Mapping[str, Any]:
+    """The names of the arrays; a copy by nn.parallel.replicate has them as plain attributes."""
+    former: Mapping[str, Any] = module.__dict__.get("_former_names", {})
+    return module._parameter_names or former
 
 
 def _parameter(value: DeviceArray) -> _Parameter:

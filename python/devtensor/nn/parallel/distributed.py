@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor.autograd.grad_mode import no_grad
+from devtensor.nn.lazy import refuse_uncalled
 from devtensor.nn.module import Module
 
 T = TypeVar("T", bound=Module)
@@ -36,7 +37,7 @@ class DistributedDataParallel(Module):
     delay_all_reduce_named_params are refused. Keys of state_dict() begin with "module.".
 
     Raises ValueError before init_process_group, RuntimeError for a module without a parameter that wants a gradient,
-    and in the next forward where a gradient did not come.
+    for a lazy one that has had no call yet, and in the next forward where a gradient did not come.
 
     >>> dt.distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -92,6 +93,7 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers: bool = broadcast_buffers is not False and forward_sync_buffers is not False
         self.require_backward_grad_sync: bool = True
         self.process_group = group
+        refuse_uncalled(module, f"used with {op}")
         wanted = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not wanted:
             raise RuntimeError(f"{op} is not needed when a module doesn't have any parameter that requires a gradient.")

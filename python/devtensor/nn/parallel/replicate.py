@@ -8,6 +8,7 @@ from typing import TypeVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._types import Device
+from devtensor.nn.lazy import refuse_uncalled
 from devtensor.nn.module import Module
 from devtensor.nn.parallel.scatter_gather import devices_of, moved
 
@@ -18,7 +19,8 @@ def replicate(network: T, devices: Sequence[Device], detach: bool = False) -> li
     """A copy of network for each device. Its parameters are copies of network's, to which their gradients flow.
 
     On the device where an array of network is, the copy has that array itself: what is written in place there stays. A
-    copy has no parameters() of its own. detach: no gradients flow. Raises TypeError for what is no Module.
+    copy has no parameters() of its own. detach: no gradients flow. Raises TypeError for what is no Module, RuntimeError
+    for a lazy module that has had no call yet.
 
     >>> network = nn.Linear(2, 1)
     >>> (copy,) = nn.parallel.replicate(network, ["cpu"])
@@ -28,6 +30,7 @@ def replicate(network: T, devices: Sequence[Device], detach: bool = False) -> li
     if not isinstance(network, Module):
         raise TypeError(f"replicate(): argument 'network' must be a Module, not {type(network).__name__}")
     detach = _C._need_bool("replicate", "detach", detach)
+    refuse_uncalled(network, "copied to several devices")
     return [_replica(network, device, detach) for device in devices_of("replicate", "devices", devices)]
 
 
@@ -48,7 +51,10 @@ def _replica(network: T, device: _C.device, detach: bool) -> T:
         own = copy.__dict__
         own.update(module.__dict__)
         own.update(
-            _parameter_names={}, _buffer_names=dict(module._buffer_names), _module_names=dict(module._module_names)
+            _parameter_names={},
+            _former_names=dict(module._parameter_names),  # what a ParameterList goes over
+            _buffer_names=dict(module._buffer_names),
+            _module_names=dict(module._module_names),
         )
         for name in module._parameter_names:
             own[name] = own[name] if own[name] is None else there(own[name])
