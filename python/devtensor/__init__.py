@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
@@ -82,9 +83,8 @@ from devtensor._tensor_names import *
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
-from devtensor import autograd, cpu, cuda, data, nn, optim, testing, utils  # isort: skip
-from devtensor import accelerator, amp, backends, distributions, linalg, random, special  # isort: skip
-from devtensor import distributed, hub, multiprocessing, serialization  # isort: skip
+from devtensor import autograd, cpu, cuda, nn, testing  # isort: skip
+from devtensor import accelerator, amp, backends, linalg, random, special, serialization  # isort: skip
 from devtensor.cuda import amp as _cuda_amp  # isort: skip
 from devtensor.amp import autocast, get_autocast_dtype, is_autocast_enabled
 from devtensor.autograd import _hooks as _array_hooks
@@ -104,7 +104,12 @@ from devtensor.linalg._second_names import (
 )
 from devtensor.random import get_rng_state, set_rng_state
 
+if TYPE_CHECKING:
+    from devtensor import data, distributed, distributions, hub, multiprocessing, optim, utils
+
 del _cuda_amp  # dt.cuda.amp
+# Loaded when they are asked for: they would make a fifth of the time of the import.
+_LATER = {"data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
 for _function in (
@@ -434,5 +439,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """What devtensor does not have on purpose says so when it is used."""
+        """A module that is loaded at its first use. What devtensor does not have on purpose says so when it is used."""
+        if name in _LATER:
+            return _import_module(f"devtensor.{name}")
         return _refusals.find(name)

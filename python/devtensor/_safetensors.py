@@ -6,7 +6,6 @@ without a hole. What is read here comes from strangers: every number is checked 
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections import Counter
@@ -41,6 +40,8 @@ def pack(entries: Mapping[str, Entry], notes: Mapping[str, str]) -> bytes:
     header: dict[str, Any] = {_METADATA: dict(notes)} if notes else {}
     for name, (dtype, shape, first, last) in entries.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": (first, last)}
+    import json
+
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > _MOST:
@@ -73,6 +74,8 @@ def _exactly(file: BinaryIO, count: int) -> bytes:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
+    import json  # when there is such a file
+
     if text[:1] != b"{":
         raise ValueError("its header does not begin with {")
     try:

@@ -6,7 +6,6 @@ The compiled part calls here before and after each copy, while somebody watches,
 from __future__ import annotations
 
 import contextlib
-import html
 import itertools
 import os
 import sys
@@ -199,13 +198,15 @@ class TransferLog(Sequence[Transfer]):
         return report(self._totals())
 
     def _repr_html_(self) -> str:
+        from html import escape  # for notebooks alone
+
         totals = self._totals()
         rows = [_HEADER, *map(_cells, totals.lines()[:200])]
-        cells = ["".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) for tag, row in
+        cells = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in row) for tag, row in
                  zip(["th"] + ["td"] * len(rows), rows, strict=False)]  # fmt: skip
-        trips = "".join(f"<p>{html.escape(_trip_text(line))}</p>" for line in totals.round_trips())
+        trips = "".join(f"<p>{escape(_trip_text(line))}</p>" for line in totals.round_trips())
         table = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<p>{html.escape(_headline(totals.lines()))}</p><table>{table}</table>{trips}"
+        return f"<p>{escape(_headline(totals.lines()))}</p><table>{table}</table>{trips}"
 
 
 # ---------------------------------------------------------------- who watches

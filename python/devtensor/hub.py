@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -90,6 +89,8 @@ def load_state_dict_from_url(
     if _C._need_bool(op, "check_hash", check_hash):
         found = HASH_REGEX.search(name)
         with open(path, "rb") as file:
+            import hashlib
+
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if found is not None and not digest.startswith(found.group(1)):
             raise RuntimeError(f'invalid hash value (expected "{found.group(1)}", got "{digest}") of {path}')

@@ -100,6 +100,45 @@ def test_import_is_light() -> None:
     assert out == "[]\n"
 
 
+LATER = "data distributed distributions hub multiprocessing optim utils".split()
+
+
+def test_rarely_used_modules_are_loaded_when_they_are_asked_for() -> None:
+    loaded = "[name for name in LATER if f'devtensor.{name}' in sys.modules]"
+    first = f"import sys, devtensor as dt\nLATER = {LATER}\n"
+    assert quiet(f"{first}print({loaded})\ndt.ones(2) + 1\ndt.nn.Linear(2, 1)(dt.ones(1, 2))\nprint({loaded})") == (
+        "[]\n[]\n"
+    )
+    assert quiet(f"{first}print(all(name in dir(dt) and name in dt.__all__ for name in LATER))") == "True\n"
+    for name in LATER:
+        way = f"print(dt.{name}.__name__)\nimport devtensor.{name} as other\nprint(other is dt.{name})"
+        assert quiet(first + way) == f"devtensor.{name}\nTrue\n"
+        assert quiet(f"import devtensor.{name} as it\nprint(it.__name__)") == f"devtensor.{name}\n"
+    assert quiet("from devtensor import *\nprint(optim.SGD.__name__, hub.__name__, utils.data.__name__)") == (
+        "SGD devtensor.hub devtensor.data\n"
+    )
+    assert quiet("import devtensor.utils.data as d, devtensor.optim.lr_scheduler as l\nprint(d.__name__)") == (
+        "devtensor.data\n"
+    )
+
+
+def test_modules_are_loaded_once_by_many_threads() -> None:
+    code = (
+        "import threading, devtensor as dt\n"
+        f"names = {LATER} * 4\n"
+        "start, found, failed = threading.Barrier(len(names)), [], []\n"
+        "def ask(name):\n"
+        "    start.wait()\n"
+        "    try:\n        found.append((name, id(getattr(dt, name)), dir(getattr(dt, name))))\n"
+        "    except BaseException as error:\n        failed.append(error)\n"
+        "threads = [threading.Thread(target=ask, args=(name,)) for name in names]\n"
+        "for one in threads:\n    one.start()\n"
+        "for one in threads:\n    one.join()\n"
+        "print(failed, len(found), len({(name, key) for name, key, _ in found}), all(each for _, _, each in found))\n"
+    )
+    assert quiet(code) == "[] 28 7 True\n"
+
+
 def test_import_has_no_side_effects() -> None:
     quiet(
         "import os, signal, sys, threading, locale\n"

@@ -278,6 +278,16 @@ def test_a_module_that_is_missing_is_no_file_of_devtensor(tmp_path: Path) -> Non
     assert run(tmp_path, text, "--as-torch", "script.py").returncode == 0
 
 
+def test_names_that_modules_find_themselves(tmp_path: Path) -> None:
+    """torch.multiprocessing has what Python's has; torch.optim is loaded when it is asked for."""
+    text = "import torch\nprint(torch.multiprocessing.Queue.__name__, torch.optim.SGD.__name__)\n"
+    text += "import torch.multiprocessing as mp\nprint(mp.current_process().name, torch.hub.__name__)\n"
+    text += "try:\n    torch.multiprocessing.nothing\nexcept AttributeError as error:\n    print(error)\n"
+    done = run(tmp_path, text, "--as-torch", "--no-report", "script.py")
+    told = "torch.multiprocessing.nothing: devtensor does not provide it"
+    assert done.stdout == f"Queue SGD\nMainProcess devtensor.hub\n{told}\n", done.stderr
+
+
 def test_a_module_by_its_name(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from devtensor._diagnosis.sources import file_name
@@ -92,6 +91,8 @@ def dtype_name(dtype: Any) -> str:
 
 def html(values: str, shape: tuple[int, ...], steps: Sequence[tuple[Any, ...]]) -> str:
     """An array in a notebook: its values, device and dtype, and below them its shape and what made it."""
+    from html import escape  # for notebooks alone
+
     made = describe([Step(*step) for step in steps], 0) if steps else ""
     about = f"shape {shape}" + (f", {made}" if made else "")
     font = "font-family:var(--jp-code-font-family,monospace)"  # so that columns stay below each other

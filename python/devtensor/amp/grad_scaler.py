@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakKeyDictionary
 
 from devtensor import _C, cuda
 from devtensor._C import DeviceArray
 from devtensor.autograd.grad_mode import no_grad
-from devtensor.optim.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from devtensor.optim.optimizer import Optimizer
 
 _FRESH, _UNSCALED, _STEPPED = range(3)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from devtensor import _C
 from devtensor import random as _random
@@ -14,7 +14,6 @@ from devtensor._C import Event, Stream
 from devtensor._errors import OutOfMemoryError
 from devtensor._old_names import typed_classes
 from devtensor._types import Device
-from devtensor.cuda import _plans
 from devtensor.cuda._raw_kernel import RawKernel
 
 if TYPE_CHECKING:
@@ -499,10 +498,10 @@ class tune:
         self._before = _C._cuda_tuning()
         enabled = _C._need_bool("tune", "enabled", enabled)
         if enabled and not self._before:
-            self._exchange(_plans.load)
+            self._exchange("load")
         _C._cuda_tuning(enabled)
         if self._before and not enabled:
-            self._exchange(_plans.save)
+            self._exchange("save")
 
     def __enter__(self) -> tune:
         return self
@@ -511,9 +510,11 @@ class tune:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if _C._cuda_tuning(self._before) and not self._before:
-            self._exchange(_plans.save)
+            self._exchange("save")
 
     @staticmethod
-    def _exchange(move: Callable[[int], None]) -> None:
+    def _exchange(way: Literal["load", "save"]) -> None:
+        from devtensor.cuda import _plans  # which reads and writes files, as nothing else at import does
+
         if is_available():
-            move(current_device())
+            (_plans.load if way == "load" else _plans.save)(current_device())
