@@ -104,22 +104,19 @@ LATER = "data distributed distributions hub multiprocessing optim utils".split()
 
 
 def test_rarely_used_modules_are_loaded_when_they_are_asked_for() -> None:
-    loaded = "[name for name in LATER if f'devtensor.{name}' in sys.modules]"
     first = f"import sys, devtensor as dt\nLATER = {LATER}\n"
-    assert quiet(f"{first}print({loaded})\ndt.ones(2) + 1\ndt.nn.Linear(2, 1)(dt.ones(1, 2))\nprint({loaded})") == (
-        "[]\n[]\n"
+    loaded = "print([name for name in LATER if f'devtensor.{name}' in sys.modules])\n"
+    rest = "print(all(name in dir(dt) and name in dt.__all__ for name in LATER))\n"
+    rest += "print(all(getattr(dt, name) is sys.modules[f'devtensor.{name}'] for name in LATER))\n"
+    out = quiet(f"{first}{loaded}dt.ones(2) + 1\ndt.nn.Linear(2, 1)(dt.ones(1, 2))\n{loaded}{rest}")
+    assert out == "[]\n[]\nTrue\nTrue\n"
+    imports = "".join(f"import devtensor.{name} as it\nprint(it.__name__)\n" for name in LATER)
+    assert quiet(imports) == "".join(f"devtensor.{name}\n" for name in LATER)
+    out = quiet(
+        "import devtensor.utils.data as d, devtensor.optim.lr_scheduler as l\nfrom devtensor import *\n"
+        "print(d.__name__, optim.SGD.__name__, hub.__name__, utils.data.__name__)"
     )
-    assert quiet(f"{first}print(all(name in dir(dt) and name in dt.__all__ for name in LATER))") == "True\n"
-    for name in LATER:
-        way = f"print(dt.{name}.__name__)\nimport devtensor.{name} as other\nprint(other is dt.{name})"
-        assert quiet(first + way) == f"devtensor.{name}\nTrue\n"
-        assert quiet(f"import devtensor.{name} as it\nprint(it.__name__)") == f"devtensor.{name}\n"
-    assert quiet("from devtensor import *\nprint(optim.SGD.__name__, hub.__name__, utils.data.__name__)") == (
-        "SGD devtensor.hub devtensor.data\n"
-    )
-    assert quiet("import devtensor.utils.data as d, devtensor.optim.lr_scheduler as l\nprint(d.__name__)") == (
-        "devtensor.data\n"
-    )
+    assert out == "devtensor.data SGD devtensor.hub devtensor.data\n"
 
 
 def test_modules_are_loaded_once_by_many_threads() -> None:
