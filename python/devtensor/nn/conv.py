@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from devtensor import _C
@@ -122,14 +122,11 @@ def _sizes(op: str, name: str, value: _Size, dims: int) -> tuple[int, ...]:
     return size
 
 
-class Conv1d(_ConvNd):
-    """Cross-correlation of rows: (N, C, L) or (C, L) with weight (out_channels, in_channels / groups, R) and bias.
+class _Conv(_ConvNd):
+    """What convolutions of any dimension have in common."""
 
-    Both begin uniform in ±1 / sqrt(in_channels / groups * R).
-
-    >>> nn.Conv1d(2, 4, 3)(dt.zeros(1, 2, 10)).shape
-    (1, 4, 8)
-    """
+    _dims: int
+    _conv: Callable[..., DeviceArray]
 
     def __init__(
         self,
@@ -146,7 +143,7 @@ class Conv1d(_ConvNd):
         dtype: DType | None = None,
     ) -> None:
         super().__init__(
-            1,
+            self._dims,
             in_channels,
             out_channels,
             kernel_size,
@@ -165,12 +162,25 @@ class Conv1d(_ConvNd):
 
     def _conv_forward(self, input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None) -> DeviceArray:
         if self.padding_mode == "zeros":
-            return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+            return self._conv(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         wide = pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
-        return F.conv1d(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
+        return self._conv(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
 
 
-class Conv2d(_ConvNd):
+class Conv1d(_Conv):
+    """Cross-correlation of rows: (N, C, L) or (C, L) with weight (out_channels, in_channels / groups, R) and bias.
+
+    Both begin uniform in ±1 / sqrt(in_channels / groups * R).
+
+    >>> nn.Conv1d(2, 4, 3)(dt.zeros(1, 2, 10)).shape
+    (1, 4, 8)
+    """
+
+    _dims = 1
+    _conv = staticmethod(F.conv1d)
+
+
+class Conv2d(_Conv):
     """Cross-correlation of images: (N, C, H, W) or (C, H, W) with weight (out_channels, in_channels / groups, R, S)
     and bias (out_channels).
 
@@ -180,46 +190,11 @@ class Conv2d(_ConvNd):
     (8, 16, 16, 16)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Padding = 0,
-        dilation: _Size = 1,
-        groups: int = 1,
-        bias: bool | None = True,
-        padding_mode: _Mode = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            2,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: DeviceArray) -> DeviceArray:
-        return self._conv_forward(input, self.weight, self.bias)
-
-    def _conv_forward(self, input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None) -> DeviceArray:
-        if self.padding_mode == "zeros":
-            return _C.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-        wide = pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
-        return _C.conv2d(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
+    _dims = 2
+    _conv = staticmethod(_C.conv2d)
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_Conv):
     """Cross-correlation of volumes: (N, C, D, H, W) or (C, D, H, W) with weight (out_channels, in_channels / groups,
     R, S, T) and bias (out_channels).
 
@@ -229,64 +204,33 @@ class Conv3d(_ConvNd):
     (2, 4, 4, 4, 4)
     """
 
+    _dims = 3
+    _conv = staticmethod(F.conv3d)
+
+
+class _ConvTranspose(_ConvNd):
+    """What transposed convolutions of any dimension have in common."""
+
+    _dims: int
+    _conv: Callable[..., DeviceArray]
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
         kernel_size: _Size,
         stride: _Size = 1,
-        padding: _Padding = 0,
-        dilation: _Size = 1,
+        padding: _Size = 0,
+        output_padding: _Size = 0,
         groups: int = 1,
         bias: bool | None = True,
-        padding_mode: _Mode = "zeros",
+        dilation: _Size = 1,
+        padding_mode: str = "zeros",
         device: Device | None = None,
         dtype: DType | None = None,
     ) -> None:
         super().__init__(
-            3,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: DeviceArray) -> DeviceArray:
-        return self._conv_forward(input, self.weight, self.bias)
-
-    def _conv_forward(self, input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None) -> DeviceArray:
-        if self.padding_mode == "zeros":
-            return F.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-        wide = pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
-        return F.conv3d(wide, weight, bias, self.stride, 0, self.dilation, self.groups)
-
-
-class _ConvTransposeNd(_ConvNd):
-    def __init__(
-        self,
-        dims: int,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size,
-        padding: _Size,
-        output_padding: _Size,
-        groups: int,
-        bias: bool | None,
-        dilation: _Size,
-        padding_mode: str,
-        device: Device | None,
-        dtype: DType | None,
-    ) -> None:
-        super().__init__(
-            dims,
+            self._dims,
             in_channels,
             out_channels,
             kernel_size,
@@ -327,8 +271,12 @@ class _ConvTransposeNd(_ConvNd):
             )
         return tuple(w - n for w, n in zip(wanted, least, strict=True))
 
+    def forward(self, input: DeviceArray, output_size: Sequence[int] | None = None) -> DeviceArray:
+        more = self._padding_for(input, output_size)
+        return self._conv(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
-class ConvTranspose1d(_ConvTransposeNd):
+
+class ConvTranspose1d(_ConvTranspose):
     """What Conv1d gives its input as gradient, as a layer: (N, C, L) or (C, L) with weight
     (in_channels, out_channels / groups, R) and bias (out_channels).
 
@@ -339,45 +287,11 @@ class ConvTranspose1d(_ConvTransposeNd):
     (1, 2, 20)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Size = 0,
-        output_padding: _Size = 0,
-        groups: int = 1,
-        bias: bool | None = True,
-        dilation: _Size = 1,
-        padding_mode: str = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            1,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            bias,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: DeviceArray, output_size: Sequence[int] | None = None) -> DeviceArray:
-        more = self._padding_for(input, output_size)
-        return F.conv_transpose1d(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
-        )
+    _dims = 1
+    _conv = staticmethod(F.conv_transpose1d)
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTranspose):
     """What Conv2d gives its input as gradient, as a layer: (N, C, H, W) or (C, H, W) with weight
     (in_channels, out_channels / groups, R, S) and bias (out_channels).
 
@@ -388,45 +302,11 @@ class ConvTranspose2d(_ConvTransposeNd):
     (2, 3, 32, 32)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Size = 0,
-        output_padding: _Size = 0,
-        groups: int = 1,
-        bias: bool | None = True,
-        dilation: _Size = 1,
-        padding_mode: str = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            2,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            bias,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: DeviceArray, output_size: Sequence[int] | None = None) -> DeviceArray:
-        more = self._padding_for(input, output_size)
-        return F.conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
-        )
+    _dims = 2
+    _conv = staticmethod(F.conv_transpose2d)
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_ConvTranspose):
     """What Conv3d gives its input as gradient, as a layer: (N, C, D, H, W) or (C, D, H, W) with weight
     (in_channels, out_channels / groups, R, S, T) and bias (out_channels).
 
@@ -437,39 +317,5 @@ class ConvTranspose3d(_ConvTransposeNd):
     (1, 2, 6, 8, 8)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Size = 0,
-        output_padding: _Size = 0,
-        groups: int = 1,
-        bias: bool | None = True,
-        dilation: _Size = 1,
-        padding_mode: str = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            3,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            bias,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: DeviceArray, output_size: Sequence[int] | None = None) -> DeviceArray:
-        more = self._padding_for(input, output_size)
-        return F.conv_transpose3d(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
-        )
+    _dims = 3
+    _conv = staticmethod(F.conv_transpose3d)

@@ -9,10 +9,19 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _Parameter
 from devtensor._composed.arguments import need_array
 from devtensor._types import Device, DType
-from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from devtensor.nn.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    _Conv,
+    _ConvTranspose,
+)
 from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
-from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
 
 _Size: TypeAlias = int | Sequence[int]
 _Padding: TypeAlias = _Size | Literal["same", "valid"]
@@ -139,7 +148,26 @@ class _LazyConv(_Lazy):
             _resize(self.weight, first, channels // self.groups, *kernel)
 
 
-class LazyConv1d(_LazyConv, Conv1d):
+class _LazyForward(_LazyConv, _Conv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: _Size,
+        stride: _Size = 1,
+        padding: _Padding = 0,
+        dilation: _Size = 1,
+        groups: int = 1,
+        bias: bool | None = True,
+        padding_mode: _Mode = "zeros",
+        device: Device | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__(
+            0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+
+
+class LazyConv1d(_LazyForward, Conv1d):
     """A Conv1d whose in_channels are those of its first input.
 
     >>> layer = nn.LazyConv1d(4, 3)
@@ -149,25 +177,8 @@ class LazyConv1d(_LazyConv, Conv1d):
 
     _becomes = Conv1d
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Padding = 0,
-        dilation: _Size = 1,
-        groups: int = 1,
-        bias: bool | None = True,
-        padding_mode: _Mode = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
-        )
 
-
-class LazyConv2d(_LazyConv, Conv2d):
+class LazyConv2d(_LazyForward, Conv2d):
     """A Conv2d whose in_channels are those of its first input.
 
     >>> layer = nn.LazyConv2d(4, 3)
@@ -177,25 +188,8 @@ class LazyConv2d(_LazyConv, Conv2d):
 
     _becomes = Conv2d
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Padding = 0,
-        dilation: _Size = 1,
-        groups: int = 1,
-        bias: bool | None = True,
-        padding_mode: _Mode = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
-        )
 
-
-class LazyConv3d(_LazyConv, Conv3d):
+class LazyConv3d(_LazyForward, Conv3d):
     """A Conv3d whose in_channels are those of its first input.
 
     >>> layer = nn.LazyConv3d(4, 3)
@@ -205,25 +199,39 @@ class LazyConv3d(_LazyConv, Conv3d):
 
     _becomes = Conv3d
 
+
+class _LazyTransposed(_LazyConv, _ConvTranspose):
     def __init__(
         self,
         out_channels: int,
         kernel_size: _Size,
         stride: _Size = 1,
-        padding: _Padding = 0,
-        dilation: _Size = 1,
+        padding: _Size = 0,
+        output_padding: _Size = 0,
         groups: int = 1,
         bias: bool | None = True,
-        padding_mode: _Mode = "zeros",
+        dilation: _Size = 1,
+        padding_mode: str = "zeros",
         device: Device | None = None,
         dtype: DType | None = None,
     ) -> None:
         super().__init__(
-            0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+            0,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            bias,
+            dilation,
+            padding_mode,
+            device,
+            dtype,
         )
 
 
-class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
     """A ConvTranspose1d whose in_channels are those of its first input.
 
     >>> layer = nn.LazyConvTranspose1d(4, 3)
@@ -233,37 +241,8 @@ class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
 
     _becomes = ConvTranspose1d
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Size = 0,
-        output_padding: _Size = 0,
-        groups: int = 1,
-        bias: bool | None = True,
-        dilation: _Size = 1,
-        padding_mode: str = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            0,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            bias,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
 
-
-class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
     """A ConvTranspose2d whose in_channels are those of its first input.
 
     >>> layer = nn.LazyConvTranspose2d(4, 3)
@@ -273,37 +252,8 @@ class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
 
     _becomes = ConvTranspose2d
 
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Size = 0,
-        output_padding: _Size = 0,
-        groups: int = 1,
-        bias: bool | None = True,
-        dilation: _Size = 1,
-        padding_mode: str = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__(
-            0,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            bias,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
 
-
-class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
     """A ConvTranspose3d whose in_channels are those of its first input.
 
     >>> layer = nn.LazyConvTranspose3d(4, 3)
@@ -313,43 +263,20 @@ class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
 
     _becomes = ConvTranspose3d
 
+
+class _LazyBatchNorm(_Lazy, _BatchNorm):
     def __init__(
         self,
-        out_channels: int,
-        kernel_size: _Size,
-        stride: _Size = 1,
-        padding: _Size = 0,
-        output_padding: _Size = 0,
-        groups: int = 1,
-        bias: bool | None = True,
-        dilation: _Size = 1,
-        padding_mode: str = "zeros",
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: Device | None = None,
         dtype: DType | None = None,
+        *,
+        bias: bool | None = True,
     ) -> None:
-        super().__init__(
-            0,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            bias,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-
-class _LazyBatchNorm(_Lazy):
-    weight: _Parameter | None
-    bias: _Parameter | None
-    running_mean: DeviceArray | None
-    running_var: DeviceArray | None
-    num_features: int
-    _ranks: tuple[int, int]
+        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _channels(self, input: DeviceArray) -> int:
         _C._check_rank(type(self).__name__, ("input",), (input,), 0, *self._ranks)
@@ -379,19 +306,6 @@ class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
 
     _becomes = BatchNorm1d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool | None = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
 
 class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     """A BatchNorm2d whose num_features are the channels of its first input.
@@ -403,19 +317,6 @@ class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
 
     _becomes = BatchNorm2d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool | None = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
 
 class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
     """A BatchNorm3d whose num_features are the channels of its first input.
@@ -426,16 +327,3 @@ class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
     """
 
     _becomes = BatchNorm3d
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool | None = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
