@@ -228,40 +228,39 @@ def _output_size(op: str, value: int | Sequence[int | None] | None) -> int | Seq
     return None if value is None else _need_size(op, "output_size", value)
 
 
-class AdaptiveAvgPool1d(Module):
+class _AdaptiveAvgPool(Module):
+    _dims: int
+
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
+        super().__init__()
+        self.output_size: int | Sequence[int | None] | None = _output_size(type(self).__name__, output_size)
+
+    def forward(self, input: DeviceArray) -> DeviceArray:
+        pool = F.adaptive_avg_pool1d if self._dims == 1 else F.adaptive_avg_pool3d
+        return pool(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Means of windows such that output_size of them come out; None keeps a size.
 
     >>> nn.AdaptiveAvgPool1d(1)(dt.ones(2, 3, 8)).shape
     (2, 3, 1)
     """
 
-    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
-        super().__init__()
-        self.output_size: int | Sequence[int | None] | None = _output_size("AdaptiveAvgPool1d", output_size)
-
-    def forward(self, input: DeviceArray) -> DeviceArray:
-        return F.adaptive_avg_pool1d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _dims = 1
 
 
-class AdaptiveAvgPool3d(Module):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Means of windows such that output_size of them come out; None keeps a size.
 
     >>> nn.AdaptiveAvgPool3d(1)(dt.ones(2, 3, 8, 8, 8)).shape
     (2, 3, 1, 1, 1)
     """
 
-    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
-        super().__init__()
-        self.output_size: int | Sequence[int | None] | None = _output_size("AdaptiveAvgPool3d", output_size)
-
-    def forward(self, input: DeviceArray) -> DeviceArray:
-        return F.adaptive_avg_pool3d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _dims = 3
 
 
 class _AdaptiveMaxPool(Module, Generic[_Pooled]):
