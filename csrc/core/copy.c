@@ -106,6 +106,14 @@ dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 }
 
 dt_status
+dt_fill_new(const char *op, dt_array *out, const dt_array *value, dt_error *err)
+{
+    const dt_operand in[] = {{"out", out, -1}, {"fill_value", value, -1}};
+    dt_status rc = dt_check_same_device(op, in, 2, err);
+    return dt_result_made(rc == DT_OK ? dt_copy_into(op, out, "fill_value", value, false, false, err) : rc, out);
+}
+
+dt_status
 dt_pin(const dt_array *x, dt_array *out, dt_error *err)
 {
     if (dt_array_device(x).type != DT_CPU) {

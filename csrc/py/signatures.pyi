@@ -384,7 +384,7 @@ def ones(
 ) -> DeviceArray: ...
 def full(
     size: _Ints,
-    fill_value: _Number,
+    fill_value: _Operand,
     *,
     dtype: _DType | None = None,
     device: _Device | None = None,
@@ -401,7 +401,7 @@ def ones_like(
 ) -> DeviceArray: ...
 def full_like(
     input: DeviceArray,
-    fill_value: _Number,
+    fill_value: _Operand,
     *,
     dtype: _DType | None = None,
     device: _Device | None = None,
@@ -783,7 +783,7 @@ class DeviceArray:
     def pin_memory(self) -> DeviceArray: ...
     def contiguous(self, memory_format: _MemoryFormat | None = None) -> DeviceArray: ...
     def copy_(self, src: DeviceArray, non_blocking: bool = False) -> DeviceArray: ...
-    def fill_(self, value: _Number) -> DeviceArray: ...
+    def fill_(self, value: _Operand) -> DeviceArray: ...
     def zero_(self) -> DeviceArray: ...
     def new_empty(
         self, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
@@ -797,7 +797,7 @@ class DeviceArray:
     def new_full(
         self,
         size: _Ints,
-        fill_value: _Number,
+        fill_value: _Operand,
         *,
         dtype: _DType | None = None,
         device: _Device | None = None,
@@ -1157,6 +1157,10 @@ class DeviceArray:
         input, dim: _Ints | None = None, keepdim: bool = False, *, dtype: _DType | None = None
     ) -> DeviceArray: ...
     @composed
+    def nextafter(input, other: DeviceArray) -> DeviceArray: ...
+    @composed
+    def nextafter_(input, other: DeviceArray) -> DeviceArray: ...
+    @composed
     def put(input, index: DeviceArray, source: DeviceArray, accumulate: bool = False) -> DeviceArray: ...
     @composed
     def put_(input, index: DeviceArray, source: DeviceArray, accumulate: bool = False) -> DeviceArray: ...
@@ -1231,7 +1235,13 @@ class DeviceArray:
     @composed
     def apply_(input, callable: Callable[[Any], float]) -> DeviceArray: ...
     @composed
-    def as_strided_(self, *args: Any, **options: Any) -> NoReturn: ...
+    def as_strided(
+        input, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None
+    ) -> DeviceArray: ...
+    @composed
+    def as_strided_(
+        input, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None
+    ) -> DeviceArray: ...
     @composed
     def cauchy_(
         input, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
@@ -1269,7 +1279,7 @@ class DeviceArray:
     @composed
     def random_(input, *args: _Int, generator: Generator | None = None) -> DeviceArray: ...
     @composed
-    def resize_as_(self, *args: Any, **options: Any) -> NoReturn: ...
+    def resize_as_(input, the_template: DeviceArray) -> DeviceArray: ...
     @composed
     def set_(self, *args: Any, **options: Any) -> NoReturn: ...
     @composed

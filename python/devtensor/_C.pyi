@@ -477,8 +477,27 @@ class DeviceArray:
         DeviceArray([[1],
                      [2]], device='cpu', dtype=int64)
         """
-    def as_strided_(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: the memory that an array sees is not changed: index it, or use unfold, for another view."""
+    def as_strided(input, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> DeviceArray:
+        """A view of the memory of input: element (i, j, ...) lies storage_offset + i * stride[0] + j * stride[1] ... in it.
+
+        storage_offset, by default that of input, counts elements from the begin of the memory. Elements may share memory.
+        Where a gradient flows to input the result is a copy; the gradient of an element of input is the sum of those of
+        the elements that lie on it. Raises ShapeMismatchError for what does not lie in the memory, RuntimeError for
+        negative numbers, and for another count of strides than sizes.
+
+        >>> dt.as_strided(dt.arange(4), (3, 2), (1, 1))
+        DeviceArray([[0, 1],
+                     [1, 2],
+                     [2, 3]], device='cpu', dtype=int64)
+        """
+    def as_strided_(input, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> DeviceArray:
+        """Gives input itself other sizes and strides in its memory, see as_strided, and returns input.
+
+        Raises GradientError where gradients flow to input, and what as_strided raises.
+
+        >>> dt.arange(4).as_strided_((2,), (2,))
+        DeviceArray([0, 2], device='cpu', dtype=int64)
+        """
     def asin(self, /) -> DeviceArray:
         """Inverse of the sine, radians from -pi/2 to pi/2; NaN outside [-1, 1].
 
@@ -1352,7 +1371,7 @@ class DeviceArray:
         >>> bool((dt.zeros(100).exponential_(2.0) > 0).all())
         True
         """
-    def fill_(self, /, value: _Number) -> DeviceArray:
+    def fill_(self, /, value: _Operand) -> DeviceArray:
         """Sets every element to a number, or to a 0-dimensional array on the same device.
 
         Returns self. Raises RuntimeError where self is read-only or value does not fit.
@@ -2650,8 +2669,8 @@ class DeviceArray:
         >>> dt.zeros(2, dtype=dt.int8).new_empty(3).dtype
         devtensor.int8
         """
-    def new_full(self, /, size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
-        """One number of the given size, and of the dtype and device of self unless others are given.
+    def new_full(self, /, size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """One number, or the element of a 0-dimensional array, of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
 
@@ -2680,6 +2699,18 @@ class DeviceArray:
         >>> dt.ones(2, dtype=dt.float64).new_zeros(3)
         DeviceArray([0., 0., 0.], device='cpu', dtype=float64)
         """
+    def nextafter(input, other: DeviceArray) -> DeviceArray:
+        """The next number that the dtype holds after each of input, towards that of other.
+
+        Of equal ones other; NaN where one is NaN. Floats, which promote; the shapes broadcast. Where the two differ, the
+        gradient goes to input as it is. Raises DeviceMismatchError, DTypeMismatchError for integers and bools,
+        ShapeMismatchError.
+
+        >>> dt.nextafter(dt.tensor([1.0], dtype=dt.float16), dt.tensor([2.0], dtype=dt.float16))
+        DeviceArray([1.0010], device='cpu', dtype=float16)
+        """
+    def nextafter_(input, other: DeviceArray) -> DeviceArray:
+        """nextafter, written into input."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> DeviceArray:
         """The coordinates of the elements that are not zero, in order: int64 (count, ndim), or with as_tuple a tuple of ndim
@@ -3051,18 +3082,22 @@ class DeviceArray:
         (2, 3)
         """
     def resize_(input, *size: _Ints) -> DeviceArray:
-        """Gives input itself another shape of as many elements, or of its first ones, and returns input.
+        """Gives input itself another shape, and returns input: of its first elements in the order of memory.
 
-        The elements are those in the order of memory. Raises ShapeMismatchError for more elements, which would need other
-        memory, and for an array that is not contiguous; RuntimeError for a negative size; GradientError where gradients
-        flow to input.
+        For more elements input gets new memory on its device, in which those behind its own are undefined; other views of
+        the old memory keep that. Raises ShapeMismatchError for an array that is not contiguous, RuntimeError for a negative
+        size, GradientError where gradients flow to input.
 
         >>> dt.arange(6).resize_(2, 2)
         DeviceArray([[0, 1],
                      [2, 3]], device='cpu', dtype=int64)
         """
-    def resize_as_(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
+    def resize_as_(input, the_template: DeviceArray) -> DeviceArray:
+        """Gives input itself the shape of another array, as resize_ does, and returns input.
+
+        >>> dt.arange(6).resize_as_(dt.ones(3))
+        DeviceArray([0, 1, 2], device='cpu', dtype=int64)
+        """
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.
 
@@ -3190,7 +3225,7 @@ class DeviceArray:
     @overload
     def select(self, /, axis: _Int, index: _Int) -> DeviceArray: ...
     def set_(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: the memory of an array never changes its size: make another one with dt.empty."""
+        """Raises NotImplementedError: an array is not set on the memory of another: use x.data = y, or as_strided."""
     def sgn(self, /) -> DeviceArray:
         """-1, 0 or 1; 0 for NaN.
 
@@ -5015,19 +5050,20 @@ def frombuffer(buffer: Buffer, *, dtype: _DType | None, count: _Int = -1, offset
     >>> dt.frombuffer(bytearray(b"\\x01\\x02"), dtype=dt.uint8)
     DeviceArray([1, 2], device='cpu', dtype=uint8)
     """
-def full(size: _Ints, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
-    """An array of one number; its kind decides the dtype: bool, int64 or the default.
+def full(size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """An array of one number, or of the element of a 0-dimensional array on the device of the result. Its kind decides the
+    dtype: bool, int64 or the default.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    OutOfMemoryError. Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient.
 
     >>> dt.full((2, 2), 7)
     DeviceArray([[7, 7],
                  [7, 7]], device='cpu', dtype=int64)
     """
-def full_like(input: DeviceArray, fill_value: _Number, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
-    """One number of the shape of input, and of its dtype and device unless others are given.
+def full_like(input: DeviceArray, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    """One number, or the element of a 0-dimensional array, of the shape of input, and of its dtype and device unless others are given.
 
     Raises MemoryError or OutOfMemoryError.
 
@@ -5241,7 +5277,7 @@ def linear(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = N
     >>> dt.linear(dt.tensor([[1.0, 2.0]]), weight=dt.eye(2), bias=dt.tensor([10.0, 20.0]))
     DeviceArray([[11., 22.]], device='cpu', dtype=float32)
     """
-def linspace(start: _Number, end: _Number, steps: _Int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def linspace(start: _Operand, end: _Operand, steps: builtins.int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """steps numbers from start to end, both included, evenly spaced.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is

@@ -34,6 +34,7 @@ from devtensor._composed.in_place import *
 from devtensor._composed.joining import *
 from devtensor._composed.layers import *
 from devtensor._composed.losses import *
+from devtensor._composed.neighbours import *
 from devtensor._composed.noise import *
 from devtensor._composed.norms import *
 from devtensor._composed.order import *
@@ -43,9 +44,11 @@ from devtensor._composed.pointwise import round as round  # the compiled one has
 from devtensor._composed.pooling import *
 from devtensor._composed.products import *
 from devtensor._composed.ranges import *
+from devtensor._composed.ranges import linspace as linspace  # the compiled one takes numbers alone
 from devtensor._composed.sampling import *
 from devtensor._composed.shuffles import *
 from devtensor._composed.statistics import *
+from devtensor._composed.strided import *
 from devtensor._composed.summaries import *
 from devtensor._composed.turning import *
 from devtensor._diagnosis import get_error_detail, set_error_detail

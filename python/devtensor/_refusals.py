@@ -16,8 +16,7 @@ _ONNX = "nothing is exported: save the weights with dt.save(model.state_dict(), 
 _VMAP = "functions are not transformed: write the batch dimension out, or use a loop and dt.stack"
 _QUANTIZED = "there are no quantised arrays: use float16 or bfloat16"
 _STORAGE = "memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)"
-_STRIDES = "the memory that an array sees is not changed: index it, or use unfold, for another view"
-_MEMORY = "the memory of an array never changes its size: make another one with dt.empty"
+_MEMORY = "an array is not set on the memory of another: use x.data = y, or as_strided"
 
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -51,10 +50,9 @@ _MODULES = {
 }
 METHODS = {
     **dict.fromkeys(("storage", "untyped_storage"), _STORAGE),
-    **dict.fromkeys(("resize_as_", "set_"), _MEMORY),
+    "set_": _MEMORY,
     **dict.fromkeys(("to_sparse", "to_sparse_csr", "coalesce"), _SPARSE),
     **dict.fromkeys(("stft", "istft"), _FOURIER),
-    "as_strided_": _STRIDES,
     "share_memory_": "memory is not shared between processes so: a DataLoader sends batches by itself",
 }
 

@@ -321,7 +321,8 @@ DIFFERENT: list[Difference] = [
     ),
     Difference(
         "ceil floor round trunc nn.functional.pad/reflect nn.functional.pad/replicate "
-        "nn.functional.pad/replicate_negative linspace logspace argmax argmin",
+        "nn.functional.pad/replicate_negative linspace logspace linspace/tensor_overload logspace/tensor_overload "
+        "argmax argmin",
         "accepted",
         "not implemented for 'Bool'|does not support bool",
         "bools are 0 and 1",
@@ -402,13 +403,32 @@ DIFFERENT: list[Difference] = [
         "float32",
     ),
     Difference(
-        "trapezoid trapz",
+        "trapezoid trapz cumulative_trapezoid",
         "values",
         "",
         "the area, whose places and heights become floats first",
         "differences and sums that wrap",
         "5 - 9 as uint8 is 252.",
-        "uint8",
+        "uint8 int8",
+    ),
+    Difference(
+        "linspace/tensor_overload logspace/tensor_overload",
+        "refused",
+        "Expected all tensors to be on the same device",
+        "DeviceMismatchError for a bound on another device than the result",
+        "the bound is read, and the device waited for",
+        "Nothing moves between devices unless the program says so.",
+    ),
+    *(
+        Difference(
+            "as_strided/partial_views",
+            kind,
+            seen,
+            "the memory of an array that another library lends begins with the array",
+            "the memory of a part begins with the whole",
+            "DLPack does not say what lies in front.",
+        )
+        for kind, seen in (("refused", "out of bounds for the memory"), ("values", ""))
     ),
     Difference(
         "byte char short int long",
@@ -449,7 +469,7 @@ NOT_THERE: list[Lacking] = [
     ),
     Lacking("normal/number_mean", "layout", "`layout=`"),
     Lacking(
-        "narrow linspace/tensor_overload logspace/tensor_overload",
+        "narrow",
         "must be (a )?(int|number), not devtensor.DeviceArray",
         "an array where a number is meant: its value comes from the device only by `.item()`",
     ),
@@ -468,7 +488,7 @@ NOT_THERE: list[Lacking] = [
         "must be Tensor, not devtensor.DeviceArray",
         "a distance that is a module of PyTorch's",
     ),
-    Lacking("zero_", "no attribute 'zero_'", "the function; the method is there"),
+    Lacking("zero_ resize_as_", "no attribute '(zero_|resize_as_)'", "the function; the method is there"),
     Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
     Lacking("where", "complex", "complex numbers", rare=True),
     Lacking("clone contiguous", "more than 8 dimensions", "more than 8 dimensions", rare=True),

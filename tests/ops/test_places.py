@@ -203,7 +203,7 @@ def test_what_is_refused_says_what_to_do() -> None:
         (lambda: dt.vmap(abs), "functions are not transformed"),
         (lambda: dt.complex64.itemsize, "there are no complex numbers"),
         (lambda: x.untyped_storage(), r"use x.data_ptr\(\)"),
-        (lambda: x.as_strided_((1,), (1,)), "index it, or use unfold"),
+        (lambda: x.set_(x), "use x.data = y, or as_strided"),
     ):
         with pytest.raises(NotImplementedError, match=text):
             call()

@@ -17,6 +17,10 @@ for value in (
     x.clone().random_(0, 5), x.clone().log_normal_(), x.clone().cauchy_(), x.clone().geometric_(0.5),
     dt.normal(x, x), dt.repeat_interleave(x, dt.tensor([1, 2]), 0, output_size=3),
     x.repeat_interleave(dt.tensor([1, 2]), 0), x[range(2)],
+    dt.ones(2).resize_as_(x), x.as_strided((2,), (1,)), dt.as_strided(x, (2,), (1,), 1),
+    x.detach().as_strided_((2,), (1,)), dt.linspace(x[0, 0], 1, 3), dt.logspace(0, x[0, 0], 3), dt.full((2,), x[0, 0]),
+    dt.full_like(x, x[0, 0]), x.new_full((2,), x[0, 0]), dt.nextafter(x, x), x.nextafter(x), x.clone().nextafter_(x),
+    dt.cumulative_trapezoid(x, dx=0.5),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 assert_type(image.is_contiguous(memory_format=dt.channels_last), bool)
@@ -37,8 +41,8 @@ for truth in (
 ):  # fmt: skip
     assert_type(truth, bool)
 refused = (
-    x.storage, x.untyped_storage, x.resize_as_, x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
-    x.istft, x.as_strided_, x.share_memory_,
+    x.storage, x.untyped_storage, x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
+    x.istft, x.share_memory_,
 )  # fmt: skip
 assert all(callable(method) for method in refused)
 

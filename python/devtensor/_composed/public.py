@@ -20,6 +20,7 @@ from devtensor._composed import (
     joining,
     layers,
     losses,
+    neighbours,
     noise,
     norms,
     order,
@@ -31,6 +32,7 @@ from devtensor._composed import (
     sampling,
     shuffles,
     statistics,
+    strided,
     summaries,
     turning,
 )
@@ -50,6 +52,7 @@ __all__ += in_place.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += losses.__all__
+__all__ += neighbours.__all__
 __all__ += noise.__all__
 __all__ += norms.__all__
 __all__ += order.__all__
@@ -61,6 +64,7 @@ __all__ += ranges.__all__
 __all__ += sampling.__all__
 __all__ += shuffles.__all__
 __all__ += statistics.__all__
+__all__ += strided.__all__
 __all__ += summaries.__all__
 __all__ += turning.__all__
 
@@ -72,12 +76,14 @@ METHODS = (
     *exchanged.METHODS,
     *groups.METHODS,
     *joining.METHODS,
+    *neighbours.METHODS,
     *order.METHODS,
     *places.METHODS,
     *pointwise.METHODS,
     *products.METHODS,
     *sampling.METHODS,
     *statistics.METHODS,
+    *strided.METHODS,
     *summaries.METHODS,
     *turning.METHODS,
 )

@@ -211,7 +211,10 @@ def diff(
     return result
 
 
-def _trapezoid(op: str, y: DeviceArray, x: DeviceArray | None, dx: float | None, dim: int) -> DeviceArray:
+def _trapezoids(
+    op: str, y: DeviceArray, x: DeviceArray | None, dx: float | None, dim: int
+) -> tuple[DeviceArray, float, int]:
+    """Twice the areas between neighbours along dim, but for the factor that comes second; dim from the front."""
     names, arrays = ("y", "x"), (y, x)
     need_array(op, "y", y)
     if x is not None:
@@ -231,11 +234,9 @@ def _trapezoid(op: str, y: DeviceArray, x: DeviceArray | None, dx: float | None,
     if x is not None:
         x = _steps(op, y, _of_floats(x), d)
     if size < 2:
-        return heights.narrow(d, 0, 0).sum(d)
-    left, right = heights.narrow(d, 0, size - 1), heights.narrow(d, 1, size - 1)
-    if x is None:
-        return ((left + right).sum(d)) * (width / 2)
-    return ((left + right) * x).sum(d) / 2
+        return heights.narrow(d, 0, 0), 1, d
+    both = heights.narrow(d, 0, size - 1) + heights.narrow(d, 1, size - 1)
+    return (both, width, d) if x is None else (both * x, 1, d)
 
 
 def _of_floats(x: DeviceArray) -> DeviceArray:
@@ -267,13 +268,30 @@ def trapezoid(y: DeviceArray, x: DeviceArray | None = None, *, dx: float | None 
     >>> dt.trapezoid(dt.tensor([1.0, 2.0, 3.0]))
     DeviceArray(4., device='cpu', dtype=float32)
     """
-    return _trapezoid("trapezoid", y, x, dx, dim)
+    areas, width, d = _trapezoids("trapezoid", y, x, dx, dim)
+    return areas.sum(d) * (width / 2)
 
 
 trapz = trapezoid  # its second name
 
+
+def cumulative_trapezoid(
+    y: DeviceArray, x: DeviceArray | None = None, *, dx: float | None = None, dim: int = -1
+) -> DeviceArray:
+    """The areas of trapezoid up to each place but the first: one element less along dim.
+
+    Parameters and errors are those of trapezoid.
+
+    >>> dt.cumulative_trapezoid(dt.tensor([1.0, 2.0, 3.0]))
+    DeviceArray([1.5000, 4.0000], device='cpu', dtype=float32)
+    """
+    areas, width, d = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return areas.cumsum(d) * (width / 2)
+
+
 __all__ = [
     "adjoint",
+    "cumulative_trapezoid",
     "diff",
     "fliplr",
     "flipud",
