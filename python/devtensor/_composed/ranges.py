@@ -47,7 +47,7 @@ def linspace(
 
     A bound may be a 0-dimensional array on the device of the result, which is computed there; no gradient flows to it.
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu). Raises
-    DeviceMismatchError, ShapeMismatchError for a bound with dimensions, ValueError for negative steps,
+    DeviceMismatchError, ShapeMismatchError for a bound with dimensions, RuntimeError for negative steps,
     DeviceNotAvailableError, MemoryError or OutOfMemoryError.
 
     >>> dt.linspace(0, dt.tensor(4.0), 3)
@@ -57,21 +57,16 @@ def linspace(
     if not (isinstance(start, DeviceArray) or isinstance(end, DeviceArray)):
         return _C.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
     place = _C.get_default_device() if device is None else _C._need_device(op, "device", device)
+    steps = _need_int(op, "steps", steps)
     first, last = _need_bounds(op, place, start=start, end=end)
-    steps = _need_steps(op, steps)
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, but got {steps}")
     wanted = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)
     requires_grad = _need_bool(op, "requires_grad", requires_grad)
     if not wanted.is_floating_point:
         first, last = _whole(first), _whole(last)
     result = _spaced(first, last, steps, place).to(wanted)
     return result.requires_grad_() if requires_grad else result
-
-
-def _need_steps(op: str, steps: int) -> int:
-    steps = _need_int(op, "steps", steps)
-    if steps < 0:
-        raise ValueError(f"number of steps must be non-negative, but got {steps}")
-    return steps
 
 
 def logspace(
@@ -95,8 +90,8 @@ def logspace(
     """
     op = "logspace"
     place = _C.get_default_device() if device is None else _C._need_device(op, "device", device)
-    first, last = _need_bounds(op, place, start=start, end=end)
     steps, base = _need_int(op, "steps", steps), _need_number(op, "base", base)
+    first, last = _need_bounds(op, place, start=start, end=end)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     wanted = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)
