@@ -218,7 +218,7 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     if (!PyTuple_Check(object) && !PyList_Check(object)) {
         return py_arg_wrong(a, i, "an int or a pair of ints");
     }
-    PyObject *pair = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    PyObject *pair = py_tuple_of(object); /* a copy: __index__ may change a list */
     if (pair == NULL) {
         return -1;
     }
@@ -325,7 +325,7 @@ entries(const py_args *a, const char *name, PyObject *object)
         py_explain_args(a, -1);
         return NULL;
     }
-    return PySequence_Tuple(object);
+    return py_tuple_of(object);
 }
 
 static int

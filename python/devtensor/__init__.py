@@ -217,6 +217,7 @@ __all__ += [
     "Event",
     "Generator",
     "Node",
+    "Size",
     "Stream",
     "abs",
     "acos",

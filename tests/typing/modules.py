@@ -21,7 +21,7 @@ assert_type(linear.bias, nn.Parameter | None)
 norm = nn.BatchNorm2d(4)
 assert_type(norm(image), dt.DeviceArray)
 if norm.running_mean is not None:
-    assert_type(norm.running_mean.shape, tuple[int, ...])
+    assert_type(norm.running_mean.shape, dt.Size)
 for output in (
     nn.Conv1d(4, 2, 3)(signal), nn.Conv2d(4, 2, 3, padding="same")(image), nn.BatchNorm1d(4)(x), nn.LayerNorm(4)(x),
     nn.Embedding(10, 3)(labels), nn.Dropout(0.1)(x), nn.Flatten()(image), nn.Unflatten(1, (2, 2))(x), nn.Identity()(x),

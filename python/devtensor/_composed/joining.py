@@ -374,7 +374,7 @@ def _common(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...] 
     return tuple(j if i == 1 else i for i, j in pairs) if all(i == j or 1 in (i, j) for i, j in pairs) else None
 
 
-def broadcast_shapes(*shapes: Dims) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Dims) -> _C.Size:
     """The shape that arrays of these shapes broadcast to; an int is a shape of one dimension.
 
     Raises RuntimeError where they do not broadcast, ValueError for a negative size.
@@ -394,7 +394,7 @@ def broadcast_shapes(*shapes: Dims) -> tuple[int, ...]:
                 f"{op}(): the shape {sizes} at index {k} does not broadcast with {shape}, that of the shapes before it"
             )
         shape = found
-    return shape
+    return _C.Size(shape)
 
 
 row_stack = vstack  # its second name
