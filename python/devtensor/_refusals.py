@@ -121,6 +121,11 @@ def modules() -> dict[str, types.ModuleType]:
     return _made
 
 
+def names() -> tuple[str, ...]:
+    """What is refused of the functions."""
+    return tuple(_FUNCTIONS)
+
+
 def reason(name: str) -> str | None:
     """Why a name below torch is refused, and what to do; None where it is not."""
     if name in _FUNCTIONS:

@@ -469,11 +469,6 @@ NOT_THERE: list[Lacking] = [
     ),
     Lacking("normal/number_mean", "layout", "`layout=`"),
     Lacking(
-        "narrow",
-        "must be (a )?(int|number), not devtensor.DeviceArray",
-        "an array where a number is meant: its value comes from the device only by `.item()`",
-    ),
-    Lacking(
         "cholesky linalg.cholesky linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
         "linalg.lstsq/grad_oriented linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
         "linalg.matrix_rank/hermitian linalg.pinv linalg.pinv/hermitian linalg.pinv/singular linalg.qr "

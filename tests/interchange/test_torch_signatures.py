@@ -43,9 +43,9 @@ def test_every_name_is_written_down() -> None:
     names |= {f"nn.init.{name}" for name in dt.nn.init.__all__} | {f"nn.utils.{name}" for name in dt.nn.utils.__all__}
     names |= {f"nn.parallel.{name}" for name in dt.nn.parallel.__all__}
     names |= {f"nn.utils.rnn.{name}" for name in dt.nn.utils.rnn.__all__}
-    for module in ("parametrize", "parametrizations"):
+    for module in ("parametrize", "parametrizations", "prune"):
         names |= {f"nn.utils.{module}.{name}" for name in getattr(dt.nn.utils, module).__all__}
-    names -= {"nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations"}
+    names -= {"nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune"}
     names |= {f"optim.{name}" for name in dt.optim.__all__} - {"optim.lr_scheduler"}
     names |= {f"optim.lr_scheduler.{name}" for name in dt.optim.lr_scheduler.__all__}
     assert names <= {*RECORDED, *COMPILED}

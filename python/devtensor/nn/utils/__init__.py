@@ -25,6 +25,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
@@ -38,7 +39,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-from devtensor.nn.utils import parametrizations, parametrize, rnn  # noqa: E402
+from devtensor.nn.utils import parametrizations, parametrize, prune, rnn  # noqa: E402
 from devtensor.nn.utils.weights import (  # noqa: E402
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
