@@ -259,6 +259,8 @@ VIEWS = [
     "x.as_strided((3, 3), (2, 1))",
     "x.t().as_strided((3, 3), (2, 1), 1)",
     "lib.nextafter(x, y)",
+    "lib.pdist(x)",
+    "lib.pdist(x, 1.0)",
     "lib.cumulative_trapezoid(x)",
     "lib.cumulative_trapezoid(x, p, dim=0)",
     "x.unfold(0, 2, 3)",

@@ -26,6 +26,15 @@ GIVEN = {
     "softmax": ["dim"],
     "softmin": ["dim"],
     "log_softmax": ["dim"],
+    **{
+        name: ["output_size"]
+        for n in (2, 3)
+        for name in (
+            f"fractional_max_pool{n}d",
+            f"fractional_max_pool{n}d_with_indices",
+            f"FractionalMaxPool{n}d",
+        )
+    },
     "interpolate": ["scale_factor"],
     "upsample": ["scale_factor"],
     "clamp": ["max"],
@@ -77,6 +86,13 @@ VALUES: dict[str, Any] = {
         for n in (1, 2, 3)
     },
     **{f"max_unpool{n}d.indices": lambda n=n: dt.zeros(1, 2, *[8] * n, dtype=dt.int64) for n in (1, 2, 3)},
+    **{
+        f"fractional_max_pool{n}d{tail}.{name}": value
+        for n in (2, 3)
+        for tail in ("", "_with_indices")
+        for name, value in (("input", lambda n=n: dt.ones(1, 2, *[8] * n)), ("output_size", 2))
+    },
+    **{f"FractionalMaxPool{n}d.output_size": 2 for n in (2, 3)},
     "norm_type": 2,
     "interpolate.input": lambda: dt.ones(1, 2, 4),
     "upsample.input": lambda: dt.ones(1, 2, 4),

@@ -241,7 +241,7 @@ DIFFERENT: list[Difference] = [
         "Looking at the weights would wait for the device.",
     ),
     Difference(
-        "cdist",
+        "cdist nn.functional.pdist",
         "accepted",
         "not implemented for '(Half|BFloat16)'",
         "the distances, computed in float32",
@@ -312,7 +312,8 @@ DIFFERENT: list[Difference] = [
         "float16",
     ),
     Difference(
-        "eq ne lt le gt ge atan2 maximum minimum max/binary min/binary logical_and logical_or logical_xor",
+        "eq ne lt le gt ge atan2 hypot logaddexp fmod maximum minimum max/binary min/binary logical_and logical_or "
+        "logical_xor",
         "accepted",
         WANTS_TENSOR,
         "a number on either side",
@@ -341,7 +342,7 @@ DIFFERENT: list[Difference] = [
     ),
     Difference(
         "nn.functional.leaky_relu nn.functional.elu nn.functional.gelu nn.functional.silu nn.functional.silu/complex "
-        "nn.functional.softplus",
+        "nn.functional.softplus hypot logaddexp",
         "accepted",
         "not implemented for",
         "a float32, as of `exp`",

@@ -87,6 +87,7 @@ OPTIONS: dict[str, str] = {
     "qr": "input some",
     "svd": "input some compute_uv",
     "pinverse": "input rcond",
+    "pdist": "input p",
     "logdet": "input",
     "DeviceArray.resize_": "size",
     "DeviceArray.squeeze_": "dim",

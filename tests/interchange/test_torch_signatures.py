@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
@@ -53,6 +54,7 @@ def test_every_name_is_written_down() -> None:
 
 def test_what_is_written_down_is_what_pytorch_has() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    importlib.import_module("torch.nn.utils.prune")
     if not torch.__version__.startswith("2.13"):
         pytest.skip(f"PyTorch {torch.__version__} is installed; the table is of 2.13")
     wrapped = {
@@ -60,6 +62,8 @@ def test_what_is_written_down_is_what_pytorch_has() -> None:
         "nn.functional.adaptive_max_pool1d",
         "nn.functional.adaptive_max_pool2d",
         "nn.functional.adaptive_max_pool3d",
+        "nn.functional.fractional_max_pool2d",
+        "nn.functional.fractional_max_pool3d",
         "nn.functional.max_pool1d",
         "nn.functional.max_pool3d",
     }  # chosen by return_indices when it is called

@@ -9,6 +9,7 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.contraction import contracted
+from devtensor._composed.diagonals import triu_indices
 from devtensor._composed.statistics import norm
 from devtensor._types import Dims
 
@@ -341,6 +342,29 @@ def cdist(
     return result.reshape(*lead, rows, columns).to(x1.dtype)
 
 
+def pdist(input: DeviceArray, p: float = 2.0) -> DeviceArray:
+    """The p-norms of the differences of each two rows of (n, d), as a vector: of rows 0 and 1, 0 and 2, ..., 1 and 2.
+
+    Floats; half types are computed in float32. Raises DTypeMismatchError, ShapeMismatchError for another rank,
+    RuntimeError for a negative p.
+
+    >>> dt.pdist(dt.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    DeviceArray([5.0000, 1.0000, 4.2426], device='cpu', dtype=float32)
+    """
+    op, names, arrays = "pdist", ("input",), (input,)
+    _C._check(op, names, arrays)
+    _C._check_rank(op, names, arrays, 0, 2, 2)
+    p = _need_number(op, "p", p)
+    if not p >= 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    rows, size = input.shape
+    first, second = triu_indices(rows, rows, 1, device=input.device)
+    if not size:
+        return _C.zeros(first.shape, dtype=input.dtype, device=input.device)
+    x = widened(input)
+    return norm(x.index_select(0, first) - x.index_select(0, second), p, -1).to(input.dtype)
+
+
 def _from_squares(x: DeviceArray, y: DeviceArray) -> DeviceArray:
     """sqrt(x.x + y.y - 2 x.y), with a gradient of 0 where it is 0."""
     squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1).unsqueeze(-2)
@@ -395,6 +419,7 @@ __all__ = [
     "cross",
     "inner",
     "kron",
+    "pdist",
     "tensordot",
     "trace",
 ]

@@ -152,7 +152,8 @@ def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceAr
         raise misshapen(op, ("input",), (input,), text, 0)
     count = (x.shape[d] - width) // stride + 1
     if width == stride:
-        return x.narrow(d, 0, count * width).unflatten(d, (count, width)).movedim(d + 1, -1)
+        windows = x.narrow(d, 0, count * width).unflatten(d, (count, width)).movedim(d + 1, -1)
+        return windows if input.ndim else windows.reshape(width)
     starts = _C.arange(count, device=x.device) * stride
     places = starts.unsqueeze(1) + _C.arange(width, device=x.device)
     windows = x.index_select(d, places.flatten()).unflatten(d, (count, width)).movedim(d + 1, -1)

@@ -13,6 +13,7 @@ from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTrans
 from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from devtensor.nn.normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 
 _Size: TypeAlias = int | Sequence[int]
 _Padding: TypeAlias = _Size | Literal["same", "valid"]
@@ -338,6 +339,20 @@ class _LazyBatchNorm(_Lazy):
     num_features: int
     _ranks: tuple[int, int]
 
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool | None = True,
+    ) -> None:
+        base: Any = super().__init__
+        base(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
     def _channels(self, input: DeviceArray) -> int:
         _C._check_rank(type(self).__name__, ("input",), (input,), 0, *self._ranks)
         return input.shape[1]
@@ -366,19 +381,6 @@ class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
 
     _becomes = BatchNorm1d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool | None = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
 
 class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     """A BatchNorm2d whose num_features are the channels of its first input.
@@ -389,19 +391,6 @@ class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     """
 
     _becomes = BatchNorm2d
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool | None = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
 
 class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
@@ -414,15 +403,44 @@ class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
 
     _becomes = BatchNorm3d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool | None = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+class _LazyInstanceNorm(_LazyBatchNorm):
+    def _channels(self, input: DeviceArray) -> int:
+        _C._check_rank(type(self).__name__, ("input",), (input,), 0, *self._ranks)
+        return input.shape[input.ndim - self._ranks[0]]
+
+
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
+    """An InstanceNorm1d whose num_features are the channels of its first input.
+
+    >>> layer = nn.LazyInstanceNorm1d()
+    >>> layer(dt.zeros(2, 3, 8)).shape, layer.num_features
+    ((2, 3, 8), 3)
+    """
+
+    _becomes = InstanceNorm1d
+    _ranks = (2, 3)
+
+
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
+    """An InstanceNorm2d whose num_features are the channels of its first input.
+
+    >>> layer = nn.LazyInstanceNorm2d()
+    >>> layer(dt.zeros(2, 3, 8, 8)).shape, layer.num_features
+    ((2, 3, 8, 8), 3)
+    """
+
+    _becomes = InstanceNorm2d
+    _ranks = (3, 4)
+
+
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
+    """An InstanceNorm3d whose num_features are the channels of its first input.
+
+    >>> layer = nn.LazyInstanceNorm3d()
+    >>> layer(dt.zeros(2, 3, 8, 8, 8)).shape, layer.num_features
+    ((2, 3, 8, 8, 8), 3)
+    """
+
+    _becomes = InstanceNorm3d
+    _ranks = (4, 5)

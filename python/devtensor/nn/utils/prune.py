@@ -97,7 +97,8 @@ class BasePruningMethod(ABC):
             raise AssertionError(f"Module {module} has to be pruned")
         mask, original = module._buffers[f"{self._tensor_name}_mask"], module._parameters[f"{self._tensor_name}_orig"]
         assert mask is not None and original is not None
-        return mask.to(original.dtype) * original
+        result: DeviceArray = mask.to(original.dtype) * original
+        return result
 
     @classmethod
     def apply(
@@ -187,7 +188,8 @@ class PruningContainer(BasePruningMethod):
                 "Can only add pruning methods acting on the parameter named "
                 f"'{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'"
             )
-        self._pruning_methods += (method,)  # type: ignore[assignment]
+        if method is not None:
+            self._pruning_methods += (method,)
 
     def __len__(self) -> int:
         return len(self._pruning_methods)
