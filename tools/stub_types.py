@@ -146,7 +146,7 @@ GETSETS = {
 # Functions that Python has its own of, which take more: a star import gives type checkers the first one.
 REPLACED = {
     "linspace": "(start: _Operand, end: _Operand, steps: int, *, dtype: _DType | None = None, "
-    "device: _Device | None = None, requires_grad: bool = False) -> DeviceArray",
+    "device: _Device | None = None, requires_grad: bool = False, out: DeviceArray | None = None) -> DeviceArray",
     "round": "(input: DeviceArray, *, decimals: int = 0, out: DeviceArray | None = None) -> DeviceArray",
 }
 

@@ -314,14 +314,14 @@ static PyObject *
 py_tril(PY_PARAMS)
 {
     PY_PARSE(tril)
-    return call_tri(&a, false);
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, call_tri(&a, false));
 }
 
 static PyObject *
 py_triu(PY_PARAMS)
 {
     PY_PARSE(triu)
-    return call_tri(&a, true);
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, call_tri(&a, true));
 }
 
 /* ---------------------------------------------------------------- tables */

@@ -29,7 +29,7 @@ typedef struct {
     PyObject *dtypes[DT_NDTYPES];
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
-    PyObject *errors; /* devtensor._errors, imported when first needed */
+    PyObject *errors;                         /* devtensor._errors, imported when first needed */
     PyObject *autocast_rules, *autocast_hook; /* of devtensor._autocast; NULL until that is imported */
 } py_state;
 
@@ -442,6 +442,12 @@ PyObject *py_get_cuda_interface(PyObject *self, void *closure);
 
 /* Where a's op writes: out= if that was given (parameter i), else a new array. A new reference. */
 PyObject *py_result(const py_args *a, int i);
+/* Whether out=, parameter i, is an array that may be written; without one 0. */
+int py_check_out(const py_args *a, int i);
+/* result, which an op made: without out=, parameter i, itself; else out, into which it is written. Both are pairs of
+ * values and indices, or neither is. */
+PyObject *py_into_out(const py_args *a, int i, PyObject *result);
+PyObject *py_into_pair(const py_args *a, int i, PyObject *result);
 /* The result of a, or its exception. */
 static inline PyObject *
 py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *err)

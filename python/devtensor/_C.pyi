@@ -4385,6 +4385,7 @@ def _strided(input: DeviceArray, dtype: _dtype, shape: tuple[builtins.int, ...],
 def _update(rule: str, params: tuple[DeviceArray, ...], grads: tuple[DeviceArray, ...], states: tuple[tuple[DeviceArray, ...], ...], numbers: dict[str, builtins.float], places: tuple[builtins.int, ...]) -> None: ...
 def _watch_gradients(watched: builtins.bool) -> builtins.bool: ...
 def _watch_transfers(by: _Int) -> builtins.int: ...
+def _write_out(op: str, result: DeviceArray, out: DeviceArray) -> DeviceArray: ...
 def abs(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Absolute value. The most negative integer stays itself.
 
@@ -4532,7 +4533,7 @@ def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
 @overload
 def argmin(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
 @overload
-def argsort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> DeviceArray:
+def argsort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """The places of the elements along dim in their order: int64, sort(...).indices.
 
     Equal elements stay in their order, whatever stable says; NaN counts as the largest. Raises IndexError for a dim
@@ -4542,7 +4543,7 @@ def argsort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = Fals
     DeviceArray([1, 2, 0], device='cpu', dtype=int64)
     """
 @overload
-def argsort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> DeviceArray: ...
+def argsort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
@@ -4706,7 +4707,7 @@ def broadcast_to(input: DeviceArray, size: _Ints) -> DeviceArray:
 @overload
 def broadcast_to(input: DeviceArray, *size: _Int) -> DeviceArray: ...
 @overload
-def cat(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
+def cat(tensors: Sequence[DeviceArray], dim: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray:
     """Joins arrays along a dimension they have; the other sizes agree.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
@@ -4715,7 +4716,7 @@ def cat(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
 @overload
-def cat(tensors: Sequence[DeviceArray], axis: _Int = 0) -> DeviceArray: ...
+def cat(tensors: Sequence[DeviceArray], axis: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def ceil(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Smallest integer not below x.
 
@@ -4796,7 +4797,7 @@ def counters() -> dict[str, builtins.int]:
     0
     """
 @overload
-def cummax(input: DeviceArray, dim: _Int) -> cummax_result:
+def cummax(input: DeviceArray, dim: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummax_result:
     """The largest element so far along dim, and where it stands: a named tuple (values, indices).
 
     values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
@@ -4806,9 +4807,9 @@ def cummax(input: DeviceArray, dim: _Int) -> cummax_result:
     DeviceArray([0, 0, 2], device='cpu', dtype=int64)
     """
 @overload
-def cummax(input: DeviceArray, axis: _Int) -> cummax_result: ...
+def cummax(input: DeviceArray, axis: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummax_result: ...
 @overload
-def cummin(input: DeviceArray, dim: _Int) -> cummin_result:
+def cummin(input: DeviceArray, dim: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummin_result:
     """The smallest element so far along dim, and where it stands: a named tuple (values, indices).
 
     values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
@@ -4818,7 +4819,7 @@ def cummin(input: DeviceArray, dim: _Int) -> cummin_result:
     DeviceArray([2, 1, 1], device='cpu', dtype=int64)
     """
 @overload
-def cummin(input: DeviceArray, axis: _Int) -> cummin_result: ...
+def cummin(input: DeviceArray, axis: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummin_result: ...
 @overload
 def cumprod(input: DeviceArray, dim: _Int, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Running products along dim: y[i] = x[0] * ... * x[i].
@@ -5092,7 +5093,7 @@ def full_like(input: DeviceArray, fill_value: _Operand, *, dtype: _DType | None 
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
 @overload
-def gather(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
+def gather(input: DeviceArray, dim: _Int, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
 
     index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
@@ -5104,7 +5105,7 @@ def gather(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
                  [3]], device='cpu', dtype=int64)
     """
 @overload
-def gather(input: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
+def gather(input: DeviceArray, axis: _Int, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def ge(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray:
     """a >= b, element by element.
 
@@ -5197,7 +5198,7 @@ def index_add(input: DeviceArray, dim: _Int, index: DeviceArray, source: DeviceA
 @overload
 def index_add(input: DeviceArray, axis: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray: ...
 @overload
-def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArray:
+def index_select(input: DeviceArray, dim: _Int, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
 
     Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
@@ -5208,7 +5209,7 @@ def index_select(input: DeviceArray, dim: _Int, index: DeviceArray) -> DeviceArr
                  [3, 4]], device='cpu', dtype=int64)
     """
 @overload
-def index_select(input: DeviceArray, axis: _Int, index: DeviceArray) -> DeviceArray: ...
+def index_select(input: DeviceArray, axis: _Int, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def initial_seed() -> builtins.int:
     """The seed of the default generator.
 
@@ -5298,7 +5299,7 @@ def linear(input: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = N
     >>> dt.linear(dt.tensor([[1.0, 2.0]]), weight=dt.eye(2), bias=dt.tensor([10.0, 20.0]))
     DeviceArray([[11., 22.]], device='cpu', dtype=float32)
     """
-def linspace(start: _Operand, end: _Operand, steps: builtins.int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def linspace(start: _Operand, end: _Operand, steps: builtins.int, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """steps numbers from start to end, both included, evenly spaced.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
@@ -5439,7 +5440,7 @@ def masked_fill(input: DeviceArray, mask: DeviceArray, value: _Operand) -> Devic
     >>> dt.masked_fill(dt.tensor([1, 2]), dt.tensor([True, False]), 0)
     DeviceArray([0, 2], device='cpu', dtype=int64)
     """
-def masked_select(input: DeviceArray, mask: DeviceArray) -> DeviceArray:
+def masked_select(input: DeviceArray, mask: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The elements of input where mask is True, in order: a vector. Both broadcast.
 
     Any dtype. On a CUDA device this waits for 8 bytes, the number of results.
@@ -5958,7 +5959,7 @@ def softplus(input: DeviceArray, beta: _Number = 1.0, threshold: _Number = 20.0,
     DeviceArray([ 0.6931, 30.0000], device='cpu', dtype=float32)
     """
 @overload
-def sort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> sort_result:
+def sort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None, out: tuple[DeviceArray, DeviceArray] | None = None) -> sort_result:
     """The elements along dim in order, and where they stood: a named tuple (values, indices).
 
     values have the dtype of input, indices are int64. Equal elements stay in their order, whatever stable says; NaN counts as the largest. Raises IndexError for a dim
@@ -5968,7 +5969,7 @@ def sort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = False, 
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
 @overload
-def sort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None) -> sort_result: ...
+def sort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None, out: tuple[DeviceArray, DeviceArray] | None = None) -> sort_result: ...
 @overload
 def split(tensor: DeviceArray, split_size_or_sections: _Ints, dim: _Int = 0) -> tuple[DeviceArray, ...]:
     """A tuple of pieces along dim: of one size (the last may be smaller), or of the sizes listed.
@@ -6010,7 +6011,7 @@ def squeeze(input: DeviceArray, dim: _Ints | None = None) -> DeviceArray:
 @overload
 def squeeze(input: DeviceArray, axis: _Ints | None = None) -> DeviceArray: ...
 @overload
-def stack(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
+def stack(tensors: Sequence[DeviceArray], dim: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray:
     """Joins arrays of one shape along a new dimension.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
@@ -6020,7 +6021,7 @@ def stack(tensors: Sequence[DeviceArray], dim: _Int = 0) -> DeviceArray:
                  [3, 4]], device='cpu', dtype=int64)
     """
 @overload
-def stack(tensors: Sequence[DeviceArray], axis: _Int = 0) -> DeviceArray: ...
+def stack(tensors: Sequence[DeviceArray], axis: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def sub(input: DeviceArray, other: _Operand, *, alpha: _Number = 1, out: DeviceArray | None = None) -> DeviceArray:
     """input - alpha * other. Integers wrap.
 
@@ -6051,7 +6052,7 @@ def t(input: DeviceArray) -> DeviceArray:
     DeviceArray([[1, 3],
                  [2, 4]], device='cpu', dtype=int64)
     """
-def take(input: DeviceArray, index: DeviceArray) -> DeviceArray:
+def take(input: DeviceArray, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
     Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
@@ -6061,7 +6062,7 @@ def take(input: DeviceArray, index: DeviceArray) -> DeviceArray:
     DeviceArray([1, 4], device='cpu', dtype=int64)
     """
 @overload
-def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray:
+def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = None, *, out: DeviceArray | None = None) -> DeviceArray:
     """Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the flat array without dim.
 
     Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
@@ -6072,7 +6073,7 @@ def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = 
                  [3]], device='cpu', dtype=int64)
     """
 @overload
-def take_along_dim(input: DeviceArray, indices: DeviceArray, axis: _Int | None = None) -> DeviceArray: ...
+def take_along_dim(input: DeviceArray, indices: DeviceArray, axis: _Int | None = None, *, out: DeviceArray | None = None) -> DeviceArray: ...
 def tan(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Tangent, radians.
 
@@ -6101,7 +6102,7 @@ def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = N
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)
     """
 @overload
-def topk(input: DeviceArray, k: _Int, dim: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> topk_result:
+def topk(input: DeviceArray, k: _Int, dim: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> topk_result:
     """The k largest elements along dim, the largest first, or with largest=False the smallest, and where they
     stood: a named tuple (values, indices).
 
@@ -6113,7 +6114,7 @@ def topk(input: DeviceArray, k: _Int, dim: _Int = -1, largest: builtins.bool = T
     DeviceArray([3, 2], device='cpu', dtype=int64)
     """
 @overload
-def topk(input: DeviceArray, k: _Int, axis: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> topk_result: ...
+def topk(input: DeviceArray, k: _Int, axis: _Int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> topk_result: ...
 def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray:
     """Exchanges two dimensions.
 
@@ -6123,7 +6124,7 @@ def transpose(input: DeviceArray, dim0: _Int, dim1: _Int) -> DeviceArray:
     DeviceArray([[1, 3],
                  [2, 4]], device='cpu', dtype=int64)
     """
-def tril(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
+def tril(input: DeviceArray, diagonal: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray:
     """The lower triangle of a matrix (..., m, n), zeros above the diagonal.
 
     Any dtype. Raises ShapeMismatchError for less than two dimensions.
@@ -6133,7 +6134,7 @@ def tril(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
                  [1, 1, 0],
                  [1, 1, 1]], device='cpu', dtype=int64)
     """
-def triu(input: DeviceArray, diagonal: _Int = 0) -> DeviceArray:
+def triu(input: DeviceArray, diagonal: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray:
     """The upper triangle of a matrix (..., m, n), zeros below the diagonal.
 
     Any dtype. Raises ShapeMismatchError for less than two dimensions.

@@ -51,6 +51,7 @@ from devtensor._composed.statistics import *
 from devtensor._composed.strided import *
 from devtensor._composed.summaries import *
 from devtensor._composed.turning import *
+from devtensor._composed.written import method_of as _method_of
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._dtype_rules import can_cast, is_nonzero, promote_types, result_type
@@ -118,7 +119,7 @@ for _function in (
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
-    _C._add_method(_function.__name__, _function)
+    _C._add_method(_function.__name__, _method_of(_function))
 
 for _name, _method in (_second.methods() | _names.ATTRIBUTES | _refusals.methods()).items():
     _C._add_method(_name, _method)

@@ -166,12 +166,17 @@ def into(name: str) -> Callable[[dt.DeviceArray], Any]:
     return write
 
 
+# All are written into out= by one function, as tril is.
+LIKE_TRIL = {"argsort", "cat", "concat", "concatenate", "cummax", "cummin", "gather", "index_select", "masked_select"}
+LIKE_TRIL |= {"sort", "stack", "take", "take_along_dim", "topk", "triu", "linspace"}
+
+
 def with_out() -> list[str]:
     found = []
     for name, function in vars(dt._C).items():
         if "out=" in (getattr(function, "__text_signature__", None) or "") and hasattr(dt, name):
             found.append(name)
-    return found
+    return [name for name in found if name not in LIKE_TRIL]
 
 
 BOOL_RESULTS = {"isfinite", "isinf", "isnan", "eq", "ge", "gt", "le", "lt", "ne"}

@@ -92,6 +92,15 @@ SAMPLES: dict[str, Sample] = {
     "diff": Sample({"input": f(2, 3), "prepend": f(2, 1), "append": f(2, 2)}, own=("prepend", "append")),
     "trapezoid": Sample({"y": f(2, 3), "x": f(2, 3)}, own=("x",)),
     "cumulative_trapezoid": Sample({"y": f(2, 3), "x": f(2, 3)}, own=("x",)),
+    **{
+        f"fractional_max_pool{n}d{tail}": Sample(
+            {"input": f(2, 3, *[5] * n), "_random_samples": f(2, 3, n)},
+            {"kernel_size": 2, "output_size": 3},
+            own=("_random_samples",),
+        )
+        for n in (2, 3)
+        for tail in ("", "_with_indices")
+    },
     "nextafter": Sample({"input": f(2, 3), "other": f(2, 3)}),
     "resize_as_": Sample({"input": f(2, 3), "the_template": f(3)}, free={"input": METADATA, "the_template": METADATA}),
     "reshape_as": Sample({"input": f(2, 3), "other": f(3, 2)}, free={"input": METADATA, "other": METADATA}),
@@ -211,6 +220,10 @@ NOT_OPERANDS = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
+    **dict.fromkeys(
+        ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
+    ),
+    "fill": "a value stands for a number",
     "map": "of the cpu alone",
     "result_type": "of the arrays dtypes and dimensions count",
     "index_put": "its arrays of indices stand in a tuple",

@@ -231,7 +231,23 @@ DIFFERENT: list[Difference] = [
         "A number that the dtype does not hold is refused in `full`, `fill_`, `linspace` and in assignments.",
         "uint8",
     ),
+    Difference(
+        "cat gather take masked_select kthvalue",
+        "refused",
+        "output with shape .* doesn't match",
+        "ShapeMismatchError",
+        "out is given another shape, with a warning where it had elements",
+        "The memory of out and its shape are its owner's.",
+    ),
     # ------------------------------------------------ accepted here
+    Difference(
+        "aminmax gather",
+        "accepted",
+        "Expected out tensor to have dtype",
+        "out of any dtype that the result can be cast to",
+        "RuntimeError",
+        "As of most of PyTorch's ops.",
+    ),
     Difference(
         "cov",
         "accepted",
@@ -463,8 +479,6 @@ NUMBERS = "add sub mul div/no_rounding_mode div/trunc_rounding div/floor_roundin
 
 NOT_THERE: list[Lacking] = [
     Lacking("tensor_split", "must be ints", "an array of places"),
-    Lacking("kthvalue", "'out'", "`out=`"),
-    Lacking("masked_select gather take cat", "'out'", "`out=`"),
     Lacking(
         "bool byte char short int long half bfloat16 float double", "memory_format|takes no keyword", "`memory_format=`"
     ),

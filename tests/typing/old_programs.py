@@ -77,3 +77,11 @@ if accelerator.is_available():
     accelerator.synchronize()
     accelerator.empty_cache()
     assert_type(accelerator.memory_allocated() + accelerator.max_memory_allocated(), int)
+
+places = dt.empty(2, 3, dtype=dt.int64)
+assert_type(dt.sort(x, 1, out=(dt.empty(2, 3), places)), dt.sort_result)
+for written in (
+    dt.cat([x, x], out=dt.empty(4, 3)), dt.addcmul(x, x, x, out=dt.empty(2, 3)), dt.std(x, out=dt.empty(())),
+    dt.hstack([x, x], out=dt.empty(2, 6)), dt.gather(x, 1, dt.zeros(2, 3, dtype=dt.int64), out=dt.empty(2, 3)),
+):  # fmt: skip
+    assert_type(written, dt.DeviceArray)

@@ -6,6 +6,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import in_place, need_array
 from devtensor._composed.pointwise import together
+from devtensor._composed.written import takes_out
 from devtensor._dtype_rules import common_dtype
 
 _BITS = {_C.float16: _C.int16, _C.bfloat16: _C.int16, _C.float32: _C.int32, _C.float64: _C.int64}
@@ -16,7 +17,8 @@ def _seen_as(x: DeviceArray, dtype: _C.dtype) -> DeviceArray:
     return _C._strided(x, dtype, x.shape, x.stride(), x.storage_offset() * x.dtype.itemsize)
 
 
-def nextafter(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+@takes_out
+def nextafter(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The next number that the dtype holds after each of input, towards that of other.
 
     Of equal ones other; NaN where one is NaN. Floats, which promote; the shapes broadcast. Where the two differ, the

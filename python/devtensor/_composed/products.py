@@ -11,6 +11,7 @@ from devtensor._composed.arguments import dims_of, misshapen, need_array, need_e
 from devtensor._composed.contraction import contracted
 from devtensor._composed.diagonals import triu_indices
 from devtensor._composed.statistics import norm
+from devtensor._composed.written import takes_out
 from devtensor._types import Dims
 
 
@@ -63,7 +64,8 @@ def _dims_of_both(a: DeviceArray, b: DeviceArray, dims: object) -> tuple[tuple[i
     return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
 
 
-def inner(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+@takes_out
+def inner(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The sum of products over the last dimension of both; with a number of no dimensions, its product with the other.
 
     Floats of one dtype on one device. The other dimensions of input come first, then those of other. Raises
@@ -84,7 +86,8 @@ def inner(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     return contracted(op, names, arrays, (left + "a", right + "a"), left + right)
 
 
-def kron(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+@takes_out
+def kron(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The Kronecker product: a block input[i, j] * other for each element of input.
 
     At most 4 dimensions, of which the array that has fewer gets more in front. dtypes promote. Raises
@@ -134,8 +137,11 @@ def crossed(op: str, input: DeviceArray, other: DeviceArray, dim: int | None) ->
     return _C.stack(parts, d).to(input.dtype)
 
 
+@takes_out
 @autocasts
-def cross(input: DeviceArray, other: DeviceArray, dim: int | None = None) -> DeviceArray:
+def cross(
+    input: DeviceArray, other: DeviceArray, dim: int | None = None, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """The cross product of vectors of 3 elements along dim, by default the first dimension of that size.
 
     Numbers of one dtype on one device, whose shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError,
@@ -184,8 +190,17 @@ def _check_addend(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ..
         _C._check_shape(op, names, arrays, 0, shape)
 
 
+@takes_out
 @autocasts
-def addmv(input: DeviceArray, mat: DeviceArray, vec: DeviceArray, *, beta: float = 1, alpha: float = 1) -> DeviceArray:
+def addmv(
+    input: DeviceArray,
+    mat: DeviceArray,
+    vec: DeviceArray,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: DeviceArray | None = None,
+) -> DeviceArray:
     """beta * input + alpha * (mat @ vec); input expands to the shape of the product, and with beta 0 does not count.
 
     Floats of one dtype on one device: mat (n, m), vec (m). Raises DeviceMismatchError, DTypeMismatchError,
@@ -202,8 +217,17 @@ def addmv(input: DeviceArray, mat: DeviceArray, vec: DeviceArray, *, beta: float
     return _C.addmm(base, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
 
 
+@takes_out
 @autocasts
-def addr(input: DeviceArray, vec1: DeviceArray, vec2: DeviceArray, *, beta: float = 1, alpha: float = 1) -> DeviceArray:
+def addr(
+    input: DeviceArray,
+    vec1: DeviceArray,
+    vec2: DeviceArray,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: DeviceArray | None = None,
+) -> DeviceArray:
     """beta * input + alpha * outer(vec1, vec2); input expands to the shape of the product, with beta 0 it is left out.
 
     Floats of one dtype on one device: vec1 (n), vec2 (m). Raises DeviceMismatchError, DTypeMismatchError,
@@ -219,9 +243,16 @@ def addr(input: DeviceArray, vec1: DeviceArray, vec2: DeviceArray, *, beta: floa
     return _C.addmm(input, vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
 
 
+@takes_out
 @autocasts
 def addbmm(
-    input: DeviceArray, batch1: DeviceArray, batch2: DeviceArray, *, beta: float = 1, alpha: float = 1
+    input: DeviceArray,
+    batch1: DeviceArray,
+    batch2: DeviceArray,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """beta * input + alpha * the sum of the products batch1[k] @ batch2[k]; with beta 0 input is left out.
 

@@ -7,6 +7,7 @@ import math
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
+from devtensor._composed.written import takes_out
 from devtensor._types import Device, DType, Operand
 
 
@@ -34,6 +35,7 @@ def _spaced(start: DeviceArray | float, end: DeviceArray | float, steps: int, de
     return _C.where(places < (steps + 1) // 2, start + step * places, end - step * (steps - 1 - places))
 
 
+@takes_out
 def linspace(
     start: Operand,
     end: Operand,
@@ -42,6 +44,7 @@ def linspace(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """steps numbers from start to end, both included, evenly spaced.
 
@@ -69,6 +72,7 @@ def linspace(
     return result.requires_grad_() if requires_grad else result
 
 
+@takes_out
 def logspace(
     start: DeviceArray | float,
     end: DeviceArray | float,
@@ -78,6 +82,7 @@ def logspace(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """base ** x for x from start to end in equal steps, both ends included.
 
@@ -102,6 +107,7 @@ def logspace(
     return result.requires_grad_() if requires_grad else result
 
 
+@takes_out
 def range(
     start: float,
     end: float | None = None,
@@ -110,6 +116,7 @@ def range(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """start, start + step, ... up to end, which is included where it is met: the old form of arange, of floats.
 

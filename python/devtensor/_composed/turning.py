@@ -8,6 +8,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, misshapen, need_array
 from devtensor._composed.arrange import flip, repeat
+from devtensor._composed.written import takes_out
 
 
 def tile(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:
@@ -106,7 +107,10 @@ def reshape_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     return input.reshape(other.shape)
 
 
-def narrow_copy(input: DeviceArray, dim: int, start: int, length: int) -> DeviceArray:
+@takes_out
+def narrow_copy(
+    input: DeviceArray, dim: int, start: int, length: int, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """length entries of dim, from start, as input.narrow gives them: a copy.
 
     Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range.
@@ -184,12 +188,15 @@ def _padded(
     return _C.cat(parts, d) if len(parts) > 1 else input, times, d
 
 
+@takes_out
 def diff(
     input: DeviceArray,
     n: int = 1,
     dim: int = -1,
     prepend: DeviceArray | None = None,
     append: DeviceArray | None = None,
+    *,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """What each entry of dim is more than the one before it, n times over; of bools whether they differ.
 
