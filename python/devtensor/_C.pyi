@@ -1121,6 +1121,15 @@ class DeviceArray:
         >>> dt.diagonal(dt.tensor([[1, 2], [3, 4]]))
         DeviceArray([1, 4], device='cpu', dtype=int64)
         """
+    def diagonal_scatter(input, src: DeviceArray, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> DeviceArray:
+        """A copy of input in which input.diagonal(offset, dim1, dim2) is src, of that shape, cast to the dtype of input.
+
+        Raises DeviceMismatchError, ShapeMismatchError, IndexError for a dim out of range.
+
+        >>> dt.diagonal_scatter(dt.zeros(2, 2), dt.ones(2))
+        DeviceArray([[1., 0.],
+                     [0., 1.]], device='cpu', dtype=float32)
+        """
     def diff(input, n: _Int = 1, dim: _Int = -1, prepend: DeviceArray | None = None, append: DeviceArray | None = None) -> DeviceArray:
         """What each entry of dim is more than the one before it, n times over; of bools whether they differ.
 
@@ -1379,6 +1388,16 @@ class DeviceArray:
         >>> dt.zeros(2).fill_(7)
         DeviceArray([7., 7.], device='cpu', dtype=float32)
         """
+    def fill_diagonal_(input, fill_value: builtins.float, wrap: builtins.bool = False) -> DeviceArray:
+        """Sets the elements (i, i, ...) of input to a number, and returns input: a matrix, or more dimensions of one size.
+
+        wrap goes on after the last row of a high matrix, with one row left out. Raises ShapeMismatchError for less than two
+        dimensions, or for more of several sizes.
+
+        >>> dt.zeros(2, 2).fill_diagonal_(3)
+        DeviceArray([[3., 0.],
+                     [0., 3.]], device='cpu', dtype=float32)
+        """
     def fix(self, /) -> DeviceArray:
         """x without its fraction.
 
@@ -1476,6 +1495,22 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def fmax(input, other: DeviceArray) -> DeviceArray:
+        """The larger of two numbers, of a number and NaN the number. The dtypes promote, the shapes broadcast.
+
+        Raises DeviceMismatchError, ShapeMismatchError.
+
+        >>> dt.fmax(dt.tensor([1.0, dt.nan]), dt.tensor([2.0, 3.0]))
+        DeviceArray([2., 3.], device='cpu', dtype=float32)
+        """
+    def fmin(input, other: DeviceArray) -> DeviceArray:
+        """The smaller of two numbers, of a number and NaN the number. The dtypes promote, the shapes broadcast.
+
+        Raises DeviceMismatchError, ShapeMismatchError.
+
+        >>> dt.fmin(dt.tensor([1.0, dt.nan]), dt.tensor([2.0, 3.0]))
+        DeviceArray([1., 3.], device='cpu', dtype=float32)
         """
     def fmod(self, /, other: _Operand) -> DeviceArray:
         """a - trunc(a / b) * b, as C's fmod: the sign of a. An integer modulo 0 gives 0.
@@ -2140,6 +2175,14 @@ class DeviceArray:
 
         >>> dt.logaddexp(dt.tensor([0.0]), dt.tensor([0.0]))
         DeviceArray([0.6931], device='cpu', dtype=float32)
+        """
+    def logaddexp2(input, other: DeviceArray) -> DeviceArray:
+        """log2(2 ** input + 2 ** other), without overflow. Floats, which promote; the shapes broadcast.
+
+        Raises DeviceMismatchError, DTypeMismatchError for integers and bools, ShapeMismatchError.
+
+        >>> dt.logaddexp2(dt.tensor([1.0]), dt.tensor([1.0]))
+        DeviceArray([2.], device='cpu', dtype=float32)
         """
     def logaddexp_(self, /, other: _Operand) -> DeviceArray:
         """log(exp(a) + exp(b)), without overflow on the way.
@@ -3224,6 +3267,15 @@ class DeviceArray:
         """
     @overload
     def select(self, /, axis: _Int, index: _Int) -> DeviceArray: ...
+    def select_scatter(input, src: DeviceArray, dim: _Int, index: _Int) -> DeviceArray:
+        """A copy of input in which input.select(dim, index) is src, of that shape, cast to the dtype of input.
+
+        Raises DeviceMismatchError, ShapeMismatchError, IndexError for a dim or an index out of range.
+
+        >>> dt.select_scatter(dt.zeros(2, 2), dt.ones(2), 0, 1)
+        DeviceArray([[0., 0.],
+                     [1., 1.]], device='cpu', dtype=float32)
+        """
     def set_(self, /, *args: Any, **options: Any) -> NoReturn:
         """Raises NotImplementedError: an array is not set on the memory of another: use x.data = y, or as_strided."""
     def sgn(self, /) -> DeviceArray:
@@ -3348,6 +3400,14 @@ class DeviceArray:
         """
     @overload
     def size(self, dim: _Int) -> builtins.int: ...
+    def slice_scatter(input, src: DeviceArray, dim: _Int = 0, start: _Int | None = None, end: _Int | None = None, step: _Int = 1) -> DeviceArray:
+        """A copy of input in which the entries start:end:step of dim are src, of their shape, cast to the dtype of input.
+
+        Raises DeviceMismatchError, ShapeMismatchError, IndexError for a dim out of range, RuntimeError for a step below 1.
+
+        >>> dt.slice_scatter(dt.zeros(4), dt.ones(2), 0, 0, 4, 2)
+        DeviceArray([1., 0., 1., 0.], device='cpu', dtype=float32)
+        """
     def slogdet(A) -> Slogdet:
         """(sign, logabsdet) of each square matrix: the sign of its determinant, and the logarithm of its size.
 

@@ -28,6 +28,7 @@ from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
 from devtensor._composed.exchanged import *
+from devtensor._composed.extremes import *
 from devtensor._composed.forms import *
 from devtensor._composed.groups import *
 from devtensor._composed.in_place import *
@@ -46,6 +47,7 @@ from devtensor._composed.products import *
 from devtensor._composed.ranges import *
 from devtensor._composed.ranges import linspace as linspace  # the compiled one takes numbers alone
 from devtensor._composed.sampling import *
+from devtensor._composed.scattered_views import *
 from devtensor._composed.shuffles import *
 from devtensor._composed.statistics import *
 from devtensor._composed.strided import *

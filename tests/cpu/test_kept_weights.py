@@ -63,6 +63,7 @@ MASK = OTHER > 0.5
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
 NOT_OF_FLOATS |= {"set_", "share_memory_"}  # are refused
+NOT_OF_FLOATS |= {"fill_diagonal_"}  # of dimensions of one size
 NOT_OF_FLOATS |= {"float_power_", "nan_to_num_"}  # of float64 alone; of weights that are NaN
 NOT_OF_FLOATS |= {
     "as_strided_",

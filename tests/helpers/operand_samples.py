@@ -101,6 +101,14 @@ SAMPLES: dict[str, Sample] = {
         for n in (2, 3)
         for tail in ("", "_with_indices")
     },
+    **{op: Sample({"input": f(2, 3), "other": f(2, 3)}) for op in ("fmax", "fmin", "logaddexp2")},
+    "select_scatter": Sample(
+        {"input": f(2, 3), "src": f(3)}, {"dim": 0, "index": 1}, own=("src",), free={"src": ("dtype",)}
+    ),
+    "slice_scatter": Sample(
+        {"input": f(2, 3), "src": f(1, 3)}, {"dim": 0, "start": 1}, own=("src",), free={"src": ("dtype",)}
+    ),
+    "diagonal_scatter": Sample({"input": f(2, 3), "src": f(2)}, own=("src",), free={"src": ("dtype",)}),
     "nextafter": Sample({"input": f(2, 3), "other": f(2, 3)}),
     "resize_as_": Sample({"input": f(2, 3), "the_template": f(3)}, free={"input": METADATA, "the_template": METADATA}),
     "reshape_as": Sample({"input": f(2, 3), "other": f(3, 2)}, free={"input": METADATA, "other": METADATA}),

@@ -74,3 +74,12 @@ def test_creators_refuse_arrays_of_another_device(cuda: str) -> None:
     ):
         with pytest.raises(dt.DeviceMismatchError, match=rf"\({op}: out on "):
             make()
+
+
+def test_a_diagonal_is_filled(device: str) -> None:
+    torch = pytest.importorskip("torch")
+    for shape, wrap in (((3, 4), False), ((7, 3), True), ((7, 3), False), ((3, 3, 3), False)):
+        got = dt.zeros(shape, device=device).fill_diagonal_(2.0, wrap)
+        assert got.tolist() == torch.zeros(shape).fill_diagonal_(2.0, wrap).tolist(), (shape, wrap)
+    with pytest.raises(dt.ShapeMismatchError):
+        dt.zeros(3, 3, 2, device=device).fill_diagonal_(1)

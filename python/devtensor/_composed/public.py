@@ -14,6 +14,7 @@ from devtensor._composed import (
     diagonals,
     distances,
     exchanged,
+    extremes,
     forms,
     groups,
     in_place,
@@ -30,6 +31,7 @@ from devtensor._composed import (
     products,
     ranges,
     sampling,
+    scattered_views,
     shuffles,
     statistics,
     strided,
@@ -46,6 +48,7 @@ __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
 __all__ += exchanged.__all__
+__all__ += extremes.__all__
 __all__ += forms.__all__
 __all__ += groups.__all__
 __all__ += in_place.__all__
@@ -62,6 +65,7 @@ __all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += ranges.__all__
 __all__ += sampling.__all__
+__all__ += scattered_views.__all__
 __all__ += shuffles.__all__
 __all__ += statistics.__all__
 __all__ += strided.__all__
@@ -74,6 +78,7 @@ METHODS = (
     *covariance.METHODS,
     *diagonals.METHODS,
     *exchanged.METHODS,
+    *extremes.METHODS,
     *groups.METHODS,
     *joining.METHODS,
     *neighbours.METHODS,
@@ -82,6 +87,7 @@ METHODS = (
     *pointwise.METHODS,
     *products.METHODS,
     *sampling.METHODS,
+    *scattered_views.METHODS,
     *statistics.METHODS,
     *strided.METHODS,
     *summaries.METHODS,
