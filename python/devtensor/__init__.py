@@ -53,6 +53,7 @@ from devtensor._composed.statistics import *
 from devtensor._composed.strided import *
 from devtensor._composed.summaries import *
 from devtensor._composed.turning import *
+from devtensor._composed.windows import *
 from devtensor._composed.written import method_of as _method_of
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo

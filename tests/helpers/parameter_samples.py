@@ -153,6 +153,7 @@ VALUES: dict[str, Any] = {
     "select_scatter.index": 1,
     "slice_scatter.src": lambda: dt.ones(2, 3),
     "diagonal_scatter.src": lambda: dt.ones(2),
+    "window_length": 4,
     "the_template": lambda: dt.ones(2),
     "row": 3,
     "col": 3,

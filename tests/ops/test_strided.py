@@ -83,3 +83,16 @@ def test_a_diagonal_is_filled(device: str) -> None:
         assert got.tolist() == torch.zeros(shape).fill_diagonal_(2.0, wrap).tolist(), (shape, wrap)
     with pytest.raises(dt.ShapeMismatchError):
         dt.zeros(3, 3, 2, device=device).fill_diagonal_(1)
+
+
+def test_windows(device: str) -> None:
+    torch = pytest.importorskip("torch")
+    for name in ("hann_window", "hamming_window", "blackman_window", "bartlett_window"):
+        for length, periodic in ((0, True), (1, True), (1, False), (2, False), (7, True), (8, False)):
+            got = getattr(dt, name)(length, periodic, device=device, dtype=dt.float64)
+            want = getattr(torch, name)(length, periodic, dtype=torch.float64)
+            np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-12, atol=1e-15)
+        with pytest.raises(RuntimeError, match="non-negative"):
+            getattr(dt, name)(-1)
+        with pytest.raises(dt.DTypeMismatchError):
+            getattr(dt, name)(3, dtype=dt.int64)

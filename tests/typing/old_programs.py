@@ -20,6 +20,7 @@ for value in (
     dt.ones(2).resize_as_(x), x.as_strided((2,), (1,)), dt.as_strided(x, (2,), (1,), 1),
     x.detach().as_strided_((2,), (1,)), dt.linspace(x[0, 0], 1, 3), dt.logspace(0, x[0, 0], 3), dt.full((2,), x[0, 0]),
     dt.full_like(x, x[0, 0]), x.new_full((2,), x[0, 0]), dt.nextafter(x, x), x.nextafter(x),
+    dt.hann_window(4), dt.hamming_window(4, alpha=0.5), dt.blackman_window(4, False), dt.bartlett_window(4),
     x.fmax(x), x.fmin(x), x.logaddexp2(x),
     dt.fmax(x, x), dt.fmin(x, x), dt.logaddexp2(x, x), dt.select_scatter(x, x[0], 0, 1), x.select_scatter(x[0], 0, 1),
     dt.slice_scatter(x, x[:1], 0, 1), x.slice_scatter(x, step=1), dt.diagonal_scatter(x, x[0, :2]),

@@ -37,6 +37,7 @@ from devtensor._composed import (
     strided,
     summaries,
     turning,
+    windows,
 )
 
 __all__: list[str] = []
@@ -71,6 +72,7 @@ __all__ += statistics.__all__
 __all__ += strided.__all__
 __all__ += summaries.__all__
 __all__ += turning.__all__
+__all__ += windows.__all__
 
 METHODS = (
     *activations.METHODS,
