@@ -201,3 +201,9 @@ for drawn in (
     dt.nn.functional.fractional_max_pool3d(dt.ones(1, 4, 4, 4), 2, output_ratio=0.5),
 ):
     assert isinstance(drawn, dt.Tensor)
+for larger in (
+    dt.nn.functional.upsample_nearest(dt.ones(1, 1, 2, 2), 4),
+    dt.nn.functional.upsample_bilinear(dt.ones(1, 1, 2, 2), scale_factor=2),
+    dt.nn.utils.clip_grad_norm([], 1.0),
+):
+    assert_type(larger, dt.Tensor)

@@ -104,7 +104,7 @@ from devtensor._composed.pooling import (
     max_pool3d,
 )
 from devtensor._composed.products import pdist
-from devtensor._composed.resampling import interpolate, upsample
+from devtensor._composed.resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
 from devtensor._composed.shuffles import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
 from devtensor._composed.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 
@@ -225,6 +225,8 @@ __all__ = [
     "triplet_margin_with_distance_loss",
     "unfold",
     "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 for _name in __all__:
