@@ -18,7 +18,7 @@ from pathlib import Path
 
 import reference
 import signatures
-from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS, REPLACED, SETTERS
+from stub_types import DUNDERS, FAMILY, GETSETS, HEADER, INHERITED, NEW, OTHER_DUNDERS, REPLACED, SETTERS, SIZE
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "devtensor" / "__init__.py"
 TARGET = PACKAGE.with_name("_C.pyi")
@@ -155,7 +155,9 @@ def generate() -> str:
         if name.startswith("__"):
             continue
         if inspect.isclass(value):
-            if issubclass(value, tuple):
+            if name == "Size":
+                lines += ["", "@final", "class Size(tuple[builtins.int, ...]):", *docstring(value, "    "), *SIZE]
+            elif issubclass(value, tuple):
                 lines += ["", "@final", f"class {name}(structseq[DeviceArray], tuple[DeviceArray, DeviceArray]):"]
                 lines += docstring(value, "    ")
                 lines.append(f"    __match_args__: Final = {value.__match_args__!r}".replace("'", '"'))

@@ -106,6 +106,32 @@ dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 }
 
 dt_status
+dt_check_written(const char *op, const dt_array *out, const dt_array *result, dt_error *err)
+{
+    const dt_operand in[] = {{"out", out, -1}, {"result", result, -1}};
+    if (!dt_grad_off && (dt_wants_grad(result) || dt_wants_grad(out))) {
+        return dt_fail_grad_out(op, out, err);
+    }
+    DT_TRY(dt_check_same_device(op, in, 2, err));
+    return dt_check_in_place(op, in, 2, (dt_dtype)result->dtype, result->ndim, result->shape, err);
+}
+
+dt_status
+dt_write_out(const char *op, dt_array *out, const dt_array *result, dt_error *err)
+{
+    DT_TRY(dt_check_written(op, out, result, err));
+    return dt_copy_into(op, out, "result", result, false, false, err);
+}
+
+dt_status
+dt_fill_new(const char *op, dt_array *out, const dt_array *value, dt_error *err)
+{
+    const dt_operand in[] = {{"out", out, -1}, {"fill_value", value, -1}};
+    dt_status rc = dt_check_same_device(op, in, 2, err);
+    return dt_result_made(rc == DT_OK ? dt_copy_into(op, out, "fill_value", value, false, false, err) : rc, out);
+}
+
+dt_status
 dt_pin(const dt_array *x, dt_array *out, dt_error *err)
 {
     if (dt_array_device(x).type != DT_CPU) {

@@ -17,6 +17,12 @@ dt_status dt_contiguous(const dt_array *x, dt_array *out, dt_error *err) DT_MUST
 dt_status dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *src, bool across,
                        bool non_blocking, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err) DT_MUST_CHECK;
+/* Whether out can hold result. */
+dt_status dt_check_written(const char *op, const dt_array *out, const dt_array *result, dt_error *err) DT_MUST_CHECK;
+/* Writes result, which an op made without a gradient, into the out of its caller. */
+dt_status dt_write_out(const char *op, dt_array *out, const dt_array *result, dt_error *err) DT_MUST_CHECK;
+/* out, which is new, holds the element of a 0-dimensional array everywhere. A failure ends it. */
+dt_status dt_fill_new(const char *op, dt_array *out, const dt_array *value, dt_error *err) DT_MUST_CHECK;
 dt_status dt_pin(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* One element to a Python number; a transfer when on a device. */
 dt_status dt_item(const char *op, const dt_array *x, dt_scalar *out, dt_error *err) DT_MUST_CHECK;

@@ -1,4 +1,5 @@
 /* args.c: what stands in a call is matched to the names of the parameters. */
+#include "../core/check.h"
 #include "py.h"
 
 /* NumPy's spellings. */
@@ -196,6 +197,88 @@ py_result(const py_args *a, int i)
 }
 
 int
+py_check_out(const py_args *a, int i)
+{
+    PyObject *out;
+    dt_error err;
+    if (py_arg_out(a, i, &out) < 0) {
+        return -1;
+    }
+    if (out != NULL && dt_check_writable(a->op, "out", py_array_of(out), &err) != DT_OK) {
+        py_raise(a->state, &err, &out, 1);
+        return -1;
+    }
+    return 0;
+}
+
+/* Whether result was written into out. */
+static int
+write_out(const py_args *a, PyObject *out, PyObject *result)
+{
+    dt_error err;
+    dt_status status;
+    PyObject *objects[] = {out, result};
+    PY_CALL_ON(objects, 2, py_is_large(py_array_of(out)), status,
+               dt_write_out(a->op, py_array_of(out), py_array_of(result), &err));
+    if (status != DT_OK) {
+        py_raise(a->state, &err, objects, 2);
+        return -1;
+    }
+    return 0;
+}
+
+PyObject *
+py_into_out(const py_args *a, int i, PyObject *result)
+{
+    PyObject *out;
+    if (result == NULL || (py_arg_out(a, i, &out) == 0 && out == NULL)) {
+        return result;
+    }
+    if (out == NULL || write_out(a, out, result) < 0) {
+        Py_DECREF(result);
+        return NULL;
+    }
+    Py_DECREF(result);
+    return Py_NewRef(out);
+}
+
+PyObject *
+py_into_pair(const py_args *a, int i, PyObject *result)
+{
+    PyObject *given = a->v[i];
+    if (result == NULL || !py_given(given)) {
+        return result;
+    }
+    const bool pair = PyTuple_Check(result) && PyTuple_GET_SIZE(result) == 2;
+    if (!pair || !PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 || !py_is_array(PyTuple_GET_ITEM(given, 0)) ||
+        !py_is_array(PyTuple_GET_ITEM(given, 1))) {
+        Py_DECREF(result);
+        py_arg_wrong(a, i, pair ? "a tuple of two DeviceArrays" : "None where there is one result");
+        return NULL;
+    }
+    for (int k = 0; k < 2; k++) { /* both can be written, or none is */
+        dt_error err;
+        PyObject *objects[] = {PyTuple_GET_ITEM(given, k), PyTuple_GET_ITEM(result, k)};
+        if (dt_check_written(a->op, py_array_of(objects[0]), py_array_of(objects[1]), &err) != DT_OK) {
+            py_raise(a->state, &err, objects, 2);
+            Py_DECREF(result);
+            return NULL;
+        }
+    }
+    PyObject *both = PyStructSequence_New(Py_TYPE(result));
+    for (int k = 0; both != NULL && k < 2; k++) {
+        PyObject *out = PyTuple_GET_ITEM(given, k);
+        if (write_out(a, out, PyTuple_GET_ITEM(result, k)) < 0) {
+            Py_CLEAR(both);
+        } else {
+            PyStructSequence_SetItem(both, k, Py_NewRef(out));
+        }
+    }
+    Py_DECREF(result);
+    return both;
+}
+
+int
 py_arg_int(const py_args *a, int i, int64_t *out)
 {
     return a->v[i] == NULL || py_int(a->op, name_given(a, i), a->v[i], out) == 0 ? 0 : py_explain_args(a, i);
@@ -218,7 +301,7 @@ py_arg_pair(const py_args *a, int i, int64_t out[2])
     if (!PyTuple_Check(object) && !PyList_Check(object)) {
         return py_arg_wrong(a, i, "an int or a pair of ints");
     }
-    PyObject *pair = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    PyObject *pair = py_tuple_of(object); /* a copy: __index__ may change a list */
     if (pair == NULL) {
         return -1;
     }
@@ -339,7 +422,7 @@ entries(const py_args *a, const char *name, PyObject *object)
         py_explain_args(a, -1);
         return NULL;
     }
-    return PySequence_Tuple(object);
+    return py_tuple_of(object);
 }
 
 static int

@@ -49,7 +49,7 @@ tuple_or_entry(const py_args *a, const int64_t *numbers)
 {
     const dt_array *x = py_array_of(a->v[0]);
     if (!py_given(a->v[1])) {
-        return py_shape_tuple(x->ndim, numbers);
+        return numbers == x->shape ? py_size_object(a->state, x->ndim, numbers) : py_shape_tuple(x->ndim, numbers);
     }
     int64_t dim = 0;
     if (py_arg_int(a, 1, &dim) < 0) {

@@ -173,6 +173,17 @@ py__check_in_place(PY_PARAMS)
 }
 
 static PyObject *
+py__write_out(PY_PARAMS)
+{
+    PY_PARSE(_write_out)
+    a.op = PyUnicode_Check(a.v[0]) ? PyUnicode_AsUTF8(a.v[0]) : NULL;
+    if (a.op == NULL || py_arg_array(&a, 1) == NULL) {
+        return NULL;
+    }
+    return py_into_out(&a, 2, Py_NewRef(a.v[1]));
+}
+
+static PyObject *
 py__check_rank(PY_PARAMS)
 {
     PY_PARSE(_check_rank)
@@ -278,6 +289,7 @@ PyMethodDef py_checks_functions[] = {
     PY_HIDDEN(_check_dtypes, "Raises DTypeMismatchError for several dtypes, but for that of the operand apart."),
     PY_HIDDEN(_check_indices, "Raises DTypeMismatchError where operand which holds no indices."),
     PY_HIDDEN(_check_in_place, "Raises what an op in place raises where operand 0 cannot hold a result."),
+    PY_HIDDEN(_write_out, "result, or out, into which it is written after the checks of out=."),
     PY_HIDDEN(_check_broadcast, "Raises ShapeMismatchError for shapes that do not broadcast."),
     PY_HIDDEN(_check_shape, "Raises ShapeMismatchError; -1 stands for any size."),
     PY_HIDDEN(_check_rank, "Raises ShapeMismatchError for another rank."),

@@ -89,7 +89,7 @@ parse_window(py_args *a, dt_pool2d_params *params)
     params->stride[0] = params->kernel[0];
     params->stride[1] = params->kernel[1];
     bool empty =
-        a->v[2] != NULL && (PyTuple_CheckExact(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
+        a->v[2] != NULL && (py_is_tuple(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
     return (empty ? 0 : py_arg_pair(a, 2, params->stride)) < 0 || py_arg_pair(a, 3, params->padding) < 0 ? -1 : 0;
 }
 
@@ -171,7 +171,7 @@ parse_output_size(const py_args *a, int64_t size[2])
         size[0] = size[1] = size[0] < 0 ? -2 : size[0];
         return 0;
     }
-    PyObject *pair = PySequence_Tuple(object); /* a copy: __index__ may change a list */
+    PyObject *pair = py_tuple_of(object); /* a copy: __index__ may change a list */
     if (pair == NULL) {
         return -1;
     }

@@ -1,5 +1,5 @@
 /* create.c: arrays made directly on their device. */
-#include "py.h"
+#include "grad.h"
 
 /* dtype=, device=, requires_grad= at parameters i, i + 1, i + 2. */
 static int
@@ -60,9 +60,42 @@ py_ones(PY_PARAMS)
 }
 
 static dt_dtype
-dtype_of_kind(const dt_scalar *value)
+dtype_of_kind(dt_category kind)
 {
-    return value->kind == DT_CATEGORY_BOOL ? DT_BOOL : value->kind == DT_CATEGORY_INT ? DT_INT64 : dt_default_dtype();
+    return kind == DT_CATEGORY_BOOL ? DT_BOOL : kind == DT_CATEGORY_INT ? DT_INT64 : dt_default_dtype();
+}
+
+/* fill_value: a number, or *array, 0-dimensional and without a gradient, which is not read here. */
+static int
+parse_fill(const py_args *a, int i, const dt_array **array, dt_scalar *value)
+{
+    if (!py_given(a->v[i])) {
+        return py_arg_wrong(a, i, "a number");
+    }
+    if (!py_is_array(a->v[i]) || py_array_of(a->v[i])->ndim != 0) {
+        return py_arg_scalar(a, i, value);
+    }
+    *array = py_array_of(a->v[i]);
+    return !dt_wants_grad(*array) ? 0 : py_arg_wrong(a, i, "a number or an array without a gradient, x.detach()");
+}
+
+/* made, and then filled with the element of value. */
+static dt_status
+filled(const py_args *a, dt_status made, dt_array *out, const dt_array *value, dt_error *err)
+{
+    return made == DT_OK ? dt_fill_new(a->op, out, value, err) : made;
+}
+
+/* A new array of shape filled with an array or a number. */
+static PyObject *
+make_full(const py_args *a, int grad, dt_device device, dt_dtype dtype, int n, const int64_t *shape,
+          const dt_array *array, const dt_scalar *number)
+{
+    if (array == NULL) {
+        return make_array(a, grad, device, dtype, n, shape, number);
+    }
+    PY_CREATE(a, grad, py_array_new(a->type, a->op), false,
+              filled(a, dt_empty(device, dtype, n, shape, out, &err), out, array, &err));
 }
 
 static PyObject *
@@ -72,23 +105,24 @@ py_full(PY_PARAMS)
     int n;
     int64_t shape[DT_MAX_NDIM];
     dt_scalar value = {0};
-    if (!py_given(a.v[0]) || !py_given(a.v[1])) {
-        py_arg_wrong(&a, py_given(a.v[0]), py_given(a.v[0]) ? "a number" : "a sequence of ints");
+    const dt_array *array = NULL;
+    if (!py_given(a.v[0])) {
+        py_arg_wrong(&a, 0, "a sequence of ints");
         return NULL;
     }
-    if (py_arg_dims(&a, 0, &n, shape) < 0 || py_arg_scalar(&a, 1, &value) < 0) {
+    if (py_arg_dims(&a, 0, &n, shape) < 0 || parse_fill(&a, 1, &array, &value) < 0) {
         return NULL;
     }
-    dt_dtype dtype = dtype_of_kind(&value);
+    dt_dtype dtype = dtype_of_kind(array == NULL ? value.kind : dt_dtypes[array->dtype].category);
     dt_device device = dt_default_device();
-    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make_array(&a, 4, device, dtype, n, shape, &value);
+    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make_full(&a, 4, device, dtype, n, shape, array, &value);
 }
 
 /* ---------------------------------------------------------------- like another array */
 
 /* input, [value,] dtype, device, requires_grad: strides like those of input where it is dense */
 static PyObject *
-call_like(const py_args *a, int options, const dt_scalar *value)
+call_like(const py_args *a, int options, const dt_array *array, const dt_scalar *value)
 {
     const dt_array *x = py_arg_array(a, 0);
     if (x == NULL) {
@@ -103,7 +137,9 @@ call_like(const py_args *a, int options, const dt_scalar *value)
     dt_error err;
     dt_array *out = py_array_of(result);
     dt_status status = dt_empty_like(x, device, dtype, out, &err);
-    if (status == DT_OK && value != NULL) {
+    if (array != NULL) {
+        status = filled(a, status, out, array, &err);
+    } else if (status == DT_OK && value != NULL) {
         PY_CALL(py_is_large(out), status, dt_fill(a->op, out, value, &err));
     }
     return py_created(a, options + 2, py_done(a, result, status, &err));
@@ -113,7 +149,7 @@ static PyObject *
 py_empty_like(PY_PARAMS)
 {
     PY_PARSE(empty_like)
-    return call_like(&a, 1, NULL);
+    return call_like(&a, 1, NULL, NULL);
 }
 
 static PyObject *
@@ -121,7 +157,7 @@ py_zeros_like(PY_PARAMS)
 {
     PY_PARSE(zeros_like)
     const dt_scalar zero = dt_scalar_int(0);
-    return call_like(&a, 1, &zero);
+    return call_like(&a, 1, NULL, &zero);
 }
 
 static PyObject *
@@ -129,7 +165,7 @@ py_ones_like(PY_PARAMS)
 {
     PY_PARSE(ones_like)
     const dt_scalar one = dt_scalar_int(1);
-    return call_like(&a, 1, &one);
+    return call_like(&a, 1, NULL, &one);
 }
 
 static PyObject *
@@ -137,11 +173,8 @@ py_full_like(PY_PARAMS)
 {
     PY_PARSE(full_like)
     dt_scalar value = {0};
-    if (!py_given(a.v[1])) {
-        py_arg_wrong(&a, 1, "a number");
-        return NULL;
-    }
-    return py_arg_scalar(&a, 1, &value) < 0 ? NULL : call_like(&a, 2, &value);
+    const dt_array *array = NULL;
+    return parse_fill(&a, 1, &array, &value) < 0 ? NULL : call_like(&a, 2, array, &value);
 }
 
 /* x.new_*: another shape, the dtype and device of x. input, size, dtype, device, requires_grad */
@@ -192,15 +225,16 @@ py_new_full(PY_PARAMS)
     const dt_array *x = py_array_of(self);
     dt_dtype dtype = (dt_dtype)x->dtype;
     dt_device device = dt_array_device(x);
-    if (!py_given(a.v[1]) || !py_given(a.v[2])) {
-        py_arg_wrong(&a, 1 + py_given(a.v[1]), py_given(a.v[1]) ? "a number" : "a sequence of ints");
+    const dt_array *array = NULL;
+    if (!py_given(a.v[1])) {
+        py_arg_wrong(&a, 1, "a sequence of ints");
         return NULL;
     }
-    if (py_arg_dims(&a, 1, &n, shape) < 0 || py_arg_scalar(&a, 2, &value) < 0 ||
+    if (py_arg_dims(&a, 1, &n, shape) < 0 || parse_fill(&a, 2, &array, &value) < 0 ||
         parse_options(&a, 3, &dtype, &device) < 0) {
         return NULL;
     }
-    return make_array(&a, 5, device, dtype, n, shape, &value);
+    return make_full(&a, 5, device, dtype, n, shape, array, &value);
 }
 
 /* ---------------------------------------------------------------- sequences and matrices */
@@ -280,14 +314,14 @@ static PyObject *
 py_tril(PY_PARAMS)
 {
     PY_PARSE(tril)
-    return call_tri(&a, false);
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, call_tri(&a, false));
 }
 
 static PyObject *
 py_triu(PY_PARAMS)
 {
     PY_PARSE(triu)
-    return call_tri(&a, true);
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, call_tri(&a, true));
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -313,11 +347,14 @@ PyMethodDef py_create_functions[] = {
     PY_OP(empty, "An array whose elements are undefined.\n\n" WHERE),
     PY_OP(zeros, "An array of zeros.\n\n" WHERE),
     PY_OP(ones, "An array of ones.\n\n" WHERE),
-    PY_OP(full, "An array of one number; its kind decides the dtype: bool, int64 or the default.\n\n" WHERE),
+    PY_OP(full,
+          "An array of one number, or of the element of a 0-dimensional array on the device of the result. Its kind "
+          "decides the\ndtype: bool, int64 or the default.\n\n" WHERE
+          " Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient."),
     PY_OP(empty_like, "An array whose elements are undefined, " LIKE),
     PY_OP(zeros_like, "Zeros " LIKE),
     PY_OP(ones_like, "Ones " LIKE),
-    PY_OP(full_like, "One number " LIKE),
+    PY_OP(full_like, "One number, or the element of a 0-dimensional array, " LIKE),
     PY_OP(arange,
           "Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default "
           "dtype.\n\n" WHERE),
@@ -331,7 +368,7 @@ PyMethodDef py_create_methods[] = {
     PY_METHOD(new_empty, "An array whose elements are undefined, " NEW),
     PY_METHOD(new_zeros, "Zeros " NEW),
     PY_METHOD(new_ones, "Ones " NEW),
-    PY_METHOD(new_full, "One number " NEW),
+    PY_METHOD(new_full, "One number, or the element of a 0-dimensional array, " NEW),
     TRIANGLES(PY_METHOD),
     PY_END,
 };

@@ -66,12 +66,25 @@ py_wait_for_readers(PyObject *self)
 
 /* ---------------------------------------------------------------- the node of the array as it will be */
 
-/* The leaf goes on as one for x, with its gradient and hooks. A result keeps its node, and so its shape. */
+/* The leaf goes on as one for x, with its gradient and hooks. A result keeps its node, and so its shape; what is only
+ * detached gets another. */
 static int
 change_node(PyObject *self, const dt_array *x)
 {
     dt_node *node = py_node_of(self);
     if (node == NULL) {
+        return 0;
+    }
+    if (node->ndim != x->ndim && (node->flags & DT_NODE_APART) && !(node->flags & DT_NODE_WANTS)) {
+        dt_node *other;
+        dt_error err;
+        if (dt_leaf_new(x, false, &other, &err) != DT_OK) {
+            py_raise(py_state_of(self), &err, &self, 1);
+            return -1;
+        }
+        other->flags |= DT_NODE_APART;
+        py_array_of(self)->node = other;
+        dt_node_release(node);
         return 0;
     }
     if (node->ndim != x->ndim || !(node->flags & DT_NODE_LEAF)) {
@@ -98,10 +111,10 @@ py_set_data(PyObject *self, PyObject *value)
         return 0;
     }
     py_wait_for_readers(self);
-    dt_array *x = py_array_of(self), new, old = *x;
     if (change_node(self, py_array_of(value)) < 0) {
         return -1;
     }
+    dt_array *x = py_array_of(self), new, old = *x;
     dt_array_copy_handle(py_array_of(value), &new);
     new.node = old.node;
     old.node = NULL;

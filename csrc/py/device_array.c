@@ -97,7 +97,7 @@ py_array_clear_free_list(void)
 GETTER(get_shape)
 {
     const dt_array *x = py_array_of(self);
-    return py_shape_tuple(x->ndim, x->shape);
+    return py_size_object(py_state_of(self), x->ndim, x->shape);
 }
 
 GETTER(get_strides)

@@ -183,7 +183,7 @@ py_is_numpys(PyObject *object)
         return true;
     }
     if (PyType_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyList_CheckExact(object) ||
-        PyTuple_CheckExact(object)) {
+        py_is_tuple(object)) {
         return false;
     }
     PyObject *method = py_attribute(object, "__array__");
@@ -197,7 +197,7 @@ static bool
 holds_numpys(PyObject *object)
 {
     for (int depth = 0; depth < DT_MAX_NDIM; depth++) {
-        if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) {
+        if (!PyList_CheckExact(object) && !py_is_tuple(object)) {
             break;
         }
         if (PySequence_Fast_GET_SIZE(object) == 0) {
@@ -217,7 +217,7 @@ native_ndarray(const char *action, PyObject *object, bool *fresh)
         return (PyObject *)array; /* refused by py_wrap_ndarray */
     }
     bool scalar = strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0 && !PyArray_Check(object);
-    *fresh = scalar || PyList_CheckExact(object) || PyTuple_CheckExact(object);
+    *fresh = scalar || PyList_CheckExact(object) || py_is_tuple(object);
     if (array == NULL) {
         return NULL;
     }
@@ -245,7 +245,7 @@ foreign_array(const py_args *a, PyObject *object)
 {
     PyObject *result = NULL;
     if (PyType_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyList_CheckExact(object) ||
-        PyTuple_CheckExact(object) || is_numpys_own(object)) {
+        py_is_tuple(object) || is_numpys_own(object)) {
         return NULL;
     }
     PyObject *found = py_attribute(object, "__dlpack__");

@@ -67,14 +67,14 @@ static PyObject *
 py_cat(PY_PARAMS)
 {
     PY_PARSE(cat)
-    return join(&a, dt_cat);
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, join(&a, dt_cat));
 }
 
 static PyObject *
 py_stack(PY_PARAMS)
 {
     PY_PARSE(stack)
-    return join(&a, dt_stack);
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, join(&a, dt_stack));
 }
 
 /* ---------------------------------------------------------------- apart */

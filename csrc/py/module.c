@@ -35,6 +35,7 @@ add_types(PyObject *module, py_state *state)
 {
     state->dtype_type = plain_type(module, &py_dtype_spec);
     state->device_type = plain_type(module, &py_device_spec);
+    state->size_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &py_size_spec, (PyObject *)&PyTuple_Type);
     state->generator_type = plain_type(module, &py_generator_spec);
     state->stream_type = plain_type(module, &py_stream_spec);
     state->event_type = plain_type(module, &py_event_spec);
@@ -52,7 +53,7 @@ add_types(PyObject *module, py_state *state)
     }
     if (state->dtype_type == NULL || state->device_type == NULL || state->generator_type == NULL ||
         state->stream_type == NULL || state->event_type == NULL || state->array_type == NULL ||
-        state->node_type == NULL) {
+        state->node_type == NULL || state->size_type == NULL) {
         return -1;
     }
     PyTypeObject *scope = plain_type(module, &py_scope_spec);
@@ -60,6 +61,7 @@ add_types(PyObject *module, py_state *state)
     Py_XDECREF(scope);
     if (rc < 0 || PyModule_AddObjectRef(module, "dtype", (PyObject *)state->dtype_type) < 0 ||
         PyModule_AddObjectRef(module, "device", (PyObject *)state->device_type) < 0 ||
+        PyModule_AddObjectRef(module, "Size", (PyObject *)state->size_type) < 0 ||
         PyModule_AddObjectRef(module, "Generator", (PyObject *)state->generator_type) < 0 ||
         PyModule_AddObjectRef(module, "Stream", (PyObject *)state->stream_type) < 0 ||
         PyModule_AddObjectRef(module, "Event", (PyObject *)state->event_type) < 0 ||
@@ -147,6 +149,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->stream_type);
     Py_VISIT(state->event_type);
     Py_VISIT(state->node_type);
+    Py_VISIT(state->size_type);
     for (int i = 0; i < PY_NPAIRS; i++) {
         Py_VISIT(state->pair_types[i]);
     }
@@ -175,6 +178,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->stream_type);
     Py_CLEAR(state->event_type);
     Py_CLEAR(state->node_type);
+    Py_CLEAR(state->size_type);
     for (int i = 0; i < PY_NPAIRS; i++) {
         Py_CLEAR(state->pair_types[i]);
     }

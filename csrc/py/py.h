@@ -24,6 +24,7 @@ enum { PY_PAIRS(PY_PAIR) PY_NPAIRS };
 
 typedef struct {
     PyTypeObject *array_type, *dtype_type, *device_type, *generator_type, *stream_type, *event_type, *node_type;
+    PyTypeObject *size_type;
     PyTypeObject *pair_types[PY_NPAIRS];
     PyObject *dtypes[DT_NDTYPES];
     PyObject *cpu;
@@ -118,8 +119,8 @@ void py_step_clear_free_list(void);
 
 /* ---------------------------------------------------------------- types: module.c, dtype.c, device.c, random.c */
 
-extern PyType_Spec py_dtype_spec, py_device_spec, py_generator_spec, py_stream_spec, py_event_spec, py_scope_spec,
-    py_node_spec;
+extern PyType_Spec py_dtype_spec, py_device_spec, py_size_spec, py_generator_spec, py_stream_spec, py_event_spec,
+    py_scope_spec, py_node_spec;
 PyTypeObject *py_array_type_new(PyObject *module);
 int py_parameters_init(PyObject *module, py_state *state);
 int py_layer_init(PyObject *module);
@@ -129,6 +130,12 @@ int py_devices_init(PyObject *module, py_state *state);
 PyObject *py_dtype_object(py_state *state, dt_dtype dtype);
 PyObject *py_device_object(py_state *state, dt_device device);
 PyObject *py_shape_tuple(int ndim, const int64_t *shape);
+/* The same as a Size: what users see of the shape of an array. */
+PyObject *py_size_object(py_state *state, int ndim, const int64_t *shape);
+/* Whether object is a tuple or a Size, and of no class of the user's. */
+bool py_is_tuple(PyObject *object);
+/* The entries of a sequence: itself where it is a tuple or a Size, else in a new tuple. */
+PyObject *py_tuple_of(PyObject *object);
 /* A Python bool, int or float. */
 PyObject *py_scalar_object(const dt_scalar *value);
 /* NumPy's descriptor for dtype; bfloat16 is ml_dtypes'. */
@@ -437,6 +444,12 @@ PyObject *py_get_cuda_interface(PyObject *self, void *closure);
 
 /* Where a's op writes: out= if that was given (parameter i), else a new array. A new reference. */
 PyObject *py_result(const py_args *a, int i);
+/* Whether out=, parameter i, is an array that may be written; without one 0. */
+int py_check_out(const py_args *a, int i);
+/* result, which an op made: without out=, parameter i, itself; else out, into which it is written. Both are pairs of
+ * values and indices, or neither is. */
+PyObject *py_into_out(const py_args *a, int i, PyObject *result);
+PyObject *py_into_pair(const py_args *a, int i, PyObject *result);
 /* The result of a, or its exception. */
 static inline PyObject *
 py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *err)

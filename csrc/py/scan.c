@@ -127,14 +127,14 @@ static PyObject *
 py_cummax(PY_PARAMS)
 {
     PY_PARSE(cummax)
-    return call_extremum(&a, DT_SCAN_MAX, a.state->pair_types[PY_PAIR_cummax]);
+    return py_into_pair(&a, 2, call_extremum(&a, DT_SCAN_MAX, a.state->pair_types[PY_PAIR_cummax]));
 }
 
 static PyObject *
 py_cummin(PY_PARAMS)
 {
     PY_PARSE(cummin)
-    return call_extremum(&a, DT_SCAN_MIN, a.state->pair_types[PY_PAIR_cummin]);
+    return py_into_pair(&a, 2, call_extremum(&a, DT_SCAN_MIN, a.state->pair_types[PY_PAIR_cummin]));
 }
 
 /* Every sort is stable. */
@@ -155,14 +155,14 @@ static PyObject *
 py_sort(PY_PARAMS)
 {
     PY_PARSE(sort)
-    return call_sort(&a, a.state->pair_types[PY_PAIR_sort]);
+    return py_into_pair(&a, 4, call_sort(&a, a.state->pair_types[PY_PAIR_sort]));
 }
 
 static PyObject *
 py_argsort(PY_PARAMS)
 {
     PY_PARSE(argsort)
-    return call_sort(&a, NULL);
+    return py_check_out(&a, 4) < 0 ? NULL : py_into_out(&a, 4, call_sort(&a, NULL));
 }
 
 /* Always sorted. */
@@ -180,7 +180,7 @@ py_topk(PY_PARAMS)
     s.descending = largest;
     dt_error err;
     const dt_status status = dt_check_selected(a.op, x, s.dim, s.k, 0, &err);
-    return status == DT_OK ? values_and_indices(&a, &s, x, a.state->pair_types[PY_PAIR_topk])
+    return status == DT_OK ? py_into_pair(&a, 5, values_and_indices(&a, &s, x, a.state->pair_types[PY_PAIR_topk]))
                            : py_raise(a.state, &err, a.v, 1);
 }
 

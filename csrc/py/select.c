@@ -35,14 +35,14 @@ static PyObject *
 py_index_select(PY_PARAMS)
 {
     PY_PARSE(index_select)
-    return select_along(&a, dt_index_select, false);
+    return py_check_out(&a, 3) < 0 ? NULL : py_into_out(&a, 3, select_along(&a, dt_index_select, false));
 }
 
 static PyObject *
 py_gather(PY_PARAMS)
 {
     PY_PARSE(gather)
-    return select_along(&a, dt_gather, true);
+    return py_check_out(&a, 3) < 0 ? NULL : py_into_out(&a, 3, select_along(&a, dt_gather, true));
 }
 
 /* ---------------------------------------------------------------- sums */
@@ -167,27 +167,39 @@ py__pick_cross_entropy(PY_PARAMS)
 }
 
 static PyObject *
-py_take(PY_PARAMS)
+call_take(py_args *a)
 {
-    PY_PARSE(take)
-    const dt_array *x = py_arg_array(&a, 0), *index = x == NULL ? NULL : py_arg_array(&a, 1);
+    const dt_array *x = py_arg_array(a, 0), *index = x == NULL ? NULL : py_arg_array(a, 1);
     if (index == NULL) {
         return NULL;
     }
-    RETURN_SELECTION(&a, x, false, index, dt_take(x, index, out, &err));
+    RETURN_SELECTION(a, x, false, index, dt_take(x, index, out, &err));
+}
+
+static PyObject *
+py_take(PY_PARAMS)
+{
+    PY_PARSE(take)
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, call_take(&a));
+}
+
+static PyObject *
+call_take_along_dim(py_args *a)
+{
+    int64_t dim = 0;
+    py_none_is_default(a, 2);
+    const dt_array *x = py_arg_array(a, 0), *indices = x == NULL ? NULL : py_arg_array(a, 1);
+    if (indices == NULL || py_arg_int(a, 2, &dim) < 0) {
+        return NULL;
+    }
+    RETURN_SELECTION(a, x, false, x, dt_take_along_dim(x, indices, a->v[2] != NULL ? &dim : NULL, out, &err));
 }
 
 static PyObject *
 py_take_along_dim(PY_PARAMS)
 {
     PY_PARSE(take_along_dim)
-    int64_t dim = 0;
-    py_none_is_default(&a, 2);
-    const dt_array *x = py_arg_array(&a, 0), *indices = x == NULL ? NULL : py_arg_array(&a, 1);
-    if (indices == NULL || py_arg_int(&a, 2, &dim) < 0) {
-        return NULL;
-    }
-    RETURN_SELECTION(&a, x, false, x, dt_take_along_dim(x, indices, a.v[2] != NULL ? &dim : NULL, out, &err));
+    return py_check_out(&a, 3) < 0 ? NULL : py_into_out(&a, 3, call_take_along_dim(&a));
 }
 
 /* What concerns gradients is taken and changes nothing. */
@@ -271,14 +283,20 @@ py_nonzero(PY_PARAMS)
 }
 
 static PyObject *
-py_masked_select(PY_PARAMS)
+call_masked_select(py_args *a)
 {
-    PY_PARSE(masked_select)
-    const dt_array *x = py_arg_array(&a, 0), *mask = x == NULL ? NULL : py_arg_array(&a, 1);
+    const dt_array *x = py_arg_array(a, 0), *mask = x == NULL ? NULL : py_arg_array(a, 1);
     if (mask == NULL) {
         return NULL;
     }
-    RETURN_SELECTION(&a, x, true, x, dt_masked_select(x, mask, out, &err));
+    RETURN_SELECTION(a, x, true, x, dt_masked_select(x, mask, out, &err));
+}
+
+static PyObject *
+py_masked_select(PY_PARAMS)
+{
+    PY_PARSE(masked_select)
+    return py_check_out(&a, 2) < 0 ? NULL : py_into_out(&a, 2, call_masked_select(&a));
 }
 
 static PyObject *

@@ -70,20 +70,20 @@
 #define PY_SPEC_logcumsumexp {"logcumsumexp", 2, 2, -1, {"input", "dim", "out"}}
 #define PY_TEXT_logcumsumexp "input, dim, *, out=None"
 #define PY_SELF_logcumsumexp "$self, dim"
-#define PY_SPEC_cummax {"cummax", 2, 2, -1, {"input", "dim"}}
-#define PY_TEXT_cummax "input, dim"
+#define PY_SPEC_cummax {"cummax", 2, 2, -1, {"input", "dim", "out"}}
+#define PY_TEXT_cummax "input, dim, *, out=None"
 #define PY_SELF_cummax "$self, dim"
-#define PY_SPEC_cummin {"cummin", 2, 2, -1, {"input", "dim"}}
-#define PY_TEXT_cummin "input, dim"
+#define PY_SPEC_cummin {"cummin", 2, 2, -1, {"input", "dim", "out"}}
+#define PY_TEXT_cummin "input, dim, *, out=None"
 #define PY_SELF_cummin "$self, dim"
-#define PY_SPEC_sort {"sort", 1, 3, -1, {"input", "dim", "descending", "stable"}}
-#define PY_TEXT_sort "input, dim=-1, descending=False, *, stable=None"
+#define PY_SPEC_sort {"sort", 1, 3, -1, {"input", "dim", "descending", "stable", "out"}}
+#define PY_TEXT_sort "input, dim=-1, descending=False, *, stable=None, out=None"
 #define PY_SELF_sort "$self, dim=-1, descending=False, *, stable=None"
-#define PY_SPEC_argsort {"argsort", 1, 3, -1, {"input", "dim", "descending", "stable"}}
-#define PY_TEXT_argsort "input, dim=-1, descending=False, *, stable=None"
+#define PY_SPEC_argsort {"argsort", 1, 3, -1, {"input", "dim", "descending", "stable", "out"}}
+#define PY_TEXT_argsort "input, dim=-1, descending=False, *, stable=None, out=None"
 #define PY_SELF_argsort "$self, dim=-1, descending=False, *, stable=None"
-#define PY_SPEC_topk {"topk", 2, 5, -1, {"input", "k", "dim", "largest", "sorted"}}
-#define PY_TEXT_topk "input, k, dim=-1, largest=True, sorted=True"
+#define PY_SPEC_topk {"topk", 2, 5, -1, {"input", "k", "dim", "largest", "sorted", "out"}}
+#define PY_TEXT_topk "input, k, dim=-1, largest=True, sorted=True, *, out=None"
 #define PY_SELF_topk "$self, k, dim=-1, largest=True, sorted=True"
 #define PY_SPEC_reshape {"reshape", 2, 2, 1, {"input", "shape"}}
 #define PY_TEXT_reshape "input, *shape"
@@ -130,10 +130,10 @@
 #define PY_SPEC_diagonal {"diagonal", 1, 4, -1, {"input", "offset", "dim1", "dim2"}}
 #define PY_TEXT_diagonal "input, offset=0, dim1=0, dim2=1"
 #define PY_SELF_diagonal "$self, offset=0, dim1=0, dim2=1"
-#define PY_SPEC_cat {"cat", 1, 2, -1, {"tensors", "dim"}}
-#define PY_TEXT_cat "tensors, dim=0"
-#define PY_SPEC_stack {"stack", 1, 2, -1, {"tensors", "dim"}}
-#define PY_TEXT_stack "tensors, dim=0"
+#define PY_SPEC_cat {"cat", 1, 2, -1, {"tensors", "dim", "out"}}
+#define PY_TEXT_cat "tensors, dim=0, *, out=None"
+#define PY_SPEC_stack {"stack", 1, 2, -1, {"tensors", "dim", "out"}}
+#define PY_TEXT_stack "tensors, dim=0, *, out=None"
 #define PY_SPEC_split {"split", 2, 3, -1, {"tensor", "split_size_or_sections", "dim"}}
 #define PY_TEXT_split "tensor, split_size_or_sections, dim=0"
 #define PY_SELF_split "$self, split_size_or_sections, dim=0"
@@ -143,11 +143,11 @@
 #define PY_SPEC_unbind {"unbind", 1, 2, -1, {"input", "dim"}}
 #define PY_TEXT_unbind "input, dim=0"
 #define PY_SELF_unbind "$self, dim=0"
-#define PY_SPEC_index_select {"index_select", 3, 3, -1, {"input", "dim", "index"}}
-#define PY_TEXT_index_select "input, dim, index"
+#define PY_SPEC_index_select {"index_select", 3, 3, -1, {"input", "dim", "index", "out"}}
+#define PY_TEXT_index_select "input, dim, index, *, out=None"
 #define PY_SELF_index_select "$self, dim, index"
-#define PY_SPEC_gather {"gather", 3, 3, -1, {"input", "dim", "index"}}
-#define PY_TEXT_gather "input, dim, index"
+#define PY_SPEC_gather {"gather", 3, 3, -1, {"input", "dim", "index", "out"}}
+#define PY_TEXT_gather "input, dim, index, *, out=None"
 #define PY_SELF_gather "$self, dim, index"
 #define PY_SPEC_scatter_add {"scatter_add", 4, 4, -1, {"input", "dim", "index", "src"}}
 #define PY_TEXT_scatter_add "input, dim, index, src"
@@ -159,11 +159,11 @@
 #define PY_TEXT__pick_nll_loss "input, target, logs, dim, index"
 #define PY_SPEC__pick_cross_entropy {"cross_entropy", 5, 5, -1, {"input", "target", "logs", "dim", "index"}}
 #define PY_TEXT__pick_cross_entropy "input, target, logs, dim, index"
-#define PY_SPEC_take {"take", 2, 2, -1, {"input", "index"}}
-#define PY_TEXT_take "input, index"
+#define PY_SPEC_take {"take", 2, 2, -1, {"input", "index", "out"}}
+#define PY_TEXT_take "input, index, *, out=None"
 #define PY_SELF_take "$self, index"
-#define PY_SPEC_take_along_dim {"take_along_dim", 2, 3, -1, {"input", "indices", "dim"}}
-#define PY_TEXT_take_along_dim "input, indices, dim=None"
+#define PY_SPEC_take_along_dim {"take_along_dim", 2, 3, -1, {"input", "indices", "dim", "out"}}
+#define PY_TEXT_take_along_dim "input, indices, dim=None, *, out=None"
 #define PY_SELF_take_along_dim "$self, indices, dim=None"
 #define PY_SPEC_embedding {"embedding", 2, 7, -1, {"input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"}}
 #define PY_TEXT_embedding "input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False"
@@ -174,8 +174,8 @@
 #define PY_TEXT__put_selected "op, input, index, value, wraps=True"
 #define PY_SPEC__get_selected {"_get_selected", 3, 3, -1, {"op", "input", "index"}}
 #define PY_TEXT__get_selected "op, input, index"
-#define PY_SPEC_masked_select {"masked_select", 2, 2, -1, {"input", "mask"}}
-#define PY_TEXT_masked_select "input, mask"
+#define PY_SPEC_masked_select {"masked_select", 2, 2, -1, {"input", "mask", "out"}}
+#define PY_TEXT_masked_select "input, mask, *, out=None"
 #define PY_SELF_masked_select "$self, mask"
 #define PY_SPEC_masked_fill {"masked_fill", 3, 3, -1, {"input", "mask", "value"}}
 #define PY_TEXT_masked_fill "input, mask, value"
@@ -271,11 +271,11 @@
 #define PY_TEXT_linspace "start, end, steps, *, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_eye {"eye", 1, 2, -1, {"n", "m", "dtype", "device", "requires_grad"}}
 #define PY_TEXT_eye "n, m=None, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_tril {"tril", 1, 2, -1, {"input", "diagonal"}}
-#define PY_TEXT_tril "input, diagonal=0"
+#define PY_SPEC_tril {"tril", 1, 2, -1, {"input", "diagonal", "out"}}
+#define PY_TEXT_tril "input, diagonal=0, *, out=None"
 #define PY_SELF_tril "$self, diagonal=0"
-#define PY_SPEC_triu {"triu", 1, 2, -1, {"input", "diagonal"}}
-#define PY_TEXT_triu "input, diagonal=0"
+#define PY_SPEC_triu {"triu", 1, 2, -1, {"input", "diagonal", "out"}}
+#define PY_TEXT_triu "input, diagonal=0, *, out=None"
 #define PY_SELF_triu "$self, diagonal=0"
 #define PY_SPEC_manual_seed {"manual_seed", 1, 1, -1, {"seed"}}
 #define PY_TEXT_manual_seed "seed"
@@ -341,6 +341,8 @@
 #define PY_TEXT__check_conv1d "op, names, arrays, groups, padded, reach"
 #define PY_SPEC__add_method {"_add_method", 2, 2, -1, {"name", "function"}}
 #define PY_TEXT__add_method "name, function"
+#define PY_SPEC__write_out {"_write_out", 3, 3, -1, {"op", "result", "out"}}
+#define PY_TEXT__write_out "op, result, out"
 #define PY_SPEC__explained {"_explained", 5, 6, -1, {"op", "names", "arrays", "code", "error", "culprit"}}
 #define PY_TEXT__explained "op, names, arrays, code, error, culprit=-1"
 #define PY_SPEC__update {"step", 6, 6, -1, {"rule", "params", "grads", "states", "numbers", "places"}}

@@ -29,12 +29,14 @@ from devtensor._composed.covariance import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
 from devtensor._composed.exchanged import *
+from devtensor._composed.extremes import *
 from devtensor._composed.forms import *
 from devtensor._composed.groups import *
 from devtensor._composed.in_place import *
 from devtensor._composed.joining import *
 from devtensor._composed.layers import *
 from devtensor._composed.losses import *
+from devtensor._composed.neighbours import *
 from devtensor._composed.noise import *
 from devtensor._composed.norms import *
 from devtensor._composed.order import *
@@ -44,11 +46,16 @@ from devtensor._composed.pointwise import round as round  # the compiled one has
 from devtensor._composed.pooling import *
 from devtensor._composed.products import *
 from devtensor._composed.ranges import *
+from devtensor._composed.ranges import linspace as linspace  # the compiled one takes numbers alone
 from devtensor._composed.sampling import *
+from devtensor._composed.scattered_views import *
 from devtensor._composed.shuffles import *
 from devtensor._composed.statistics import *
+from devtensor._composed.strided import *
 from devtensor._composed.summaries import *
 from devtensor._composed.turning import *
+from devtensor._composed.windows import *
+from devtensor._composed.written import method_of as _method_of
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._dtype_rules import can_cast, is_nonzero, promote_types, result_type
@@ -120,7 +127,7 @@ for _function in (
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
-    _C._add_method(_function.__name__, _function)
+    _C._add_method(_function.__name__, _method_of(_function))
 
 for _name, _method in (_second.methods() | _names.ATTRIBUTES | _refusals.methods()).items():
     _C._add_method(_name, _method)
@@ -219,6 +226,7 @@ __all__ += [
     "Event",
     "Generator",
     "Node",
+    "Size",
     "Stream",
     "abs",
     "acos",

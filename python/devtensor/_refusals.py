@@ -27,8 +27,7 @@ _STORAGE = "memory is not handed out as a storage: use x.data_ptr(), x.numpy() o
 _OPERATORS = "ops are functions of Python: call the function itself, or write an autograd.Function"
 _SPLIT = "models are not split over processes: each has its own, and DistributedDataParallel averages gradients"
 _COLLECTIVES = "of collectives there are broadcast, reduce, gather and scatter, their all_ forms, send and recv"
-_STRIDES = "the memory that an array sees is not changed: index it, or use unfold, for another view"
-_MEMORY = "the memory of an array never changes its size: make another one with dt.empty"
+_MEMORY = "an array is not set on the memory of another: use x.data = y, or as_strided"
 
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -102,10 +101,9 @@ _MODULES = {
 _INSIDE = {"distributed": _SPLIT}
 METHODS = {
     **dict.fromkeys(("storage", "untyped_storage"), _STORAGE),
-    **dict.fromkeys(("resize_as_", "set_"), _MEMORY),
+    "set_": _MEMORY,
     **dict.fromkeys(("to_sparse", "to_sparse_csr", "coalesce"), _SPARSE),
     **dict.fromkeys(("stft", "istft"), _FOURIER),
-    "as_strided_": _STRIDES,
     "share_memory_": "memory is not shared between processes so: a DataLoader sends batches by itself",
 }
 
@@ -179,6 +177,11 @@ def _new(name: str) -> types.ModuleType:
     made = _Module(f"devtensor.{name}", f"Not there: {_MODULES[name]}.")
     vars(made).update(ANSWERS.get(name, {}), __path__=[])
     return made
+
+
+def names() -> tuple[str, ...]:
+    """What is refused of the functions."""
+    return tuple(_FUNCTIONS)
 
 
 def reason(name: str) -> str | None:

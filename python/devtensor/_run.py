@@ -84,6 +84,7 @@ _MODULES = {
     "torch.nn.utils.fusion": "nn.utils.fusion",
     "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
     "torch.nn.utils.parametrize": "nn.utils.parametrize",
+    "torch.nn.utils.prune": "nn.utils.prune",
     "torch.nn.utils.rnn": "nn.utils.rnn",
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",

@@ -1,55 +1,14 @@
-"""Methods and attributes of old programs: x.new(2, 3), x.nelement(), x.layout, Size."""
+"""Methods and attributes of old programs: x.new(2, 3), x.nelement(), x.layout."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from typing import Any, SupportsIndex, overload
+from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
 from devtensor._memory_formats import layout, strided
-
-
-class _SizeType(type):
-    def __instancecheck__(cls, instance: object) -> bool:
-        if type.__instancecheck__(cls, instance):
-            return True
-        return type(instance) is tuple and all(type(size) is int for size in instance)
-
-
-class Size(tuple[int, ...], metaclass=_SizeType):
-    """A shape: a tuple of ints whose slices and sums are shapes too, with numel().
-
-    x.shape is a plain tuple, which is made faster; isinstance(x.shape, Size) is True.
-
-    >>> dt.Size([2, 3]).numel(), dt.Size([2, 3])[1:], isinstance(dt.ones(2).shape, dt.Size)
-    (6, Size([3]), True)
-    """
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements of an array of this shape."""
-        return math.prod(self)
-
-    @overload
-    def __getitem__(self, key: SupportsIndex, /) -> int: ...
-    @overload
-    def __getitem__(self, key: slice, /) -> Size: ...
-    def __getitem__(self, key: Any, /) -> Any:
-        found = tuple.__getitem__(self, key)
-        return Size(found) if isinstance(key, slice) else found
-
-    def __add__(self, other: tuple[int, ...], /) -> Size:  # type: ignore[override]
-        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
-
-    def __radd__(self, other: tuple[int, ...], /) -> Size:
-        return Size(tuple.__add__(tuple(other), self)) if isinstance(other, tuple) else NotImplemented
-
-    def __repr__(self) -> str:
-        return f"Size([{', '.join(map(str, self))}])"
 
 
 def nelement(input: DeviceArray) -> int:
@@ -79,7 +38,7 @@ def new(input: DeviceArray, *args: Any, device: Any = None) -> DeviceArray:
     place = input.device if device is None else _C._need_device("new", "device", device)
     if len(args) == 1 and isinstance(args[0], DeviceArray):
         return args[0].to(place, input.dtype).detach()
-    if len(args) == 1 and not isinstance(args[0], (int, Size)):
+    if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
         return _C.tensor(args[0], dtype=input.dtype, device=place)
     return _C.empty(*(args or (0,)), dtype=input.dtype, device=place)
 
@@ -214,7 +173,6 @@ ATTRIBUTES = {
     **{name: property(_false) for name in ("is_meta", "is_mps", "is_quantized", "is_sparse")},
 }
 __all__ = [
-    "Size",
     "get_device",
     "is_complex",
     "is_signed",

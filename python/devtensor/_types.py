@@ -17,5 +17,6 @@ if TYPE_CHECKING:
 Device: TypeAlias = "_C.device | str | int"
 DType: TypeAlias = "_C.dtype | str | type[Any] | np.dtype[Any]"
 Dims: TypeAlias = "int | Sequence[int]"
+Operand: TypeAlias = "_C.DeviceArray | float | np.number[Any] | np.bool"
 ArrayLike: TypeAlias = "_C.DeviceArray | npt.NDArray[Any] | float | Sequence[Any]"
 Path: TypeAlias = "str | os.PathLike[str]"

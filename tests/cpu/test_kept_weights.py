@@ -62,9 +62,20 @@ MASK = OTHER > 0.5
 
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
-NOT_OF_FLOATS |= {"as_strided_", "resize_as_", "set_", "share_memory_"}  # are refused
+NOT_OF_FLOATS |= {"set_", "share_memory_"}  # are refused
+NOT_OF_FLOATS |= {"fill_diagonal_"}  # of dimensions of one size
 NOT_OF_FLOATS |= {"float_power_", "nan_to_num_"}  # of float64 alone; of weights that are NaN
-NOT_OF_FLOATS |= {"resize_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"}  # write no element
+NOT_OF_FLOATS |= {
+    "as_strided_",
+    "resize_",
+    "resize_as_",
+    "squeeze_",
+    "swapaxes_",
+    "swapdims_",
+    "t_",
+    "transpose_",
+    "unsqueeze_",
+}  # write no element
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add_", "div_", "mul_", "sub_", "pow_", "floor_divide_", "remainder_", "fmod_"), (OTHER,)),
     **dict.fromkeys(("atan2_", "hypot_", "logaddexp_"), (OTHER,)),
@@ -72,7 +83,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
         ("eq_", "ge_", "gt_", "le_", "lt_", "ne_", "logical_and_", "logical_or_", "logical_xor_"), (OTHER,)
     ),
     **dict.fromkeys(("addcdiv_", "addcmul_"), (OTHER, OTHER)),
-    **dict.fromkeys(("arctan2_", "copysign_", "divide_", "heaviside_", "ldexp_", "multiply_", "subtract_"), (OTHER,)),
+    **dict.fromkeys(
+        ("arctan2_", "copysign_", "divide_", "heaviside_", "ldexp_", "multiply_", "nextafter_", "subtract_"), (OTHER,)
+    ),
     **dict.fromkeys(("true_divide_", "xlogy_", "greater_", "greater_equal_", "less_", "less_equal_"), (OTHER,)),
     "not_equal_": (OTHER,),
     "apply_": (lambda number: number + 1,),
@@ -154,12 +167,17 @@ def into(name: str) -> Callable[[dt.DeviceArray], Any]:
     return write
 
 
+# All are written into out= by one function, as tril is.
+LIKE_TRIL = {"argsort", "cat", "concat", "concatenate", "cummax", "cummin", "gather", "index_select", "masked_select"}
+LIKE_TRIL |= {"sort", "stack", "take", "take_along_dim", "topk", "triu", "linspace"}
+
+
 def with_out() -> list[str]:
     found = []
     for name, function in vars(dt._C).items():
         if "out=" in (getattr(function, "__text_signature__", None) or "") and hasattr(dt, name):
             found.append(name)
-    return found
+    return [name for name in found if name not in LIKE_TRIL]
 
 
 BOOL_RESULTS = {"isfinite", "isinf", "isnan", "eq", "ge", "gt", "le", "lt", "ne"}

@@ -59,6 +59,13 @@ def stub_arrays(node: ast.FunctionDef, method: bool) -> tuple[str, ...]:
     return tuple(names)
 
 
+# Whose out is looked at once the result is there, as that of ops that are formulas: see test_out.py.
+WRITTEN_AFTER = (
+    "argsort cat cummax cummin gather index_select masked_select sort stack take take_along_dim topk".split()
+)
+WRITTEN_AFTER += ["tril", "triu"]
+
+
 def compiled_forms() -> Iterator[Form]:
     """The functions and methods of the stub file, which is made from the signatures. Of overloads, all parameters."""
     stub = ast.parse((Path(dt.__file__).parent / "_C.pyi").read_text())
@@ -72,6 +79,7 @@ def compiled_forms() -> Iterator[Form]:
         for name, arrays in found.items():
             kind = "in place" if method and name.endswith("_") else "method" if method else "function"
             function = getattr(owner, name)
+            arrays = dict.fromkeys(a for a in arrays if a != "out" or function.__name__ not in WRITTEN_AFTER)
             yield Form(function.__name__, kind, function, tuple(arrays))  # it may be there under a second name
 
 
@@ -91,7 +99,7 @@ def composed_forms() -> Iterator[Form]:
             function = getattr(module, name)
             if inspect.isfunction(function) and getattr(module, function.__name__, function) is function:
                 name = function.__name__ if hasattr(module, function.__name__) else name  # it may have a second one
-                given = inspect.signature(function).parameters.values()
+                given = inspect.signature(getattr(function, "_method", function)).parameters.values()
                 yield Form(name, "function", function, tuple(p.name for p in given if takes_array(str(p.annotation))))
 
 

@@ -91,6 +91,26 @@ SAMPLES: dict[str, Sample] = {
     "cov": Sample({"input": f(2, 3), "fweights": i(3), "aweights": f(3)}, own=("fweights", "aweights")),
     "diff": Sample({"input": f(2, 3), "prepend": f(2, 1), "append": f(2, 2)}, own=("prepend", "append")),
     "trapezoid": Sample({"y": f(2, 3), "x": f(2, 3)}, own=("x",)),
+    "cumulative_trapezoid": Sample({"y": f(2, 3), "x": f(2, 3)}, own=("x",)),
+    **{
+        f"fractional_max_pool{n}d{tail}": Sample(
+            {"input": f(2, 3, *[5] * n), "_random_samples": f(2, 3, n)},
+            {"kernel_size": 2, "output_size": 3},
+            own=("_random_samples",),
+        )
+        for n in (2, 3)
+        for tail in ("", "_with_indices")
+    },
+    **{op: Sample({"input": f(2, 3), "other": f(2, 3)}) for op in ("fmax", "fmin", "logaddexp2")},
+    "select_scatter": Sample(
+        {"input": f(2, 3), "src": f(3)}, {"dim": 0, "index": 1}, own=("src",), free={"src": ("dtype",)}
+    ),
+    "slice_scatter": Sample(
+        {"input": f(2, 3), "src": f(1, 3)}, {"dim": 0, "start": 1}, own=("src",), free={"src": ("dtype",)}
+    ),
+    "diagonal_scatter": Sample({"input": f(2, 3), "src": f(2)}, own=("src",), free={"src": ("dtype",)}),
+    "nextafter": Sample({"input": f(2, 3), "other": f(2, 3)}),
+    "resize_as_": Sample({"input": f(2, 3), "the_template": f(3)}, free={"input": METADATA, "the_template": METADATA}),
     "reshape_as": Sample({"input": f(2, 3), "other": f(3, 2)}, free={"input": METADATA, "other": METADATA}),
     "conv3d": Sample({"input": f(2, 3, 4, 5, 6), "weight": f(4, 3, 3, 3, 3), "bias": f(4)}, own=("bias",)),
     "conv_transpose1d": Sample({"input": f(2, 3, 8), "weight": f(3, 4, 3), "bias": f(4)}, own=("bias",)),
@@ -208,6 +228,10 @@ NOT_OPERANDS = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
+    **dict.fromkeys(
+        ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
+    ),
+    "fill": "a value stands for a number",
     "map": "of the cpu alone",
     "result_type": "of the arrays dtypes and dimensions count",
     "index_put": "its arrays of indices stand in a tuple",

@@ -26,7 +26,18 @@ GIVEN = {
     "softmax": ["dim"],
     "softmin": ["dim"],
     "log_softmax": ["dim"],
+    **{
+        name: ["output_size"]
+        for n in (2, 3)
+        for name in (
+            f"fractional_max_pool{n}d",
+            f"fractional_max_pool{n}d_with_indices",
+            f"FractionalMaxPool{n}d",
+        )
+    },
     "interpolate": ["scale_factor"],
+    "upsample_nearest": ["scale_factor"],
+    "upsample_bilinear": ["scale_factor"],
     "upsample": ["scale_factor"],
     "clamp": ["max"],
     "randint": ["low", "high", "size"],
@@ -77,9 +88,20 @@ VALUES: dict[str, Any] = {
         for n in (1, 2, 3)
     },
     **{f"max_unpool{n}d.indices": lambda n=n: dt.zeros(1, 2, *[8] * n, dtype=dt.int64) for n in (1, 2, 3)},
+    **{
+        f"fractional_max_pool{n}d{tail}.{name}": value
+        for n in (2, 3)
+        for tail in ("", "_with_indices")
+        for name, value in (("input", lambda n=n: dt.ones(1, 2, *[8] * n)), ("output_size", 2))
+    },
+    **{f"FractionalMaxPool{n}d.output_size": 2 for n in (2, 3)},
     "norm_type": 2,
     "interpolate.input": lambda: dt.ones(1, 2, 4),
     "upsample.input": lambda: dt.ones(1, 2, 4),
+    "upsample_nearest.input": lambda: dt.ones(1, 2, 4),
+    "upsample_bilinear.input": lambda: dt.ones(1, 2, 4, 4),
+    "upsample_nearest.scale_factor": 2.0,
+    "upsample_bilinear.scale_factor": 2.0,
     **{f"{op}.{name}": 2 for op in ("interpolate", "upsample", "Upsample") for name in ("size", "scale_factor")},
     **{f"{op}.mode": "nearest" for op in ("interpolate", "upsample", "Upsample")},
     "grid_sample.input": lambda: dt.ones(1, 2, 4, 4),
@@ -126,6 +148,19 @@ VALUES: dict[str, Any] = {
     "tensordot.a": lambda: dt.ones(2, 3, 2),
     "tensordot.b": lambda: dt.ones(3, 2),
     "trapezoid.y": lambda: dt.ones(2, 3),
+    "cumulative_trapezoid.y": lambda: dt.ones(2, 3),
+    "as_strided.size": (2, 2),
+    "as_strided.stride": (1, 1),
+    "as_strided_.size": (2, 2),
+    "as_strided_.stride": (1, 1),
+    "as_strided_.input": lambda: dt.ones(2, 3),
+    "select_scatter.src": lambda: dt.ones(3),
+    "select_scatter.dim": 0,
+    "select_scatter.index": 1,
+    "slice_scatter.src": lambda: dt.ones(2, 3),
+    "diagonal_scatter.src": lambda: dt.ones(2),
+    "window_length": 4,
+    "the_template": lambda: dt.ones(2),
     "row": 3,
     "col": 3,
     "vander.x": lambda: dt.ones(3),

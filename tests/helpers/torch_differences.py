@@ -231,7 +231,23 @@ DIFFERENT: list[Difference] = [
         "A number that the dtype does not hold is refused in `full`, `fill_`, `linspace` and in assignments.",
         "uint8",
     ),
+    Difference(
+        "cat gather take masked_select kthvalue",
+        "refused",
+        "output with shape .* doesn't match",
+        "ShapeMismatchError",
+        "out is given another shape, with a warning where it had elements",
+        "The memory of out and its shape are its owner's.",
+    ),
     # ------------------------------------------------ accepted here
+    Difference(
+        "aminmax gather",
+        "accepted",
+        "Expected out tensor to have dtype",
+        "out of any dtype that the result can be cast to",
+        "RuntimeError",
+        "As of most of PyTorch's ops.",
+    ),
     Difference(
         "cov",
         "accepted",
@@ -241,7 +257,7 @@ DIFFERENT: list[Difference] = [
         "Looking at the weights would wait for the device.",
     ),
     Difference(
-        "cdist",
+        "cdist nn.functional.pdist",
         "accepted",
         "not implemented for '(Half|BFloat16)'",
         "the distances, computed in float32",
@@ -312,7 +328,8 @@ DIFFERENT: list[Difference] = [
         "float16",
     ),
     Difference(
-        "eq ne lt le gt ge atan2 maximum minimum max/binary min/binary logical_and logical_or logical_xor",
+        "eq ne lt le gt ge atan2 hypot logaddexp fmod maximum minimum max/binary min/binary logical_and logical_or "
+        "logical_xor",
         "accepted",
         WANTS_TENSOR,
         "a number on either side",
@@ -321,7 +338,8 @@ DIFFERENT: list[Difference] = [
     ),
     Difference(
         "ceil floor round trunc nn.functional.pad/reflect nn.functional.pad/replicate "
-        "nn.functional.pad/replicate_negative linspace logspace argmax argmin",
+        "nn.functional.pad/replicate_negative linspace logspace linspace/tensor_overload logspace/tensor_overload "
+        "argmax argmin",
         "accepted",
         "not implemented for 'Bool'|does not support bool",
         "bools are 0 and 1",
@@ -340,7 +358,7 @@ DIFFERENT: list[Difference] = [
     ),
     Difference(
         "nn.functional.leaky_relu nn.functional.elu nn.functional.gelu nn.functional.silu nn.functional.silu/complex "
-        "nn.functional.softplus",
+        "nn.functional.softplus hypot logaddexp",
         "accepted",
         "not implemented for",
         "a float32, as of `exp`",
@@ -402,13 +420,32 @@ DIFFERENT: list[Difference] = [
         "float32",
     ),
     Difference(
-        "trapezoid trapz",
+        "trapezoid trapz cumulative_trapezoid",
         "values",
         "",
         "the area, whose places and heights become floats first",
         "differences and sums that wrap",
         "5 - 9 as uint8 is 252.",
-        "uint8",
+        "uint8 int8",
+    ),
+    Difference(
+        "linspace/tensor_overload logspace/tensor_overload",
+        "refused",
+        "Expected all tensors to be on the same device",
+        "DeviceMismatchError for a bound on another device than the result",
+        "the bound is read, and the device waited for",
+        "Nothing moves between devices unless the program says so.",
+    ),
+    *(
+        Difference(
+            "as_strided/partial_views",
+            kind,
+            seen,
+            "the memory of an array that another library lends begins with the array",
+            "the memory of a part begins with the whole",
+            "DLPack does not say what lies in front.",
+        )
+        for kind, seen in (("refused", "out of bounds for the memory"), ("values", ""))
     ),
     Difference(
         "byte char short int long",
@@ -469,17 +506,10 @@ NUMBERS = "add sub mul div/no_rounding_mode div/trunc_rounding div/floor_roundin
 
 NOT_THERE: list[Lacking] = [
     Lacking("tensor_split", "must be ints", "an array of places"),
-    Lacking("kthvalue", "'out'", "`out=`"),
-    Lacking("masked_select gather take cat", "'out'", "`out=`"),
     Lacking(
         "bool byte char short int long half bfloat16 float double", "memory_format|takes no keyword", "`memory_format=`"
     ),
     Lacking("normal/number_mean", "layout", "`layout=`"),
-    Lacking(
-        "narrow linspace/tensor_overload logspace/tensor_overload",
-        "must be (a )?(int|number), not devtensor.DeviceArray",
-        "an array where a number is meant: its value comes from the device only by `.item()`",
-    ),
     Lacking(
         "cholesky linalg.cholesky linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
         "linalg.lstsq/grad_oriented linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
@@ -495,7 +525,7 @@ NOT_THERE: list[Lacking] = [
         "must be Tensor, not devtensor.DeviceArray",
         "a distance that is a module of PyTorch's",
     ),
-    Lacking("zero_", "no attribute 'zero_'", "the function; the method is there"),
+    Lacking("zero_ resize_as_", "no attribute '(zero_|resize_as_)'", "the function; the method is there"),
     Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
     Lacking("where", "complex", "complex numbers", rare=True),
     Lacking("clone contiguous", "more than 8 dimensions", "more than 8 dimensions", rare=True),

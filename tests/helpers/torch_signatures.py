@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch_image_signatures as images
 import torch_process_signatures as processes
 
+_FRACTIONAL = "kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None"
+_LAZY_NORM = "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True"
+
 # By module and name, without self.
 RECORDED: dict[str, str] = {
     **images.RECORDED,
@@ -242,6 +245,36 @@ RECORDED: dict[str, str] = {
     "nn.utils.fuse_linear_bn_weights": "linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b",
     "nn.utils.parametrizations.spectral_norm": "module, name='weight', n_power_iterations=1, eps=1e-12, dim=None",
     "nn.utils.parametrizations.weight_norm": "module, name='weight', dim=0",
+    "nn.utils.parametrizations.orthogonal": "module, name='weight', orthogonal_map=None, *, use_trivialization=True",
+    "nn.FractionalMaxPool2d": _FRACTIONAL,
+    "nn.functional.fractional_max_pool2d": f"input, {_FRACTIONAL}",
+    "nn.functional.fractional_max_pool2d_with_indices": f"input, {_FRACTIONAL}",
+    "nn.FractionalMaxPool3d": _FRACTIONAL,
+    "nn.functional.fractional_max_pool3d": f"input, {_FRACTIONAL}",
+    "nn.functional.fractional_max_pool3d_with_indices": f"input, {_FRACTIONAL}",
+    "nn.LazyInstanceNorm1d": _LAZY_NORM,
+    "nn.LazyInstanceNorm2d": _LAZY_NORM,
+    "nn.LazyInstanceNorm3d": _LAZY_NORM,
+    "nn.functional.upsample_nearest": "input, size=None, scale_factor=None",
+    "nn.functional.upsample_bilinear": "input, size=None, scale_factor=None",
+    "nn.utils.clip_grad_norm": "parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None",
+    "nn.utils.prune.BasePruningMethod": "",
+    "nn.utils.prune.CustomFromMask": "mask",
+    "nn.utils.prune.Identity": "",
+    "nn.utils.prune.L1Unstructured": "amount",
+    "nn.utils.prune.LnStructured": "amount, n, dim=-1",
+    "nn.utils.prune.PruningContainer": "*args",
+    "nn.utils.prune.RandomStructured": "amount, dim=-1",
+    "nn.utils.prune.RandomUnstructured": "amount",
+    "nn.utils.prune.custom_from_mask": "module, name, mask",
+    "nn.utils.prune.global_unstructured": "parameters, pruning_method, importance_scores=None, **kwargs",
+    "nn.utils.prune.identity": "module, name",
+    "nn.utils.prune.is_pruned": "module",
+    "nn.utils.prune.l1_unstructured": "module, name, amount, importance_scores=None",
+    "nn.utils.prune.ln_structured": "module, name, amount, n, dim, importance_scores=None",
+    "nn.utils.prune.random_structured": "module, name, amount, dim",
+    "nn.utils.prune.random_unstructured": "module, name, amount",
+    "nn.utils.prune.remove": "module, name",
     "nn.utils.parametrize.ParametrizationList": "modules, original, unsafe=False",
     "nn.utils.parametrize.cached": "",
     "nn.utils.parametrize.is_parametrized": "module, tensor_name=None",
@@ -378,6 +411,7 @@ COMPILED: dict[str, str] = {
     "nn.functional.hardtanh_": "input, min_val=-1.0, max_val=1.0",
     "nn.functional.leaky_relu_": "input, negative_slope=0.01",
     "nn.functional.logsigmoid": "input",
+    "nn.functional.pdist": "input, p=2.0",
     "nn.functional.prelu": "input, weight",
     "nn.functional.relu_": "input",
     "nn.functional.rrelu_": "input, lower=0.125, upper=0.3333333333333333, training=False",

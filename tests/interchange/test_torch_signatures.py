@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
@@ -43,9 +44,9 @@ def test_every_name_is_written_down() -> None:
     names |= {f"nn.init.{name}" for name in dt.nn.init.__all__} | {f"nn.utils.{name}" for name in dt.nn.utils.__all__}
     names |= {f"nn.parallel.{name}" for name in dt.nn.parallel.__all__}
     names |= {f"nn.utils.rnn.{name}" for name in dt.nn.utils.rnn.__all__}
-    for module in ("parametrize", "parametrizations"):
+    for module in ("parametrize", "parametrizations", "prune"):
         names |= {f"nn.utils.{module}.{name}" for name in getattr(dt.nn.utils, module).__all__}
-    names -= {"nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations"}
+    names -= {"nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune"}
     names |= {f"optim.{name}" for name in dt.optim.__all__} - {"optim.lr_scheduler"}
     names |= {f"optim.lr_scheduler.{name}" for name in dt.optim.lr_scheduler.__all__}
     assert names <= {*RECORDED, *COMPILED}
@@ -53,6 +54,7 @@ def test_every_name_is_written_down() -> None:
 
 def test_what_is_written_down_is_what_pytorch_has() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    importlib.import_module("torch.nn.utils.prune")
     if not torch.__version__.startswith("2.13"):
         pytest.skip(f"PyTorch {torch.__version__} is installed; the table is of 2.13")
     wrapped = {
@@ -60,6 +62,8 @@ def test_what_is_written_down_is_what_pytorch_has() -> None:
         "nn.functional.adaptive_max_pool1d",
         "nn.functional.adaptive_max_pool2d",
         "nn.functional.adaptive_max_pool3d",
+        "nn.functional.fractional_max_pool2d",
+        "nn.functional.fractional_max_pool3d",
         "nn.functional.max_pool1d",
         "nn.functional.max_pool3d",
     }  # chosen by return_indices when it is called

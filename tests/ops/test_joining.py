@@ -253,11 +253,22 @@ def test_an_array_that_gradients_flow_to_keeps_its_shape() -> None:
         assert x.shape == (2, 3)
 
 
-def test_memory_does_not_grow(device: str) -> None:
-    x = dt.ones(2, 3, device=device)
-    for refused in (x, x.t(), x[:, 1:]):
-        with pytest.raises(dt.ShapeMismatchError, match=r"resize_\(\): the memory"):
-            refused.resize_(7 if refused is x else 2)
+def test_a_detached_array_gets_another_shape(device: str) -> None:
+    leaf = dt.ones(2, 3, device=device, requires_grad=True)
+    for x in (leaf.detach(), dt.ones(2, 3, device=device).detach()):
+        x.data = dt.zeros(4, device=device)
+        assert x.shape == (4,) and not x.requires_grad and x.unsqueeze_(0).shape == (1, 4)
+        assert (x.requires_grad_() * 2).requires_grad
+
+
+def test_more_elements_get_new_memory(device: str) -> None:
+    x = dt.arange(6, device=device).reshape(2, 3)
+    other = x.detach()
+    assert x.resize_(3, 3) is x and x.shape == (3, 3) and x.flatten()[:6].tolist() == other.flatten().tolist()
+    assert x.resize_as_(other).tolist() == other.tolist() and x.data_ptr() != other.data_ptr()
+    for refused in (other.t(), other[:, 1:]):
+        with pytest.raises(dt.ShapeMismatchError, match=r"resize_\(\): an array of shape .* use x.contiguous\(\)"):
+            refused.resize_(2)
 
 
 def test_orthogonal_weights() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from support import DEVICES
@@ -150,7 +153,14 @@ def test_a_gradient_flows_through_another_order_of_memory() -> None:
 
 def test_sizes() -> None:
     size = dt.Size([2, 3, 4])
-    assert repr(size) == "Size([2, 3, 4])" and size.numel() == 24
+    assert repr(size) == "(2, 3, 4)" and size.numel() == 24 and pickle.loads(pickle.dumps(size)) == size
+    assert type(pickle.loads(pickle.dumps(size))) is dt.Size and type(copy.deepcopy(size)) is dt.Size
+    assert dt.ones(2, 3).shape.numel() == dt.ones(2, 3).size().numel() == 6 and dt.ones(()).shape.numel() == 1
+    assert type(size * 2) is type(2 * size) is type(size[:0]) is dt.Size and (2,) + size == (2, 2, 3, 4)
+    assert type(dt.nn.Parameter(dt.ones(2)).shape) is dt.Size and dt.tensor(dt.ones(2, 3).shape).tolist() == [2, 3]
+    for wrong in ((1.5,), "ab", 3):
+        with pytest.raises(TypeError):
+            dt.Size(wrong)  # type: ignore[arg-type]
     assert isinstance(size[1:], dt.Size) and isinstance(size + (5,), dt.Size) and isinstance((5,) + size, dt.Size)
     assert dt.ones(size).shape == size and isinstance(dt.ones(2).shape, dt.Size)
     assert not isinstance([2, 3], dt.Size) and not isinstance((2.0,), dt.Size)
@@ -228,7 +238,7 @@ def test_what_is_refused_says_what_to_do() -> None:
         (lambda: dt.vmap(abs), "functions are not transformed"),
         (lambda: dt.complex64.itemsize, "there are no complex numbers"),
         (lambda: x.untyped_storage(), r"use x.data_ptr\(\)"),
-        (lambda: x.as_strided_((1,), (1,)), "index it, or use unfold"),
+        (lambda: x.set_(x), "use x.data = y, or as_strided"),
     ):
         with pytest.raises(NotImplementedError, match=text):
             call()

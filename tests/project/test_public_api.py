@@ -46,7 +46,8 @@ Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d Instan
 CTCLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss NLLLoss2d TripletMarginWithDistanceLoss
 LocalResponseNorm EmbeddingBag Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
 LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyLinear LazyBatchNorm1d
-LazyBatchNorm2d LazyBatchNorm3d Bilinear
+LazyBatchNorm2d LazyBatchNorm3d Bilinear LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d
+FractionalMaxPool2d FractionalMaxPool3d
 Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d MaxPool1d MaxPool3d AvgPool1d AvgPool3d AdaptiveAvgPool1d
 AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d LPPool1d LPPool2d MaxUnpool1d MaxUnpool2d
 MaxUnpool3d Upsample UpsamplingNearest2d UpsamplingBilinear2d Unfold Fold PixelShuffle PixelUnshuffle ChannelShuffle
@@ -112,7 +113,7 @@ def test_nn() -> None:
     [
         *(dt.nn.functional, dt.nn.init, dt.nn.parallel, dt.nn.utils, dt.nn.utils.rnn),
         *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.linalg, dt.optim, dt.optim.lr_scheduler),
-        *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations),
+        *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations, dt.nn.utils.prune),
     ],
     ids=lambda m: m.__name__,
 )

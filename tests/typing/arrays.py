@@ -16,7 +16,7 @@ whole, places, mask = dt.arange(6).reshape(2, 3), dt.zeros(2, 3, dtype=dt.int64)
 
 # ---------------------------------------------------------------- attributes
 
-assert_type(x.shape, tuple[int, ...])
+assert_type(x.shape, dt.Size)
 assert_type(x.strides, tuple[int, ...])
 assert_type(x.dtype, dt.dtype)
 assert_type(x.device, dt.device)
@@ -73,7 +73,7 @@ assert_type({x: 1}[x], int)
 
 # ---------------------------------------------------------------- values, places, copies
 
-assert_type(x.size(), tuple[int, ...])
+assert_type(x.size(), dt.Size)
 assert_type(x.size(0) + x.stride(0) + x.dim() + x.numel() + x.element_size() + x.data_ptr(), int)
 assert_type(x.stride(), tuple[int, ...])
 assert_type(x.is_contiguous(), bool)

@@ -124,7 +124,7 @@ for parts in (
     dt.dsplit(batch, (1, 2)), dt.meshgrid(row, row, indexing="xy"), dt.broadcast_tensors(x, row),
 ):  # fmt: skip
     assert_type(parts, tuple[dt.DeviceArray, ...])
-assert_type(dt.broadcast_shapes((2, 1), 3), tuple[int, ...])
+assert_type(dt.broadcast_shapes((2, 1), 3), dt.Size)
 raised: list[dt.DeviceArray] = [dt.atleast_1d(x), dt.atleast_2d(x), dt.atleast_3d(x)]
 
 # ---------------------------------------------------------------- selection

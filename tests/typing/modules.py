@@ -21,7 +21,7 @@ assert_type(linear.bias, nn.Parameter | None)
 norm = nn.BatchNorm2d(4)
 assert_type(norm(image), dt.DeviceArray)
 if norm.running_mean is not None:
-    assert_type(norm.running_mean.shape, tuple[int, ...])
+    assert_type(norm.running_mean.shape, dt.Size)
 for output in (
     nn.Conv1d(4, 2, 3)(signal), nn.Conv2d(4, 2, 3, padding="same")(image), nn.BatchNorm1d(4)(x), nn.LayerNorm(4)(x),
     nn.Embedding(10, 3)(labels), nn.Dropout(0.1)(x), nn.Flatten()(image), nn.Unflatten(1, (2, 2))(x), nn.Identity()(x),
@@ -171,3 +171,40 @@ for filled in (
     assert_type(filled, dt.DeviceArray)
 assert_type(nn.init.calculate_gain("tanh"), float)
 assert_type(nn.functional.relu(x), dt.DeviceArray)
+
+pruned = dt.nn.utils.prune.l1_unstructured(dt.nn.Linear(3, 4), "weight", 0.5)
+assert_type(pruned, dt.nn.Linear)
+prune = dt.nn.utils.prune
+for layer in (
+    prune.identity(dt.nn.Linear(3, 4), "weight"), prune.random_unstructured(dt.nn.Linear(3, 4), "weight", 2),
+    prune.random_structured(dt.nn.Linear(3, 4), "weight", 1, dim=0),
+    prune.ln_structured(dt.nn.Linear(3, 4), "weight", 0.5, n=2, dim=0),
+    prune.custom_from_mask(dt.nn.Linear(3, 4), "weight", dt.ones(4, 3)), prune.remove(pruned, "weight"),
+    dt.nn.utils.parametrizations.orthogonal(dt.nn.Linear(3, 4)),
+):  # fmt: skip
+    assert_type(layer, dt.nn.Linear)
+assert_type(prune.is_pruned(pruned), bool)
+prune.global_unstructured([(pruned, "weight"), (pruned, "bias")], prune.L1Unstructured, amount=2)
+kept = prune.PruningContainer(prune.CustomFromMask(dt.ones(4)))
+assert len(kept) == 1
+assert_type(kept[0], prune.BasePruningMethod)
+assert_type(prune.L1Unstructured(1).prune(dt.ones(3)), dt.Tensor)
+for made in (
+    prune.Identity, prune.LnStructured, prune.RandomStructured, prune.RandomUnstructured, dt.nn.LazyInstanceNorm1d,
+    dt.nn.LazyInstanceNorm2d, dt.nn.LazyInstanceNorm3d, dt.nn.FractionalMaxPool2d, dt.nn.FractionalMaxPool3d,
+):  # fmt: skip
+    assert callable(made)
+assert_type(dt.nn.functional.pdist(dt.ones(3, 2)), dt.Tensor)
+assert_type(dt.nn.functional.fractional_max_pool2d_with_indices(dt.ones(1, 4, 4), 2, 3), tuple[dt.Tensor, dt.Tensor])
+assert_type(dt.nn.functional.fractional_max_pool3d_with_indices(dt.ones(1, 4, 4, 4), 2, 3)[0], dt.Tensor)
+for drawn in (
+    dt.nn.functional.fractional_max_pool2d(dt.ones(1, 4, 4), 2, 3),
+    dt.nn.functional.fractional_max_pool3d(dt.ones(1, 4, 4, 4), 2, output_ratio=0.5),
+):
+    assert isinstance(drawn, dt.Tensor)
+for larger in (
+    dt.nn.functional.upsample_nearest(dt.ones(1, 1, 2, 2), 4),
+    dt.nn.functional.upsample_bilinear(dt.ones(1, 1, 2, 2), scale_factor=2),
+    dt.nn.utils.clip_grad_norm([], 1.0),
+):
+    assert_type(larger, dt.Tensor)

@@ -17,6 +17,15 @@ for value in (
     x.clone().random_(0, 5), x.clone().log_normal_(), x.clone().cauchy_(), x.clone().geometric_(0.5),
     dt.normal(x, x), dt.repeat_interleave(x, dt.tensor([1, 2]), 0, output_size=3),
     x.repeat_interleave(dt.tensor([1, 2]), 0), x[range(2)],
+    dt.ones(2).resize_as_(x), x.as_strided((2,), (1,)), dt.as_strided(x, (2,), (1,), 1),
+    x.detach().as_strided_((2,), (1,)), dt.linspace(x[0, 0], 1, 3), dt.logspace(0, x[0, 0], 3), dt.full((2,), x[0, 0]),
+    dt.full_like(x, x[0, 0]), x.new_full((2,), x[0, 0]), dt.nextafter(x, x), x.nextafter(x),
+    dt.hann_window(4), dt.hamming_window(4, alpha=0.5), dt.blackman_window(4, False), dt.bartlett_window(4),
+    x.fmax(x), x.fmin(x), x.logaddexp2(x),
+    dt.fmax(x, x), dt.fmin(x, x), dt.logaddexp2(x, x), dt.select_scatter(x, x[0], 0, 1), x.select_scatter(x[0], 0, 1),
+    dt.slice_scatter(x, x[:1], 0, 1), x.slice_scatter(x, step=1), dt.diagonal_scatter(x, x[0, :2]),
+    x.diagonal_scatter(x[0, :2]), x.clone().fill_diagonal_(1.0), x.clone().nextafter_(x),
+    dt.cumulative_trapezoid(x, dx=0.5),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 assert_type(image.is_contiguous(memory_format=dt.channels_last), bool)
@@ -37,8 +46,8 @@ for truth in (
 ):  # fmt: skip
     assert_type(truth, bool)
 refused = (
-    x.storage, x.untyped_storage, x.resize_as_, x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
-    x.istft, x.as_strided_, x.share_memory_,
+    x.storage, x.untyped_storage, x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
+    x.istft, x.share_memory_,
 )  # fmt: skip
 assert all(callable(method) for method in refused)
 
@@ -73,3 +82,11 @@ if accelerator.is_available():
     accelerator.synchronize()
     accelerator.empty_cache()
     assert_type(accelerator.memory_allocated() + accelerator.max_memory_allocated(), int)
+
+places = dt.empty(2, 3, dtype=dt.int64)
+assert_type(dt.sort(x, 1, out=(dt.empty(2, 3), places)), dt.sort_result)
+for written in (
+    dt.cat([x, x], out=dt.empty(4, 3)), dt.addcmul(x, x, x, out=dt.empty(2, 3)), dt.std(x, out=dt.empty(())),
+    dt.hstack([x, x], out=dt.empty(2, 6)), dt.gather(x, 1, dt.zeros(2, 3, dtype=dt.int64), out=dt.empty(2, 3)),
+):  # fmt: skip
+    assert_type(written, dt.DeviceArray)

@@ -27,7 +27,7 @@ for d in (
     assert_type(d.sample((2, 3)), dt.DeviceArray)
     assert_type(d.entropy() + d.perplexity(), dt.DeviceArray)
     assert_type(d.mean + d.variance + d.stddev, dt.DeviceArray)
-    assert_type(d.batch_shape + d.event_shape, tuple[int, ...])
+    assert_type(d.batch_shape + d.event_shape, dt.Size)
     assert_type(distributions.kl_divergence(d, d), dt.DeviceArray)
     assert isinstance(d.arg_constraints, Mapping)
     assert_type(d.support, constraints.Constraint)

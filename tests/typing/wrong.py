@@ -34,7 +34,7 @@ x.reshape("3")  # type: ignore[arg-type]
 x["a"]  # type: ignore[index]
 x[0] = "a"  # type: ignore[assignment]
 x + "a"  # type: ignore[operator]
-x.shape = (3, 2)  # type: ignore[misc]
+x.shape = (3, 2)  # type: ignore[misc, assignment]
 
 # ---------------------------------------------------------------- results of another type
 

@@ -295,6 +295,9 @@
 #define EXAMPLE_device                                                                                                 \
     EXAMPLE(">>> dt.device(\"cuda\", 1) == \"cuda:1\"\n"                                                               \
             "True")
+#define EXAMPLE_Size                                                                                                   \
+    EXAMPLE(">>> dt.Size([2, 3]).numel(), dt.ones(2, 3).shape[1:], type(dt.ones(2).shape)\n"                           \
+            "(6, (3,), <class 'devtensor.Size'>)")
 #define EXAMPLE_Generator                                                                                              \
     EXAMPLE(">>> generator = dt.Generator().manual_seed(1)\n"                                                          \
             ">>> dt.randn(2, generator=generator).shape\n"                                                             \

@@ -9,6 +9,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_ints
+from devtensor._composed.written import method_of
 from devtensor._errors import ShapeMismatchError
 
 _HALVES = (_C.float16, _C.bfloat16)
@@ -108,6 +109,7 @@ def broadcast_shape(*arrays: DeviceArray) -> tuple[int, ...]:
 
 def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]:
     """The op that writes what function gives into its first array, whose method it will be."""
+    function = method_of(function)
     op = function.__name__
     parameters = list(inspect.signature(function).parameters)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_dtype, _need_int
 from devtensor._composed.arguments import dims_of, need_array
+from devtensor._composed.written import takes_out
 
 
-def diag(input: DeviceArray, diagonal: int = 0) -> DeviceArray:
+@takes_out
+def diag(input: DeviceArray, diagonal: int = 0, *, out: DeviceArray | None = None) -> DeviceArray:
     """The matrix with a vector on a diagonal, or a diagonal of a matrix: a copy.
 
     diagonal counts from the main one, upwards. Any dtype. Raises ShapeMismatchError for another number of dimensions.

@@ -11,7 +11,7 @@ from devtensor._errors import GradientError
 from devtensor._types import Dims
 
 
-def _check_free(op: str, input: DeviceArray) -> None:
+def check_free(op: str, input: DeviceArray) -> None:
     """Raises GradientError where gradients flow to the array."""
     need_array(op, "input", input)
     if input.requires_grad:
@@ -21,7 +21,7 @@ def _check_free(op: str, input: DeviceArray) -> None:
         raise _C._explained(op, ("input",), (input,), "grad-flag", GradientError(text), 0)
 
 
-def _exchanged(input: DeviceArray, view: DeviceArray) -> DeviceArray:
+def exchanged(input: DeviceArray, view: DeviceArray) -> DeviceArray:
     input.data = view
     return input
 
@@ -34,11 +34,11 @@ def squeeze_(input: DeviceArray, dim: Dims | None = None) -> DeviceArray:
     >>> dt.ones(1, 2).squeeze_().shape
     (2,)
     """
-    _check_free("squeeze_", input)
+    check_free("squeeze_", input)
     if dim is None:
-        return _exchanged(input, input.squeeze())
+        return exchanged(input, input.squeeze())
     wanted = _need_ints("squeeze_", "dim", dim)
-    return _exchanged(input, input.squeeze(dims_of("squeeze_", wanted, input.ndim, input)) if wanted else input)
+    return exchanged(input, input.squeeze(dims_of("squeeze_", wanted, input.ndim, input)) if wanted else input)
 
 
 def unsqueeze_(input: DeviceArray, dim: int) -> DeviceArray:
@@ -49,10 +49,10 @@ def unsqueeze_(input: DeviceArray, dim: int) -> DeviceArray:
     >>> dt.ones(2).unsqueeze_(0).shape
     (1, 2)
     """
-    _check_free("unsqueeze_", input)
+    check_free("unsqueeze_", input)
     _C._check_rank("unsqueeze_", ("input",), (input,), 0, 0, 7)
     (d,) = dims_of("unsqueeze_", _need_int("unsqueeze_", "dim", dim), input.ndim + 1, input)
-    return _exchanged(input, input.unsqueeze(d))
+    return exchanged(input, input.unsqueeze(d))
 
 
 def transpose_(input: DeviceArray, dim0: int, dim1: int) -> DeviceArray:
@@ -64,10 +64,10 @@ def transpose_(input: DeviceArray, dim0: int, dim1: int) -> DeviceArray:
     (3, 2)
     """
     op = "transpose_"
-    _check_free(op, input)
+    check_free(op, input)
     (a,) = dims_of(op, _need_int(op, "dim0", dim0), input.ndim, input, "dim0")
     (b,) = dims_of(op, _need_int(op, "dim1", dim1), input.ndim, input, "dim1")
-    return _exchanged(input, input.transpose(a, b))
+    return exchanged(input, input.transpose(a, b))
 
 
 def t_(input: DeviceArray) -> DeviceArray:
@@ -78,38 +78,56 @@ def t_(input: DeviceArray) -> DeviceArray:
     >>> dt.ones(2, 3).t_().shape
     (3, 2)
     """
-    _check_free("t_", input)
+    check_free("t_", input)
     _C._check_rank("t_", ("input",), (input,), 0, 0, 2)
-    return _exchanged(input, input.t())
+    return exchanged(input, input.t())
 
 
 def resize_(input: DeviceArray, *size: Dims) -> DeviceArray:
-    """Gives input itself another shape of as many elements, or of its first ones, and returns input.
+    """Gives input itself another shape, and returns input: of its first elements in the order of memory.
 
-    The elements are those in the order of memory. Raises ShapeMismatchError for more elements, which would need other
-    memory, and for an array that is not contiguous; RuntimeError for a negative size; GradientError where gradients
-    flow to input.
+    For more elements input gets new memory on its device, in which those behind its own are undefined; other views of
+    the old memory keep that. Raises ShapeMismatchError for an array that is not contiguous, RuntimeError for a negative
+    size, GradientError where gradients flow to input.
 
     >>> dt.arange(6).resize_(2, 2)
     DeviceArray([[0, 1],
                  [2, 3]], device='cpu', dtype=int64)
     """
-    op = "resize_"
-    _check_free(op, input)
-    sizes = _need_ints(op, "size", size[0] if len(size) == 1 else size)
+    return _resized("resize_", input, _need_ints("resize_", "size", size[0] if len(size) == 1 else size))
+
+
+def resize_as_(input: DeviceArray, the_template: DeviceArray) -> DeviceArray:
+    """Gives input itself the shape of another array, as resize_ does, and returns input.
+
+    >>> dt.arange(6).resize_as_(dt.ones(3))
+    DeviceArray([0, 1, 2], device='cpu', dtype=int64)
+    """
+    need_array("resize_as_", "the_template", the_template)
+    return _resized("resize_as_", input, the_template.shape)
+
+
+def _resized(op: str, input: DeviceArray, sizes: tuple[int, ...]) -> DeviceArray:
+    check_free(op, input)
     if any(n < 0 for n in sizes):
         raise RuntimeError(f"{op}(): size must hold sizes from 0, but got {sizes}")
-    if math.prod(sizes) > input.numel() or not input.is_contiguous() or len(sizes) > 8:
-        text = (
-            f"{op}(): the memory of an array of shape {tuple(input.shape)} stays as it is, which has no shape {sizes}"
-        )
+    if len(sizes) > 8:
+        raise RuntimeError(f"{op}(): size must hold at most 8 sizes, but got {len(sizes)}")
+    if not input.is_contiguous():
+        text = f"{op}(): an array of shape {tuple(input.shape)} that is not contiguous keeps it: use x.contiguous()"
         raise misshapen(op, ("input",), (input,), text, 0)
-    return _exchanged(input, input.reshape(input.numel()).narrow(0, 0, math.prod(sizes)).reshape(sizes))
+    count, flat = math.prod(sizes), input.reshape(input.numel())
+    if count <= input.numel():
+        return exchanged(input, flat.narrow(0, 0, count).reshape(sizes))
+    larger = _C.empty(count, dtype=input.dtype, device=input.device)
+    larger.narrow(0, 0, input.numel()).copy_(flat)
+    return exchanged(input, larger.reshape(sizes))
 
 
 __all__: list[str] = []
 METHODS = (
     resize_,
+    resize_as_,
     squeeze_,
     t_,
     transpose_,

@@ -7,6 +7,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array, widened
+from devtensor._composed.written import takes_out
 
 __all__ = [
     "argwhere",
@@ -160,6 +161,7 @@ def _search(sequence: DeviceArray, values: DeviceArray | float, right: bool) -> 
     return place
 
 
+@takes_out
 def searchsorted(
     sorted_sequence: DeviceArray,
     input: DeviceArray | float,
@@ -168,6 +170,7 @@ def searchsorted(
     right: bool = False,
     side: str | None = None,
     sorter: DeviceArray | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Before which element of a sorted row each value would stand: how many elements are less, with right=True or
     side="right" no more than it.
@@ -209,8 +212,14 @@ def _found(op: str, sequence: DeviceArray, values: DeviceArray | float, out_int3
     return place.to(_C.int32) if narrow else place
 
 
+@takes_out
 def bucketize(
-    input: DeviceArray | float, boundaries: DeviceArray, *, out_int32: bool = False, right: bool = False
+    input: DeviceArray | float,
+    boundaries: DeviceArray,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Between which boundaries, sorted and of one dimension, each value is: how many are less, with right=True no more.
 
@@ -230,12 +239,14 @@ def bucketize(
     return _found("bucketize", boundaries, values, out_int32, right)
 
 
+@takes_out
 def isin(
     elements: DeviceArray | float,
     test_elements: DeviceArray | float,
     *,
     assume_unique: bool = False,
     invert: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Whether each of elements equals one of test_elements, with invert none of them: bool.
 
@@ -309,7 +320,10 @@ def bincount(input: DeviceArray, weights: DeviceArray | None = None, minlength: 
     return _C.zeros(max(high + 1, least), dtype=each.dtype, device=input.device).scatter_add(0, places, each)
 
 
-def histc(input: DeviceArray, bins: int = 100, min: float = 0, max: float = 0) -> DeviceArray:
+@takes_out
+def histc(
+    input: DeviceArray, bins: int = 100, min: float = 0, max: float = 0, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """How many elements are in each of so many equal parts of the range from min to max, which is in the last one.
 
     Without a range, or an empty one, that of the elements, and 1 on both sides if they are all equal. Others and NaN

@@ -9,6 +9,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_str
 from devtensor._composed.arguments import check_entries, dims_of, misshapen, need_array, need_entries
+from devtensor._composed.written import takes_out
 from devtensor._types import Dims
 
 
@@ -105,7 +106,8 @@ def _without(x: DeviceArray, d: int) -> list[int]:
     return [size for k, size in enumerate(x.shape) if k != d]
 
 
-def hstack(tensors: Sequence[DeviceArray]) -> DeviceArray:
+@takes_out
+def hstack(tensors: Sequence[DeviceArray], *, out: DeviceArray | None = None) -> DeviceArray:
     """The arrays joined along dimension 1; vectors along their only one.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
@@ -116,7 +118,8 @@ def hstack(tensors: Sequence[DeviceArray]) -> DeviceArray:
     return _joined("hstack", tensors, _raised_1d, None)
 
 
-def vstack(tensors: Sequence[DeviceArray]) -> DeviceArray:
+@takes_out
+def vstack(tensors: Sequence[DeviceArray], *, out: DeviceArray | None = None) -> DeviceArray:
     """The arrays joined along dimension 0, vectors as rows.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
@@ -128,7 +131,8 @@ def vstack(tensors: Sequence[DeviceArray]) -> DeviceArray:
     return _joined("vstack", tensors, _raised_2d, 0)
 
 
-def dstack(tensors: Sequence[DeviceArray]) -> DeviceArray:
+@takes_out
+def dstack(tensors: Sequence[DeviceArray], *, out: DeviceArray | None = None) -> DeviceArray:
     """The arrays joined along dimension 2, each first as atleast_3d gives it.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
@@ -139,7 +143,8 @@ def dstack(tensors: Sequence[DeviceArray]) -> DeviceArray:
     return _joined("dstack", tensors, _raised_3d, 2)
 
 
-def column_stack(tensors: Sequence[DeviceArray]) -> DeviceArray:
+@takes_out
+def column_stack(tensors: Sequence[DeviceArray], *, out: DeviceArray | None = None) -> DeviceArray:
     """The arrays joined along dimension 1, vectors as columns.
 
     dtypes promote. Raises DeviceMismatchError, ShapeMismatchError, RuntimeError for an empty list.
@@ -374,7 +379,7 @@ def _common(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...] 
     return tuple(j if i == 1 else i for i, j in pairs) if all(i == j or 1 in (i, j) for i, j in pairs) else None
 
 
-def broadcast_shapes(*shapes: Dims) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Dims) -> _C.Size:
     """The shape that arrays of these shapes broadcast to; an int is a shape of one dimension.
 
     Raises RuntimeError where they do not broadcast, ValueError for a negative size.
@@ -394,7 +399,7 @@ def broadcast_shapes(*shapes: Dims) -> tuple[int, ...]:
                 f"{op}(): the shape {sizes} at index {k} does not broadcast with {shape}, that of the shapes before it"
             )
         shape = found
-    return shape
+    return _C.Size(shape)
 
 
 row_stack = vstack  # its second name

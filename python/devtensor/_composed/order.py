@@ -8,6 +8,7 @@ from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
+from devtensor._composed.written import takes_out
 from devtensor._dtype_info import iinfo
 from devtensor.autograd.function import Function, FunctionCtx
 
@@ -43,7 +44,15 @@ def _picked(input: DeviceArray, d: int, indices: DeviceArray, keepdim: bool) -> 
     return (values, indices) if keepdim or not input.ndim else (values.squeeze(d), indices.squeeze(d))
 
 
-def kthvalue(input: DeviceArray, k: int, dim: int = -1, keepdim: bool = False) -> _C.kthvalue_result:
+@takes_out
+def kthvalue(
+    input: DeviceArray,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    out: tuple[DeviceArray, DeviceArray] | None = None,
+) -> _C.kthvalue_result:
     """The k-th smallest element along dim, and where it stands: a named tuple (values, indices).
 
     k counts from 1. indices are int64 and name the k-th element of a stable sort; NaN counts as the largest. Raises
@@ -154,7 +163,10 @@ class _OfEquals(Function):
         return _C.where(equal, grad / equal.sum().to(grad.dtype), 0.0), None
 
 
-def mode(input: DeviceArray, dim: int = -1, keepdim: bool = False) -> _C.mode_result:
+@takes_out
+def mode(
+    input: DeviceArray, dim: int = -1, keepdim: bool = False, *, out: tuple[DeviceArray, DeviceArray] | None = None
+) -> _C.mode_result:
     """The most frequent element along dim, the smallest of equally frequent ones: a named tuple (values, indices).
 
     indices are int64 and name the last of equal elements. Raises IndexError for a dim out of range, or of size 0.
@@ -179,7 +191,8 @@ def mode(input: DeviceArray, dim: int = -1, keepdim: bool = False) -> _C.mode_re
     return _C.mode_result(_picked(input, d, order.gather(d, length.argmax(d, keepdim=True)), keepdim))
 
 
-def msort(input: DeviceArray) -> DeviceArray:
+@takes_out
+def msort(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The elements along the first dimension in order: sort(input, 0).values.
 
     >>> dt.msort(dt.tensor([3, 1, 2]))
@@ -259,6 +272,7 @@ def _at_ranks(x: DeviceArray, q: DeviceArray, interpolation: str, numbers: bool)
     return _C.where(inside, found, float("nan"))
 
 
+@takes_out
 @autocasts
 def quantile(
     input: DeviceArray,
@@ -267,6 +281,7 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """What a share q of the elements along dim, of all by default, is below: element q * (n - 1) of them in order.
 
@@ -281,6 +296,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
+@takes_out
 @autocasts
 def nanquantile(
     input: DeviceArray,
@@ -289,6 +305,7 @@ def nanquantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """quantile of the elements that are not NaN, with its parameters and errors; NaN where there is none.
 

@@ -8,6 +8,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import broadcast_shape, dims_of, in_place, need_array, widened
+from devtensor._composed.written import takes_out
 from devtensor._errors import ShapeMismatchError
 
 
@@ -95,6 +96,7 @@ def _scattered(
     return result
 
 
+@takes_out
 def scatter(
     input: DeviceArray,
     dim: int,
@@ -103,6 +105,7 @@ def scatter(
     *,
     value: float | None = None,
     reduce: str | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """input with result[i][index[i][j][k]][k] = src[i][j][k] for dim 1: a copy. Of several the last one stays.
 
@@ -206,8 +209,16 @@ def _extremes(
     return result + (chosen - chosen.detach()) / count
 
 
+@takes_out
 def scatter_reduce(
-    input: DeviceArray, dim: int, index: DeviceArray, src: DeviceArray, reduce: str, *, include_self: bool = True
+    input: DeviceArray,
+    dim: int,
+    index: DeviceArray,
+    src: DeviceArray,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Of all src that go to one place, as in scatter, their "sum", "mean", "prod", "amax" or "amin": a copy of input.
 
@@ -247,7 +258,10 @@ def _copied(target: DeviceArray, dim: int, index: DeviceArray, source: DeviceArr
     return result
 
 
-def index_copy(input: DeviceArray, dim: int, index: DeviceArray, source: DeviceArray) -> DeviceArray:
+@takes_out
+def index_copy(
+    input: DeviceArray, dim: int, index: DeviceArray, source: DeviceArray, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """input with the entries of source in place of those of dimension dim at the places of index, a vector: a copy.
 
     source has the dtype of input, and its shape but along dim that of index, int64 or int32. Negative indices are

@@ -10,6 +10,7 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, in_place, need_array, widened
 from devtensor._composed.domains import log_gamma, log_gamma_slope, log_odds
+from devtensor._composed.written import takes_out
 from devtensor._dtype_info import finfo
 from devtensor._dtype_rules import common_dtype, result_type
 
@@ -54,8 +55,11 @@ def _added(op: str, arrays: tuple[DeviceArray, DeviceArray, DeviceArray], value:
     return (x + (scaled / b if op == "addcdiv" else scaled * b)).to(dtype)
 
 
+@takes_out
 @autocasts
-def addcmul(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1) -> DeviceArray:
+def addcmul(
+    input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1, out: DeviceArray | None = None
+) -> DeviceArray:
     """input + value * tensor1 * tensor2.
 
     The shapes broadcast, the dtypes promote; the half types are computed in float32. Raises DeviceMismatchError,
@@ -67,8 +71,11 @@ def addcmul(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, v
     return _added("addcmul", (input, tensor1, tensor2), value)
 
 
+@takes_out
 @autocasts
-def addcdiv(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1) -> DeviceArray:
+def addcdiv(
+    input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1, out: DeviceArray | None = None
+) -> DeviceArray:
     """input + value * tensor1 / tensor2.
 
     The shapes broadcast, the dtypes promote; the half types are computed in float32. Raises DeviceMismatchError,
@@ -83,7 +90,8 @@ def addcdiv(input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, v
 # ---------------------------------------------------------------- parts, signs, limits
 
 
-def frac(input: DeviceArray) -> DeviceArray:
+@takes_out
+def frac(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """x - trunc(x): the fraction, with the sign of x. Floats. Raises DTypeMismatchError for others.
 
     >>> dt.frac(dt.tensor([1.5, -2.25]))
@@ -93,8 +101,14 @@ def frac(input: DeviceArray) -> DeviceArray:
     return input - input.trunc()
 
 
+@takes_out
 def nan_to_num(
-    input: DeviceArray, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    input: DeviceArray,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """NaN replaced by nan (0), infinity by posinf, minus infinity by neginf (the largest and the least of the dtype).
 
@@ -121,7 +135,8 @@ def nan_to_num(
     return result
 
 
-def signbit(input: DeviceArray) -> DeviceArray:
+@takes_out
+def signbit(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x has a minus sign, as -0.0 has too; False of NaN.
 
     >>> dt.signbit(dt.tensor([-1.0, 0.0, -0.0]))
@@ -134,7 +149,8 @@ def signbit(input: DeviceArray) -> DeviceArray:
     return (x < 0) | ((x == 0) & (x.reciprocal() < 0))
 
 
-def copysign(input: DeviceArray, other: DeviceArray | float) -> DeviceArray:
+@takes_out
+def copysign(input: DeviceArray, other: DeviceArray | float, *, out: DeviceArray | None = None) -> DeviceArray:
     """abs(input) with the sign of other, an array or a number, of which -0.0 has a minus too.
 
     The shapes broadcast; dtypes promote, integers and bools become the default dtype. Raises DeviceMismatchError,
@@ -154,7 +170,8 @@ def copysign(input: DeviceArray, other: DeviceArray | float) -> DeviceArray:
     return _C.where(signbit(other), -size, size)
 
 
-def heaviside(input: DeviceArray, values: DeviceArray) -> DeviceArray:
+@takes_out
+def heaviside(input: DeviceArray, values: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """0 where x < 0, values where x is 0, 1 where x > 0. Of one dtype; the shapes broadcast; no gradients.
 
     Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
@@ -187,7 +204,8 @@ def round(input: DeviceArray, *, decimals: int = 0, out: DeviceArray | None = No
     return result if out is None else out.copy_(result)
 
 
-def isposinf(input: DeviceArray) -> DeviceArray:
+@takes_out
+def isposinf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x is infinity. Any dtype.
 
     >>> dt.isposinf(dt.tensor([dt.inf, -dt.inf, 1.0]))
@@ -197,7 +215,8 @@ def isposinf(input: DeviceArray) -> DeviceArray:
     return input == math.inf
 
 
-def isneginf(input: DeviceArray) -> DeviceArray:
+@takes_out
+def isneginf(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Whether x is minus infinity. Any dtype.
 
     >>> dt.isneginf(dt.tensor([dt.inf, -dt.inf, 1.0]))
@@ -232,7 +251,8 @@ def _limited(op: str, name: str, input: DeviceArray, bound: DeviceArray | float)
     return bound
 
 
-def clamp_min(input: DeviceArray, min: DeviceArray | float) -> DeviceArray:
+@takes_out
+def clamp_min(input: DeviceArray, min: DeviceArray | float, *, out: DeviceArray | None = None) -> DeviceArray:
     """The larger of x and min, a number or an array that broadcasts; NaN stays.
 
     The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
@@ -243,7 +263,8 @@ def clamp_min(input: DeviceArray, min: DeviceArray | float) -> DeviceArray:
     return _C.clamp(input, _limited("clamp_min", "min", input, min))
 
 
-def clamp_max(input: DeviceArray, max: DeviceArray | float) -> DeviceArray:
+@takes_out
+def clamp_max(input: DeviceArray, max: DeviceArray | float, *, out: DeviceArray | None = None) -> DeviceArray:
     """The smaller of x and max, a number or an array that broadcasts; NaN stays.
 
     The dtypes promote. Raises DeviceMismatchError, DTypeMismatchError for bools, ShapeMismatchError.
@@ -257,7 +278,8 @@ def clamp_max(input: DeviceArray, max: DeviceArray | float) -> DeviceArray:
 # ---------------------------------------------------------------- powers, logarithms, angles
 
 
-def exp2(input: DeviceArray) -> DeviceArray:
+@takes_out
+def exp2(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """2 ** x. Any dtype; integers and bools give the default dtype.
 
     >>> dt.exp2(dt.tensor([0.0, 3.0]))
@@ -267,7 +289,8 @@ def exp2(input: DeviceArray) -> DeviceArray:
     return back(2.0 ** floating(input), input)
 
 
-def ldexp(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+@takes_out
+def ldexp(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """input * 2 ** other. The shapes broadcast, the dtypes promote to a float.
 
     Raises DeviceMismatchError, ShapeMismatchError.
@@ -279,7 +302,10 @@ def ldexp(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     return input * exp2(other)
 
 
-def float_power(input: DeviceArray | float, exponent: DeviceArray | float) -> DeviceArray:
+@takes_out
+def float_power(
+    input: DeviceArray | float, exponent: DeviceArray | float, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """input ** exponent in float64; one of them may be a number.
 
     Raises DeviceMismatchError, ShapeMismatchError, TypeError for two numbers.
@@ -315,7 +341,8 @@ def float_power_(input: DeviceArray, exponent: DeviceArray | float) -> DeviceArr
     return input.copy_(result)
 
 
-def sinc(input: DeviceArray) -> DeviceArray:
+@takes_out
+def sinc(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """sin(pi * x) / (pi * x), and 1 at 0. Any dtype; integers and bools give the default dtype.
 
     >>> dt.sinc(dt.tensor([0.0, 0.5]))
@@ -328,7 +355,8 @@ def sinc(input: DeviceArray) -> DeviceArray:
     return back(_C.where(zero, 1.0, angle.sin() / angle), input)
 
 
-def logit(input: DeviceArray, eps: float | None = None) -> DeviceArray:
+@takes_out
+def logit(input: DeviceArray, eps: float | None = None, *, out: DeviceArray | None = None) -> DeviceArray:
     """log(x / (1 - x)), of x limited to [eps, 1 - eps] where eps is given. Integers and bools give the default dtype.
 
     >>> dt.logit(dt.tensor([0.5, 0.75]))
@@ -339,7 +367,8 @@ def logit(input: DeviceArray, eps: float | None = None) -> DeviceArray:
     return back(log_odds(floating(input), eps), input)
 
 
-def xlogy(input: DeviceArray | float, other: DeviceArray | float) -> DeviceArray:
+@takes_out
+def xlogy(input: DeviceArray | float, other: DeviceArray | float, *, out: DeviceArray | None = None) -> DeviceArray:
     """input * log(other), and 0 where input is 0 and other is not NaN. One of them may be a number.
 
     The shapes broadcast; dtypes promote, integers and bools give the default dtype. Raises DeviceMismatchError,
@@ -384,7 +413,8 @@ def _number_log(x: DeviceArray, y: float) -> DeviceArray:
     return _C.where(x == 0, 0.0, x * (math.inf if y > 0 else -math.inf if y == 0 else math.nan))
 
 
-def deg2rad(input: DeviceArray) -> DeviceArray:
+@takes_out
+def deg2rad(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Degrees in radians: x * pi / 180. Any dtype; integers and bools give the default dtype.
 
     >>> dt.deg2rad(dt.tensor([180.0]))
@@ -393,7 +423,8 @@ def deg2rad(input: DeviceArray) -> DeviceArray:
     return _scaled("deg2rad", input, math.pi / 180)
 
 
-def rad2deg(input: DeviceArray) -> DeviceArray:
+@takes_out
+def rad2deg(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Radians in degrees: x * 180 / pi. Any dtype; integers and bools give the default dtype.
 
     >>> dt.rad2deg(dt.tensor([dt.pi]))
@@ -410,7 +441,8 @@ def _scaled(op: str, input: DeviceArray, factor: float) -> DeviceArray:
 # ---------------------------------------------------------------- the gamma function
 
 
-def lgamma(input: DeviceArray) -> DeviceArray:
+@takes_out
+def lgamma(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """log(abs(gamma(x))), infinity at 0, -1, -2, ... Computed in float64; integers and bools give the default dtype.
 
     >>> dt.lgamma(dt.tensor([0.5, 1.0, 5.0]))
@@ -420,7 +452,8 @@ def lgamma(input: DeviceArray) -> DeviceArray:
     return _gamma(log_gamma, input)
 
 
-def digamma(input: DeviceArray) -> DeviceArray:
+@takes_out
+def digamma(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The derivative of lgamma: NaN at -1, -2, ..., minus infinity at 0.0. Computed in float64.
 
     Integers and bools give the default dtype.

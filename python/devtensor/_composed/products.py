@@ -10,7 +10,9 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.contraction import contracted
+from devtensor._composed.diagonals import triu_indices
 from devtensor._composed.statistics import norm
+from devtensor._composed.written import takes_out
 from devtensor._types import Dims
 from devtensor.autograd.function import Function, FunctionCtx
 
@@ -64,7 +66,8 @@ def _dims_of_both(a: DeviceArray, b: DeviceArray, dims: object) -> tuple[tuple[i
     return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
 
 
-def inner(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+@takes_out
+def inner(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The sum of products over the last dimension of both; with a number of no dimensions, its product with the other.
 
     Floats of one dtype on one device. The other dimensions of input come first, then those of other. Raises
@@ -85,7 +88,8 @@ def inner(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     return contracted(op, names, arrays, (left + "a", right + "a"), left + right)
 
 
-def kron(input: DeviceArray, other: DeviceArray) -> DeviceArray:
+@takes_out
+def kron(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The Kronecker product: a block input[i, j] * other for each element of input.
 
     At most 4 dimensions, of which the array that has fewer gets more in front. dtypes promote. Raises
@@ -135,8 +139,11 @@ def crossed(op: str, input: DeviceArray, other: DeviceArray, dim: int | None) ->
     return _C.stack(parts, d).to(input.dtype)
 
 
+@takes_out
 @autocasts
-def cross(input: DeviceArray, other: DeviceArray, dim: int | None = None) -> DeviceArray:
+def cross(
+    input: DeviceArray, other: DeviceArray, dim: int | None = None, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """The cross product of vectors of 3 elements along dim, by default the first dimension of that size.
 
     Numbers of one dtype on one device, whose shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError,
@@ -185,8 +192,17 @@ def _check_addend(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ..
         _C._check_shape(op, names, arrays, 0, shape)
 
 
+@takes_out
 @autocasts
-def addmv(input: DeviceArray, mat: DeviceArray, vec: DeviceArray, *, beta: float = 1, alpha: float = 1) -> DeviceArray:
+def addmv(
+    input: DeviceArray,
+    mat: DeviceArray,
+    vec: DeviceArray,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: DeviceArray | None = None,
+) -> DeviceArray:
     """beta * input + alpha * (mat @ vec); input expands to the shape of the product, and with beta 0 does not count.
 
     Floats of one dtype on one device: mat (n, m), vec (m). Raises DeviceMismatchError, DTypeMismatchError,
@@ -203,8 +219,17 @@ def addmv(input: DeviceArray, mat: DeviceArray, vec: DeviceArray, *, beta: float
     return _C.addmm(base, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
 
 
+@takes_out
 @autocasts
-def addr(input: DeviceArray, vec1: DeviceArray, vec2: DeviceArray, *, beta: float = 1, alpha: float = 1) -> DeviceArray:
+def addr(
+    input: DeviceArray,
+    vec1: DeviceArray,
+    vec2: DeviceArray,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: DeviceArray | None = None,
+) -> DeviceArray:
     """beta * input + alpha * outer(vec1, vec2); input expands to the shape of the product, with beta 0 it is left out.
 
     Floats of one dtype on one device: vec1 (n), vec2 (m). Raises DeviceMismatchError, DTypeMismatchError,
@@ -220,9 +245,16 @@ def addr(input: DeviceArray, vec1: DeviceArray, vec2: DeviceArray, *, beta: floa
     return _C.addmm(input, vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
 
 
+@takes_out
 @autocasts
 def addbmm(
-    input: DeviceArray, batch1: DeviceArray, batch2: DeviceArray, *, beta: float = 1, alpha: float = 1
+    input: DeviceArray,
+    batch1: DeviceArray,
+    batch2: DeviceArray,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """beta * input + alpha * the sum of the products batch1[k] @ batch2[k]; with beta 0 input is left out.
 
@@ -360,6 +392,29 @@ class _Largest(Function):
         return _C.where(x.abs() == result.unsqueeze(-1), grad.unsqueeze(-1) * x.sign(), 0.0)
 
 
+def pdist(input: DeviceArray, p: float = 2.0) -> DeviceArray:
+    """The p-norms of the differences of each two rows of (n, d), as a vector: of rows 0 and 1, 0 and 2, ..., 1 and 2.
+
+    Floats; half types are computed in float32. Raises DTypeMismatchError, ShapeMismatchError for another rank,
+    RuntimeError for a negative p.
+
+    >>> dt.pdist(dt.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    DeviceArray([5.0000, 1.0000, 4.2426], device='cpu', dtype=float32)
+    """
+    op, names, arrays = "pdist", ("input",), (input,)
+    _C._check(op, names, arrays)
+    _C._check_rank(op, names, arrays, 0, 2, 2)
+    p = _need_number(op, "p", p)
+    if not p >= 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    rows, size = input.shape
+    first, second = triu_indices(rows, rows, 1, device=input.device)
+    if not size:
+        return _C.zeros(first.shape, dtype=input.dtype, device=input.device)
+    x = widened(input)
+    return norm(x.index_select(0, first) - x.index_select(0, second), p, -1).to(input.dtype)
+
+
 def _from_squares(x: DeviceArray, y: DeviceArray) -> DeviceArray:
     """sqrt(x.x + y.y - 2 x.y), with a gradient of 0 where it is 0."""
     squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1).unsqueeze(-2)
@@ -414,6 +469,7 @@ __all__ = [
     "cross",
     "inner",
     "kron",
+    "pdist",
     "tensordot",
     "trace",
 ]

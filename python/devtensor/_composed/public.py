@@ -14,12 +14,14 @@ from devtensor._composed import (
     diagonals,
     distances,
     exchanged,
+    extremes,
     forms,
     groups,
     in_place,
     joining,
     layers,
     losses,
+    neighbours,
     noise,
     norms,
     order,
@@ -29,10 +31,13 @@ from devtensor._composed import (
     products,
     ranges,
     sampling,
+    scattered_views,
     shuffles,
     statistics,
+    strided,
     summaries,
     turning,
+    windows,
 )
 
 __all__: list[str] = []
@@ -44,12 +49,14 @@ __all__ += covariance.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
 __all__ += exchanged.__all__
+__all__ += extremes.__all__
 __all__ += forms.__all__
 __all__ += groups.__all__
 __all__ += in_place.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += losses.__all__
+__all__ += neighbours.__all__
 __all__ += noise.__all__
 __all__ += norms.__all__
 __all__ += order.__all__
@@ -59,10 +66,13 @@ __all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += ranges.__all__
 __all__ += sampling.__all__
+__all__ += scattered_views.__all__
 __all__ += shuffles.__all__
 __all__ += statistics.__all__
+__all__ += strided.__all__
 __all__ += summaries.__all__
 __all__ += turning.__all__
+__all__ += windows.__all__
 
 METHODS = (
     *activations.METHODS,
@@ -70,14 +80,18 @@ METHODS = (
     *covariance.METHODS,
     *diagonals.METHODS,
     *exchanged.METHODS,
+    *extremes.METHODS,
     *groups.METHODS,
     *joining.METHODS,
+    *neighbours.METHODS,
     *order.METHODS,
     *places.METHODS,
     *pointwise.METHODS,
     *products.METHODS,
     *sampling.METHODS,
+    *scattered_views.METHODS,
     *statistics.METHODS,
+    *strided.METHODS,
     *summaries.METHODS,
     *turning.METHODS,
 )

@@ -60,6 +60,26 @@ def upsample(
     return _interpolate("upsample", input, size, scale_factor, mode, align_corners, None, False)
 
 
+def upsample_nearest(input: DeviceArray, size: _Size | None = None, scale_factor: _Factor | None = None) -> DeviceArray:
+    """interpolate with mode="nearest", by its old name.
+
+    >>> F.upsample_nearest(dt.tensor([[[1.0, 3.0]]]), scale_factor=2)
+    DeviceArray([[[1., 1., 3., 3.]]], device='cpu', dtype=float32)
+    """
+    return _interpolate("upsample_nearest", input, size, scale_factor, "nearest", None, None, False)
+
+
+def upsample_bilinear(
+    input: DeviceArray, size: _Size | None = None, scale_factor: _Factor | None = None
+) -> DeviceArray:
+    """interpolate with mode="bilinear" and align_corners=True, by its old name.
+
+    >>> F.upsample_bilinear(dt.tensor([[[[1.0, 3.0]]]]), size=(1, 3))
+    DeviceArray([[[[1., 2., 3.]]]], device='cpu', dtype=float32)
+    """
+    return _interpolate("upsample_bilinear", input, size, scale_factor, "bilinear", True, None, False)
+
+
 def _interpolate(
     op: str,
     input: DeviceArray,

@@ -9,6 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_generator, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, need_array, widened
 from devtensor._composed.groups import searchsorted
+from devtensor._composed.written import takes_out
 from devtensor._dtype_info import finfo, iinfo
 from devtensor._types import Device, Dims, DType
 from devtensor.autograd.grad_mode import no_grad
@@ -23,8 +24,14 @@ def _exponential(x: DeviceArray, generator: _C.Generator | None) -> DeviceArray:
     return -(-uniform).log1p().clamp(max=-_LEAST[wide])
 
 
+@takes_out
 def multinomial(
-    input: DeviceArray, num_samples: int, replacement: bool = False, *, generator: _C.Generator | None = None
+    input: DeviceArray,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: _C.Generator | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Places of a row, drawn in proportion to its elements: input (C) or (N, C) gives int64 (num_samples) or (N, ...).
 
@@ -95,7 +102,10 @@ def _bernoulli(op: str, p: DeviceArray | float, like: DeviceArray, generator: _C
     return _C.rand(like.shape, generator=generator, dtype=wide, device=like.device) < p
 
 
-def bernoulli(input: DeviceArray, *, generator: _C.Generator | None = None) -> DeviceArray:
+@takes_out
+def bernoulli(
+    input: DeviceArray, *, generator: _C.Generator | None = None, out: DeviceArray | None = None
+) -> DeviceArray:
     """1 with the probability that input holds, else 0, in its shape and dtype.
 
     Floats. Raises DTypeMismatchError, and on the cpu RuntimeError for a number outside of 0 to 1.

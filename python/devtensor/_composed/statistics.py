@@ -9,6 +9,7 @@ from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, dims_over, kept, widened
+from devtensor._composed.written import takes_out
 from devtensor._types import Dims
 
 
@@ -44,6 +45,7 @@ def variance(
     return total / rest if rest else total / _C.zeros_like(total)
 
 
+@takes_out
 def var(
     input: DeviceArray,
     dim: Dims | bool | None = None,
@@ -53,6 +55,7 @@ def var(
     correction: float | None = None,
     axis: Dims | None = None,
     keepdims: bool | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
 
@@ -65,6 +68,7 @@ def var(
     return variance("var", input, dim, unbiased, keepdim, correction, axis, keepdims).to(input.dtype)
 
 
+@takes_out
 def std(
     input: DeviceArray,
     dim: Dims | bool | None = None,
@@ -74,6 +78,7 @@ def std(
     correction: float | None = None,
     axis: Dims | None = None,
     keepdims: bool | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Standard deviation over the given dimensions: the square root of var, with its parameters and errors.
 
@@ -95,8 +100,16 @@ def _plain_power(x: DeviceArray, exponent: float) -> DeviceArray:
     return x.sqrt() if exponent == 0.5 else x**exponent
 
 
+@takes_out
 @autocasts
-def logsumexp(input: DeviceArray, dim: Dims, keepdim: bool = False, *, keepdims: bool | None = None) -> DeviceArray:
+def logsumexp(
+    input: DeviceArray,
+    dim: Dims,
+    keepdim: bool = False,
+    *,
+    keepdims: bool | None = None,
+    out: DeviceArray | None = None,
+) -> DeviceArray:
     """log(sum(exp(x))) over the given dimensions, without overflow.
 
     Floats only. Raises DTypeMismatchError for integers, IndexError for a dim out of range.

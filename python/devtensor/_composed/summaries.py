@@ -10,6 +10,7 @@ from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_
 from devtensor._composed.arguments import dims_of, in_place, need_array, widened
 from devtensor._composed.pointwise import together
 from devtensor._composed.statistics import norm, power, variance
+from devtensor._composed.written import takes_out
 from devtensor._dtype_rules import common_dtype
 from devtensor._types import Dims
 
@@ -69,7 +70,14 @@ class aminmax_result(NamedTuple):
     max: DeviceArray
 
 
-def aminmax(input: DeviceArray, *, dim: int | None = None, keepdim: bool = False) -> aminmax_result:
+@takes_out
+def aminmax(
+    input: DeviceArray,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+    out: tuple[DeviceArray, DeviceArray] | None = None,
+) -> aminmax_result:
     """(min, max): the smallest and the largest element, of all or along dim; NaN where there is one.
 
     Any dtype. Raises IndexError for a dim out of range, RuntimeError for nothing to choose from.
@@ -107,8 +115,14 @@ def _nan_sum(op: str, input: DeviceArray, dim: Dims | None, keepdim: bool, dtype
     return x.sum(dims, keepdim, dtype=None if dtype is None else _need_dtype(op, "dtype", dtype))
 
 
+@takes_out
 def nansum(
-    input: DeviceArray, dim: Dims | None = None, keepdim: bool = False, *, dtype: _C.dtype | None = None
+    input: DeviceArray,
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _C.dtype | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """The sum without NaN over the given dimensions, all by default. Any dtype; dtype and errors as in sum.
 
@@ -118,8 +132,14 @@ def nansum(
     return _nan_sum("nansum", input, dim, keepdim, dtype)
 
 
+@takes_out
 def nanmean(
-    input: DeviceArray, dim: Dims | None = None, keepdim: bool = False, *, dtype: _C.dtype | None = None
+    input: DeviceArray,
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _C.dtype | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """The mean without NaN over the given dimensions, all by default; NaN of NaN alone.
 
@@ -168,8 +188,9 @@ def _limited(op: str, input: DeviceArray, p: float, dim: int, maxnorm: float) ->
     return (x * _C.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)).to(input.dtype)
 
 
+@takes_out
 @autocasts
-def renorm(input: DeviceArray, p: float, dim: int, maxnorm: float) -> DeviceArray:
+def renorm(input: DeviceArray, p: float, dim: int, maxnorm: float, *, out: DeviceArray | None = None) -> DeviceArray:
     """Each entry of dimension dim, but with its p-norm brought down to maxnorm where it is larger.
 
     Floats of 2 dimensions or more. Raises DTypeMismatchError, ShapeMismatchError, IndexError for a dim out of range,

@@ -8,6 +8,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, misshapen, need_array
 from devtensor._composed.arrange import flip, repeat
+from devtensor._composed.written import takes_out
 
 
 def tile(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:
@@ -106,7 +107,10 @@ def reshape_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
     return input.reshape(other.shape)
 
 
-def narrow_copy(input: DeviceArray, dim: int, start: int, length: int) -> DeviceArray:
+@takes_out
+def narrow_copy(
+    input: DeviceArray, dim: int, start: int, length: int, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """length entries of dim, from start, as input.narrow gives them: a copy.
 
     Raises ShapeMismatchError where dim has fewer of them, IndexError for a dim out of range.
@@ -152,7 +156,8 @@ def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceAr
         raise misshapen(op, ("input",), (input,), text, 0)
     count = (x.shape[d] - width) // stride + 1
     if width == stride:
-        return x.narrow(d, 0, count * width).unflatten(d, (count, width)).movedim(d + 1, -1)
+        windows = x.narrow(d, 0, count * width).unflatten(d, (count, width)).movedim(d + 1, -1)
+        return windows if input.ndim else windows.reshape(width)
     starts = _C.arange(count, device=x.device) * stride
     places = starts.unsqueeze(1) + _C.arange(width, device=x.device)
     windows = x.index_select(d, places.flatten()).unflatten(d, (count, width)).movedim(d + 1, -1)
@@ -183,12 +188,15 @@ def _padded(
     return _C.cat(parts, d) if len(parts) > 1 else input, times, d
 
 
+@takes_out
 def diff(
     input: DeviceArray,
     n: int = 1,
     dim: int = -1,
     prepend: DeviceArray | None = None,
     append: DeviceArray | None = None,
+    *,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """What each entry of dim is more than the one before it, n times over; of bools whether they differ.
 
@@ -211,7 +219,10 @@ def diff(
     return result
 
 
-def _trapezoid(op: str, y: DeviceArray, x: DeviceArray | None, dx: float | None, dim: int) -> DeviceArray:
+def _trapezoids(
+    op: str, y: DeviceArray, x: DeviceArray | None, dx: float | None, dim: int
+) -> tuple[DeviceArray, float, int]:
+    """Twice the areas between neighbours along dim, but for the factor that comes second; dim from the front."""
     names, arrays = ("y", "x"), (y, x)
     need_array(op, "y", y)
     if x is not None:
@@ -231,11 +242,9 @@ def _trapezoid(op: str, y: DeviceArray, x: DeviceArray | None, dx: float | None,
     if x is not None:
         x = _steps(op, y, _of_floats(x), d)
     if size < 2:
-        return heights.narrow(d, 0, 0).sum(d)
-    left, right = heights.narrow(d, 0, size - 1), heights.narrow(d, 1, size - 1)
-    if x is None:
-        return ((left + right).sum(d)) * (width / 2)
-    return ((left + right) * x).sum(d) / 2
+        return heights.narrow(d, 0, 0), 1, d
+    both = heights.narrow(d, 0, size - 1) + heights.narrow(d, 1, size - 1)
+    return (both, width, d) if x is None else (both * x, 1, d)
 
 
 def _of_floats(x: DeviceArray) -> DeviceArray:
@@ -267,13 +276,30 @@ def trapezoid(y: DeviceArray, x: DeviceArray | None = None, *, dx: float | None 
     >>> dt.trapezoid(dt.tensor([1.0, 2.0, 3.0]))
     DeviceArray(4., device='cpu', dtype=float32)
     """
-    return _trapezoid("trapezoid", y, x, dx, dim)
+    areas, width, d = _trapezoids("trapezoid", y, x, dx, dim)
+    return areas.sum(d) * (width / 2)
 
 
 trapz = trapezoid  # its second name
 
+
+def cumulative_trapezoid(
+    y: DeviceArray, x: DeviceArray | None = None, *, dx: float | None = None, dim: int = -1
+) -> DeviceArray:
+    """The areas of trapezoid up to each place but the first: one element less along dim.
+
+    Parameters and errors are those of trapezoid.
+
+    >>> dt.cumulative_trapezoid(dt.tensor([1.0, 2.0, 3.0]))
+    DeviceArray([1.5000, 4.0000], device='cpu', dtype=float32)
+    """
+    areas, width, d = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return areas.cumsum(d) * (width / 2)
+
+
 __all__ = [
     "adjoint",
+    "cumulative_trapezoid",
     "diff",
     "fliplr",
     "flipud",

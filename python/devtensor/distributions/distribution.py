@@ -31,8 +31,8 @@ class Distribution:
 
     def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
         op = type(self).__name__
-        self._batch_shape: tuple[int, ...] = _need_ints(op, "batch_shape", batch_shape)
-        self._event_shape: tuple[int, ...] = _need_ints(op, "event_shape", event_shape)
+        self._batch_shape: _C.Size = _C.Size(_need_ints(op, "batch_shape", batch_shape))
+        self._event_shape: _C.Size = _C.Size(_need_ints(op, "event_shape", event_shape))
         if validate_args is not None:
             self._validate_args = _need_bool(op, "validate_args", validate_args)
         if self._validate_args:
@@ -78,12 +78,12 @@ class Distribution:
         raise NotImplementedError
 
     @property
-    def batch_shape(self) -> tuple[int, ...]:
+    def batch_shape(self) -> _C.Size:
         """The shape of the parameters."""
         return self._batch_shape
 
     @property
-    def event_shape(self) -> tuple[int, ...]:
+    def event_shape(self) -> _C.Size:
         """The shape of one value."""
         return self._event_shape
 
@@ -174,7 +174,7 @@ class Distribution:
         shape = _need_ints("expand", "batch_shape", batch_shape)
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made._batch_shape = shape
+        made._batch_shape = _C.Size(shape)
         for name in names:
             if name in self.__dict__:
                 made.__dict__[name] = self.__dict__[name].expand((*shape, *rest))

@@ -33,6 +33,7 @@ from devtensor.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dr
 from devtensor.nn.embedding import Embedding, EmbeddingBag
 from devtensor.nn.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from devtensor.nn.forms import Bilinear
+from devtensor.nn.fractional import FractionalMaxPool2d, FractionalMaxPool3d
 from devtensor.nn.layers import (
     AdaptiveAvgPool2d,
     AvgPool2d,
@@ -52,6 +53,9 @@ from devtensor.nn.lazy import (
     LazyConvTranspose1d,
     LazyConvTranspose2d,
     LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
     LazyLinear,
 )
 from devtensor.nn.loss import (
@@ -199,6 +203,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -227,6 +233,9 @@ __all__ = [
     "LazyConvTranspose1d",
     "LazyConvTranspose2d",
     "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
     "LazyLinear",
     "LeakyReLU",
     "Linear",

@@ -53,6 +53,12 @@ from devtensor._composed.distances import (
 )
 from devtensor._composed.embeddings import embedding, embedding_bag
 from devtensor._composed.forms import bilinear
+from devtensor._composed.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from devtensor._composed.grids import affine_grid, grid_sample
 from devtensor._composed.in_place import celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_
 from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
@@ -97,7 +103,8 @@ from devtensor._composed.pooling import (
     max_pool1d,
     max_pool3d,
 )
-from devtensor._composed.resampling import interpolate, upsample
+from devtensor._composed.products import pdist
+from devtensor._composed.resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
 from devtensor._composed.shuffles import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
 from devtensor._composed.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 
@@ -140,6 +147,10 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -183,6 +194,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -213,6 +225,8 @@ __all__ = [
     "triplet_margin_with_distance_loss",
     "unfold",
     "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 for _name in __all__:

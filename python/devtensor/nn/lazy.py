@@ -21,7 +21,8 @@ from devtensor.nn.conv import (
 )
 from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
-from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
+from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
+from devtensor.nn.normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 
 _Size: TypeAlias = int | Sequence[int]
 _Padding: TypeAlias = _Size | Literal["same", "valid"]
@@ -264,7 +265,7 @@ class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
     _becomes = ConvTranspose3d
 
 
-class _LazyBatchNorm(_Lazy, _BatchNorm):
+class _LazyNorm(_Lazy, _NormBase):
     def __init__(
         self,
         eps: float = 1e-5,
@@ -296,7 +297,7 @@ class _LazyBatchNorm(_Lazy, _BatchNorm):
                 _resize(array, channels)
 
 
-class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """A BatchNorm1d whose num_features are the channels of its first input.
 
     >>> layer = nn.LazyBatchNorm1d()
@@ -307,7 +308,7 @@ class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
     _becomes = BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """A BatchNorm2d whose num_features are the channels of its first input.
 
     >>> layer = nn.LazyBatchNorm2d()
@@ -318,7 +319,7 @@ class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
     _becomes = BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """A BatchNorm3d whose num_features are the channels of its first input.
 
     >>> layer = nn.LazyBatchNorm3d()
@@ -327,3 +328,45 @@ class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
     """
 
     _becomes = BatchNorm3d
+
+
+class _LazyInstanceNorm(_LazyNorm):
+    def _channels(self, input: DeviceArray) -> int:
+        _C._check_rank(type(self).__name__, ("input",), (input,), 0, *self._ranks)
+        return input.shape[input.ndim - self._ranks[0]]
+
+
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
+    """An InstanceNorm1d whose num_features are the channels of its first input.
+
+    >>> layer = nn.LazyInstanceNorm1d()
+    >>> layer(dt.zeros(2, 3, 8)).shape, layer.num_features
+    ((2, 3, 8), 3)
+    """
+
+    _becomes = InstanceNorm1d
+    _ranks = (2, 3)
+
+
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
+    """An InstanceNorm2d whose num_features are the channels of its first input.
+
+    >>> layer = nn.LazyInstanceNorm2d()
+    >>> layer(dt.zeros(2, 3, 8, 8)).shape, layer.num_features
+    ((2, 3, 8, 8), 3)
+    """
+
+    _becomes = InstanceNorm2d
+    _ranks = (3, 4)
+
+
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
+    """An InstanceNorm3d whose num_features are the channels of its first input.
+
+    >>> layer = nn.LazyInstanceNorm3d()
+    >>> layer(dt.zeros(2, 3, 8, 8, 8)).shape, layer.num_features
+    ((2, 3, 8, 8, 8), 3)
+    """
+
+    _becomes = InstanceNorm3d
+    _ranks = (4, 5)

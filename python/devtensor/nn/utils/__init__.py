@@ -14,6 +14,7 @@ from devtensor._diagnosis import training
 from devtensor.autograd.grad_mode import no_grad
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
@@ -25,6 +26,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
@@ -38,7 +40,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-from devtensor.nn.utils import parametrizations, parametrize, rnn  # noqa: E402
+from devtensor.nn.utils import parametrizations, parametrize, prune, rnn  # noqa: E402
 from devtensor.nn.utils.weights import (  # noqa: E402
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
@@ -147,6 +149,23 @@ def clip_grad_norm_(
     total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(used, largest, total)
     return total
+
+
+def clip_grad_norm(
+    parameters: Arrays,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> DeviceArray:
+    """clip_grad_norm_, by its old name.
+
+    >>> weight = nn.Parameter(dt.ones(2))
+    >>> (weight * 3).sum().backward()
+    >>> nn.utils.clip_grad_norm([weight], max_norm=1.0)
+    DeviceArray(4.2426, device='cpu', dtype=float32)
+    """
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(parameters: Arrays, clip_value: float, foreach: bool | None = None) -> None:

@@ -1,0 +1,128 @@
+"""Windows of signals: hann, hamming, blackman, bartlett."""
+
+from __future__ import annotations
+
+import math
+
+from devtensor import _C
+from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
+from devtensor._types import Device
+
+
+def _angles(op: str, length: int, periodic: bool, dtype: _C.dtype | None, device: Device | None) -> DeviceArray:
+    """2 pi n / N for the elements of a window, in float64."""
+    if length < 0:
+        raise RuntimeError(f"{op} requires non-negative window_length, got window_length={length}")
+    wanted = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)
+    place = _C.get_default_device() if device is None else _C._need_device(op, "device", device)
+    if not wanted.is_floating_point:
+        _C._fail_dtype(op, ("out",), (_C.empty(0, dtype=wanted, device=place),), 0, "floats")
+    last = max(length if periodic else length - 1, 1)
+    return _C.arange(length, dtype=_C.float64, device=place) * (2 * math.pi / last)
+
+
+def _finished(op: str, window: DeviceArray, length: int, dtype: _C.dtype | None, requires_grad: bool) -> DeviceArray:
+    requires_grad = _need_bool(op, "requires_grad", requires_grad)
+    window = _C.ones_like(window) if length == 1 else window
+    result = window.to(_C.get_default_dtype() if dtype is None else dtype)
+    return result.requires_grad_() if requires_grad else result
+
+
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: _C.dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> DeviceArray:
+    """(1 - cos(2 pi n / N)) / 2 for the elements n of a window: a vector of window_length.
+
+    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
+    negative length, DTypeMismatchError for integers and bools.
+
+    >>> dt.hann_window(4)
+    DeviceArray([0.0000, 0.5000, 1.0000, 0.5000], device='cpu', dtype=float32)
+    """
+    op = "hann_window"
+    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
+    angle = _angles(op, window_length, periodic, dtype, device)
+    return _finished(op, 0.5 - 0.5 * angle.cos(), window_length, dtype, requires_grad)
+
+
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: _C.dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> DeviceArray:
+    """alpha - beta * cos(2 pi n / N) for the elements n of a window: a vector of window_length.
+
+    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
+    negative length, DTypeMismatchError for integers and bools.
+
+    >>> dt.hamming_window(4)
+    DeviceArray([0.0800, 0.5400, 1.0000, 0.5400], device='cpu', dtype=float32)
+    """
+    op = "hamming_window"
+    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
+    alpha = _need_number(op, "alpha", alpha)
+    beta = _need_number(op, "beta", beta)
+    angle = _angles(op, window_length, periodic, dtype, device)
+    return _finished(op, alpha - beta * angle.cos(), window_length, dtype, requires_grad)
+
+
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: _C.dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> DeviceArray:
+    """0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N) for the elements n of a window.
+
+    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
+    negative length, DTypeMismatchError for integers and bools.
+
+    >>> dt.blackman_window(4)[1:]
+    DeviceArray([0.3400, 1.0000, 0.3400], device='cpu', dtype=float32)
+    """
+    op = "blackman_window"
+    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
+    angle = _angles(op, window_length, periodic, dtype, device)
+    return _finished(op, 0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos(), window_length, dtype, requires_grad)
+
+
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: _C.dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> DeviceArray:
+    """1 - abs(2 n / N - 1) for the elements n of a window: a triangle of window_length.
+
+    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
+    negative length, DTypeMismatchError for integers and bools.
+
+    >>> dt.bartlett_window(4)
+    DeviceArray([0.0000, 0.5000, 1.0000, 0.5000], device='cpu', dtype=float32)
+    """
+    op = "bartlett_window"
+    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
+    angle = _angles(op, window_length, periodic, dtype, device)
+    return _finished(op, 1 - (angle / math.pi - 1).abs(), window_length, dtype, requires_grad)
+
+
+__all__ = [
+    "bartlett_window",
+    "blackman_window",
+    "hamming_window",
+    "hann_window",
+]

@@ -1,0 +1,60 @@
+"""out=: the one way in which composed ops write their results into the caller's arrays."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from devtensor import _C
+from devtensor._C import DeviceArray
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def takes_out(function: _F) -> _F:
+    """function with its parameter out: an array, or a tuple of as many as it has results, which it returns.
+
+    out must be on the device of the result and have its shape; its dtype may be any that the result can be cast to
+    (can_cast). Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, GradientError where a gradient would
+    be recorded. What is refused changes no element of out.
+    """
+    op = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, **options: Any) -> Any:
+        if out is None:
+            return function(*args, **options)
+        several = isinstance(out, (tuple, list))
+        for one in out if several else (out,):
+            _C._check_rank(op, ("out",), (one,), 0, 0, 8)  # TypeError for what is no array
+            _C._check_in_place(op, ("out",), (one,), one.dtype, one.shape)  # whether it may be written
+        result = function(*args, **options)
+        if isinstance(result, DeviceArray):
+            return _C._write_out(op, result, out)
+        if not several or len(out) != len(result):
+            raise TypeError(f"{op}(): argument 'out' must be a tuple of {len(result)} DeviceArrays")
+        for made, one in zip(result, out, strict=True):  # all can be written, or none is
+            _C._check_devices(op, ("out", "result"), (one, made))
+            _C._check_in_place(op, ("out", "result"), (one, made), made.dtype, made.shape)
+        written = [_C._write_out(op, made, one) for made, one in zip(result, out, strict=True)]
+        make = getattr(type(result), "_make", type(result))
+        return make(written)
+
+    @functools.wraps(function)
+    def method(*args: Any, **options: Any) -> Any:
+        if "out" in options:  # methods have none
+            raise TypeError(f"{op}() got an unexpected keyword argument 'out'")
+        return function(*args, **options)
+
+    own = inspect.signature(function)
+    without = [p for name, p in own.parameters.items() if name != "out"]
+    method.__signature__ = own.replace(parameters=without)  # type: ignore[attr-defined]
+    call._method = method  # type: ignore[attr-defined]
+    return cast(_F, call)
+
+
+def method_of(function: _F) -> _F:
+    """function as arrays have it: without out."""
+    return cast(_F, getattr(function, "_method", function))

@@ -1,0 +1,144 @@
+"""out= of ops that are formulas of others, or whose result is copied into it: one way for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import devtensor as dt
+
+# Name, arguments after x, options.
+ONE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    *((name, (), {}) for name in "deg2rad digamma exp2 frac lgamma logit rad2deg sinc nan_to_num msort".split()),
+    *((name, (), {}) for name in "isneginf isposinf signbit std var nansum nanmean diag".split()),
+    *((name, ("x",), {}) for name in "copysign float_power heaviside ldexp xlogy nextafter kron inner".split()),
+    *((name, ("x", "x"), {"value": 0.5}) for name in ("addcmul", "addcdiv")),
+    ("clamp_min", (0.2,), {}),
+    ("clamp_max", (0.2,), {}),
+    ("cross", ("x",), {}),
+    ("logsumexp", (1,), {}),
+    ("quantile", (0.5,), {}),
+    ("nanquantile", (0.5, 0), {}),
+    ("renorm", (2.0, 0, 1.0), {}),
+    ("diff", (), {"dim": 1}),
+    ("narrow_copy", (0, 1, 2), {}),
+    ("histc", (4,), {}),
+    ("isin", ("x",), {}),
+    ("scatter", (1, "index", 5.0), {}),
+    ("scatter_reduce", (1, "index", "x", "sum"), {}),
+    ("index_copy", (0, "row", "x"), {}),
+    ("addr", ("v", "v"), {"alpha": 0.5}),
+    ("addmv", ("x", "v"), {}),
+    ("tril", (1,), {}),
+    ("triu", (), {}),
+    ("argsort", (0,), {}),
+    ("gather", (1, "index"), {}),
+    ("index_select", (0, "row"), {}),
+    ("take", ("index",), {}),
+    ("take_along_dim", ("index", 1), {}),
+    ("masked_select", ("mask",), {}),
+]
+LISTS = ("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat", "row_stack")
+PAIRS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("sort", (1,), {"stable": True}),
+    ("topk", (2,), {}),
+    ("cummax", (0,), {}),
+    ("cummin", (1,), {}),
+    ("kthvalue", (2, 0), {}),
+    ("mode", (1,), {}),
+    ("aminmax", (), {"dim": 0}),
+]
+
+
+def operands(device: str) -> dict[str, Any]:
+    x = dt.tensor([[0.3, 0.9, 0.1], [0.7, 0.2, 0.4], [0.8, 0.6, 0.5]], device=device)
+    row = dt.tensor([2, 0, 1], device=device)
+    return {"x": x, "v": x[0], "row": row, "index": row.expand(3, 3), "mask": x > 0.4}
+
+
+def test_results_are_written_into_out(device: str) -> None:
+    given = operands(device)
+    x = given["x"]
+    for name, arguments, options in ONE:
+        function = getattr(dt, name)
+        first = given["v"] if name == "addmv" else x
+        rest = [given.get(a, a) if isinstance(a, str) else a for a in arguments]
+        want = function(first, *rest, **options)
+        kinds = {want.dtype, dt.float64} if want.dtype.is_floating_point else {want.dtype, dt.float32}
+        for dtype in kinds:
+            out = dt.full_like(want, 7, dtype=dtype)
+            with dt.allow_transfers() if name == "masked_select" else dt.forbid_transfers():  # whose shape is read
+                assert function(first, *rest, **options, out=out) is out, name
+            assert out.tolist() == want.to(dtype).tolist(), name
+    for name in LISTS:
+        want = getattr(dt, name)([x, x])
+        out = dt.empty_like(want)
+        assert getattr(dt, name)([x, x], out=out) is out and out.tolist() == want.tolist(), name
+    for name, arguments, options in PAIRS:
+        want = getattr(dt, name)(x, *arguments, **options)
+        outs = tuple(dt.empty_like(part) for part in want)
+        found = getattr(dt, name)(x, *arguments, **options, out=outs)
+        assert type(found) is type(want) and all(a is b for a, b in zip(found, outs, strict=True)), name
+        assert [part.tolist() for part in outs] == [part.tolist() for part in want], name
+
+
+def test_an_out_that_does_not_fit_is_refused_and_stays(device: str) -> None:
+    given = operands(device)
+    x = given["x"]
+    for call in (
+        lambda out: dt.addcmul(x, x, x, out=out),
+        lambda out: dt.cat([x], out=out),
+        lambda out: dt.gather(x, 1, given["index"], out=out),
+        lambda out: dt.xlogy(x, x, out=out),
+    ):
+        for out, error, text in (
+            (dt.ones(3, device=device), dt.ShapeMismatchError, "out"),
+            (dt.ones(3, 3, dtype=dt.int64, device=device), dt.DTypeMismatchError, "can't be cast to the desired"),
+        ):
+            with pytest.raises(error, match=text):
+                call(out)
+            assert out.tolist() == dt.ones_like(out).tolist()
+        with pytest.raises(TypeError, match="'out' must be DeviceArray"):
+            call(3)
+    for wrong in (x, (x,), (x, 3)):
+        with pytest.raises(TypeError, match="'out' must be"):
+            dt.topk(x, 2, out=wrong)
+        with pytest.raises(TypeError, match="'out' must be"):
+            dt.kthvalue(x, 2, out=wrong)
+
+
+def test_an_out_of_another_device_is_refused(cuda: str) -> None:
+    x = operands("cpu")["x"]
+    out = dt.ones(3, 3, device=cuda)
+    for call in (lambda: dt.addcmul(x, x, x, out=out), lambda: dt.tril(x, out=out)):
+        with pytest.raises(dt.DeviceMismatchError):
+            call()
+
+
+def test_a_gradient_is_not_recorded_into_out() -> None:
+    w = operands("cpu")["x"].requires_grad_()
+    for call in (lambda out: dt.addcmul(w, w, w, out=out), lambda out: dt.cat([w], out=out)):
+        out = dt.zeros(3, 3)
+        with pytest.raises(dt.GradientError, match="out=... arguments don't support automatic differentiation"):
+            call(out)
+        with dt.no_grad():
+            call(out)
+        assert out.abs().sum().item() > 0 and not out.requires_grad
+    with pytest.raises(dt.GradientError):
+        dt.deg2rad(dt.ones(3, 3), out=w)
+
+
+def test_methods_have_no_out() -> None:
+    x = dt.ones(2)
+    for call in (lambda: x.deg2rad(out=x), lambda: x.sort(out=(x, x)), lambda: x.deg2rad_(out=x)):  # type: ignore
+        with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+            call()
+
+
+def test_out_may_be_an_operand(device: str) -> None:
+    x = dt.tensor([3.0, 1.0, 2.0], device=device)
+    places = dt.empty(3, dtype=dt.int64, device=device)
+    dt.sort(x, out=(x, places))
+    assert x.tolist() == [1, 2, 3] and places.tolist() == [1, 2, 0]
+    assert dt.diff(x, out=x[:2]).tolist() == [1, 1] and x.tolist() == [1, 1, 3]
