@@ -333,7 +333,8 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 class _LazyInstanceNorm(_LazyNorm):
     def _channels(self, input: DeviceArray) -> int:
         _C._check_rank(type(self).__name__, ("input",), (input,), 0, *self._ranks)
-        return input.shape[input.ndim - self._ranks[0]]
+        channels: int = input.shape[input.ndim - self._ranks[0]]
+        return channels
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
