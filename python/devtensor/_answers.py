@@ -140,11 +140,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"), no),
         "is_tensor_like": _is_tensor_like,
     },
-    "profiler": {"record_function": _Block},
+    "profiler": {"kineto_available": no, "record_function": _Block},
 }
 
 # Of torch itself, where libraries assert.
-TORCH: dict[str, Any] = {"_assert": _assert, "_check": _check}
+TORCH: dict[str, Any] = {"ScriptModule": ANSWERS["jit"]["ScriptModule"], "_assert": _assert, "_check": _check}
 # Of torch._C, for libraries that look into it.
 PRIVATE: dict[str, Any] = {
     "DisableTorchFunctionSubclass": _Block,
