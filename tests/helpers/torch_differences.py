@@ -283,7 +283,7 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        "nn.functional.interpolate/bilinear nn.functional.interpolate/bicubic",
+        "nn.functional.interpolate/bilinear nn.functional.interpolate/bicubic nn.functional.upsample_bilinear",
         "refused",
         "not implemented for 'uint8'",
         "DTypeMismatchError",

@@ -29,6 +29,7 @@ TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.
 DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 RANDOM = {"rand_like", "randn", "randn_like", "randint", "normal", "bernoulli", "multinomial", "nn.functional.rrelu"}
 RANDOM |= {f"nn.functional.{name}" for name in DROPOUTS}
+RANDOM |= {f"nn.functional.fractional_max_pool{n}d" for n in (2, 3)}
 UNSET = {"empty", "empty_like", "new_empty"}  # whatever the memory held
 
 
