@@ -323,7 +323,7 @@ subscript(PyObject *self, PyObject *index)
 
 /* 1: value is a number, which is in scalar; 0: an array; -1 with an exception. */
 static int
-parse_value(PyObject *self, PyObject *value, dt_scalar *scalar)
+parse_value(PyObject *self, const char *op, PyObject *value, dt_scalar *scalar)
 {
     if (value == NULL) {
         PyErr_SetString(PyExc_TypeError, "elements of a DeviceArray cannot be deleted");
@@ -334,9 +334,9 @@ parse_value(PyObject *self, PyObject *value, dt_scalar *scalar)
     }
     int rc = py_scalar(value, scalar);
     if (rc == 0 && py_is_ndarray(value)) {
-        py_refuse_numpy(py_state_of(self), "setitem", "input", self, value);
+        py_refuse_numpy(py_state_of(self), op, "input", self, value);
     } else if (rc == 0) {
-        PyErr_Format(PyExc_TypeError, "setitem(): argument 'value' must be DeviceArray or a number, not %s",
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'value' must be DeviceArray or a number, not %s", op,
                      Py_TYPE(value)->tp_name);
     }
     return rc > 0 ? 1 : -1;
@@ -416,7 +416,7 @@ set_recorded(PyObject *self, const writer *w, PyObject *index, PyObject *value, 
     dt_setitem_record record;
     dt_recording r;
     dt_error err;
-    dt_status status = dt_record_open(&r, DT_GRAD_setitem, inputs, 2, x, &err);
+    dt_status status = dt_record_open_as(&r, w->op, DT_GRAD_setitem, inputs, 2, x, &err);
     if (status != DT_OK) {
         PyObject *operands[] = {self, value};
         py_raise(py_state_of(self), &err, operands, 2);
@@ -449,7 +449,7 @@ static int
 ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
 {
     dt_scalar scalar;
-    int rc = parse_value(self, value, &scalar);
+    int rc = parse_value(self, w->op, value, &scalar);
     if (rc < 0) {
         return -1;
     }

@@ -84,6 +84,24 @@ lies(const dt_array *x, py_format format)
     return true;
 }
 
+/* Whether the strides are those of channels last, perhaps with gaps. Those that are also row-major are not. */
+static bool
+has_channels_last(const dt_array *x)
+{
+    if (x->ndim != 4 && x->ndim != 5) {
+        return false;
+    }
+    int64_t least = 0;
+    for (int k = 0; k < x->ndim; k++) { /* channels, then the others from the end */
+        const int d = k == 0 ? 1 : k == x->ndim - 1 ? 0 : x->ndim - k;
+        if (x->shape[d] == 0 || x->strides[d] < least || x->strides[1] == 0 || (d == 0 && x->strides[1] == least)) {
+            return false;
+        }
+        least = x->strides[d] * (x->shape[d] > 1 ? x->shape[d] : 1);
+    }
+    return true;
+}
+
 static int
 check_rank(const char *op, const dt_array *x, py_format format)
 {
@@ -119,6 +137,17 @@ py_in_format(PyObject *x, const char *op, py_format format)
     }
     Py_DECREF(x);
     return result;
+}
+
+/* The same for to(), which has made x of self. Strides of another order than channels last, such as those of a
+ * transposed array, count as contiguous_format in PyTorch: they stay. */
+PyObject *
+py_to_format(PyObject *self, PyObject *x, py_format format)
+{
+    if (x == self && format == PY_ROW_MAJOR && !has_channels_last(py_array_of(x))) {
+        return x;
+    }
+    return py_in_format(x, "to", format);
 }
 
 /* ---------------------------------------------------------------- what Python calls */

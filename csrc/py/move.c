@@ -184,7 +184,7 @@ py_to(PY_PARAMS)
     if (parse_to(&a, &t, &non_blocking, &copy) < 0 || py_arg_format(&a, TO_FORMAT, &format) < 0) {
         return NULL;
     }
-    return py_in_format(py_convert(self, "to", t.device, t.dtype, non_blocking, copy), "to", format);
+    return py_to_format(self, py_convert(self, "to", t.device, t.dtype, non_blocking, copy), format);
 }
 
 /* ---------------------------------------------------------------- to one device or dtype */
@@ -327,9 +327,9 @@ PyMethodDef py_move_methods[] = {
     {"to", PY_CAST(py_to), METH_FASTCALL | METH_KEYWORDS,
      "to(" PY_SELF_to ")\n--\n\n"
      "Moves and casts: to(device), to(dtype), to(device, dtype), to(other).\n\n" SAME
-     " The strides of dense arrays stay, unless memory_format says otherwise. Casts round to nearest even; floats "
-     "become integers by truncation, limited to "
-     "the range.\n"
+     " The strides of dense arrays stay, unless memory_format says otherwise; where nothing moves or is cast, "
+     "contiguous_format changes channels_last alone. Casts round to nearest even; floats become integers by "
+     "truncation, limited to the range.\n"
      "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
      "result waits.\n"
      "From other memory it cannot, and a UserWarning says so once a line.\n" NO_DEVICE EXAMPLE_to},

@@ -249,6 +249,7 @@ int py_arg_wrong(const py_args *a, int i, const char *wanted);
 typedef enum { PY_PRESERVE, PY_ROW_MAJOR, PY_CHANNELS_LAST, PY_CHANNELS_LAST_3D } py_format;
 int py_arg_format(const py_args *a, int i, py_format *out);
 PyObject *py_in_format(PyObject *x, const char *op, py_format format);
+PyObject *py_to_format(PyObject *self, PyObject *x, py_format format);
 /* Whether parameter i was given under NumPy's name for it. */
 bool py_arg_renamed(const py_args *a, int i);
 /* activation=: None or a name that the core knows. */

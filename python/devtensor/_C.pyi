@@ -3631,7 +3631,7 @@ class DeviceArray:
     def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: _MemoryFormat | None = None) -> DeviceArray:
         """Moves and casts: to(device), to(dtype), to(device, dtype), to(other).
 
-        Returns self when nothing changes. The strides of dense arrays stay, unless memory_format says otherwise. Casts round to nearest even; floats become integers by truncation, limited to the range.
+        Returns self when nothing changes. The strides of dense arrays stay, unless memory_format says otherwise; where nothing moves or is cast, contiguous_format changes channels_last alone. Casts round to nearest even; floats become integers by truncation, limited to the range.
         With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the result waits.
         From other memory it cannot, and a UserWarning says so once a line.
         Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.

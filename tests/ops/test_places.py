@@ -72,9 +72,27 @@ def test_nothing_is_written_where_something_is_wrong() -> None:
             call()
     with pytest.raises(dt.ShapeMismatchError, match="Number of elements of source < number of ones in mask"):
         x.masked_scatter_(dt.tensor([True, True, False]), dt.ones(1))
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        dt.ones(2, requires_grad=True).scatter_(0, dt.tensor([0]), 1.0)
     assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_errors_of_a_recorded_write_name_its_op(device: str) -> None:
+    leaf, index = dt.ones(3, device=device, requires_grad=True), dt.tensor([0], device=device)
+    one = dt.ones(1, device=device)
+    for op, call in {
+        "scatter": lambda x: x.scatter_(0, index, 1.0),
+        "index_fill": lambda x: x.index_fill_(0, index, 1.0),
+        "index_copy": lambda x: x.index_copy_(0, index, one),
+        "index_put": lambda x: x.index_put_((index,), one),
+        "masked_scatter": lambda x: x.masked_scatter_(x.detach() > 0, dt.ones(3, device=device)),
+        "setitem": lambda x: x.__setitem__(index, 1.0),
+    }.items():
+        for x, text in ((leaf, "a leaf Variable"), (leaf[:], "a view of a leaf Variable")):
+            told = rf"{text} that requires grad .*\({op}: input \(3,\)\)"
+            with pytest.raises(dt.GradientError, match=told) as caught:
+                call(x)
+            assert getattr(caught.value, "op", None) == op
+    assert leaf.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -105,6 +123,13 @@ def test_orders_of_memory(device: str) -> None:
     assert last.clone(memory_format=dt.contiguous_format).stride() == x.stride()
     assert x.to(dt.float64, memory_format=dt.channels_last).stride() == last.stride()
     assert x[:, :, None].contiguous(memory_format=dt.channels_last_3d).stride() == (60, 1, 60, 15, 3)
+    for same in (x, x.transpose(0, 3), x[:, ::2], x[0, 0].t(), x[0].expand(2, 3, 4, 5), x[0, 0, 0, 0]):
+        assert same.to(memory_format=dt.contiguous_format) is same
+        assert same.to(same.device, same.dtype, memory_format=dt.contiguous_format) is same
+        assert same.to(dt.float64, memory_format=dt.contiguous_format).is_contiguous()
+        assert same.to(copy=True, device=device, memory_format=dt.contiguous_format).is_contiguous()
+    for other in (last, last[:, :, ::2], last[:, :, None].contiguous(memory_format=dt.channels_last_3d)):
+        assert other.to(memory_format=dt.contiguous_format).is_contiguous()
     weight = dt.nn.Conv2d(3, 2, 3, device=device).to(memory_format=dt.channels_last).weight
     assert weight.stride() == (27, 1, 9, 3) and isinstance(weight, dt.nn.Parameter)
     for wrong, text in (

@@ -218,6 +218,7 @@ extern _Thread_local uint8_t dt_grad_off __attribute__((tls_model("initial-exec"
 
 typedef struct {
     const dt_derivative *derivative;
+    const char *op; /* that errors name */
     const dt_array *const *inputs;
     int n;
     bool wanted, in_place, shared; /* shared: in place, other arrays see the memory */
@@ -228,6 +229,9 @@ typedef struct {
 /* Before the op, which is called with recording off: out is new, or in place the first operand. */
 dt_status dt_record_open(dt_recording *r, dt_derivative_id id, const dt_array *const *inputs, int n, dt_array *out,
                          dt_error *err) DT_MUST_CHECK;
+/* The same for an op that is one of several with this derivative: errors say its name. */
+dt_status dt_record_open_as(dt_recording *r, const char *op, dt_derivative_id id, const dt_array *const *inputs, int n,
+                            dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* rc: how the op ended. */
 dt_status dt_record_close(dt_recording *r, dt_status rc, const void *params, size_t nbytes, dt_array *out,
                           dt_error *err) DT_MUST_CHECK;

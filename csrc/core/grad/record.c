@@ -80,7 +80,7 @@ check_reads(const dt_recording *r, const dt_array *out, bool *reads, dt_error *e
         if ((kept & DT_KEEP(i)) && x != NULL) {
             *reads |= is_target(x, out);
             if (!is_target(x, out) && dt_array_overlaps(x, out)) {
-                return dt_fail_grad_shared(r->derivative->op, out, err);
+                return dt_fail_grad_shared(r->op, out, err);
             }
         }
     }
@@ -92,17 +92,24 @@ static dt_status
 check_target(dt_recording *r, dt_array *out, dt_error *err)
 {
     if (!r->in_place) {
-        return dt_fail_grad_out(r->derivative->op, out, err);
+        return dt_fail_grad_out(r->op, out, err);
     }
-    DT_TRY(check_leaf(r->derivative->op, out, err));
+    DT_TRY(check_leaf(r->op, out, err));
     r->shared = dt_is_shared(out);
-    return r->shared ? dt_check_history(r->derivative->op, out, err) : DT_OK;
+    return r->shared ? dt_check_history(r->op, out, err) : DT_OK;
 }
 
 dt_status
 dt_record_open(dt_recording *r, dt_derivative_id id, const dt_array *const *inputs, int n, dt_array *out, dt_error *err)
 {
-    *r = (dt_recording){.derivative = &dt_derivatives[id], .inputs = inputs, .n = n, .was_off = dt_grad_off};
+    return dt_record_open_as(r, dt_derivatives[id].op, id, inputs, n, out, err);
+}
+
+dt_status
+dt_record_open_as(dt_recording *r, const char *op, dt_derivative_id id, const dt_array *const *inputs, int n,
+                  dt_array *out, dt_error *err)
+{
+    *r = (dt_recording){.derivative = &dt_derivatives[id], .op = op, .inputs = inputs, .n = n, .was_off = dt_grad_off};
     for (int i = 0; i < n && !dt_grad_off; i++) {
         r->wanted |= dt_wants_grad(inputs[i]);
     }
