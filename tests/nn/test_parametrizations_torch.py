@@ -103,6 +103,34 @@ def test_parametrizations(device: str) -> None:
             same(ours, theirs, x, device)
 
 
+def test_checkpoints_of_the_older_weight_norm(device: str) -> None:
+    """weight_g and weight_v become original0 and original1, as in PyTorch; one of the two alone does not."""
+
+    def nets(lib: Any, norm: str, dim: int | None) -> Any:
+        change = (lib.nn.utils if norm == "old" else lib.nn.utils.parametrizations).weight_norm
+        layers = [change(lib.nn.Linear(3, 2), dim=dim), change(lib.nn.Linear(2, 2), "bias", None)]
+        return lib.nn.Sequential(*layers, layers[0])  # the first stands there twice
+
+    for dim in (0, None):
+        (old, theirs), (ours, new) = ([nets(lib, kind, dim) for lib in (dt, torch)] for kind in ("old", "new"))
+        load(old.to(device), theirs, device)
+        state, expected = old.state_dict(), theirs.state_dict()
+        keys = list(state)
+        ours.to(device)
+        for assign in (False, True):
+            assert str(ours.load_state_dict(state, assign=assign)) == "<All keys matched successfully>"
+            new.load_state_dict(expected, assign=assign)
+            assert list(state) == keys and list(ours.state_dict()) == list(new.state_dict())
+            for key, value in new.state_dict().items():
+                assert (ours.state_dict()[key].cpu().numpy() == value.numpy()).all(), key
+        for some in (["0.weight_g"], ["0.weight_g", "0.weight_v", "2.weight_g"]):
+            found = ours.load_state_dict({k: state[k] for k in some}, strict=False)
+            known = new.load_state_dict({k: expected[k] for k in some}, strict=False)
+            assert found.missing_keys == known.missing_keys and found.unexpected_keys == known.unexpected_keys
+    with pytest.raises(dt.ShapeMismatchError, match="size mismatch for 0.parametrizations.weight.original1"):
+        ours.load_state_dict({**state, "0.weight_v": dt.ones(7, device=device)})
+
+
 def test_what_a_parametrization_is(device: str) -> None:
     P = dt.nn.utils.parametrize
 

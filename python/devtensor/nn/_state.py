@@ -30,6 +30,9 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
     """See Module.load_state_dict."""
     if not isinstance(state, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
+    for path, part in module.named_modules(remove_duplicate=False):
+        if hasattr(part, "_renamed"):  # a checkpoint may be older than the module
+            state = part._renamed(state, path)
     for path, part in module.named_modules():
         if hasattr(part, "_take_shapes"):  # one that has had no call yet
             part._take_shapes(state, f"{path}." if path else "")

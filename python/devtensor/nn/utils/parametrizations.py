@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_number
@@ -41,11 +42,22 @@ class _WeightNorm(Module):
     def right_inverse(self, weight: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         return length_beside(weight, self.dim), weight
 
+    def _renamed(self, state: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+        """The keys of nn.utils.weight_norm, weight_g and weight_v, become those of here, original0 and original1."""
+        place = path.removesuffix(".0")  # net.parametrizations.weight
+        owner, _, name = place.rpartition("parametrizations.")
+        g, v = f"{owner}{name}_g", f"{owner}{name}_v"
+        if g not in state or v not in state:
+            return state
+        others = {key: value for key, value in state.items() if key not in (g, v)}
+        return {**others, f"{place}.original0": state[g], f"{place}.original1": state[v]}
+
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Make a parameter of module g * v / norm(v), with original0 = g, its norms, and original1 = v, its direction.
 
-    A norm is over all dimensions but dim, or, for None, over all. Raises ValueError for an array that is not there.
+    A norm is over all dimensions but dim, or, for None, over all. load_state_dict also takes the keys of
+    nn.utils.weight_norm, weight_g and weight_v. Raises ValueError for an array that is not there.
 
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> list(layer.state_dict())
