@@ -282,6 +282,40 @@ from scripts_model import Net
 images = dt.rand(4, 1, 8, 8, device="cuda")
 Net().to("cuda")(images)
 """),
+    # other lines would run if it was elsewhere
+    Called("a branch by its device", 'x = x.to("cuda:0")', "x is made of `images`", NET + """
+    def forward(self, x):
+        kind = x.device.type
+        if kind == "cpu":
+            x = x * 2
+        return self.conv(x)  # here # fix
+## main.py
+from scripts_model import Net
+images = dt.rand(4, 1, 8, 8)
+Net().to("cuda")(images)
+"""),
+    Called("a branch by its dtype", "x = x.float()", "x is `images`", NET + """
+    def forward(self, x):
+        y = x if x.dtype == dt.float64 else x.flatten(1)
+        return self.conv(x)  # here # fix
+## main.py
+from scripts_model import Net
+images = dt.rand(4, 1, 8, 8, dtype=dt.float64)
+Net()(images)
+"""),
+    Called("its device, for what is made", 'images = images.to("cuda:0")', "x is `images`", NET + """
+    def forward(self, x, mask=None):
+        device, dtype = x.device, x.dtype
+        mask = dt.ones(8, device=device) if mask is None else mask.to(x.device)
+        far = dt.arange(8, device=device) < 4
+        if x.dtype == dt.float32 and far.device.type == "cpu":
+            mask = mask * far
+        return self.conv(x)  # here
+## main.py
+from scripts_model import Net
+images = dt.rand(4, 1, 8, 8)
+Net().to("cuda")(images)  # fix
+"""),
     Called("shapes that were read before", 'x = x.permute(0, 3, 1, 2)', "x is `photo`", NET + """
     def forward(self, x):
         assert x.shape[3] == 3

@@ -180,7 +180,7 @@ class _Way:
 
     def _only_read(self, frame: FrameType, site: Site, node: ast.expr, array: Any) -> bool:
         """Whether the function of a frame has it from its caller, and only looks at it before."""
-        name, reads = root(node), Reads(frame, site, _OPS[self.what])
+        name, reads = root(node), Reads(frame, site, self.what, _OPS[self.what])
         if name is None and isinstance(node, ast.expr):
             names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
         else:
@@ -271,7 +271,7 @@ def _makes(frame: FrameType, call: ast.Call, action: str) -> bool:
 
 def _is_only_read(frame: FrameType, site: Site, call: ast.Call) -> bool:
     """Whether what a call makes goes to a variable that is only looked at before the failing line."""
-    reads = Reads(frame, site, UNARY)
+    reads = Reads(frame, site, "device", UNARY)
     return call in reads.parents and reads.follow(call)
 
 

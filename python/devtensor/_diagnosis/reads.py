@@ -17,6 +17,8 @@ METADATA = {
     "shape", "size", "ndim", "dim", "ndimension", "dtype", "device", "numel", "nelement", "element_size", "itemsize",
     "nbytes", "stride", "strides", "is_contiguous", "requires_grad", "layout", "names",
 }  # fmt: skip
+# What of it another device or dtype changes.
+_CHANGED = {"device": {"device"}, "dtype": {"dtype", "element_size", "itemsize", "nbytes"}}
 _OF_ANY_SHAPE = {"dtype", "device", "requires_grad", "numel", "itemsize"}
 # Ops of one array that keep its device and dtype, and take any dtype.
 FORMS = {
@@ -90,10 +92,14 @@ def _is_stateless(module: Any) -> bool:
 
 
 class Reads:
-    """What the function of a frame does to some of its variables before the line where it stands."""
+    """What the function of a frame does to some of its variables before the line where it stands.
 
-    def __init__(self, frame: FrameType, site: Site, ops: set[str]) -> None:
+    what: the property that would be another one ("device", "dtype", "shape"). ops: those that keep it.
+    """
+
+    def __init__(self, frame: FrameType, site: Site, what: str, ops: set[str]) -> None:
         self.frame, self.site, self.ops = frame, site, ops
+        self.changed = _CHANGED.get(what, set[str]())
         inner = (ast.FunctionDef, ast.AsyncFunctionDef)
         name = frame.f_code.co_name
         places = [i for i, node in enumerate(site.path) if isinstance(node, inner) and node.name == name]
@@ -183,6 +189,8 @@ class Reads:
 
     def _attribute(self, node: ast.AST, parent: Any) -> ast.AST | bool:
         call = self.parents.get(parent)
+        if parent.attr in self.changed and self._decides(parent, set()):
+            return False
         if parent.attr in METADATA:
             return bool(self.ops) or parent.attr in _OF_ANY_SHAPE
         if parent.attr in ("T", "mT") and self.ops:
@@ -190,6 +198,32 @@ class Reads:
         if parent.attr not in self.ops or not isinstance(call, ast.Call) or call.func is not parent:
             return False
         return call if all(is_plain(self.frame, one) for one in (*call.args, *call.keywords)) else False
+
+    def _decides(self, node: ast.AST, seen: set[str]) -> bool:
+        """Whether a condition is made of what an expression gives, such as x.device: then other lines may run."""
+        parent = self.parents.get(node)
+        while parent is not None and node is not self.site.node:
+            if isinstance(parent, ast.Compare | ast.BoolOp | ast.Match | ast.comprehension):
+                return True
+            if isinstance(parent, ast.If | ast.IfExp | ast.While | ast.Assert) and parent.test is node:
+                return True
+            if isinstance(parent, ast.keyword) and parent.arg in ("device", "dtype"):
+                return False  # dt.ones(3, device=x.device): what is made is where x is
+            if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "to":
+                return False
+            if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) and self._names_decide(parent, seen):
+                return True
+            if isinstance(parent, ast.stmt):
+                return False
+            node, parent = parent, self.parents.get(parent)
+        return False
+
+    def _names_decide(self, assignment: Any, seen: set[str]) -> bool:
+        targets = getattr(assignment, "targets", None) or [assignment.target]
+        names = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)} - seen
+        seen |= names
+        uses = (one for one in self.parents if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+        return any(one.id in names and one.lineno <= self.last and self._decides(one, seen) for one in uses)
 
     def _called(self, node: ast.AST, parent: Any) -> ast.AST | bool:
         func = parent.func
