@@ -128,6 +128,9 @@ def test_state_goes_to_pytorch_and_back(name: str) -> None:
         for p, q in zip(params, theirs, strict=True):
             q.copy_(to_torch(torch, p))
     there.load_state_dict(arrays_by(lambda x: to_torch(torch, x), saved))
+    for state in there.state.values():
+        for key in {"mu_product", "eta", "mu"} & {*state}:  # PyTorch makes them float32, and float64 when it loads them
+            state[key] = state[key].float()
     assert [*there.state_dict()["param_groups"][0]] == [*saved["param_groups"][0]]
     again = parameters("float64", "cpu", seed=5)
     with dt.no_grad():
@@ -143,14 +146,34 @@ def test_state_goes_to_pytorch_and_back(name: str) -> None:
         for each in (optimizer, there, back):
             each.step()
     for p, q, r in zip(params, theirs, again, strict=True):
-        if name.startswith(
-            ("NAdam", "ASGD")
-        ):  # PyTorch makes mu_product and eta float32, and float64 when it loads them
-            np.testing.assert_allclose(numbers(p), numbers(q), rtol=1e-6, atol=1e-8)
-            np.testing.assert_allclose(numbers(r), numbers(q), rtol=1e-6, atol=1e-8)
-        else:
-            assert bits_of(p).tolist() == bits_of(r).tolist()
-            np.testing.assert_allclose(numbers(p), numbers(q), rtol=1e-12, atol=1e-13)
+        assert bits_of(p).tolist() == bits_of(r).tolist()
+        np.testing.assert_allclose(numbers(p), numbers(q), rtol=1e-12, atol=1e-13)
+
+
+def test_numbers_of_a_state_keep_their_dtype() -> None:
+    """mu_product, eta and mu stay float32 on the cpu whatever the parameters are: nothing changes by loading."""
+    for name in (case for case in CASES if case.startswith(("NAdam", "ASGD"))):
+        for dtype, device in (("float64", CUDA_DEVICES[0]), ("bfloat16", CUDA_DEVICES[0]), ("float16", "cpu")):
+            params, again = parameters(dtype, device), parameters(dtype, device)
+            optimizer, other = run(name, params, range(3)), in_devtensor(name, again)
+            saved = optimizer.state_dict()
+            for change in (lambda x: x, lambda x, d=device: x.to(d), lambda x: x.double(), lambda x: x.item()):
+                with dt.no_grad():
+                    for p, q in zip(again, params, strict=True):
+                        p.copy_(q)
+                scalars = {"mu_product", "eta", "mu"}
+                state = {i: {k: change(x) if k in scalars else x for k, x in one.items()}
+                         for i, one in saved["state"].items()}  # fmt: skip
+                other.load_state_dict(saved | {"state": state})
+                for one in other.state.values():
+                    kept = {(str(one[k].device), name_of(one[k].dtype)) for k in scalars & {*one}}
+                    assert kept == {("cpu", "float32")}, (name, dtype)
+            for step in range(3, 6):
+                for given, each in ((params, optimizer), (again, other)):
+                    gradients(given, step)
+                    each.step()
+            for p, q in zip(params, again, strict=True):
+                assert bits_of(p).tolist() == bits_of(q).tolist(), (name, dtype)
 
 
 def test_loading_copies_and_casts() -> None:

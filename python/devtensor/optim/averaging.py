@@ -24,6 +24,7 @@ class ASGD(UpdateOptimizer):
     """
 
     _LIMITS = (("lr", "learning rate"), ("weight_decay", "weight_decay value"))
+    _scalars = frozenset({"eta", "mu"})
 
     def __init__(
         self,

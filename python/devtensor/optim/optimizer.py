@@ -69,6 +69,7 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: dict[int, Callable[..., Any]]
     _optimizer_load_state_dict_pre_hooks: dict[int, Callable[..., Any]]
     _optimizer_load_state_dict_post_hooks: dict[int, Callable[..., Any]]
+    _scalars: frozenset[str] = frozenset()  # what else of a state is a float32 on the cpu, as "step" is
     _hook_count = 0
     _opt_called = False
     _was_checked = False
@@ -247,7 +248,8 @@ class Optimizer:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what state_dict() gave, here or in PyTorch: copies, in the dtype and on the device of each
-        parameter. "step" stays float32 on the cpu.
+        parameter. "step" stays float32 on the cpu, and so do mu_product of NAdam and eta and mu of ASGD, which PyTorch
+        casts and moves: what goes on after loading has the bits of what was not interrupted.
 
         Raises ValueError where groups differ in number or size, TypeError for arrays of another library; the optimizer
         then stays as it was.
@@ -266,8 +268,10 @@ class Optimizer:
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         with no_grad():
             for key, value in state_dict["state"].items():
-                known = key in params
-                state[params[key] if known else key] = _taken_over(value, params[key], (key,)) if known else value
+                if key in params:
+                    state[params[key]] = _taken_over(value, params[key], (key,), self._scalars)
+                else:
+                    state[key] = value
         for group, loaded in zip(self.param_groups, saved, strict=True):
             loaded["params"] = group["params"]
             if "param_names" in group:
@@ -291,20 +295,22 @@ class Optimizer:
                 )
 
 
-def _taken_over(value: Any, param: DeviceArray, path: tuple[Any, ...]) -> Any:
-    """A copy of what was saved for a parameter; path leads to it."""
+def _taken_over(value: Any, param: DeviceArray, path: tuple[Any, ...], scalars: frozenset[str]) -> Any:
+    """A copy of what was saved for a parameter; path leads to it. scalars: see Optimizer._scalars."""
     if isinstance(value, DeviceArray):
         if path[-1] == "step":
             return value.detach().to("cpu", copy=True)
+        if path[-1] in scalars:
+            return value.detach().to("cpu", float32, copy=True)
         if param.dtype.is_floating_point:
             return value.detach().to(param.device, param.dtype, copy=True)
         return value.detach().to(param.device, copy=True)
-    if path[-1] == "step" and isinstance(value, int | float):  # of older checkpoints
+    if (path[-1] == "step" or path[-1] in scalars) and isinstance(value, int | float):  # of older checkpoints
         return full((), value, dtype=float32, device="cpu")
     if isinstance(value, dict):
-        return {key: _taken_over(item, param, (*path, key)) for key, item in value.items()}
+        return {key: _taken_over(item, param, (*path, key), scalars) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_taken_over(item, param, (*path, i)) for i, item in enumerate(value))
+        return type(value)(_taken_over(item, param, (*path, i), scalars) for i, item in enumerate(value))
     if hasattr(value, "__dlpack__"):
         raise TypeError(
             f"state of parameter {path[0]}, {path[-1]!r}: expected a devtensor.DeviceArray, but got {_kind(value)} "
