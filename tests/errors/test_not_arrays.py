@@ -35,9 +35,10 @@ WANT_AN_ARRAY = {
     **{
         name: lambda x, name=name: getattr(dt.nn.init, name)(x)
         for name in dt.nn.init.__all__
-        if name not in ("calculate_gain", "constant_")
+        if name not in ("calculate_gain", "constant_", "sparse_")
     },
     "constant_": lambda x: dt.nn.init.constant_(x, 1),
+    "sparse_": lambda x: dt.nn.init.sparse_(x, 0.5),
 }
 
 

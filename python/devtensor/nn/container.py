@@ -159,7 +159,8 @@ class ModuleList(_List):
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        self.extend(modules or ())
+        if modules is not None:
+            self.extend(modules)
 
     @overload
     def __getitem__(self, index: int) -> Module: ...
@@ -198,7 +199,8 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:
+            self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
         if key not in self._module_names:
@@ -260,7 +262,8 @@ class ParameterList(Module):
 
     def __init__(self, values: Iterable[DeviceArray] | None = None) -> None:
         super().__init__()
-        self.extend(values or ())
+        if values is not None:
+            self.extend(values)
 
     def __len__(self) -> int:
         return len(_held(self))
@@ -311,7 +314,8 @@ class ParameterDict(Module):
         if isinstance(parameters, (str, DeviceArray)):
             wanted = "a dictionary or pairs of names and arrays"
             raise TypeError(f"ParameterDict(): argument 'parameters' must be {wanted}, not {type(parameters).__name__}")
-        self.update(parameters or {})
+        if parameters is not None:
+            self.update(parameters)
 
     def __len__(self) -> int:
         return len(_held(self))

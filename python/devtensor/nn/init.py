@@ -322,6 +322,8 @@ def sparse_(
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     zeros = math.ceil(_need_number(op, "sparsity", sparsity) * tensor.shape[0])
+    _need_number(op, "std", std)
+    _need_generator(op, "generator", generator)
     normal_(tensor, 0, std, generator)
     order = _C.rand(*tensor.shape, device=tensor.device, generator=generator).argsort(0).argsort(0)
     with no_grad():
