@@ -280,6 +280,15 @@ def relocated(data: bytes, after: int, shift: int) -> bytes:
     return bytes(out)
 
 
+def test_equal_bytes_are_written_each() -> None:
+    """What load() takes for copies of one text is in no file of save()."""
+    many = [np.zeros(1000) for _ in range(300)] + [bytes(8000) for _ in range(300)] + [bytearray(99)] * 2
+    data = saved(many)
+    for got in (loaded(data), in_torch(data, weights_only=False)):
+        assert len({id(one) for one in got}) == 601 and not any(one.any() for one in got[:300])
+        assert got[300:] == many[300:]
+
+
 def test_names_of_gpus() -> None:
     for location in ("cuda:\u00b2", "cuda:" + "9" * 5000, "cuda:", "cuda: 0", "CUDA:0"):
         with pytest.raises(RuntimeError, match="don't know how to restore data location") as caught:

@@ -67,13 +67,14 @@ class Writer:
         self.alive.append(kept)
         self.put(_memo(pickle.BINPUT, pickle.LONG_BINPUT, number))
 
-    def text(self, value: str) -> None:
-        if not self.remembered(("text", value)):
+    def text(self, value: str, shared: bool = True) -> None:
+        if not (shared and self.remembered(("text", value))):
             data = value.encode("utf-8", "surrogatepass")
             if len(data) >= 2**32:
                 raise Refused("a text has more than 4 GiB")
             self.put(pickle.BINUNICODE, struct.pack("<I", len(data)), data)
-            self.remember(("text", value))
+            if shared:
+                self.remember(("text", value))
 
     def name(self, module: str, name: str) -> None:
         if not self.remembered(("name", module, name)):
@@ -188,7 +189,9 @@ class Writer:
         self.remember(id(obj), obj)
 
     def bytes_(self, obj: Any, path: str) -> None:
-        text = bytes(obj).decode("latin1")
+        def text() -> None:  # of each copy, as load() makes no large number of copies of one
+            self.text(bytes(obj).decode("latin1"), shared=False)
+
         if type(obj) is bytes:
             self.called("_codecs", "encode", text, "latin1")
         else:
