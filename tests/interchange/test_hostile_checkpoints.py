@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import pickle
@@ -11,7 +12,7 @@ import struct
 import time
 import tracemalloc
 import zipfile
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,9 @@ NUMBERS = b"](" + b"".join(b"M" + struct.pack("<H", i) for i in range(20000)) + 
 PAIRS = b"](" + b"".join(b"M" + struct.pack("<H", i) + b"N\x86" for i in range(20000)) + b"e"
 ZEROS = b"B\x00\x00\x01\x00" + bytes(65536)
 BYTES = b"cnumpy\ndtype\n" + whole("u1") + b"\x85R(K\3" + whole("|") + b"NNNtbq\2"
+ATTRIBUTES = b"}(" + b"".join(b"X\5\0\0\0%05dN" % i for i in range(10000)) + b"u"
+LONG_KEYS = b"](" + b"(" + b"K\1" * 20000 + b"t" + b"e"
+LISTS = b"]q\0" + b"0](h\0h\0eq\0" * 20  # a list holds the one before twice: it is a million when it is shown
 UNMADE = b"cnumpy\ndtype\n" + whole("f8") + b"\x85R"
 
 HOSTILE: dict[str, tuple[bytes, str]] = {
@@ -148,6 +152,26 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
             BYTES + b"0" + copies("numpy.core.numeric _frombuffer", ZEROS, b"(h\0h\2J\0\0\1\0\x85X\1\0\0\0Ct") + b"."
         ),
         "far more memory",
+    ),
+    "copies of attributes": (
+        plant(ATTRIBUTES + b"q\0](" + b"cargparse\nNamespace\n)Rh\0b" * 300 + b"e."),
+        "far more memory",
+    ),
+    "a long key again and again": (plant(b"(" + b"N" * 20000 + b"tq\0}" + b"h\0Ns" * 300 + b"."), "far more memory"),
+    "a long key in sets": (plant(copies("builtins set", LONG_KEYS, b"h\0\x85") + b"."), "far more memory"),
+    "many arguments": (
+        plant(b"(" + whole("u1") + b"N" * 20000 + b"tq\0](" + b"cnumpy\ndtype\nh\0R" * 300 + b"e."),
+        "far more memory",
+    ),
+    "a call of what takes for ever to show": (plant(LISTS + b")R."), "would call an object of list, which"),
+    "a class that takes for ever to show": (
+        plant(b"ccopyreg\n_reconstructor\n" + LISTS + b"\x85R."),
+        "makes an object of list",
+    ),
+    "a dtype that takes for ever to show": (plant(b"cnumpy\ndtype\n" + LISTS + b"\x85R."), "an object of list"),
+    "integers that want a gradient": (
+        plant(rebuilt(persistent(1, kind="LongStorage"), 0, (1,), (1,)).replace(b"\x89", b"\x88")),
+        "in vain: only Tensors of floating point dtype can require gradients",
     ),
     "an array that shows methods": (
         plant(b"ccollections\nOrderedDict\n)R}" + whole("items") + b"Nsb."),
@@ -294,6 +318,25 @@ def test_names_of_gpus() -> None:
         with pytest.raises(RuntimeError, match="don't know how to restore data location") as caught:
             loaded(plant(storage(location=location)))
         assert len(str(caught.value)) < 300
+
+
+def test_honest_pickles_are_no_copies() -> None:
+    """Files whose parts are many and small stay below what may be copied."""
+    bits = {tuple(bool(i >> k & 1) for k in range(12)) for i in range(4096)}
+    for value in (
+        bits,
+        dict.fromkeys(bits),
+        [set(range(i, i + 50)) for i in range(2000)],
+        [dict.fromkeys(((1, 2, 3), "a")) for _ in range(2000)],
+        [argparse.Namespace(a=1, b=None, c="x", d=()) for _ in range(5000)],
+        OrderedDict((i, None) for i in range(20000)),
+        Counter(range(20000)),
+        [np.float64(i) for i in range(2000)] + [complex(i) for i in range(2000)] + [bytes(3)] * 2000,
+        [(bytes(i % 5), frozenset((i, None))) for i in range(5000)],
+    ):
+        assert loaded(saved(value)) == value
+        for protocol in (2, 4):
+            assert loaded(of_torch(value, pickle_protocol=protocol)) == value
 
 
 def test_frozen_sets_and_attributes() -> None:

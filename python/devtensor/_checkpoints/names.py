@@ -97,7 +97,7 @@ def _rebuild_from_type_v2(make: Any, kind: Any, arguments: Any, state: Any) -> D
     if not isinstance(make, Maker) or not make.name.startswith("torch._utils.") or not isinstance(arguments, tuple):
         raise ValueError("its pickle makes an array in a way that load() does not know")
     if not isinstance(kind, Maker) or kind.name not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
-        raise pickle.UnpicklingError(f"it has an array of class {getattr(kind, 'name', kind)!r}")
+        raise pickle.UnpicklingError(f"it has an array of class {_name(kind)}")
     array: DeviceArray = make.make(*arguments)
     if isinstance(state, dict) and state.get("_is_buffer") is True:
         return _Buffer(array, persistent=state.get("persistent") is True)
@@ -197,8 +197,12 @@ def _reconstructed(kind: Any, base: Any = None, state: Any = None) -> Any:
     if isinstance(kind, Maker) and kind.name in trusted.given:
         return trusted.new(kind.make)
     if not isinstance(kind, Maker) or kind.name not in _NAMESPACES:
-        raise pickle.UnpicklingError(f"it makes an object of {getattr(kind, 'name', kind)!r}")
+        raise pickle.UnpicklingError(f"it makes an object of {_name(kind)}")
     return kind.make()
+
+
+def _name(kind: Any) -> str:
+    return kind.name if isinstance(kind, Maker) else type(kind).__name__
 
 
 def _nothing(kind: type) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from devtensor._checkpoints.pickle_reader import Unfinished
+from devtensor._checkpoints.pickle_reader import Unfinished, shown
 
 _FORM = re.compile(r"[<>|=]?[biufc?][0-9]{0,2}")
 _ORDERS = ("<", ">", "|", "=")
@@ -22,9 +22,13 @@ class DtypeState(Unfinished):
         self.form = form
 
     def finished(self, state: Any) -> np.dtype[Any]:
-        if type(state) is not tuple or len(state) < 5 or state[1] not in _ORDERS or state[2:5] != (None, None, None):
+        if type(state) is not tuple or len(state) < 5 or not _is_order(state[1]) or state[2:5] != (None, None, None):
             raise ValueError("its pickle has a dtype of NumPy that is none of numbers")
         return np.dtype(self.form).newbyteorder(state[1])
+
+
+def _is_order(value: Any) -> bool:
+    return type(value) is str and value in _ORDERS
 
 
 class ArrayState(Unfinished):
@@ -48,7 +52,7 @@ def _array(shape: Any, dtype: Any, data: Any, order: Any) -> np.ndarray[Any, Any
 
 def _dtype(form: Any, *how: Any) -> DtypeState:
     if type(form) is not str or not _FORM.fullmatch(form):
-        raise ValueError(f"its pickle has a dtype of NumPy that is none of numbers: {form!r:.50}")
+        raise ValueError(f"its pickle has a dtype of NumPy that is none of numbers: {shown(form)}")
     try:
         np.dtype(form)
     except TypeError as error:

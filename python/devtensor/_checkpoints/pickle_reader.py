@@ -56,25 +56,43 @@ class _Stop(Exception):
         self.value = value
 
 
+def shown(value: Any) -> str:
+    """A value in an error. Texts and numbers alone are written out: lists of lists can be made that take for ever."""
+    return f"{value!r:.50}" if type(value) in (str, bytes, float, bool) else f"an object of {type(value).__name__}"
+
+
 _SIMPLE = (str, int, float, complex, bool, bytes, type(None))
 
 
 def check_key(key: Any) -> None:
     """A key takes no long time to hash: tuples of tuples can be made that take for ever."""
-    parts = key if type(key) is tuple else (key,)
-    if not all(isinstance(part, _SIMPLE) or type(part).__module__.startswith("devtensor") for part in parts):
-        raise ValueError(f"its pickle has a key of {type(key).__name__}")
+    for part in key if type(key) is tuple else (key,):
+        if not isinstance(part, _SIMPLE) and not type(part).__module__.startswith("devtensor"):
+            raise ValueError(f"its pickle has a key of {type(key).__name__}")
     hash(key)
 
 
 _COPIED, _SPARE = 8, 1 << 16  # bytes that calls may copy: so many for each of the pickle, and some more
 
 
-def _nbytes(given: Any) -> int:
-    """About what a copy of an argument takes, without what is in it."""
-    if isinstance(given, (str, bytes, bytearray)):
+_ITEM = (1, 16, 1, 1)  # of the arguments, of what they hold, and of the keys in that, which are looked at
+
+
+def _weight(given: Any, level: int = 0) -> int:
+    """About what a copy of arguments takes, without what is in them, and of the keys what it takes to hash them."""
+    if type(given) in _TEXTS:
         return len(given)
-    return 16 * len(given) if isinstance(given, (list, tuple, dict, set, frozenset)) else 0
+    total = _ITEM[level] * len(given)
+    if level + 1 < len(_ITEM):
+        wanted = _HOLDERS if level else _COPIES
+        for part in given:
+            if type(part) in wanted:
+                total += _weight(part, level + 1)
+    return total
+
+
+_TEXTS, _HOLDERS = frozenset((str, bytes, bytearray)), frozenset((list, tuple, dict, set, frozenset))
+_COPIES = _TEXTS | _HOLDERS
 
 
 class _Machine:
@@ -151,20 +169,24 @@ class _Machine:
     def call(self) -> None:
         arguments, maker = self.stack.pop(), self.stack.pop()
         if not isinstance(maker, Maker):
-            raise pickle.UnpicklingError(f"it would call {maker!r}, which load() does not")
+            raise pickle.UnpicklingError(f"it would call {shown(maker)}, which load() does not")
         if type(arguments) is not tuple:
             raise ValueError("its pickle has arguments that are no tuple")
         if maker.name not in trusted.given:
-            self.copy(arguments)
+            self.copy(_weight(arguments))
         try:
             self.push(maker.make(*arguments))
         except TypeError as error:
             raise ValueError(f"its pickle calls {maker.name} with wrong arguments: {error}") from None
+        except RuntimeError as error:
+            if maker.name in trusted.given:
+                raise
+            raise ValueError(f"its pickle calls {maker.name} in vain: {error}") from None
         self.unfinished += isinstance(self.stack[-1], Unfinished)
 
-    def copy(self, arguments: tuple[Any, ...]) -> None:
+    def copy(self, count: int) -> None:
         """A pickle may name the same long text again and again: what is made of it must not outgrow the file."""
-        self.copied += sum(map(_nbytes, arguments))
+        self.copied += count
         if self.copied > self.may_copy:
             raise ValueError("its pickle copies its data so often that they would take far more memory than the file")
 
@@ -177,13 +199,14 @@ class _Machine:
     def build(self) -> None:
         state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, Unfinished):
-            self.copy(state if type(state) is tuple else ())
+            self.copy(_weight(state) if type(state) is tuple else 0)
             self.stack[-1] = target.finished(state)
             self.unfinished -= 1
             self.memo.update(dict.fromkeys(target.numbers, self.stack[-1]))
         elif type(target) in trusted.given.values():
             trusted.set_state(target, state)
         elif hasattr(target, "__dict__") and type(state) is dict and all(type(key) is str for key in state):
+            self.copy(_weight(state, 1))
             for key in state:
                 if hasattr(type(target), key):
                     raise ValueError(f"its pickle puts something in the place of {type(target).__name__}.{key}")
@@ -206,16 +229,15 @@ class _Machine:
         target = self.stack[-1]
         if type(target) is not set:
             raise ValueError(f"its pickle adds to a {type(target).__name__}")
-        for item in items:
-            check_key(item)
+        self.check_keys(items)
         target.update(items)
 
     def put(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, dict) or len(items) % 2:
             raise ValueError(f"its pickle puts {len(items)} keys and values into a {type(target).__name__}")
+        self.check_keys(items[::2])
         for key, value in zip(items[::2], items[1::2], strict=True):
-            check_key(key)
             target[key] = value
 
     def mark(self) -> None:
@@ -224,9 +246,15 @@ class _Machine:
 
     def frozen(self) -> None:
         items = self.above_mark()
-        for item in items:
-            check_key(item)
+        self.check_keys(items)
         self.push(frozenset(items))
+
+    def check_keys(self, keys: list[Any]) -> None:
+        for key in keys:
+            if type(key) is tuple:
+                self.copy(len(key))
+            if type(key) is not str:
+                check_key(key)
 
     def stop(self) -> None:
         if self.unfinished:

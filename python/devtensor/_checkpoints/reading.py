@@ -12,6 +12,7 @@ from devtensor._C import DeviceArray
 from devtensor._checkpoints import archive, locations, names, pickle_reader
 from devtensor._checkpoints.archive import Record, Source
 from devtensor._checkpoints.names import Kind, Memory
+from devtensor._checkpoints.pickle_reader import shown
 
 Mover = Callable[[DeviceArray, str], DeviceArray]
 Bytes = bytearray | memoryview
@@ -150,7 +151,7 @@ class _Old:
             raise ValueError("it is a pickle, and not one of torch.save")
         at, version = self._plain(at)
         if version != _VERSION:
-            raise ValueError(f"it has version {version!r:.50}")
+            raise ValueError(f"it has version {shown(version)}")
         at, machine = self._plain(at)
         if not isinstance(machine, dict) or machine.get("little_endian") is not True:
             raise ValueError("its numbers are in the byte order of another machine")
