@@ -1,4 +1,4 @@
-"""Runs libraries that are written for PyTorch as they are, with PyTorch and with devtensor, and compares what is printed.
+"""Runs libraries that are written for PyTorch as they are, with it and with devtensor, and compares what is printed.
 
     python tools/public_libraries.py [--only WORD ...] [--write]
 
@@ -13,6 +13,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,8 @@ def run(script: Path, how: str) -> tuple[str, str]:
     done = subprocess.run(
         [*command, script.name], cwd=FOLDER, env=env, capture_output=True, text=True, timeout=LIMIT, check=False
     )
-    said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    lines = done.stderr.strip().splitlines()
+    said = [line for line in lines if re.match(r"\w[\w.]*(Error|Exception|Exit)\b", line)] or lines or ["no word"]
     return done.stdout, said[-1][:300] if done.returncode else ""
 
 

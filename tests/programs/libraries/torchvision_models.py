@@ -6,8 +6,9 @@ from torchvision import models
 x = numbers(2, 3, 64, 64)
 for make in (
     models.alexnet, models.vgg11_bn, models.resnet18, models.resnext50_32x4d, models.densenet121, models.googlenet,
-    models.mobilenet_v2, models.mobilenet_v3_small, models.efficientnet_b0, models.shufflenet_v2_x0_5, models.squeezenet1_1,
-    models.convnext_tiny, models.swin_t, models.swin_v2_t, models.regnet_y_400mf, models.mnasnet0_5,
+    models.mobilenet_v2, models.mobilenet_v3_small, models.efficientnet_b0, models.shufflenet_v2_x0_5,
+    models.squeezenet1_1, models.convnext_tiny, models.swin_t, models.swin_v2_t, models.regnet_y_400mf,
+    models.mnasnet0_5,
 ):  # fmt: skip
     options = {"aux_logits": False, "init_weights": False} if make is models.googlenet else {}
     show(make(num_classes=7, **options), x)

@@ -33,13 +33,22 @@ show(t.RobertaForTokenClassification(t.RobertaConfig(**text)), input_ids=ids, la
 show(t.DistilBertModel(t.DistilBertConfig(dim=32, n_layers=2, n_heads=2, hidden_dim=64, **small)), input_ids=ids)
 show(t.GPT2LMHeadModel(t.GPT2Config(n_embd=32, n_layer=2, n_head=2, **small)), True, input_ids=ids, labels=ids)
 show(t.LlamaForCausalLM(t.LlamaConfig(num_key_value_heads=2, **text)), True, input_ids=ids, labels=ids)
-show(t.MistralForCausalLM(t.MistralConfig(num_key_value_heads=2, sliding_window=4, **text)), True, input_ids=ids, labels=ids)
+show(
+    t.MistralForCausalLM(t.MistralConfig(num_key_value_heads=2, sliding_window=4, **text)),
+    True,
+    input_ids=ids,
+    labels=ids,
+)
 show(t.Qwen2ForCausalLM(t.Qwen2Config(num_key_value_heads=2, **text)), input_ids=ids, labels=ids)
 show(t.GemmaForCausalLM(t.GemmaConfig(num_key_value_heads=2, head_dim=8, **text)), input_ids=ids, labels=ids)
 show(t.PhiForCausalLM(t.PhiConfig(**text)), input_ids=ids, labels=ids)
 five = t.T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, vocab_size=100, decoder_start_token_id=0)
 show(t.T5ForConditionalGeneration(five), input_ids=ids, labels=ids)
 bart = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
-show(t.BartForConditionalGeneration(t.BartConfig(encoder_attention_heads=4, decoder_attention_heads=4, **bart, **small)), input_ids=ids, labels=ids)
+show(
+    t.BartForConditionalGeneration(t.BartConfig(encoder_attention_heads=4, decoder_attention_heads=4, **bart, **small)),
+    input_ids=ids,
+    labels=ids,
+)
 look = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 32}
 show(t.ViTForImageClassification(t.ViTConfig(patch_size=8, num_labels=3, **look)), pixel_values=numbers(2, 3, 32, 32))
