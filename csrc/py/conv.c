@@ -88,8 +88,7 @@ parse_window(py_args *a, dt_pool2d_params *params)
     }
     params->stride[0] = params->kernel[0];
     params->stride[1] = params->kernel[1];
-    bool empty =
-        a->v[2] != NULL && (py_is_tuple(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
+    bool empty = a->v[2] != NULL && (py_is_tuple(a->v[2]) || PyList_CheckExact(a->v[2])) && PyObject_Size(a->v[2]) == 0;
     return (empty ? 0 : py_arg_pair(a, 2, params->stride)) < 0 || py_arg_pair(a, 3, params->padding) < 0 ? -1 : 0;
 }
 

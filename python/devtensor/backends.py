@@ -82,14 +82,22 @@ class _Cuda(_Switches):
     def is_built(self) -> bool:
         return True
 
-    def _set(self, enabled: bool) -> None: ...
+    def enable_flash_sdp(self, enabled: bool) -> None: ...
+    def enable_math_sdp(self, enabled: bool) -> None: ...
+    def enable_mem_efficient_sdp(self, enabled: bool) -> None: ...
+    def enable_cudnn_sdp(self, enabled: bool) -> None: ...
 
-    enable_cudnn_sdp = enable_flash_sdp = enable_math_sdp = enable_mem_efficient_sdp = _set
-
-    def _is_set(self) -> bool:
+    def flash_sdp_enabled(self) -> bool:
         return True
 
-    cudnn_sdp_enabled = flash_sdp_enabled = math_sdp_enabled = mem_efficient_sdp_enabled = _is_set
+    def math_sdp_enabled(self) -> bool:
+        return True
+
+    def mem_efficient_sdp_enabled(self) -> bool:
+        return True
+
+    def cudnn_sdp_enabled(self) -> bool:
+        return True
 
     @contextlib.contextmanager
     def sdp_kernel(

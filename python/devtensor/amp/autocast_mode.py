@@ -51,10 +51,12 @@ class autocast:
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
-        self.device = _kind("autocast", device_type)
-        self.fast_dtype = _LOWER[device_type][0] if dtype is None else _C._need_dtype("autocast", "dtype", dtype)
-        self._enabled = enabled
-        self._cache_enabled = here.caching if cache_enabled is None else cache_enabled
+        self.device: str = _kind("autocast", device_type)
+        self.fast_dtype: _C.dtype = (
+            _LOWER[device_type][0] if dtype is None else _C._need_dtype("autocast", "dtype", dtype)
+        )
+        self._enabled: bool = enabled
+        self._cache_enabled: bool = here.caching if cache_enabled is None else cache_enabled
         self._modes: list[Mode] = []
         if not enabled:
             return
@@ -125,9 +127,13 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 @overload
-def custom_fwd(fwd: _F, *, device_type: str, cast_inputs: _C.dtype | None = None) -> _F: ...
+def custom_fwd(
+    fwd: Callable[..., Any], *, device_type: str, cast_inputs: _C.dtype | None = None
+) -> Callable[..., Any]: ...
 @overload
-def custom_fwd(fwd: None = None, *, device_type: str, cast_inputs: _C.dtype | None = None) -> Callable[[_F], _F]: ...
+def custom_fwd(
+    fwd: None = None, *, device_type: str, cast_inputs: _C.dtype | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: _C.dtype | None = None) -> Any:
     """For forward of an autograd.Function: backward, if it is a custom_bwd, runs in the same mode.
 
@@ -170,9 +176,9 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
 
 
 @overload
-def custom_bwd(bwd: _F, *, device_type: str) -> _F: ...
+def custom_bwd(bwd: Callable[..., Any], *, device_type: str) -> Callable[..., Any]: ...
 @overload
-def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[_F], _F]: ...
+def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """For backward of an autograd.Function whose forward is a custom_fwd: it runs in the mode that forward ran in.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from devtensor import _C
 from devtensor.amp.autocast_mode import autocast as _autocast
@@ -12,8 +12,6 @@ from devtensor.amp.autocast_mode import custom_fwd as _custom_fwd
 from devtensor.amp.grad_scaler import GradScaler as _GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class autocast(_autocast):
@@ -46,9 +44,11 @@ class GradScaler(_GradScaler):
 
 
 @overload
-def custom_fwd(fwd: _F, *, cast_inputs: _C.dtype | None = None) -> _F: ...
+def custom_fwd(fwd: Callable[..., Any], *, cast_inputs: _C.dtype | None = None) -> Callable[..., Any]: ...
 @overload
-def custom_fwd(fwd: None = None, *, cast_inputs: _C.dtype | None = None) -> Callable[[_F], _F]: ...
+def custom_fwd(
+    fwd: None = None, *, cast_inputs: _C.dtype | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: _C.dtype | None = None) -> Any:
     """devtensor.amp.custom_fwd(device_type="cuda").
 
@@ -59,9 +59,9 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: _C.dtype |
 
 
 @overload
-def custom_bwd(bwd: _F) -> _F: ...
+def custom_bwd(bwd: Callable[..., Any]) -> Callable[..., Any]: ...
 @overload
-def custom_bwd(bwd: None = None) -> Callable[[_F], _F]: ...
+def custom_bwd(bwd: None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def custom_bwd(bwd: Callable[..., Any] | None = None) -> Any:
     """devtensor.amp.custom_bwd(device_type="cuda").
 

@@ -17,8 +17,8 @@ for name, arguments in (
     ("hflip", ()), ("vflip", ()), ("pad", ([2, 3],)), ("center_crop", ([20, 20],)), ("resize", ([20, 30],)),
     ("rotate", (20.0,)), ("affine", (10.0, [1, 2], 1.1, [3.0])), ("adjust_brightness", (1.2,)),
     ("gaussian_blur", ([3, 3],)), ("adjust_contrast", (1.2,)), ("adjust_saturation", (0.7,)), ("adjust_hue", (0.1,)),
-    ("invert", ()), ("rgb_to_grayscale", ()), ("erase", (1, 2, 5, 6, 0.5)), ("perspective", ([[0, 0], [47, 0], [47, 31], [0, 31]],
-    [[1, 1], [45, 2], [46, 30], [2, 29]])),
+    ("invert", ()), ("rgb_to_grayscale", ()), ("erase", (1, 2, 5, 6, 0.5)),
+    ("perspective", ([[0, 0], [47, 0], [47, 31], [0, 31]], [[1, 1], [45, 2], [46, 30], [2, 29]])),
 ):  # fmt: skip
     found = getattr(F, name)(x.float(), *arguments)
     print(name, tuple(found.shape), f"{found.double().mean().item():.5f}")

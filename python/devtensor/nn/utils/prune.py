@@ -254,7 +254,7 @@ def _without(mask: DeviceArray, scores: DeviceArray, count: int, largest: bool) 
 class Identity(BasePruningMethod):
     """Prunes nothing, but makes the names of a pruned parameter: prune.identity."""
 
-    PRUNING_TYPE = "unstructured"
+    PRUNING_TYPE: str = "unstructured"
 
     def compute_mask(self, t: DeviceArray, default_mask: DeviceArray) -> DeviceArray:
         return default_mask
@@ -263,7 +263,7 @@ class Identity(BasePruningMethod):
 class RandomUnstructured(BasePruningMethod):
     """Prunes entries at random: prune.random_unstructured."""
 
-    PRUNING_TYPE = "unstructured"
+    PRUNING_TYPE: str = "unstructured"
 
     def __init__(self, amount: Amount) -> None:
         self.amount: Amount = _need_amount(amount)
@@ -276,7 +276,7 @@ class RandomUnstructured(BasePruningMethod):
 class L1Unstructured(BasePruningMethod):
     """Prunes the entries of the least absolute value: prune.l1_unstructured."""
 
-    PRUNING_TYPE = "unstructured"
+    PRUNING_TYPE: str = "unstructured"
 
     def __init__(self, amount: Amount) -> None:
         self.amount: Amount = _need_amount(amount)
@@ -286,7 +286,7 @@ class L1Unstructured(BasePruningMethod):
 
 
 class _Structured(BasePruningMethod):
-    PRUNING_TYPE = "structured"
+    PRUNING_TYPE: str = "structured"
 
     def __init__(self, amount: Amount, dim: int) -> None:
         self.amount: Amount = _need_amount(amount)
@@ -341,7 +341,7 @@ class LnStructured(_Structured):
 class CustomFromMask(BasePruningMethod):
     """Prunes where a mask is 0: prune.custom_from_mask."""
 
-    PRUNING_TYPE = "global"
+    PRUNING_TYPE: str = "global"
 
     def __init__(self, mask: DeviceArray) -> None:
         need_array("CustomFromMask", "mask", mask)
