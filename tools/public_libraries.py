@@ -83,7 +83,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    rows = ["| program | needs | lines printed | cpu | simulated GPU |", "|---|---|---|---|---|"]
+    page = FOLDER / "README.md"
+    head, _, before = page.read_text().partition("<!-- table -->")
+    rows = {line.split("`")[1]: line for line in before.splitlines() if line.startswith("| `")}
     for script in sorted(FOLDER.glob("*.py")):
         wanted = needs(script)
         if not wanted or (options.only and not any(word in script.name for word in options.only)):
@@ -95,11 +97,11 @@ def main() -> int:
         lines, found = judge(script)
         print(f"{script.name}: {lines} lines; cpu: {found['cpu']}; simulated: {found['simulated']}", flush=True)
         packages = ", ".join(f"{name} {version(name)}" for name in wanted)
-        rows.append(f"| `{script.name}` | {packages} | {lines} | {found['cpu']} | {found['simulated']} |")
+        rows[script.name] = f"| `{script.name}` | {packages} | {lines} | {found['cpu']} | {found['simulated']} |"
     if options.write:
-        page = FOLDER / "README.md"
-        head = page.read_text().partition("<!-- table -->")[0]
-        page.write_text(f"{head}<!-- table -->\n\n" + "\n".join(rows) + "\n")
+        table = ["| program | needs | lines printed | cpu | simulated GPU |", "|---|---|---|---|---|"]
+        table += [row for name, row in sorted(rows.items()) if (FOLDER / name).exists()]
+        page.write_text(f"{head}<!-- table -->\n\n" + "\n".join(table) + "\n")
     return 0
 
 

@@ -60,15 +60,16 @@ class _Cudnn(_Switches):
         benchmark: bool = False,
         benchmark_limit: int = 10,
         deterministic: bool = False,
-        allow_tf32: bool = True,
+        allow_tf32: bool | None = None,
         fp32_precision: str = "none",
     ) -> Iterator[None]:
-        """A block in which the switches stand so."""
+        """A block in which the switches stand so; allow_tf32 stays as it is unless it is given."""
         before = dict(self.__dict__), self.allow_tf32
         self.__dict__.update(
             enabled=enabled, benchmark=benchmark, benchmark_limit=benchmark_limit, deterministic=deterministic
         )
-        self.allow_tf32 = allow_tf32
+        if allow_tf32 is not None:
+            self.allow_tf32 = allow_tf32
         try:
             yield
         finally:

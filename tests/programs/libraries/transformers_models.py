@@ -50,5 +50,3 @@ show(
     input_ids=ids,
     labels=ids,
 )
-look = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 32}
-show(t.ViTForImageClassification(t.ViTConfig(patch_size=8, num_labels=3, **look)), pixel_values=numbers(2, 3, 32, 32))
