@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from . import (
+    attention_rows,
     data_rows,
     gradient_rows,
     loop_rows,
@@ -247,6 +248,7 @@ def run(options, threads):
         *rows.ROWS,
         *loop_rows.ROWS,
         *nn_rows.ROWS,
+        *attention_rows.ROWS,
         *gradient_rows.ROWS,
         *recurrent_rows.ROWS,
         *product_rows.ROWS,
