@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support import CUDA_DEVICES
 
 import devtensor as dt
 from devtensor import nn
@@ -180,6 +181,24 @@ def test_contexts_and_functions_of_users() -> None:
     y.backward()
     assert entered == ["first", "second"]
     assert x.grad is not None and x.grad.item() == pytest.approx(3 * 2.718281828**1.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES[:1])
+def test_parts_give_their_memory_back_one_after_the_other(device: str) -> None:
+    """Also where the last op of a part reads nothing, so that its node never asks for what was computed again."""
+    size = 1 << 20
+    for part in (lambda x: x.exp().log().sum(), lambda x: (-x).exp().mean(), lambda x: -x.exp()):
+        inputs = [dt.rand(size // 4, device=device, requires_grad=True) for _ in range(8)]
+        dt.cuda.synchronize()
+        before = dt.cuda.memory_allocated(device)
+        dt.cuda.reset_peak_memory_stats(device)
+        total = sum(dt.utils.checkpoint.checkpoint(part, x).sum() for x in inputs)
+        dt.cuda.synchronize()
+        forward = dt.cuda.max_memory_allocated(device) - before
+        total.backward()
+        dt.cuda.synchronize()
+        assert forward < 4 * size
+        assert dt.cuda.max_memory_allocated(device) - before < (8 + 5) * size  # the gradients, and one part
 
 
 # ---------------------------------------------------------------- anomalies

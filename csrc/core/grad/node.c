@@ -108,6 +108,7 @@ dt_node_take_kept(dt_node *node, dt_node *second)
             dt_storage_release(x.storage);
         }
     }
+    dt_node_empty(second);
 }
 
 dt_status

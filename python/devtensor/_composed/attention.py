@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from devtensor import _C
@@ -10,6 +11,7 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.layers import dropout, need_probability
+from devtensor.utils.checkpoint import checkpoint
 
 _Arrays: TypeAlias = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray | None]
 _SDPA = "scaled_dot_product_attention"
@@ -45,17 +47,111 @@ def scaled_dot_product_attention(
     for name, array in zip(_NAMES[1:3], arrays[1:3], strict=True):
         need_array(_SDPA, name, array)
     lead, length = _check(arrays, enable_gqa)
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(f"{_SDPA}: Explicit attn_mask should not be set when is_causal=True")
-        attn_mask = _C.ones(length, key.shape[-2], dtype=_C.bool, device=query.device).tril()
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(f"{_SDPA}: Explicit attn_mask should not be set when is_causal=True")
     scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
-    grouped = (*key.shape[:-2], -1 if key.numel() else 0, query.shape[-1])  # the heads that share a key lie in a row
-    scores = (widened(query) * scale).reshape(grouped if enable_gqa else query.shape) @ widened(key).mT
-    weights, kept = attention_weights(scores.reshape(*lead, length, key.shape[-2]), attn_mask)
-    weights = dropout(weights, dropout_p)
-    result = (weights.reshape(scores.shape) @ widened(value)).reshape(*lead, length, value.shape[-1])
-    return (result if kept is None else _C.where(kept, result, 0.0)).to(query.dtype)
+    heads, keys = math.prod(key.shape[:-2]), key.shape[-2]
+    group = lead[-1] // key.shape[-3] if enable_gqa else 1
+    whole = _Attention(
+        (widened(query) * scale).reshape(heads, group, length, query.shape[-1]),
+        widened(key).reshape(heads, keys, key.shape[-1]),
+        widened(value).reshape(heads, keys, value.shape[-1]),
+        None if attn_mask is None else _Mask(attn_mask, lead, group),
+        is_causal,
+        dropout_p,
+    )
+    return whole.result().reshape(*lead, length, value.shape[-1]).to(query.dtype)
+
+
+# Bytes of scores that are in memory at a time: what a cache of the host holds, and what keeps a GPU busy. Dropout draws
+# its numbers part by part, so that there the parts are the same on every device.
+_CACHED, _BUSY, _DRAWN = 1 << 20, 1 << 26, 1 << 24
+_RECORDED = 1 << 24  # as many bytes of scores may stay for the gradient; beyond, it computes them again
+
+
+class _Mask:
+    """attn_mask as (masks, 1 or queries, 1 or keys), and which of the masks is for each head."""
+
+    def __init__(self, mask: DeviceArray, lead: tuple[int, ...], group: int) -> None:
+        rows, columns = (mask.ndim > 1 and mask.shape[-2]) or 1, mask.shape[-1] if mask.ndim else 1
+        own = mask.shape[:-2]
+        count = math.prod(own)
+        self.values = mask.reshape(count, rows, columns)
+        self.which: DeviceArray | None = None
+        if count != 1:
+            places = _C.arange(count, device=mask.device).reshape(own)
+            self.which = places.expand(lead).reshape(-1, group)
+
+    def part(self, heads: slice, queries: slice) -> DeviceArray:
+        """That of some heads (heads, group or 1, queries, keys), or of all."""
+        values = self.values if self.values.shape[1] == 1 else self.values[:, queries]
+        if self.which is None:
+            return values.unsqueeze(0)
+        which = self.which[heads]
+        return values.index_select(0, which.reshape(-1)).reshape(*which.shape, *values.shape[1:])
+
+
+@dataclass
+class _Attention:
+    """query (heads, group, queries, E), scaled; key (heads, keys, E); value (heads, keys, V)."""
+
+    query: DeviceArray
+    key: DeviceArray
+    value: DeviceArray
+    mask: _Mask | None
+    causal: bool
+    dropout_p: float
+    _later: tuple[slice, DeviceArray] | None = None  # what hides later keys from the queries that were last
+
+    def result(self) -> DeviceArray:
+        """(heads, group, queries, V), part by part where the scores would take much memory."""
+        heads, group, queries, _ = self.query.shape
+        arrays = (self.query, self.key, self.value, *([] if self.mask is None else [self.mask.values]))
+        recorded = _C.is_grad_enabled() and any(array.requires_grad for array in arrays)
+        row = group * self.key.shape[1] * self.query.itemsize  # bytes of the scores of one query
+        limit = _DRAWN if self.dropout_p else _BUSY if self.query.is_cuda else _CACHED
+        limit = max(limit, _RECORDED) if recorded else limit
+        if heads * queries * row <= limit or not row:
+            return self.part(slice(0, heads), slice(0, queries))
+        step = min(queries, max(limit // row, 16))  # queries of one head, then heads with all of theirs
+        together = max(limit // (step * row), 1)
+        parts = [
+            [(slice(h, h + together), slice(q, q + step)) for h in range(0, heads, together)]
+            for q in range(0, queries, step)
+        ]
+        if recorded:
+            return _C.cat([_C.cat([checkpoint(self.part, *one) for one in line]) for line in parts], 2)
+        result = _C.empty(
+            (heads, group, queries, self.value.shape[2]), dtype=self.query.dtype, device=self.query.device
+        )
+        for line in parts:
+            for one in line:
+                result[one[0], :, one[1]] = self.part(*one)
+        return result
+
+    def later(self, queries: slice, rows: int, keys: int) -> DeviceArray:
+        """0 for the keys up to each query, minus infinity for those after it."""
+        if self._later is None or self._later[0] != queries:
+            later = _C.full((rows, keys), -math.inf, dtype=self.query.dtype, device=self.query.device)
+            self._later = (queries, later.triu(queries.start + 1))
+        return self._later[1]
+
+    def part(self, heads: slice, queries: slice) -> DeviceArray:
+        """The result of some queries of some heads."""
+        query, key, value = self.query[heads, :, queries], self.key[heads], self.value[heads]
+        count, group, rows, size = query.shape
+        if self.causal:  # later keys have no part in it
+            key, value = (array[:, : queries.start + rows] for array in (key, value))
+        keys = key.shape[1]
+        scores = (query.reshape(count, group * rows, size) @ key.mT).reshape(count, group, rows, keys)
+        kept = None
+        if self.causal:
+            weights = _C.softmax(scores + self.later(queries, rows, keys), -1)
+        else:
+            weights, kept = attention_weights(scores, None if self.mask is None else self.mask.part(heads, queries))
+        weights = dropout(weights, self.dropout_p)
+        result = (weights.reshape(count, group * rows, keys) @ value).reshape(count, group, rows, value.shape[2])
+        return result if kept is None else _C.where(kept, result, 0.0)
 
 
 def _check(arrays: _Arrays, grouped: bool) -> tuple[tuple[int, ...], int]:
