@@ -6,6 +6,7 @@
 
 static _Thread_local int current_index;
 static _Atomic uint64_t default_device = (uint64_t)DT_CPU << 32;
+static _Thread_local dt_device device_here; /* type 0: none */
 
 /* Largest index that a device may have, as in the frameworks. */
 #define MAX_INDEX 255
@@ -106,8 +107,23 @@ dt_set_current_device(int index, dt_error *err)
 dt_device
 dt_default_device(void)
 {
+    if (device_here.type != 0) {
+        return device_here;
+    }
     uint64_t packed = default_device;
     return (dt_device){(int32_t)(packed >> 32), (int32_t)(packed & 0xffffffffu)};
+}
+
+dt_status
+dt_set_default_device_here(dt_device device, dt_device *before, dt_error *err)
+{
+    const dt_backend *backend;
+    if (device.type != 0) {
+        DT_TRY(dt_backend_for(device, &backend, err));
+    }
+    *before = device_here;
+    device_here = device;
+    return DT_OK;
 }
 
 dt_status

@@ -174,6 +174,8 @@ dt_status dt_set_current_device(int index, dt_error *err) DT_MUST_CHECK;
 /* Where creation functions put arrays when no device is given; process-wide, "cpu" at first. */
 dt_device dt_default_device(void);
 dt_status dt_set_default_device(dt_device device, dt_error *err) DT_MUST_CHECK;
+/* The same for this thread, until it is set back; type 0: as for the process. */
+dt_status dt_set_default_device_here(dt_device device, dt_device *before, dt_error *err) DT_MUST_CHECK;
 
 /* The backend of an existing device; DT_ENODEVICE for one that is not there. */
 dt_status dt_backend_for(dt_device device, const struct dt_backend **backend, dt_error *err) DT_MUST_CHECK;

@@ -42,8 +42,7 @@ py_devices_init(PyObject *module, py_state *state)
 {
     (void)module;
     state->cpu = device_new_object(state->device_type, (dt_device){DT_CPU, 0});
-    state->default_devices = PyList_New(0);
-    return state->cpu == NULL || state->default_devices == NULL ? -1 : 0;
+    return state->cpu == NULL ? -1 : 0;
 }
 
 PyObject *
@@ -229,49 +228,72 @@ get_index(PyObject *self, void *closure)
     return PyLong_FromLong(value(self).index);
 }
 
-/* with device: what is made without a device= is made there. */
+/* The devices that were before each `with device` of this thread, as pairs of numbers; borrowed. */
+static PyObject *
+devices_before(void)
+{
+    PyObject *state = PyThreadState_GetDict(), *name = PyUnicode_FromString("devtensor.device"), *list = NULL;
+    if (state != NULL && name != NULL) {
+        list = PyDict_GetItemWithError(state, name);
+        if (list == NULL && !PyErr_Occurred()) {
+            list = PyList_New(0);
+            if (list != NULL && PyDict_SetItem(state, name, list) < 0) {
+                Py_CLEAR(list);
+            }
+            Py_XDECREF(list);
+        }
+    }
+    Py_XDECREF(name);
+    return list != NULL || PyErr_Occurred() ? list : PyErr_NoMemory();
+}
+
+static PyObject *
+set_here(py_state *state, dt_device device, dt_device *before)
+{
+    dt_error err;
+    if (dt_set_default_device_here(device, before, &err) != DT_OK) {
+        return py_raise(state, &err, NULL, 0);
+    }
+    Py_RETURN_NONE;
+}
+
+/* with device: what this thread makes without a device= is made there. */
 static PyObject *
 device_enter(PyObject *self, PyObject *ignored)
 {
     (void)ignored;
     py_state *state = PyType_GetModuleState(Py_TYPE(self));
-    dt_device device;
-    if (py_device(state, "device", "self", self, &device) < 0) {
+    dt_device device, before;
+    PyObject *list = devices_before();
+    if (list == NULL || py_device(state, "device", "self", self, &device) < 0) {
         return NULL;
     }
-    PyObject *before = py_device_object(state, dt_default_device());
-    dt_error err;
-    if (before == NULL || PyList_Append(state->default_devices, before) < 0) {
-        Py_XDECREF(before);
-        return NULL;
+    PyObject *done = set_here(state, device, &before);
+    PyObject *pair = done == NULL ? NULL : Py_BuildValue("ii", before.type, before.index);
+    int rc = pair == NULL ? -1 : PyList_Append(list, pair);
+    Py_XDECREF(pair);
+    if (rc < 0 && done != NULL) { /* no memory for it */
+        Py_XDECREF(set_here(state, before, &device));
     }
-    Py_DECREF(before);
-    if (dt_set_default_device(device, &err) != DT_OK) {
-        PyList_SetSlice(state->default_devices, PyList_GET_SIZE(state->default_devices) - 1, PY_SSIZE_T_MAX, NULL);
-        return py_raise(state, &err, NULL, 0);
-    }
-    return Py_NewRef(self);
+    Py_XDECREF(done);
+    return rc < 0 ? NULL : Py_NewRef(self);
 }
 
 static PyObject *
 device_exit(PyObject *self, PyObject *ignored)
 {
     (void)ignored;
-    py_state *state = PyType_GetModuleState(Py_TYPE(self));
-    Py_ssize_t n = PyList_GET_SIZE(state->default_devices);
+    PyObject *list = devices_before();
+    Py_ssize_t n = list == NULL ? 0 : PyList_GET_SIZE(list);
     if (n == 0) {
-        PyErr_SetString(PyExc_RuntimeError, "device.__exit__ without __enter__");
+        return list == NULL ? NULL : PyErr_Format(PyExc_RuntimeError, "device.__exit__ without __enter__");
+    }
+    dt_device before = {0}, here;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, n - 1), "ii", &before.type, &before.index) ||
+        PyList_SetSlice(list, n - 1, n, NULL) < 0) {
         return NULL;
     }
-    dt_error err;
-    dt_status status = dt_set_default_device(value(PyList_GET_ITEM(state->default_devices, n - 1)), &err);
-    if (PyList_SetSlice(state->default_devices, n - 1, n, NULL) < 0) {
-        return NULL;
-    }
-    if (status != DT_OK) {
-        return py_raise(state, &err, NULL, 0);
-    }
-    Py_RETURN_NONE;
+    return set_here(PyType_GetModuleState(Py_TYPE(self)), before, &here);
 }
 
 static PyMethodDef device_methods[] = {
@@ -300,7 +322,8 @@ static PyType_Slot device_slots[] = {
      "device(type, index=None)\n--\n\n"
      "Where an array lives: device(\"cpu\"), device(\"cuda:1\"), device(\"cuda\", 1) or device(1).\n\n"
      "A bare \"cuda\" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its\n"
-     "string. In `with device(...):` what is made without a device= is made there. \"meta\" can be named and compared, "
+     "string. In `with device(...):` what the thread makes without a device= is made there. \"meta\" can be named and "
+     "compared, "
      "and\n"
      "holds no array. Raises RuntimeError for a string that does not name a device." EXAMPLE_device},
     {0, NULL},

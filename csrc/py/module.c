@@ -153,7 +153,6 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     for (int i = 0; i < PY_NPAIRS; i++) {
         Py_VISIT(state->pair_types[i]);
     }
-    Py_VISIT(state->default_devices);
     Py_VISIT(state->errors);
     Py_VISIT(state->autocast_rules);
     Py_VISIT(state->autocast_hook);
@@ -182,7 +181,6 @@ module_clear(PyObject *module)
     for (int i = 0; i < PY_NPAIRS; i++) {
         Py_CLEAR(state->pair_types[i]);
     }
-    Py_CLEAR(state->default_devices);
     Py_CLEAR(state->errors);
     Py_CLEAR(state->autocast_rules);
     Py_CLEAR(state->autocast_hook);

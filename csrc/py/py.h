@@ -29,7 +29,6 @@ typedef struct {
     PyObject *dtypes[DT_NDTYPES];
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
-    PyObject *default_devices;                /* a list: those before each `with device` */
     PyObject *errors;                         /* devtensor._errors, imported when first needed */
     PyObject *autocast_rules, *autocast_hook; /* of devtensor._autocast; NULL until that is imported */
 } py_state;

@@ -4227,7 +4227,7 @@ class device:
     """Where an array lives: device("cpu"), device("cuda:1"), device("cuda", 1) or device(1).
 
     A bare "cuda" is the current CUDA device. Making a device needs no CUDA, using it does. Equal to its
-    string. In `with device(...):` what is made without a device= is made there. "meta" can be named and compared, and
+    string. In `with device(...):` what the thread makes without a device= is made there. "meta" can be named and compared, and
     holds no array. Raises RuntimeError for a string that does not name a device.
 
     >>> dt.device("cuda", 1) == "cuda:1"

@@ -36,7 +36,7 @@ def _cuda(rule: str, names: str, cpu: str | None = None) -> dict[str, tuple[str 
 RULES: dict[str, tuple[str | None, str | None]] = {
     **_both(
         LOWER,
-        "matmul mm bmm addmm baddbmm addbmm linear conv1d conv2d conv3d prelu einsum tensordot chain_matmul"
+        "matmul mm bmm addmm baddbmm addbmm linear conv1d conv2d conv3d prelu einsum chain_matmul"
         " conv_transpose1d conv_transpose2d conv_transpose3d linalg.multi_dot linalg.vecdot"
         " scaled_dot_product_attention MultiheadAttention LSTM GRU RNN",
     ),
@@ -51,12 +51,13 @@ RULES: dict[str, tuple[str | None, str | None]] = {
         FLOAT32,
         "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus cosine_similarity"
         " dist pdist renorm logsumexp interpolate softmax log_softmax cumsum cumprod norm sum linalg.vector_norm"
-        " linalg.matrix_norm",
+        " linalg.matrix_norm linalg.norm softmin",
     ),
     **_cuda(FLOAT32, "layer_norm group_norm rms_norm", cpu=KEEP),
     **_both(KEEP, "batch_norm instance_norm"),
     **_cuda(WIDEST, "addcdiv addcmul atan2 bilinear cross dot scatter_add"),
     "grid_sample": (FLOAT32, WIDEST),
+    "tensordot": (LOWER, WIDEST),
     "trace": (FLOAT32, None),
     "quantile": (FLOAT32, None),
     "nanquantile": (FLOAT32, None),
@@ -89,10 +90,12 @@ class Mode:
     def __enter__(self) -> None:
         self._outer.append((here.dtypes, here.caching, _C._autocast_on(bool(self.dtypes))))
         here.dtypes, here.caching = self.dtypes, self.caching
+        if here.depth == 0:
+            here.leaves.clear()
         here.depth += 1
 
     def __exit__(self, *_: object) -> None:
-        here.depth -= 1
+        here.depth = max(here.depth - 1, 0)  # a generator's block may end in another thread
         here.dtypes, here.caching, on = self._outer.pop()
         _C._autocast_on(on)
         if here.depth == 0:
@@ -154,6 +157,8 @@ def run(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         return NotImplemented
     arrays = [*_arrays(args), *_arrays(tuple(kwargs.values()))]
     rule, lower = _rule(name, arrays)
+    if rule is not None and name in SOME and not arrays[0].is_cuda and not SOME[name](*args, **kwargs):
+        return NotImplemented
     if rule is None or lower is None:
         return NotImplemented
     if rule == REFUSED:
@@ -163,8 +168,11 @@ def run(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             "autocast(enabled=False)."
         )
     floats = {array.dtype for array in arrays if array.dtype.is_floating_point}
-    target = {LOWER: lower, WIDEST: max(floats, key=lambda dtype: dtype.itemsize, default=lower)}.get(rule, _C.float32)
-    if rule == KEEP and len(floats) == 1:
+    target = lower if rule == LOWER else _C.float32
+    first = args[0] if args else kwargs.get("input", arrays[0])
+    if rule == KEEP and any(array.dtype != _C.float32 for array in arrays if array is not first):
+        return NotImplemented  # of the others some are written: no cast of them would be seen
+    if len(floats) == 1 and rule in (WIDEST, KEEP):
         target = next(iter(floats))
     if _C.float64 in floats:  # never narrowed: alone it stays, beside others the op refuses it
         target = _C.float64
@@ -185,7 +193,7 @@ def run(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
         kept: list[DeviceArray] = []
         result = function(*mapped(args, change), **{key: mapped(value, change) for key, value in kwargs.items()})
-        return result.to(arrays[0].dtype) if rule == KEEP else result
+        return result.to(first.dtype) if rule == KEEP else result
     finally:
         here.originals = outer
         _C._autocast_on(before)
@@ -197,6 +205,10 @@ def _native(name: str, arguments: dict[str, Any]) -> Any:
     if caller.startswith(("devtensor._composed", "devtensor.linalg")):
         return NotImplemented
     return run(name, getattr(_C, name), (), arguments)
+
+
+# Composed ops whose rule on the CPU is for some of their calls: which, by their arguments.
+SOME: dict[str, Callable[..., bool]] = {}
 
 
 def autocasts(function: _F) -> _F:

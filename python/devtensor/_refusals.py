@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import types
 from typing import Any, NoReturn
 
@@ -108,6 +109,10 @@ METHODS = {
 }
 
 
+class NotThere(NotImplementedError, AttributeError):
+    """What is asked of a refused name: hasattr() says no to it."""
+
+
 class Refused:
     """A name that says why it is not there when it is called or looked into."""
 
@@ -121,7 +126,7 @@ class Refused:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotImplementedError(f"{self.__name__}: {self._reason}")
+        raise NotThere(f"{self.__name__}: {self._reason}")
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         """A class of the user's may derive from it: what makes one is told."""
@@ -175,7 +180,8 @@ def module(name: str) -> types.ModuleType | None:
 
 def _new(name: str) -> types.ModuleType:
     made = _Module(f"devtensor.{name}", f"Not there: {_MODULES[name]}.")
-    vars(made).update(ANSWERS.get(name, {}), __path__=[])
+    spec = importlib.machinery.ModuleSpec(f"torch.{name}", None, is_package=True)
+    vars(made).update(ANSWERS.get(name, {}), __path__=[], __spec__=spec)
     return made
 
 

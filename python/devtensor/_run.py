@@ -359,6 +359,7 @@ def install_torch() -> None:
             parent, _, last = name.rpartition(".")
             if not hasattr(sys.modules[parent], last):  # for `import torch.nn.parameter as p` and torch.nn.parameter.x
                 setattr(sys.modules[parent], last, module)
+    _separate_modules()
     for name, module in _modules():
         own = vars(module).get("__getattr__")
         if not isinstance(own, functools.partial):
@@ -367,6 +368,18 @@ def install_torch() -> None:
     for name in _REGISTRATIONS:
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.meta_path.insert(0, _NoOthers())
+
+
+def _separate_modules() -> None:
+    """torch.nn.modules has what nn has, and modules of its own under names that nn has for others."""
+    modules = types.ModuleType("torch.nn.modules", devtensor.nn.__doc__)
+    vars(modules).update({name: getattr(devtensor.nn, name) for name in devtensor.nn.__all__}, __path__=[])
+    for name, held in list(sys.modules.items()):
+        parent, _, last = name.rpartition(".")
+        if parent == "torch.nn.modules":
+            setattr(modules, last, held)
+    sys.modules["torch.nn.modules"] = modules
+    devtensor.nn.modules = modules  # type: ignore[attr-defined]
 
 
 def _no_attribute(module: str, own: Callable[[str], Any] | None, name: str) -> Any:

@@ -222,14 +222,16 @@ def test_a_script_without_a_guard_may_fork(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="Python starts processes in another way")
 def test_without_a_guard_in_the_place_of_torch(tmp_path: Path) -> None:
-    """As in PyTorch where nothing has used CUDA, which cannot be forked."""
+    """As in PyTorch: also where the program has used CUDA, which a worker then cannot."""
     text = UNGUARDED.replace(
         "import devtensor as dt\nfrom devtensor import data", "import torch as dt\nfrom torch.utils import data"
     )
     run = ("-m", "devtensor", "run", "--as-torch", "--no-report", "--simulate", "1")
     assert told(tmp_path, text + "main()\n", *run)[:3] == (0, "10\n", "")
-    code, output, said, _ = told(tmp_path, text + "dt.ones(1, device='cuda')\nmain()\n", *run)
-    assert (code, output) == (1, "") and "put what it runs below" in said
+    assert told(tmp_path, text + "model = dt.nn.Linear(2, 2).cuda()\nmain()\n", *run)[:3] == (0, "10\n", "")
+    moved = text.replace("self.rows[i]", "self.rows[i].cuda()")
+    code, output, said, _ = told(tmp_path, moved + "dt.ones(1).cuda()\nmain()\n", *run)
+    assert (code, output) == (1, "") and "before this process was forked, and cannot be used in the child" in said
 
 
 BUSY = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,10 @@ def test_a_library(tmp_path: Path) -> None:
         "import torch; from torch.nn.utils.weight_norm import weight_norm as f; assert f is torch.nn.utils.weight_norm",
         "import torch.multiprocessing.spawn",
         "import torch.cpu, torch.version, torch.types",
+        "import torch.nn.attention as a; a.sdpa_kernel(a.SDPBackend.MATH)",
+        "import torch; torch.nn.modules.utils._pair(1); torch.nn.modules.Linear(1, 1); torch.nn.modules.conv.Conv2d",
+        "from importlib.util import find_spec; assert find_spec('torch.fx') and find_spec('torch.nn')",
+        "import torch; assert not hasattr(torch.complex64, 'itemsize') and getattr(torch.jit.x, 'y', 1) == 1",
     ],
 )
 def test_modules(tmp_path: Path, line: str) -> None:
@@ -203,6 +208,21 @@ def test_the_device_meta_and_blocks() -> None:
     for call in (lambda: dt.ones(1, device=meta), lambda: dt.ones(1).to(meta), meta.__enter__):
         with pytest.raises(dt.DeviceNotAvailableError, match="Device meta does not exist: an array has memory"):
             call()
+    entered, left = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        with dt.device("cuda:0"):
+            entered.set()
+            left.wait()
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    entered.wait()
+    with dt.device("cuda:0"):
+        left.set()
+        thread.join()
+        assert dt.ones(1).device == dt.device("cuda:0")
+    assert dt.ones(1).device == dt.device("cpu")
     before = dt.get_default_device()
     with dt.device("cuda:0") as device, dt.device("cpu"):
         assert (dt.ones(1).device, device) == (dt.device("cpu"), dt.device("cuda:0"))
@@ -212,3 +232,15 @@ def test_the_device_meta_and_blocks() -> None:
     assert dt.get_default_device() == before
     with pytest.raises(RuntimeError, match="without __enter__"):
         before.__exit__(None, None, None)
+
+
+def test_ops_for_the_cpu_under_another_default_device() -> None:
+    x = dt.eye(3) * 2
+    x.requires_grad_()
+    with dt.device("cuda:0"):
+        dt.linalg.svd(x)[1].sum().backward()
+        dt.linalg.cholesky(x).sum().backward()
+        assert dt.linalg.qr(x, mode="r").Q.device == dt.device("cpu")
+        assert dt.nn.init.orthogonal_(dt.empty(2, 3, device="cpu")).device == dt.device("cpu")
+        packed = dt.nn.utils.rnn.pack_padded_sequence(dt.ones(2, 3, 4), [3, 2], batch_first=True)
+        assert dt.nn.utils.rnn.pad_packed_sequence(packed)[1].device == dt.device("cpu")

@@ -48,7 +48,13 @@ OPS: dict[str, Op] = {
     "multi_dot": lambda lib, f: lib.linalg.multi_dot([f(3, 3), f(3, 3)]),
     "vecdot": lambda lib, f: lib.linalg.vecdot(f(3), f(3)),
     "einsum": lambda lib, f: lib.einsum("ij,jk->ik", f(3, 3), f(3, 3)),
+    "einsum of one": lambda lib, f: lib.einsum("ij->ji", f(3, 3)),
+    "einsum without a sum": lambda lib, f: lib.einsum("i,j->ij", f(3), f(3)),
+    "einsum of all": lambda lib, f: lib.einsum("ij,ij->", f(3, 3), f(3, 3)),
     "tensordot": lambda lib, f: lib.tensordot(f(3, 3), f(3, 3), 1),
+    "tensordot of all": lambda lib, f: lib.tensordot(f(3, 3), f(3, 3), dims=2),
+    "softmin": lambda lib, f: lib.nn.functional.softmin(f(3), 0),
+    "linalg.norm": lambda lib, f: lib.linalg.norm(f(3, 3)),
     "linear": lambda lib, f: lib.nn.functional.linear(f(3, 3), f(3, 3), f(3)),
     "conv1d": lambda lib, f: lib.nn.functional.conv1d(f(2, 3, 9), f(4, 3, 3), f(4)),
     "conv2d": lambda lib, f: lib.nn.functional.conv2d(f(2, 3, 9, 9), f(4, 3, 3, 3)),
@@ -111,11 +117,12 @@ OPS: dict[str, Op] = {
 }
 # What CUDA alone casts: PyTorch's page "Automatic Mixed Precision", section "CUDA Ops that autocast to float32" and the
 # list of lower precision.
-CUDA_LOWER = {"mv", "addmv", "addr"}
+CUDA_LOWER = {"mv", "addmv", "addr", "einsum of one", "einsum without a sum", "einsum of all"}
+CUDA_WIDEST = {"tensordot", "tensordot of all"}
 CUDA_FLOAT32 = set(
     "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan ** r** pow softplus "
     "layer_norm group_norm rms_norm cosine_similarity dist renorm logsumexp softmax log_softmax sum cumsum cumprod "
-    "norm vector_norm interpolate bicubic".split()
+    "norm vector_norm linalg.norm softmin interpolate bicubic".split()
 )
 CPU_FLOAT32 = {"trace"}
 HALF, FULL, DOUBLE = "bfloat16", "float32", "float64"
@@ -150,6 +157,7 @@ def test_dtypes_are_those_of_pytorch_on_cuda(device: str) -> None:
     expected |= {name: [HALF, HALF, DOUBLE] for name in CUDA_LOWER} | {
         name: [HALF, FULL, DOUBLE] for name in CPU_FLOAT32
     }
+    expected |= {name: [HALF, FULL, DOUBLE] for name in CUDA_WIDEST}
     assert {name: results(dt, op, device) for name, op in OPS.items()} == expected
 
 
@@ -320,3 +328,69 @@ def test_a_decorated_function() -> None:
 
     assert product(dt.ones(2, 2)).dtype == dt.bfloat16
     assert product(dt.ones(2, 2).double()).dtype == dt.float64
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradients_of_a_function_have_the_dtypes_of_its_inputs(device: str) -> None:
+    """PyTorch's own example."""
+    kind = device.partition(":")[0]
+
+    class Product(dt.autograd.Function):
+        @staticmethod
+        @dt.amp.custom_fwd(device_type=kind)
+        def forward(ctx: Any, x: dt.DeviceArray, w: dt.DeviceArray) -> dt.DeviceArray:
+            ctx.save_for_backward(x, w)
+            return x @ w
+
+        @staticmethod
+        @dt.amp.custom_bwd(device_type=kind)
+        def backward(ctx: Any, grad: dt.DeviceArray) -> Any:
+            x, w = ctx.saved_tensors
+            return grad @ w.t(), x.t() @ grad
+
+    x, w = (dt.ones(2, 2, device=device, requires_grad=True) for _ in range(2))
+    with dt.autocast(kind, dtype=dt.bfloat16):
+        y = Product.apply(x, w)
+    y.sum().backward()
+    assert (y.dtype, x.grad.dtype, w.grad.dtype) == (dt.bfloat16, dt.float32, dt.float32)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_an_op_writes_is_never_a_cast(device: str) -> None:
+    norm = dt.nn.BatchNorm2d(1).to(device).bfloat16()
+    mode = dt.autocast(device.partition(":")[0], dtype=dt.bfloat16)
+    with mode, pytest.raises(dt.DTypeMismatchError):
+        norm(dt.ones(2, 1, 2, 2, device=device))
+    norm = dt.nn.BatchNorm2d(1).to(device)
+    with mode:
+        norm(dt.arange(8.0, device=device).reshape(2, 1, 2, 2).bfloat16())
+    assert norm.running_mean.item() == pytest.approx(0.35)
+
+
+def test_the_dtype_of_the_input_is_kept_by_any_order_of_names() -> None:
+    x, s = dt.rand(4, 2).bfloat16(), dt.ones(2)
+    with dt.autocast("cpu"):
+        assert dt.nn.functional.batch_norm(running_mean=s, running_var=s, input=x).dtype == dt.bfloat16
+        assert dt.nn.functional.layer_norm(weight=s, normalized_shape=(2,), bias=s, input=x).dtype == dt.bfloat16
+
+
+def test_a_block_that_ends_in_another_thread() -> None:
+    def block() -> Any:
+        with dt.autocast("cpu"):
+            yield
+
+    held, seen = block(), []
+    with dt.autocast("cpu", enabled=False):
+        next(held)
+
+    def end() -> None:
+        held.close()
+        with dt.autocast("cpu"):
+            seen.append(dt.nn.functional.mse_loss(dt.ones(2).bfloat16(), dt.ones(2).bfloat16()).dtype)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join()
+    assert seen == [dt.float32]
+    dt._C._autocast_on(False)
+    dt._autocast.here.__init__()

@@ -252,6 +252,7 @@ def glu(input: DeviceArray, dim: int = -1) -> DeviceArray:
     return (x.narrow(d, 0, half) * _C.sigmoid(x.narrow(d, half, half))).to(input.dtype)
 
 
+@autocasts
 def softmin(input: DeviceArray, dim: int | None = None, *, dtype: DType | None = None) -> DeviceArray:
     """exp(-x) / sum(exp(-x)) over dim.
 

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import autocasts
+from devtensor._autocast import SOME, autocasts
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import misshapen, need_entries
 
@@ -44,6 +44,19 @@ def einsum(*args: Any) -> DeviceArray:
         text, k, code = misfit.args
         raise misshapen("einsum", names, shown, f"einsum(): {text}", k if k < len(shown) else -1, code) from None
     return contracted("einsum", names, arrays, labels, kept)
+
+
+def _multiplies(*args: Any) -> bool:
+    """Whether a sum of products is asked for, which is a product of matrices."""
+    try:
+        equation, operands = _arguments(args)
+        labels, kept = _labelled(equation, tuple([x.shape for x in operands]))
+    except Exception:
+        return False  # einsum itself says what is wrong
+    return any(sum(label in one for one in labels) > 1 for label in set("".join(labels)) - set(kept))
+
+
+SOME["einsum"] = _multiplies
 
 
 class _Misfit(Exception):

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import autocasts
+from devtensor._autocast import SOME, autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.contraction import contracted
@@ -15,6 +15,15 @@ from devtensor._composed.statistics import norm
 from devtensor._composed.written import takes_out
 from devtensor._types import Dims
 from devtensor.autograd.function import Function, FunctionCtx
+
+
+def _leaves_some(a: DeviceArray, b: DeviceArray, dims: Any = 2, out: None = None) -> bool:
+    """Whether tensordot leaves dimensions over: else it is a sum of products, not a product of matrices."""
+    count = dims if isinstance(dims, int) else len(dims[0]) if isinstance(dims[0], (list, tuple)) else 1
+    return not a.ndim == b.ndim == count
+
+
+SOME["tensordot"] = _leaves_some
 
 
 @autocasts
@@ -392,6 +401,7 @@ class _Largest(Function):
         return _C.where(x.abs() == result.unsqueeze(-1), grad.unsqueeze(-1) * x.sign(), 0.0)
 
 
+@autocasts
 def pdist(input: DeviceArray, p: float = 2.0) -> DeviceArray:
     """The p-norms of the differences of each two rows of (n, d), as a vector: of rows 0 and 1, 0 and 2, ..., 1 and 2.
 

@@ -161,6 +161,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
     @functools.wraps(forward)
     def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         ctx._dtype, ctx._fwd_used_autocast = get_autocast_dtype(kind), kind in here.dtypes
+        ctx._given = [getattr(array, "dtype", None) for array in args]  # whose dtypes gradients have
         if cast_inputs is None or not ctx._fwd_used_autocast:
             return forward(ctx, *args, **kwargs)
 
@@ -168,7 +169,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
             fits = array.device.type == kind and array.dtype.is_floating_point and array.dtype != _C.float64
             return array.to(cast_inputs) if fits else array
 
-        ctx._fwd_used_autocast, ctx._given = False, [getattr(array, "dtype", None) for array in args]
+        ctx._fwd_used_autocast = False
         with autocast(kind, enabled=False):
             return forward(ctx, *mapped(args, change), **{key: mapped(value, change) for key, value in kwargs.items()})
 
@@ -181,6 +182,8 @@ def custom_bwd(bwd: Callable[..., Any], *, device_type: str) -> Callable[..., An
 def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """For backward of an autograd.Function whose forward is a custom_fwd: it runs in the mode that forward ran in.
+
+    Gradients are cast to the dtypes of what forward was given.
 
     Raises RuntimeError for another kind of device. custom_fwd has an example.
 
@@ -196,13 +199,10 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
     def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         with autocast(kind, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
             grads = backward(ctx, *args, **kwargs)
-        given = getattr(ctx, "_given", None)  # dtypes before cast_inputs
-        if given is None:
-            return grads
         several = isinstance(grads, tuple)
         cast = tuple(
             grad.to(dtype) if isinstance(grad, _C.DeviceArray) and dtype is not None else grad
-            for grad, dtype in zip(grads if several else (grads,), given, strict=False)
+            for grad, dtype in zip(grads if several else (grads,), ctx._given, strict=False)
         )
         return cast if several else cast[0]
 

@@ -13,7 +13,6 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
-from devtensor import _C
 from devtensor.data import _parcel, _transport, _worker
 
 _PATIENCE = 2.0  # seconds that a worker has to end by itself
@@ -35,11 +34,10 @@ def _interrupts_held_back(context: Any) -> Iterator[None]:
 def _usual_method() -> str:
     """How workers are started unless the program says so.
 
-    A program written for PyTorch counts on Python's default, which is a fork where that is safe: its workers see what
-    no import would make again. CUDA must not be forked.
+    A program written for PyTorch counts on Python's default, on Linux a fork: its workers see what no import would make
+    again. As in PyTorch they cannot use CUDA then where the program has, which they are told.
     """
-    forks = _parcel.run_as_torch() and multiprocessing.get_start_method() == "fork"
-    return "fork" if forks and not _C._cuda_is_initialized() else "spawn"
+    return multiprocessing.get_start_method() if _parcel.run_as_torch() else "spawn"
 
 
 class Pool:

@@ -62,7 +62,7 @@ class _Cholesky(Function):
 
 
 def _diagonal_matrix(x: DeviceArray) -> DeviceArray:
-    return x.unsqueeze(-1) * _C.eye(x.shape[-1], dtype=x.dtype)
+    return x.unsqueeze(-1) * _C.eye(x.shape[-1], dtype=x.dtype, device=x.device)
 
 
 def cholesky(A: DeviceArray, *, upper: bool = False) -> DeviceArray:
@@ -147,7 +147,7 @@ def qr_of(name: str, A: DeviceArray, mode: str) -> QR:
     on_cpu("qr", (name,), (A,))
     if mode == "r":
         R = _QR.apply(A.detach(), "reduced")[1]
-        return QR(_C.empty(0, dtype=A.dtype), R)
+        return QR(_C.empty(0, dtype=A.dtype, device=A.device), R)
     return QR(*_QR.apply(A, mode))
 
 
@@ -189,7 +189,7 @@ def _antisymmetric(X: DeviceArray, gX: DeviceArray, S: DeviceArray) -> DeviceArr
 def _over(x: DeviceArray) -> DeviceArray:
     """1 / (x[j] - x[i]) in row i and column j, and 0 on the diagonal."""
     apart = x.unsqueeze(-2) - x.unsqueeze(-1)
-    diagonal = _C.eye(x.shape[-1], dtype=_C.bool)
+    diagonal = _C.eye(x.shape[-1], dtype=_C.bool, device=x.device)
     return _C.where(diagonal, 0.0, 1 / _C.where(diagonal, 1.0, apart))
 
 
@@ -271,7 +271,7 @@ def matrix_rank(
     on_cpu(op, ("A",), (A,))
     values = singular_values(op, symmetric(A.detach()) if hermitian else A.detach())
     if not values.shape[-1]:
-        return _C.zeros(values.shape[:-1], dtype=_C.int64)
+        return _C.zeros(values.shape[:-1], dtype=_C.int64, device=values.device)
     return (values > (values.amax(-1, keepdim=True) * most).clamp(min=least)).sum(-1)
 
 

@@ -129,6 +129,7 @@ def matrix_norm(
     return _matrix_norm(op, "A", values, order, dims_of(op, wanted, A.ndim, A, of="A"), keep)
 
 
+@autocasts
 def norm(
     A: DeviceArray,
     ord: float | str | None = None,

@@ -230,7 +230,7 @@ def solve_triangular(
     on_cpu(op, names, (A, B))
     triangle = matrices.triu(int(units)) if above else matrices.tril(-int(units))
     if units:
-        triangle = triangle + _C.eye(A.shape[-1], dtype=A.dtype)
+        triangle = triangle + _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
     return solved(triangle, right) if first else solved(triangle.mT, right.mT).mT
 
 
@@ -277,7 +277,7 @@ def lstsq(A: DeviceArray, B: DeviceArray, rcond: float | None = None, *, driver:
     on_cpu(op, names, (A, B))
     rows, columns = A.shape[-2:]
     solution = _Lstsq.apply(matrices, right, 0.0 if chosen == "gels" else bound)
-    none = _C.empty(0, dtype=A.dtype)
+    none = _C.empty(0, dtype=A.dtype, device=A.device)
     values = _SVD.apply(A.detach(), False)[1]
     largest = values.narrow(-1, 0, min(1, values.shape[-1])).sum(-1, keepdim=True)
     rank = (values > largest * bound).sum(-1)
@@ -288,7 +288,7 @@ def lstsq(A: DeviceArray, B: DeviceArray, rcond: float | None = None, *, driver:
     return Lstsq(
         solution.squeeze(-1) if vectors else solution,
         residuals,
-        _C.empty(0, dtype=_C.int64) if chosen == "gels" else rank,
+        _C.empty(0, dtype=_C.int64, device=A.device) if chosen == "gels" else rank,
         values if chosen in ("gelsd", "gelss") else none,
     )
 
@@ -317,7 +317,9 @@ def _cofactors(A: DeviceArray) -> DeviceArray:
     """det(A) * inverse(A).mT, for singular matrices too: U diag(products of the other singular values) Vh."""
     U, S, Vh = (cast(DeviceArray, x) for x in _SVD.apply(A, False))
     size = S.shape[-1]
-    others = _C.where(_C.eye(size, dtype=_C.bool), 1.0, S.unsqueeze(-2).expand(*S.shape, size)).prod(-1)
+    others = _C.where(_C.eye(size, dtype=_C.bool, device=S.device), 1.0, S.unsqueeze(-2).expand(*S.shape, size)).prod(
+        -1
+    )
     sign: DeviceArray = (_Determinant.apply(U) * _Determinant.apply(Vh)).detach().unsqueeze(-1).unsqueeze(-1)
     return sign * ((U * others.unsqueeze(-2)) @ Vh)
 
@@ -353,7 +355,7 @@ class _Slogdet(Function):
         if not bool(singular.any()):
             found: DeviceArray = _Inverse.apply(A).mT
         else:  # there the inverse is that of a determinant of 0
-            one = _C.eye(A.shape[-1], dtype=A.dtype)
+            one = _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
             found = _Inverse.apply(_C.where(singular, one, A)).mT
             found = _C.where(singular, _cofactors(A.detach()) / 0.0, found)
         return gradient.unsqueeze(-1).unsqueeze(-1) * found

@@ -25,7 +25,6 @@ from devtensor.nn.activation import (
     Softsign,
     Tanh,
 )
-from devtensor.nn.attention import MultiheadAttention
 from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from devtensor.nn.distance import CosineSimilarity, PairwiseDistance
@@ -85,6 +84,7 @@ from devtensor.nn.more_losses import (
     NLLLoss2d,
     TripletMarginWithDistanceLoss,
 )
+from devtensor.nn.multihead import MultiheadAttention
 from devtensor.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, SyncBatchNorm
 from devtensor.nn.normalization import (
     GroupNorm,

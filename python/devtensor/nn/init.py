@@ -356,7 +356,7 @@ def orthogonal_(tensor: DeviceArray, gain: float = 1, generator: _C.Generator | 
 
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     dtype = float64 if tensor.dtype is float64 else float32
-    drawn = _C.randn(rows, columns, dtype=dtype, generator=generator)
+    drawn = _C.randn(rows, columns, dtype=dtype, device=tensor.device, generator=generator)
     Q, R = linalg.qr(drawn.t() if rows < columns else drawn)
     Q = Q * R.diagonal().sign() * gain
     return tensor.copy_((Q.t() if rows < columns else Q).reshape(tensor.shape).to(tensor.dtype))

@@ -13,11 +13,11 @@ from devtensor._composed.layers import need_probability
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn import init
-from devtensor.nn.attention import MultiheadAttention
 from devtensor.nn.container import ModuleList
 from devtensor.nn.dropout import Dropout
 from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
+from devtensor.nn.multihead import MultiheadAttention
 from devtensor.nn.norm import LayerNorm
 
 _Activation: TypeAlias = str | Callable[[DeviceArray], DeviceArray]

@@ -81,14 +81,17 @@ _register_pytree_node = register_pytree_node
 
 
 SUPPORTED_NODES[namedtuple] = _Kind(lambda x: (x, type(x)), lambda values, made: made(*values))
+structseq = "structseq"
+SUPPORTED_NODES[structseq] = _Kind(lambda x: (x, type(x)), lambda values, made: made(values))  # such as of max()
 PyTree = Any
 
 
 def _get_node_type(tree: Any) -> Any:
     """The key of its class in SUPPORTED_NODES, or its class."""
     kind = type(tree)
-    named = kind not in SUPPORTED_NODES and isinstance(tree, tuple) and hasattr(kind, "_fields")
-    return namedtuple if named else kind
+    if kind in SUPPORTED_NODES or not isinstance(tree, tuple):
+        return kind
+    return namedtuple if hasattr(kind, "_make") else structseq if hasattr(kind, "n_sequence_fields") else kind
 
 
 @dataclass(frozen=True)

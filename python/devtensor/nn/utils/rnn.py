@@ -199,7 +199,7 @@ def pack_padded_sequence(
     for count, n in runs(sizes):
         parts.append(by_step[start : start + count, :n].flatten(0, 1))
         start += count
-    return PackedSequence(_C.cat(parts), _C.tensor(sizes), indices)
+    return PackedSequence(_C.cat(parts), _C.tensor(sizes, device="cpu"), indices)
 
 
 def _bad(op: str, input: DeviceArray, text: str) -> Exception:
@@ -249,7 +249,7 @@ def pad_packed_sequence(
         reached += count
         lengths[:n] = [reached] * n
     padded = padded.transpose(0, 1) if batch_first else padded
-    found = _C.tensor(lengths)
+    found = _C.tensor(lengths, device="cpu")
     if sequence.unsorted_indices is None:
         return padded, found
     back = sequence.unsorted_indices
