@@ -1113,6 +1113,13 @@ class DeviceArray:
         >>> dt.diag_embed(dt.ones(2, 3)).shape
         (2, 3, 3)
         """
+    def diagflat(input, offset: _Int = 0) -> DeviceArray:
+        """The matrix with the elements of input, flattened, on a diagonal; offset counts from the main one, upwards.
+
+        >>> dt.diagflat(dt.tensor([[1, 2]]))
+        DeviceArray([[1, 0],
+                     [0, 2]], device='cpu', dtype=int64)
+        """
     def diagonal(self, /, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> DeviceArray:
         """The elements whose index in dim2 is offset more than that in dim1, as the last dimension.
 
@@ -1584,6 +1591,16 @@ class DeviceArray:
 
         >>> bool((dt.zeros(100).geometric_(0.5) >= 1).all())
         True
+        """
+    def ger(self, /, vec2: DeviceArray) -> DeviceArray:
+        """Outer product of vectors (m,) and (n,): (m, n).
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.outer(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray([[3., 4.],
+                     [6., 8.]], device='cpu', dtype=float32)
         """
     def get_device(input) -> builtins.int:
         """The index of the CUDA device of input; -1 on the cpu.
@@ -3467,6 +3484,14 @@ class DeviceArray:
         """
     @overload
     def split(self, /, split_size_or_sections: _Ints, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
+    def split_with_sizes(input, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[DeviceArray, ...]:
+        """input cut along dim into parts of these sizes: views.
+
+        Raises ShapeMismatchError unless they make up the size of dim, IndexError for a dim out of range.
+
+        >>> [part.tolist() for part in dt.split_with_sizes(dt.arange(4), (1, 3))]
+        [[0], [1, 2, 3]]
+        """
     def sqrt(self, /) -> DeviceArray:
         """Square root.
 
@@ -3596,6 +3621,15 @@ class DeviceArray:
         """
     @overload
     def sum(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def sum_to_size(input, *size: _Ints) -> DeviceArray:
+        """input summed over the dimensions that size lacks or has as 1: what flows back through a broadcast from size.
+
+        input itself, as a view, where it has this shape. Sums of integers and bools are int64. Raises ShapeMismatchError
+        for a size that does not broadcast to the shape of input.
+
+        >>> dt.ones(2, 3).sum_to_size(1, 3)
+        DeviceArray([[2., 2., 2.]], device='cpu', dtype=float32)
+        """
     def svd(input, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
         """(U, S, V) with U @ diag(S) @ V.mT == input: reduced, or square with some=False; with the errors of linalg.svd.
 
@@ -3961,6 +3995,14 @@ class DeviceArray:
 
         >>> dt.var(dt.tensor([1.0, 2.0, 3.0]))
         DeviceArray(1., device='cpu', dtype=float32)
+        """
+    def vdot(input, other: DeviceArray) -> DeviceArray:
+        """The sum of products of two vectors of one length: dot, as there are no complex numbers.
+
+        Floats of one dtype on one device. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.vdot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray(11., device='cpu', dtype=float32)
         """
     def view(self, /, *size: _Ints) -> DeviceArray:
         """The same elements in another shape; one size may be -1.

@@ -26,6 +26,7 @@ from devtensor._composed.arrange import *
 from devtensor._composed.contraction import *
 from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
+from devtensor._composed.creation import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
 from devtensor._composed.exchanged import *
@@ -50,6 +51,7 @@ from devtensor._composed.ranges import linspace as linspace  # the compiled one 
 from devtensor._composed.sampling import *
 from devtensor._composed.scattered_views import *
 from devtensor._composed.shuffles import *
+from devtensor._composed.sizes import *
 from devtensor._composed.statistics import *
 from devtensor._composed.strided import *
 from devtensor._composed.summaries import *
@@ -117,6 +119,7 @@ if TYPE_CHECKING:
 del _cuda_amp  # dt.cuda.amp
 # Loaded when they are asked for: they would make a fifth of the time of the import.
 _LATER = {"data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
+newaxis = None  # as an index it adds a dimension
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
 for _function in (
@@ -192,6 +195,7 @@ __all__ = [
     "matrix_power",
     "multiprocessing",
     "nan",
+    "newaxis",
     "nn",
     "no_grad",
     "optim",

@@ -95,7 +95,7 @@ This page is written by `tools/differences.py` from `tests/helpers/torch_differe
 INTEGERS = "bool uint8 int8 int16 int32 int64"
 NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
 WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
-PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot matmul mm mv __rmatmul__ nn.functional.linear"
+PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot vdot matmul mm mv __rmatmul__ nn.functional.linear"
 SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner linalg.matrix_power linalg.multi_dot tensordot"
 
 DIFFERENT: list[Difference] = [

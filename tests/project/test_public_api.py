@@ -150,7 +150,7 @@ def test_completion_shows_public_names_only(module: ModuleType) -> None:
     assert shown == sorted(module.__all__)
     for name in shown:
         value = getattr(module, name)
-        assert isinstance(value, (dt.dtype, float)) or inspect.getdoc(value), name
+        assert isinstance(value, (dt.dtype, float, type(None))) or inspect.getdoc(value), name
         assert getattr(value, "__module__", "devtensor").startswith("devtensor"), name
 
 

@@ -11,6 +11,7 @@ from devtensor._composed import (
     contraction,
     convolutions,
     covariance,
+    creation,
     diagonals,
     distances,
     exchanged,
@@ -33,6 +34,7 @@ from devtensor._composed import (
     sampling,
     scattered_views,
     shuffles,
+    sizes,
     statistics,
     strided,
     summaries,
@@ -46,6 +48,7 @@ __all__ += arrange.__all__
 __all__ += contraction.__all__
 __all__ += convolutions.__all__
 __all__ += covariance.__all__
+__all__ += creation.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
 __all__ += exchanged.__all__
@@ -68,6 +71,7 @@ __all__ += ranges.__all__
 __all__ += sampling.__all__
 __all__ += scattered_views.__all__
 __all__ += shuffles.__all__
+__all__ += sizes.__all__
 __all__ += statistics.__all__
 __all__ += strided.__all__
 __all__ += summaries.__all__
@@ -90,6 +94,7 @@ METHODS = (
     *products.METHODS,
     *sampling.METHODS,
     *scattered_views.METHODS,
+    *sizes.METHODS,
     *statistics.METHODS,
     *strided.METHODS,
     *summaries.METHODS,
