@@ -774,6 +774,25 @@ class DeviceArray:
         DeviceArray([[2., 0.],
                      [1., 2.]], device='cpu', dtype=float32)
         """
+    def cholesky_inverse(L, upper: builtins.bool = False) -> DeviceArray:
+        """The inverse of L @ L.mT for each lower triangular L; upper: of L.mT @ L for an upper one.
+
+        Of L only that triangle is read. float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError,
+        ShapeMismatchError, LinAlgError for a singular matrix, NotImplementedError on a CUDA device.
+
+        >>> dt.cholesky_inverse(dt.tensor([[2.0]]))
+        DeviceArray([[0.2500]], device='cpu', dtype=float32)
+        """
+    def cholesky_solve(B, L: DeviceArray, upper: builtins.bool = False) -> DeviceArray:
+        """The X with L @ L.mT @ X == B for each lower triangular L; upper: L.mT @ L @ X == B for an upper one.
+
+        Batches broadcast. Of L only that triangle is read. float32 and float64 on the cpu, by LAPACK. Raises
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, LinAlgError for a singular matrix, NotImplementedError
+        on a CUDA device.
+
+        >>> dt.cholesky_solve(dt.tensor([[8.0]]), dt.tensor([[2.0]]))
+        DeviceArray([[2.]], device='cpu', dtype=float32)
+        """
     @overload
     def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
         """A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.

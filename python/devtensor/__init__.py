@@ -101,6 +101,8 @@ from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, s
 from devtensor.linalg import _second_names as _linalg_names
 from devtensor.linalg._second_names import (
     cholesky,
+    cholesky_inverse,
+    cholesky_solve,
     det,
     inverse,
     logdet,
@@ -160,6 +162,8 @@ __all__ = [
     "backends",
     "can_cast",
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "compile",
     "cpu",
     "cuda",

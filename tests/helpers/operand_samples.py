@@ -229,6 +229,7 @@ NOT_OPERANDS = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
+    "cholesky_solve": "LAPACK works on the cpu alone: tests/ops/test_linalg.py",
     **dict.fromkeys(
         ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
     ),

@@ -180,6 +180,7 @@ VALUES: dict[str, Any] = {
     "dsplit.input": lambda: dt.ones(1, 1, 2),
     "indices_or_sections": 1,
     "A": lambda: dt.eye(2) * 2 + 1,
+    "L": lambda: dt.eye(2),
     "B": lambda: dt.ones(2, 2),
     "multi_dot.tensors": lambda: [dt.ones(2, 3), dt.ones(3, 2)],
     "upper": True,
@@ -188,7 +189,7 @@ VALUES: dict[str, Any] = {
     "vector_norm.x": lambda: dt.ones(3),
     **{
         f"{op}.input": lambda: dt.eye(2) * 2 + 1
-        for op in "cholesky det inverse logdet matrix_exp matrix_power pinverse qr slogdet svd".split()
+        for op in "cholesky cholesky_inverse det inverse logdet matrix_exp matrix_power pinverse qr slogdet svd".split()
     },
     "t_.input": lambda: dt.ones(2, 3),
     "resize_.size": (3, 2),

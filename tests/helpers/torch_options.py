@@ -84,6 +84,8 @@ OPTIONS: dict[str, str] = {
     "matrix_power": "A n",
     "inverse": "input",
     "cholesky": "input upper",
+    "cholesky_inverse": "L upper",
+    "cholesky_solve": "B L upper",
     "qr": "input some",
     "svd": "input some compute_uv",
     "pinverse": "input rcond",
