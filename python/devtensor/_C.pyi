@@ -313,6 +313,12 @@ class DeviceArray:
         >>> dt.aminmax(dt.tensor([3, 1, 2])).max
         DeviceArray(3, device='cpu', dtype=int64)
         """
+    def angle(input) -> DeviceArray:
+        """pi where x < 0, NaN of NaN, else 0. Integers and bools give the default dtype. Its gradient is 0.
+
+        >>> dt.angle(dt.tensor([-2.0, 3.0]))
+        DeviceArray([3.1416, 0.0000], device='cpu', dtype=float32)
+        """
     @overload
     def any(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
         """Whether any element is nonzero (NaN counts as nonzero).
@@ -652,6 +658,15 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def bitwise_left_shift(input, other: _Operand) -> DeviceArray:
+        """The bits of input moved up by other places: input * 2 ** other, which wraps; 0 for places below 0 or too many.
+
+        Integers, of which one may be a number; the shapes broadcast, the dtypes promote. Raises DeviceMismatchError,
+        DTypeMismatchError for floats and bools, ShapeMismatchError.
+
+        >>> dt.bitwise_left_shift(dt.tensor([1, 3]), 2)
+        DeviceArray([ 4, 12], device='cpu', dtype=int64)
+        """
     def bitwise_not(self, /) -> DeviceArray:
         """Inverts every bit; logical not for bool.
 
@@ -682,6 +697,17 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def bitwise_right_shift(input, other: _Operand) -> DeviceArray:
+        """The bits of input moved down by other places: the floor of input / 2 ** other.
+
+        0 or -1 for places below 0 or too many.
+
+        Integers, of which one may be a number; the shapes broadcast, the dtypes promote. Raises DeviceMismatchError,
+        DTypeMismatchError for floats and bools, ShapeMismatchError.
+
+        >>> dt.bitwise_right_shift(dt.tensor([8, -3]), 1)
+        DeviceArray([ 4, -2], device='cpu', dtype=int64)
         """
     def bitwise_xor(self, /, other: _Operand) -> DeviceArray:
         """a ^ b; ints and bool.
@@ -878,6 +904,18 @@ class DeviceArray:
         """
     def coalesce(self, /, *args: Any, **options: Any) -> NoReturn:
         """Raises NotImplementedError: there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding."""
+    def conj(input) -> DeviceArray:
+        """input itself, as there are no complex numbers.
+
+        >>> dt.conj(dt.tensor([1.0]))
+        DeviceArray([1.], device='cpu', dtype=float32)
+        """
+    def conj_physical(input) -> DeviceArray:
+        """input itself, as there are no complex numbers; a copy in out.
+
+        >>> dt.conj_physical(dt.tensor([1.0]))
+        DeviceArray([1.], device='cpu', dtype=float32)
+        """
     def contiguous(self, /, memory_format: _MemoryFormat | None = None) -> DeviceArray:
         """The elements in row-major order without gaps, or in another order.
 
@@ -1758,6 +1796,14 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def i0(input) -> DeviceArray:
+        """The modified Bessel function of the first kind of order 0. Computed in float64.
+
+        Integers and bools give the default dtype.
+
+        >>> dt.i0(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.0000, 1.2661], device='cpu', dtype=float32)
         """
     @overload
     def index_add(self, /, dim: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray:
@@ -3176,6 +3222,12 @@ class DeviceArray:
 
         >>> dt.arange(6).resize_as_(dt.ones(3))
         DeviceArray([0, 1, 2], device='cpu', dtype=int64)
+        """
+    def resolve_conj(input) -> DeviceArray:
+        """input itself, as there are no complex numbers.
+
+        >>> dt.resolve_conj(dt.tensor([1.0]))
+        DeviceArray([1.], device='cpu', dtype=float32)
         """
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.

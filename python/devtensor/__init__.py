@@ -23,6 +23,8 @@ from devtensor._C import int64 as long
 from devtensor._composed import public as _public
 from devtensor._composed.activations import *
 from devtensor._composed.arrange import *
+from devtensor._composed.bessel import *
+from devtensor._composed.bits import *
 from devtensor._composed.contraction import *
 from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
@@ -48,6 +50,7 @@ from devtensor._composed.pooling import *
 from devtensor._composed.products import *
 from devtensor._composed.ranges import *
 from devtensor._composed.ranges import linspace as linspace  # the compiled one takes numbers alone
+from devtensor._composed.reals import *
 from devtensor._composed.sampling import *
 from devtensor._composed.scattered_views import *
 from devtensor._composed.shuffles import *

@@ -36,8 +36,8 @@ _FUNCTIONS = {
         _SPARSE,
     ),
     **dict.fromkeys(
-        """complex complex32 complex64 complex128 cfloat cdouble chalf view_as_complex view_as_real polar angle
-        real imag conj conj_physical resolve_conj""".split(),
+        """complex complex32 complex64 complex128 cfloat cdouble chalf view_as_complex view_as_real polar
+        imag""".split(),
         _COMPLEX,
     ),
     **dict.fromkeys(("stft", "istft"), _FOURIER),

@@ -308,6 +308,11 @@ VALUES: dict[str, Any] = {
     "WeightedRandomSampler.weights": [0.5, 1.5],
     "Subset.indices": [0, 1],
     "input": lambda: dt.ones(2, 3),
+    **{
+        f"bitwise_{way}_shift.{x}": lambda: dt.ones(2, 3, dtype=dt.int64)
+        for way in ("left", "right")
+        for x in ("input", "other")
+    },
     "bitwise_and.input": lambda: dt.ones(2, 3, dtype=dt.int64),
     "bitwise_or.input": lambda: dt.ones(2, 3, dtype=dt.int64),
     "bitwise_xor.input": lambda: dt.ones(2, 3, dtype=dt.int64),

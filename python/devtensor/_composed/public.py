@@ -8,6 +8,8 @@ from __future__ import annotations
 from devtensor._composed import (
     activations,
     arrange,
+    bessel,
+    bits,
     contraction,
     convolutions,
     covariance,
@@ -31,6 +33,7 @@ from devtensor._composed import (
     pooling,
     products,
     ranges,
+    reals,
     sampling,
     scattered_views,
     shuffles,
@@ -45,6 +48,8 @@ from devtensor._composed import (
 __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += arrange.__all__
+__all__ += bessel.__all__
+__all__ += bits.__all__
 __all__ += contraction.__all__
 __all__ += convolutions.__all__
 __all__ += covariance.__all__
@@ -68,6 +73,7 @@ __all__ += pointwise.__all__
 __all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += ranges.__all__
+__all__ += reals.__all__
 __all__ += sampling.__all__
 __all__ += scattered_views.__all__
 __all__ += shuffles.__all__
@@ -81,6 +87,8 @@ __all__ += windows.__all__
 METHODS = (
     *activations.METHODS,
     *arrange.METHODS,
+    *bessel.METHODS,
+    *bits.METHODS,
     *covariance.METHODS,
     *diagonals.METHODS,
     *exchanged.METHODS,
@@ -92,6 +100,7 @@ METHODS = (
     *places.METHODS,
     *pointwise.METHODS,
     *products.METHODS,
+    *reals.METHODS,
     *sampling.METHODS,
     *scattered_views.METHODS,
     *sizes.METHODS,
