@@ -56,7 +56,8 @@ DIFFERENT = {
     "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
     "Stream", "assert_close", "copy_", "apply_", "map_", "new", "normal", "repeat_interleave", "is_cpu", "get_device",
     "get_rng_state", "set_rng_state", "resize_", "resize_as_",
-    "full", "full_like", "new_full", "linspace", "logspace", "range",  # are made on the default device, and take arrays of that
+    "full", "full_like", "new_full", "linspace", "logspace",  # are made on the default device, and take arrays of that
+    "range",
 }  # fmt: skip
 
 
