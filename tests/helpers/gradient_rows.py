@@ -433,6 +433,7 @@ IMAGES = [
     "F.adaptive_max_pool3d(vo, 2)",
     "F.lp_pool1d(si, 2, 3)",
     "F.lp_pool2d(vo[0], 2, 2)",
+    "F.lp_pool3d(vo, 2, 2)",
     "F.max_unpool1d(*F.max_pool1d(si, 2, return_indices=True), 2)",
     "F.interpolate(si, scale_factor=2)",
     'F.interpolate(si, 5, mode="nearest-exact")',
