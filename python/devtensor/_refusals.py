@@ -49,8 +49,7 @@ _FUNCTIONS = {
     },
     **{
         f"distributed.{name}": _SPLIT
-        for name in """DeviceMesh FileStore HashStore PrefixStore Store TCPStore get_global_rank get_group_rank
-        get_process_group_ranks init_device_mesh""".split()
+        for name in """DeviceMesh FileStore HashStore PrefixStore Store TCPStore init_device_mesh""".split()
     },
     **dict.fromkeys(("cuda.CUDAGraph", "cuda.graph", "cuda.make_graphed_callables", "cuda.graph_pool_handle"), _GRAPHS),
     **dict.fromkeys(
