@@ -313,6 +313,12 @@ class DeviceArray:
         >>> dt.aminmax(dt.tensor([3, 1, 2])).max
         DeviceArray(3, device='cpu', dtype=int64)
         """
+    def angle(input) -> DeviceArray:
+        """pi where x < 0, NaN of NaN, else 0. Integers and bools give the default dtype. Its gradient is 0.
+
+        >>> dt.angle(dt.tensor([-2.0, 3.0]))
+        DeviceArray([3.1416, 0.0000], device='cpu', dtype=float32)
+        """
     @overload
     def any(self, /, dim: _Ints | None = None, keepdim: builtins.bool = False) -> DeviceArray:
         """Whether any element is nonzero (NaN counts as nonzero).
@@ -652,6 +658,15 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def bitwise_left_shift(input, other: _Operand) -> DeviceArray:
+        """The bits of input moved up by other places: input * 2 ** other, which wraps; 0 for places below 0 or too many.
+
+        Integers, of which one may be a number; the shapes broadcast, the dtypes promote. Raises DeviceMismatchError,
+        DTypeMismatchError for floats and bools, ShapeMismatchError.
+
+        >>> dt.bitwise_left_shift(dt.tensor([1, 3]), 2)
+        DeviceArray([ 4, 12], device='cpu', dtype=int64)
+        """
     def bitwise_not(self, /) -> DeviceArray:
         """Inverts every bit; logical not for bool.
 
@@ -682,6 +697,17 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def bitwise_right_shift(input, other: _Operand) -> DeviceArray:
+        """The bits of input moved down by other places: the floor of input / 2 ** other.
+
+        0 or -1 for places below 0 or too many.
+
+        Integers, of which one may be a number; the shapes broadcast, the dtypes promote. Raises DeviceMismatchError,
+        DTypeMismatchError for floats and bools, ShapeMismatchError.
+
+        >>> dt.bitwise_right_shift(dt.tensor([8, -3]), 1)
+        DeviceArray([ 4, -2], device='cpu', dtype=int64)
         """
     def bitwise_xor(self, /, other: _Operand) -> DeviceArray:
         """a ^ b; ints and bool.
@@ -774,6 +800,25 @@ class DeviceArray:
         DeviceArray([[2., 0.],
                      [1., 2.]], device='cpu', dtype=float32)
         """
+    def cholesky_inverse(L, upper: builtins.bool = False) -> DeviceArray:
+        """The inverse of L @ L.mT for each lower triangular L; upper: of L.mT @ L for an upper one.
+
+        Of L only that triangle is read. float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError,
+        ShapeMismatchError, LinAlgError for a singular matrix, NotImplementedError on a CUDA device.
+
+        >>> dt.cholesky_inverse(dt.tensor([[2.0]]))
+        DeviceArray([[0.2500]], device='cpu', dtype=float32)
+        """
+    def cholesky_solve(B, L: DeviceArray, upper: builtins.bool = False) -> DeviceArray:
+        """The X with L @ L.mT @ X == B for each lower triangular L; upper: L.mT @ L @ X == B for an upper one.
+
+        Batches broadcast. Of L only that triangle is read. float32 and float64 on the cpu, by LAPACK. Raises
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, LinAlgError for a singular matrix, NotImplementedError
+        on a CUDA device.
+
+        >>> dt.cholesky_solve(dt.tensor([[8.0]]), dt.tensor([[2.0]]))
+        DeviceArray([[2.]], device='cpu', dtype=float32)
+        """
     @overload
     def chunk(self, /, chunks: _Int, dim: _Int = 0) -> tuple[DeviceArray, ...]:
         """A tuple of at most `chunks` pieces along dim; of an empty dim, as many empty ones.
@@ -859,6 +904,18 @@ class DeviceArray:
         """
     def coalesce(self, /, *args: Any, **options: Any) -> NoReturn:
         """Raises NotImplementedError: there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding."""
+    def conj(input) -> DeviceArray:
+        """input itself, as there are no complex numbers.
+
+        >>> dt.conj(dt.tensor([1.0]))
+        DeviceArray([1.], device='cpu', dtype=float32)
+        """
+    def conj_physical(input) -> DeviceArray:
+        """input itself, as there are no complex numbers; a copy in out.
+
+        >>> dt.conj_physical(dt.tensor([1.0]))
+        DeviceArray([1.], device='cpu', dtype=float32)
+        """
     def contiguous(self, /, memory_format: _MemoryFormat | None = None) -> DeviceArray:
         """The elements in row-major order without gaps, or in another order.
 
@@ -1112,6 +1169,13 @@ class DeviceArray:
 
         >>> dt.diag_embed(dt.ones(2, 3)).shape
         (2, 3, 3)
+        """
+    def diagflat(input, offset: _Int = 0) -> DeviceArray:
+        """The matrix with the elements of input, flattened, on a diagonal; offset counts from the main one, upwards.
+
+        >>> dt.diagflat(dt.tensor([[1, 2]]))
+        DeviceArray([[1, 0],
+                     [0, 2]], device='cpu', dtype=int64)
         """
     def diagonal(self, /, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> DeviceArray:
         """The elements whose index in dim2 is offset more than that in dim1, as the last dimension.
@@ -1585,6 +1649,16 @@ class DeviceArray:
         >>> bool((dt.zeros(100).geometric_(0.5) >= 1).all())
         True
         """
+    def ger(self, /, vec2: DeviceArray) -> DeviceArray:
+        """Outer product of vectors (m,) and (n,): (m, n).
+
+        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
+        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+
+        >>> dt.outer(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray([[3., 4.],
+                     [6., 8.]], device='cpu', dtype=float32)
+        """
     def get_device(input) -> builtins.int:
         """The index of the CUDA device of input; -1 on the cpu.
 
@@ -1722,6 +1796,14 @@ class DeviceArray:
         broadcast, DTypeMismatchError for other dtypes and for an out of another dtype.
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
+        """
+    def i0(input) -> DeviceArray:
+        """The modified Bessel function of the first kind of order 0. Computed in float64.
+
+        Integers and bools give the default dtype.
+
+        >>> dt.i0(dt.tensor([0.0, 1.0]))
+        DeviceArray([1.0000, 1.2661], device='cpu', dtype=float32)
         """
     @overload
     def index_add(self, /, dim: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray:
@@ -3141,6 +3223,12 @@ class DeviceArray:
         >>> dt.arange(6).resize_as_(dt.ones(3))
         DeviceArray([0, 1, 2], device='cpu', dtype=int64)
         """
+    def resolve_conj(input) -> DeviceArray:
+        """input itself, as there are no complex numbers.
+
+        >>> dt.resolve_conj(dt.tensor([1.0]))
+        DeviceArray([1.], device='cpu', dtype=float32)
+        """
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.
 
@@ -3467,6 +3555,14 @@ class DeviceArray:
         """
     @overload
     def split(self, /, split_size_or_sections: _Ints, axis: _Int = 0) -> tuple[DeviceArray, ...]: ...
+    def split_with_sizes(input, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[DeviceArray, ...]:
+        """input cut along dim into parts of these sizes: views.
+
+        Raises ShapeMismatchError unless they make up the size of dim, IndexError for a dim out of range.
+
+        >>> [part.tolist() for part in dt.split_with_sizes(dt.arange(4), (1, 3))]
+        [[0], [1, 2, 3]]
+        """
     def sqrt(self, /) -> DeviceArray:
         """Square root.
 
@@ -3596,6 +3692,15 @@ class DeviceArray:
         """
     @overload
     def sum(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None) -> DeviceArray: ...
+    def sum_to_size(input, *size: _Ints) -> DeviceArray:
+        """input summed over the dimensions that size lacks or has as 1: what flows back through a broadcast from size.
+
+        input itself, as a view, where it has this shape. Sums of integers and bools are int64. Raises ShapeMismatchError
+        for a size that does not broadcast to the shape of input.
+
+        >>> dt.ones(2, 3).sum_to_size(1, 3)
+        DeviceArray([[2., 2., 2.]], device='cpu', dtype=float32)
+        """
     def svd(input, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
         """(U, S, V) with U @ diag(S) @ V.mT == input: reduced, or square with some=False; with the errors of linalg.svd.
 
@@ -3961,6 +4066,14 @@ class DeviceArray:
 
         >>> dt.var(dt.tensor([1.0, 2.0, 3.0]))
         DeviceArray(1., device='cpu', dtype=float32)
+        """
+    def vdot(input, other: DeviceArray) -> DeviceArray:
+        """The sum of products of two vectors of one length: dot, as there are no complex numbers.
+
+        Floats of one dtype on one device. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+        >>> dt.vdot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+        DeviceArray(11., device='cpu', dtype=float32)
         """
     def view(self, /, *size: _Ints) -> DeviceArray:
         """The same elements in another shape; one size may be -1.

@@ -23,9 +23,12 @@ from devtensor._C import int64 as long
 from devtensor._composed import public as _public
 from devtensor._composed.activations import *
 from devtensor._composed.arrange import *
+from devtensor._composed.bessel import *
+from devtensor._composed.bits import *
 from devtensor._composed.contraction import *
 from devtensor._composed.convolutions import *
 from devtensor._composed.covariance import *
+from devtensor._composed.creation import *
 from devtensor._composed.diagonals import *
 from devtensor._composed.distances import *
 from devtensor._composed.exchanged import *
@@ -47,9 +50,11 @@ from devtensor._composed.pooling import *
 from devtensor._composed.products import *
 from devtensor._composed.ranges import *
 from devtensor._composed.ranges import linspace as linspace  # the compiled one takes numbers alone
+from devtensor._composed.reals import *
 from devtensor._composed.sampling import *
 from devtensor._composed.scattered_views import *
 from devtensor._composed.shuffles import *
+from devtensor._composed.sizes import *
 from devtensor._composed.statistics import *
 from devtensor._composed.strided import *
 from devtensor._composed.summaries import *
@@ -99,6 +104,8 @@ from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, s
 from devtensor.linalg import _second_names as _linalg_names
 from devtensor.linalg._second_names import (
     cholesky,
+    cholesky_inverse,
+    cholesky_solve,
     det,
     inverse,
     logdet,
@@ -117,6 +124,7 @@ if TYPE_CHECKING:
 del _cuda_amp  # dt.cuda.amp
 # Loaded when they are asked for: they would make a fifth of the time of the import.
 _LATER = {"data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
+newaxis = None  # as an index it adds a dimension
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
 for _function in (
@@ -157,6 +165,8 @@ __all__ = [
     "backends",
     "can_cast",
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "compile",
     "cpu",
     "cuda",
@@ -192,6 +202,7 @@ __all__ = [
     "matrix_power",
     "multiprocessing",
     "nan",
+    "newaxis",
     "nn",
     "no_grad",
     "optim",

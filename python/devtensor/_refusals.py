@@ -37,8 +37,8 @@ _FUNCTIONS = {
         _SPARSE,
     ),
     **dict.fromkeys(
-        """complex complex32 complex64 complex128 cfloat cdouble chalf view_as_complex view_as_real polar angle
-        real imag conj conj_physical resolve_conj""".split(),
+        """complex complex32 complex64 complex128 cfloat cdouble chalf view_as_complex view_as_real polar
+        imag""".split(),
         _COMPLEX,
     ),
     **dict.fromkeys(("stft", "istft"), _FOURIER),
@@ -50,8 +50,7 @@ _FUNCTIONS = {
     },
     **{
         f"distributed.{name}": _SPLIT
-        for name in """DeviceMesh FileStore HashStore PrefixStore Store TCPStore get_global_rank get_group_rank
-        get_process_group_ranks init_device_mesh""".split()
+        for name in """DeviceMesh FileStore HashStore PrefixStore Store TCPStore init_device_mesh""".split()
     },
     **dict.fromkeys(("cuda.CUDAGraph", "cuda.graph", "cuda.make_graphed_callables", "cuda.graph_pool_handle"), _GRAPHS),
     **dict.fromkeys(
@@ -74,7 +73,6 @@ _MODULES = {
     "cuda.nvtx": _PROFILER,
     "cuda.profiler": _PROFILER,
     "autograd.forward_ad": "there is no forward mode: use dt.autograd.grad",
-    "autograd.functional": "functions are not transformed: use dt.autograd.grad, row by row for a Jacobian",
     "autograd.graph": "what gradients keep is not handed out: utils.checkpoint keeps less",
     "autograd.profiler": _PROFILER,
     "export": _COMPILED,

@@ -26,6 +26,7 @@ from devtensor._C import movedim as moveaxis
 from devtensor._C import mul as multiply
 from devtensor._C import ne as not_equal
 from devtensor._C import neg as negative
+from devtensor._C import outer as ger
 from devtensor._C import sign as sgn
 from devtensor._C import sub as subtract
 from devtensor._C import transpose as swapaxes
@@ -58,6 +59,7 @@ __all__ = [
     "concatenate",
     "divide",
     "fix",
+    "ger",
     "greater",
     "greater_equal",
     "less",

@@ -7,6 +7,7 @@ import math
 from devtensor._C import DeviceArray, erf, erfc, erfinv, expm1, log1p, log_softmax, softmax
 from devtensor._C import sigmoid as expit
 from devtensor._composed.arguments import need_array
+from devtensor._composed.bessel import i0, i0e, i1, i1e
 from devtensor._composed.domains import entropy
 from devtensor._composed.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
 from devtensor._composed.pointwise import lgamma as gammaln
@@ -22,6 +23,10 @@ __all__ = [
     "expit",
     "expm1",
     "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "log1p",
     "log_softmax",
     "logit",

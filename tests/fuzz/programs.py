@@ -48,13 +48,16 @@ DIFFERENT = {
     "cuda", "from_numpy", "frombuffer", "from_dlpack", "from_cuda_array_interface", "seed", "initial_seed",
     "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
-    "one_hot", "cov", "cholesky", "det", "eigh", "eigvalsh", "inv", "inverse", "logdet", "lstsq", "matrix_exp",
+    "one_hot", "cov", "empty_strided",
+    "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "cond", "inv_ex", "solve_ex",
+    "det", "eigh", "eigvalsh", "inv", "inverse", "logdet", "lstsq", "matrix_exp",
     "matrix_norm", "matrix_power", "matrix_rank", "norm", "orthogonal_", "pinv", "pinverse", "qr", "slogdet", "solve",
     "solve_triangular", "svd", "svdvals",
     "bernoulli", "bernoulli_", "multinomial", "gaussian_nll_loss", "GaussianNLLLoss",
     "Stream", "assert_close", "copy_", "apply_", "map_", "new", "normal", "repeat_interleave", "is_cpu", "get_device",
     "get_rng_state", "set_rng_state", "resize_", "resize_as_",
     "full", "full_like", "new_full", "linspace", "logspace",  # are made on the default device, and take arrays of that
+    "range",
 }  # fmt: skip
 
 

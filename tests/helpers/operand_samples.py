@@ -75,6 +75,8 @@ SAMPLES: dict[str, Sample] = {
     "mv": Sample({"input": f(2, 3), "vec": f(3)}),
     "dot": Sample({"input": f(3), "tensor": f(3)}),
     "outer": Sample({"input": f(3), "vec2": f(4)}),
+    **{op: Sample({"input": i(2, 3), "other": i(2, 3)}) for op in ("bitwise_left_shift", "bitwise_right_shift")},
+    "vdot": Sample({"input": f(3), "other": f(3)}),
     "addmm": Sample({"input": f(2, 4), "mat1": f(2, 3), "mat2": f(3, 4)}, own=("input",)),
     "baddbmm": Sample({"input": f(5, 2, 4), "batch1": f(5, 2, 3), "batch2": f(5, 3, 4)}, own=("input",)),
     "linear": Sample({"input": f(2, 3), "weight": f(4, 3), "bias": f(4)}, own=("bias",)),
@@ -228,6 +230,7 @@ NOT_OPERANDS = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
+    "cholesky_solve": "LAPACK works on the cpu alone: tests/ops/test_linalg.py",
     **dict.fromkeys(
         ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
     ),

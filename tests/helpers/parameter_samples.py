@@ -22,6 +22,7 @@ GIVEN = {
     "scatter": ["src"],
     "scatter_": ["src"],
     "arange": ["end"],
+    "randint_like": ["low"],
     "kl_div": ["reduction"],
     "DistributedSampler": ["num_replicas", "rank"],
     "softmax": ["dim"],
@@ -151,6 +152,16 @@ VALUES: dict[str, Any] = {
     "tensordot.b": lambda: dt.ones(3, 2),
     "trapezoid.y": lambda: dt.ones(2, 3),
     "cumulative_trapezoid.y": lambda: dt.ones(2, 3),
+    "randint_like.low": 3,
+    "scalar_tensor.s": 2.0,
+    "split_with_sizes.split_sizes": (1, 1),
+    "sum_to_size.size": (1, 3),
+    "unravel_index.indices": lambda: dt.zeros(2, dtype=dt.int64),
+    "unravel_index.shape": (2, 3),
+    "empty_strided.size": (2, 2),
+    "empty_strided.stride": (1, 2),
+    "vdot.input": lambda: dt.ones(3),
+    "vdot.other": lambda: dt.ones(3),
     "as_strided.size": (2, 2),
     "as_strided.stride": (1, 1),
     "as_strided_.size": (2, 2),
@@ -169,6 +180,7 @@ VALUES: dict[str, Any] = {
     "dsplit.input": lambda: dt.ones(1, 1, 2),
     "indices_or_sections": 1,
     "A": lambda: dt.eye(2) * 2 + 1,
+    "L": lambda: dt.eye(2),
     "B": lambda: dt.ones(2, 2),
     "multi_dot.tensors": lambda: [dt.ones(2, 3), dt.ones(3, 2)],
     "upper": True,
@@ -177,7 +189,7 @@ VALUES: dict[str, Any] = {
     "vector_norm.x": lambda: dt.ones(3),
     **{
         f"{op}.input": lambda: dt.eye(2) * 2 + 1
-        for op in "cholesky det inverse logdet matrix_exp matrix_power pinverse qr slogdet svd".split()
+        for op in "cholesky cholesky_inverse det inverse logdet matrix_exp matrix_power pinverse qr slogdet svd".split()
     },
     "t_.input": lambda: dt.ones(2, 3),
     "resize_.size": (3, 2),
@@ -296,6 +308,11 @@ VALUES: dict[str, Any] = {
     "WeightedRandomSampler.weights": [0.5, 1.5],
     "Subset.indices": [0, 1],
     "input": lambda: dt.ones(2, 3),
+    **{
+        f"bitwise_{way}_shift.{x}": lambda: dt.ones(2, 3, dtype=dt.int64)
+        for way in ("left", "right")
+        for x in ("input", "other")
+    },
     "bitwise_and.input": lambda: dt.ones(2, 3, dtype=dt.int64),
     "bitwise_or.input": lambda: dt.ones(2, 3, dtype=dt.int64),
     "bitwise_xor.input": lambda: dt.ones(2, 3, dtype=dt.int64),

@@ -95,7 +95,7 @@ This page is written by `tools/differences.py` from `tests/helpers/torch_differe
 INTEGERS = "bool uint8 int8 int16 int32 int64"
 NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
 WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
-PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot matmul mm mv __rmatmul__ nn.functional.linear"
+PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot vdot matmul mm mv __rmatmul__ nn.functional.linear"
 SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner linalg.matrix_power linalg.multi_dot tensordot"
 
 DIFFERENT: list[Difference] = [
@@ -214,7 +214,7 @@ DIFFERENT: list[Difference] = [
         "Scores (C) have a class (), scores (N, C) have classes (N).",
     ),
     Difference(
-        "cholesky linalg.cholesky linalg.det linalg.svd linalg.svdvals matrix_exp svd",
+        "cholesky linalg.cholesky linalg.cholesky_ex linalg.det linalg.svd linalg.svdvals matrix_exp svd",
         "refused",
         "it takes float32 and float64",
         "DTypeMismatchError",
@@ -511,7 +511,8 @@ NOT_THERE: list[Lacking] = [
     ),
     Lacking("normal/number_mean", "layout", "`layout=`"),
     Lacking(
-        "cholesky linalg.cholesky linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
+        "cholesky cholesky_inverse cholesky_solve linalg.cholesky linalg.cholesky_ex linalg.cond linalg.inv_ex "
+        "linalg.solve_ex linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
         "linalg.lstsq/grad_oriented linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
         "linalg.matrix_rank/hermitian linalg.pinv linalg.pinv/hermitian linalg.pinv/singular linalg.qr "
         "linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals logdet matrix_exp norm/nuc "

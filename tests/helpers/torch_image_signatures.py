@@ -29,6 +29,7 @@ RECORDED: dict[str, str] = {
     "groups=1, bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None",
     "nn.Fold": "output_size, kernel_size, dilation=1, padding=0, stride=1",
     "nn.LPPool1d": "norm_type, kernel_size, stride=None, ceil_mode=False",
+    "nn.LPPool3d": "norm_type, kernel_size, stride=None, ceil_mode=False",
     "nn.LPPool2d": "norm_type, kernel_size, stride=None, ceil_mode=False",
     "nn.LazyBatchNorm1d": "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, "
     "dtype=None, *, bias=True",
@@ -79,6 +80,7 @@ RECORDED: dict[str, str] = {
     "nn.functional.interpolate": "input, size=None, scale_factor=None, mode='nearest', align_corners=None, "
     "recompute_scale_factor=None, antialias=False",
     "nn.functional.lp_pool1d": "input, norm_type, kernel_size, stride=None, ceil_mode=False",
+    "nn.functional.lp_pool3d": "input, norm_type, kernel_size, stride=None, ceil_mode=False",
     "nn.functional.lp_pool2d": "input, norm_type, kernel_size, stride=None, ceil_mode=False",
     "nn.functional.max_pool1d": "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, "
     "return_indices=False",

@@ -27,10 +27,20 @@ from devtensor import _refusals
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
-RANDOM = {"rand_like", "randn", "randn_like", "randint", "normal", "bernoulli", "multinomial", "nn.functional.rrelu"}
+RANDOM = {
+    "rand_like",
+    "randn",
+    "randn_like",
+    "randint",
+    "randint_like",
+    "normal",
+    "bernoulli",
+    "multinomial",
+    "nn.functional.rrelu",
+}
 RANDOM |= {f"nn.functional.{name}" for name in DROPOUTS}
 RANDOM |= {f"nn.functional.fractional_max_pool{n}d" for n in (2, 3)}
-UNSET = {"empty", "empty_like", "new_empty"}  # whatever the memory held
+UNSET = {"empty", "empty_like", "empty_strided", "new_empty"}  # whatever the memory held
 
 
 class NotThere(Exception):

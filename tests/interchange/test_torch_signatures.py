@@ -47,8 +47,10 @@ def test_every_name_is_written_down() -> None:
     for module in ("parametrize", "parametrizations", "prune"):
         names |= {f"nn.utils.{module}.{name}" for name in getattr(dt.nn.utils, module).__all__}
     names -= {"nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune"}
-    names |= {f"optim.{name}" for name in dt.optim.__all__} - {"optim.lr_scheduler"}
+    names |= {f"optim.{name}" for name in dt.optim.__all__} - {"optim.lr_scheduler", "optim.swa_utils"}
     names |= {f"optim.lr_scheduler.{name}" for name in dt.optim.lr_scheduler.__all__}
+    names |= {f"optim.swa_utils.{name}" for name in dt.optim.swa_utils.__all__}
+    names |= {f"autograd.functional.{name}" for name in dt.autograd.functional.__all__}
     assert names <= {*RECORDED, *COMPILED}
 
 

@@ -254,6 +254,7 @@ LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
     ("AdaptiveMaxPool3d", (2,), {}, (2, 3, 4, 5, 6)),
     ("LPPool1d", (2, 3), {"stride": 2}, (2, 3, 8)),
     ("LPPool2d", (2, (3, 2)), {"ceil_mode": True}, (2, 3, 8, 7)),
+    ("LPPool3d", (2, (3, 2, 1)), {"stride": 2}, (2, 3, 4, 8, 7)),
     ("Upsample", (), {"scale_factor": 2}, (2, 3, 5)),
     ("Upsample", ((4, 9),), {"mode": "bilinear"}, (2, 3, 5, 6)),
     ("Upsample", (), {"scale_factor": (2, 1.5), "mode": "bicubic", "align_corners": True}, (2, 3, 5, 6)),

@@ -206,6 +206,13 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[dt.DeviceArray, ...]]] = {
     "solve_triangular": (lambda A, B: linalg.solve_triangular(A, B, upper=True), (matrix(3, 3), matrix(3, 2))),
     "cholesky": (lambda A: linalg.cholesky(positive(A)), (matrix(2, 3, 3),)),
     "cholesky, upper": (lambda A: linalg.cholesky(positive(A), upper=True), (matrix(3, 3),)),
+    "cholesky_ex": (lambda A: linalg.cholesky_ex(positive(A))[0], (matrix(3, 3),)),
+    "cholesky_solve": (lambda B, A: dt.cholesky_solve(B, positive(A)), (matrix(3, 2), matrix(3, 3))),
+    "cholesky_inverse": (lambda A: dt.cholesky_inverse(positive(A), True), (matrix(3, 3),)),
+    "inv_ex": (lambda A: linalg.inv_ex(A)[0], (matrix(2, 3, 3),)),
+    "solve_ex": (lambda A, B: linalg.solve_ex(A, B)[0], (matrix(3, 3), matrix(3, 2))),
+    "cond": (linalg.cond, (matrix(3, 2),)),
+    "cond by a norm": (lambda A: linalg.cond(A, "fro"), (matrix(3, 3),)),
     "qr": (linalg.qr, (matrix(3, 3),)),
     "qr, tall": (linalg.qr, (matrix(4, 2),)),
     "qr, wide": (linalg.qr, (matrix(2, 4),)),
@@ -251,6 +258,12 @@ LAPACK: list[Callable[[dt.DeviceArray], Any]] = [
     lambda A: linalg.solve_triangular(A, A, upper=True),
     lambda A: linalg.lstsq(A, A),
     linalg.cholesky,
+    linalg.cholesky_ex,
+    linalg.inv_ex,
+    linalg.cond,
+    lambda A: linalg.solve_ex(A, A),
+    lambda A: dt.cholesky_solve(A, A),
+    dt.cholesky_inverse,
     linalg.qr,
     linalg.svd,
     linalg.svdvals,
@@ -347,3 +360,28 @@ def test_the_matrix_is_left_as_it_is() -> None:
     linalg.svd(A), linalg.eigh(A), linalg.qr(A)
     found.zero_()
     assert A.tolist() == before
+
+
+def test_info_says_where_a_matrix_fails() -> None:
+    A = dt.tensor([[[4.0, 2.0], [2.0, 5.0]], [[1.0, 2.0], [2.0, 4.0]], [[-1.0, 0.0], [0.0, 1.0]]])
+    L, info = linalg.cholesky_ex(A)
+    assert info.tolist() == [0, 2, 1] and info.dtype == dt.int32
+    close(L[0], [[2, 0], [1, 2]])
+    assert L[1:].isnan().all() and linalg.cholesky_ex(A[0], upper=True).info.item() == 0
+    inverse, info = linalg.inv_ex(A)
+    assert info.tolist() == [0, 2, 0] and inverse[1].isnan().all()
+    close(inverse[2], [[-1, 0], [0, 1]])
+    for right in (dt.ones(3, 2), dt.ones(3, 2, 4), dt.ones(2, 2)):
+        result, info = linalg.solve_ex(A, right)
+        assert info.tolist() == [0, 2, 0] and result[1].isnan().all() and not result[::2].isnan().any()
+    for call in (linalg.cholesky_ex, linalg.inv_ex, lambda A, **o: linalg.solve_ex(A, A, **o)):
+        with pytest.raises(linalg.LinAlgError):
+            call(A, check_errors=True)
+    assert linalg.cond(A, "fro").tolist()[1:] == [float("inf"), pytest.approx(2)] and linalg.cond(A[2], -2).item() == 1
+    assert linalg.cond(dt.zeros(2, 0, 0)).tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="invalid norm type"):
+        linalg.cond(A, 3)
+    with pytest.raises(dt.DTypeMismatchError, match="cholesky_solve"):
+        dt.cholesky_solve(dt.ones(2, 2), dt.eye(2, dtype=dt.float64))
+    with pytest.raises(dt.ShapeMismatchError, match="as many rows"):
+        dt.cholesky_solve(dt.ones(3, 2), dt.eye(2))

@@ -30,6 +30,10 @@ ONE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("index_copy", (0, "row", "x"), {}),
     ("addr", ("v", "v"), {"alpha": 0.5}),
     ("addmv", ("x", "v"), {}),
+    ("vdot", ("v",), {}),
+    ("angle", (), {}),
+    ("conj_physical", (), {}),
+    ("i0", (), {}),
     ("tril", (1,), {}),
     ("triu", (), {}),
     ("argsort", (0,), {}),
@@ -62,7 +66,7 @@ def test_results_are_written_into_out(device: str) -> None:
     x = given["x"]
     for name, arguments, options in ONE:
         function = getattr(dt, name)
-        first = given["v"] if name == "addmv" else x
+        first = given["v"] if name in ("addmv", "vdot") else x
         rest = [given.get(a, a) if isinstance(a, str) else a for a in arguments]
         want = function(first, *rest, **options)
         kinds = {want.dtype, dt.float64} if want.dtype.is_floating_point else {want.dtype, dt.float32}

@@ -96,3 +96,39 @@ def test_windows(device: str) -> None:
             getattr(dt, name)(-1)
         with pytest.raises(dt.DTypeMismatchError):
             getattr(dt, name)(3, dtype=dt.int64)
+
+
+def test_drawn_and_unset_arrays_like_others(device: str) -> None:
+    x = dt.ones(2, 300, dtype=dt.float64)
+    dt.manual_seed(3)
+    drawn = dt.randint_like(x.to(device), 2, 5)
+    dt.manual_seed(3)
+    assert drawn.dtype == dt.float64 and dt.equal(drawn.cpu(), dt.randint_like(x, 2, 5))
+    assert drawn.min().item() == 2 and drawn.max().item() == 4
+    assert dt.randint_like(x, high=1).sum().item() == 0
+    with pytest.raises(RuntimeError, match="randint_like expects 'from' to be less than 'to'"):
+        dt.randint_like(x, 4, 2)
+    y = dt.empty_strided((2, 3), (1, 2), dtype=dt.int32, device=device)
+    assert y.stride() == (1, 2) and y.dtype == dt.int32 and y.fill_(1).sum().item() == 6
+    assert dt.empty_strided((2, 0), (5, 1), device=device).shape == (2, 0)
+    for wrong in (((2, 3), (1,)), ((2,), (-1,)), ((-2,), (1,)), ((2, 2), (2**62, 1))):
+        with pytest.raises(RuntimeError, match="empty_strided"):
+            dt.empty_strided(*wrong, device=device)
+
+
+def test_places_and_sizes(device: str) -> None:
+    x = dt.arange(6, device=device).reshape(2, 3)
+    found = dt.unravel_index(dt.tensor([5, 7, -1], device=device), (2, 3))
+    assert [part.tolist() for part in found] == [[1, 0, 1], [2, 1, 2]]
+    assert dt.unravel_index(x, ()) == ()
+    for wrong, error in (((x.float(), 3), TypeError), ((x, (-1, 2)), ValueError), ((x, (0, 2)), RuntimeError)):
+        with pytest.raises(error):
+            dt.unravel_index(*wrong)
+    assert x.sum_to_size(3).tolist() == [3, 5, 7] and x.sum_to_size().item() == 15
+    assert x.sum_to_size(2, 3).data_ptr() == x.data_ptr()
+    for sizes in ((2,), (1, 2, 3), (2, 0)):
+        with pytest.raises(dt.ShapeMismatchError, match="is not expandable"):
+            x.sum_to_size(sizes)
+    with pytest.raises(dt.ShapeMismatchError, match="split_with_sizes"):
+        x.split_with_sizes((1, 1), 1)
+    assert x[dt.newaxis].shape == (1, 2, 3)

@@ -67,6 +67,11 @@ def test_one_process(alone: None) -> None:
             dist.all_gather_into_tensor(dt.zeros(4, dtype=dt.int64), x)
         with pytest.raises(dt.DTypeMismatchError):
             dist.reduce_scatter_tensor(dt.zeros(3), x)
+        world = dist.group.WORLD
+        assert world is not None and dist.get_process_group_ranks(world) == [0]
+        assert dist.get_global_rank(world, 0) == dist.get_group_rank(world, 0) == 0
+        with pytest.raises(ValueError, match="group_rank=1 is not part of the group"):
+            dist.get_global_rank(world, 1)
         assert dist.get_node_local_rank() == 0 and not dist.is_backend_available("ucx")
         with pytest.raises(dt.ShapeMismatchError):
             dist.all_gather([dt.zeros(4, dtype=dt.int64)], x)
@@ -302,6 +307,7 @@ dist.all_gather_into_tensor(whole, dt.full((2,), float(rank)))
 assert whole.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 part = dt.zeros(2)
 dist.reduce_scatter_tensor(part, whole)
+assert dist.get_process_group_ranks(None) == [0, 1, 2, 3]
 assert part.tolist() == [4 * rank, 4 * rank]
 dist.barrier()
 

@@ -49,7 +49,8 @@ LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyCon
 LazyBatchNorm2d LazyBatchNorm3d Bilinear LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d
 FractionalMaxPool2d FractionalMaxPool3d
 Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d MaxPool1d MaxPool3d AvgPool1d AvgPool3d AdaptiveAvgPool1d
-AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d LPPool1d LPPool2d MaxUnpool1d MaxUnpool2d
+AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d LPPool1d LPPool2d LPPool3d
+MaxUnpool1d MaxUnpool2d
 MaxUnpool3d Upsample UpsamplingNearest2d UpsamplingBilinear2d Unfold Fold PixelShuffle PixelUnshuffle ChannelShuffle
 ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
 ReplicationPad1d ReplicationPad2d ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d
@@ -113,6 +114,7 @@ def test_nn() -> None:
     [
         *(dt.nn.functional, dt.nn.init, dt.nn.parallel, dt.nn.utils, dt.nn.utils.rnn),
         *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.linalg, dt.optim, dt.optim.lr_scheduler),
+        *(dt.optim.swa_utils, dt.autograd.functional),
         *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations, dt.nn.utils.prune),
     ],
     ids=lambda m: m.__name__,
@@ -149,7 +151,7 @@ def test_completion_shows_public_names_only(module: ModuleType) -> None:
     assert shown == sorted(module.__all__)
     for name in shown:
         value = getattr(module, name)
-        assert isinstance(value, (dt.dtype, float)) or inspect.getdoc(value), name
+        assert isinstance(value, (dt.dtype, float, type(None))) or inspect.getdoc(value), name
         assert getattr(value, "__module__", "devtensor").startswith("devtensor"), name
 
 

@@ -40,6 +40,7 @@ for value in (
     dt.max_pool1d(signal, 2), dt.max_pool3d(volume, 2), dt.avg_pool1d(signal, 2), dt.adaptive_avg_pool1d(signal, 3),
     F.adaptive_avg_pool1d(signal, 3), F.adaptive_avg_pool3d(volume, (1, None, 2)), F.adaptive_max_pool1d(signal, 3),
     F.adaptive_max_pool2d(image, (None, 3)), F.adaptive_max_pool3d(volume, 2), F.lp_pool1d(signal, 2, 3),
+    F.lp_pool3d(volume.abs(), 2, 3), nn.LPPool3d(2, 2)(volume.abs()),
     F.lp_pool2d(image, 2, 3, ceil_mode=True), F.interpolate(image, scale_factor=2, mode="bicubic", antialias=True),
     F.interpolate(volume, (3, 4, 5), mode="trilinear", align_corners=True),
     F.upsample(image, scale_factor=2.0),

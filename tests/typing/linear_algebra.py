@@ -18,6 +18,8 @@ for result in (
     linalg.diagonal(A), linalg.norm(A, "nuc"), linalg.norm(b, 2, dim=0), linalg.vector_norm(b, ord=1, dtype="float64"),
     linalg.matrix_norm(A, -1, dim=(0, 1), keepdim=True), dt.det(A), dt.inverse(A), dt.logdet(symmetric),
     dt.pinverse(B, 1e-5), dt.matrix_exp(A), dt.cholesky(symmetric),
+    linalg.cond(A, "fro"), dt.cholesky_solve(B, A), A.cholesky_inverse(upper=True), B.cholesky_solve(A),
+    dt.cholesky_inverse(A),
 ):  # fmt: skip
     assert_type(result, dt.DeviceArray)
 factors = linalg.svd(B, full_matrices=False)
@@ -25,7 +27,9 @@ for part in (
     linalg.qr(B, mode="complete").Q, linalg.qr(B)[1], factors.U, factors.S, factors.Vh, dt.svd(B, some=True).V,
     linalg.eigh(symmetric).eigenvalues, linalg.eigh(symmetric).eigenvectors, linalg.slogdet(A).logabsdet,
     linalg.lstsq(A, B, driver="gelsd").solution, linalg.lstsq(A, B).residuals, linalg.lstsq(A, B).rank,
-    linalg.lstsq(A, B).singular_values, dt.qr(B).R, dt.slogdet(A).sign,
+    linalg.lstsq(A, B).singular_values, linalg.cholesky_ex(A, upper=True).info,
+    linalg.inv_ex(A, check_errors=True).inverse, linalg.solve_ex(A, B, left=True).result,
+    dt.qr(B).R, dt.slogdet(A).sign,
 ):  # fmt: skip
     assert_type(part, dt.DeviceArray)
 try:

@@ -26,6 +26,14 @@ for value in (
     dt.slice_scatter(x, x[:1], 0, 1), x.slice_scatter(x, step=1), dt.diagonal_scatter(x, x[0, :2]),
     x.diagonal_scatter(x[0, :2]), x.clone().fill_diagonal_(1.0), x.clone().nextafter_(x),
     dt.cumulative_trapezoid(x, dx=0.5),
+    dt.randint_like(x, 5), dt.randint_like(x, 2, 5, dtype=dt.int64), dt.scalar_tensor(3), dt.empty_strided((2,), (1,)),
+    dt.real(x), dt.conj(x), x.conj(), dt.conj_physical(x), x.conj_physical(), dt.resolve_conj(x), x.resolve_conj(),
+    dt.angle(x), x.angle(), dt.i0(x), x.i0(), dt.special.i0(x), dt.special.i0e(x), dt.special.i1(x), dt.special.i1e(x),
+    dt.bitwise_left_shift(dt.arange(3), 2), dt.arange(3).bitwise_left_shift(2), dt.bitwise_right_shift(8, dt.arange(3)),
+    dt.arange(3).bitwise_right_shift(dt.arange(3)), dt.kaiser_window(4, beta=2.0),
+    dt.diagflat(x, 1), x.diagflat(), x.sum_to_size(1, 3), x.sum_to_size((3,)), dt.vdot(x[0], x[0]), x[0].vdot(x[1]),
+    dt.ger(x[0], x[0]), x[0].ger(x[1]), x[dt.newaxis], *dt.unravel_index(dt.arange(3), (2, 3)),
+    *dt.split_with_sizes(x, [1, 1]), *x.split_with_sizes((1, 2), 1),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 assert_type(image.is_contiguous(memory_format=dt.channels_last), bool)

@@ -89,6 +89,10 @@ distributed.all_gather_object(found, {"loss": 0.5})
 distributed.gather_object("a", found, dst=0)
 distributed.all_gather_into_tensor(dt.zeros(1, 4, 3), x)
 distributed.reduce_scatter_tensor(dt.zeros(4, 3), x)
+assert distributed.group.WORLD is not None
+assert_type(distributed.get_process_group_ranks(None), list[int])
+assert_type(distributed.get_global_rank(distributed.group.WORLD, 0), int)
+assert_type(distributed.get_group_rank(distributed.group.WORLD, 0), int)
 if distributed.get_world_size() > 1:
     distributed.send(x, dst=1)
     assert_type(distributed.recv(x, src=1), int)

@@ -122,6 +122,34 @@ class PlainOnCuda(dt.autograd.Function):
 
 assert_type(dt.cuda.amp.GradScaler(enabled=False).is_enabled(), bool)
 
+# ---------------------------------------------------------------- averages of weights
+
+swa = dt.optim.swa_utils
+averaged = swa.AveragedModel(net, avg_fn=swa.get_ema_avg_fn(0.9))
+averaged.update_parameters(net)
+assert_type(averaged.n_averaged, dt.Tensor)
+for many in (swa.get_ema_multi_avg_fn(), swa.get_swa_multi_avg_fn()):
+    swa.AveragedModel(net, "cpu", multi_avg_fn=many, use_buffers=True).update_parameters(net)
+assert_type(swa.get_swa_avg_fn()(dt.ones(2), dt.zeros(2), 1), dt.Tensor)
+swa.update_bn([dt.ones(2, 4)], averaged)
+assert_type(swa.SWALR(sgd, 0.05, anneal_strategy="linear").get_last_lr(), list[Any])
+
+# ---------------------------------------------------------------- Jacobians and Hessians
+
+jacobians = dt.autograd.functional
+
+
+def power(a: dt.Tensor) -> dt.Tensor:
+    return (a**3).sum()
+
+
+jacobians.jacobian(power, dt.ones(2), create_graph=True, strict=True)
+jacobians.hessian(power, (dt.ones(2),))
+for product in (jacobians.vjp, jacobians.jvp):
+    assert_type(product(power, dt.ones(1), dt.ones(()) if product is jacobians.vjp else None), tuple[Any, Any])
+for second in (jacobians.vhp, jacobians.hvp):
+    assert_type(second(power, dt.ones(2), v=dt.ones(2)), tuple[dt.Tensor, Any])
+
 # ---------------------------------------------------------------- functions, checkpoints, anomalies
 
 

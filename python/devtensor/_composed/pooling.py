@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, overload
 
@@ -459,6 +460,27 @@ def lp_pool2d(
     power = _need_power(op, norm_type)
     kernel, step, around, _, ceil = window.along(0)
     return _norm_of(_C.avg_pool2d(input.pow(power), kernel, step, around, ceil), kernel[0] * kernel[1], power)
+
+
+def lp_pool3d(
+    input: DeviceArray,
+    norm_type: float,
+    kernel_size: _Size,
+    stride: _Size | None = None,
+    ceil_mode: bool = False,
+) -> DeviceArray:
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    Raises DTypeMismatchError, ShapeMismatchError, RuntimeError for numbers out of range.
+
+    >>> F.lp_pool3d(dt.tensor([[[[3.0, 4.0]]]]), 2, (1, 1, 2))
+    DeviceArray([[[[5.]]]], device='cpu', dtype=float32)
+    """
+    op = "lp_pool3d"
+    window = _Window(op, input, 3, kernel_size, stride, 0, 1, ceil_mode)
+    power = _need_power(op, norm_type)
+    means = avg_pool3d(input.pow(power), window.kernel, window.stride, 0, window.ceil_mode)
+    return _norm_of(means, math.prod(window.kernel), power)
 
 
 def _need_power(op: str, norm_type: Any) -> float:

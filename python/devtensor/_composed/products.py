@@ -98,6 +98,24 @@ def inner(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = N
 
 
 @takes_out
+def vdot(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """The sum of products of two vectors of one length: dot, as there are no complex numbers.
+
+    Floats of one dtype on one device. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+    >>> dt.vdot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
+    DeviceArray(11., device='cpu', dtype=float32)
+    """
+    op, names, arrays = "vdot", ("input", "other"), (input, other)
+    need_array(op, "other", other)
+    _C._check(op, names, arrays)
+    for which in (0, 1):
+        _C._check_rank(op, names, arrays, which, 1, 1)
+    _C._check_shape(op, names, arrays, 1, input.shape)
+    return input.dot(other)
+
+
+@takes_out
 def kron(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The Kronecker product: a block input[i, j] * other for each element of input.
 
@@ -482,6 +500,7 @@ __all__ = [
     "pdist",
     "tensordot",
     "trace",
+    "vdot",
 ]
 METHODS = (
     inner,
@@ -491,4 +510,5 @@ METHODS = (
     addmv,
     addr,
     addbmm,
+    vdot,
 )

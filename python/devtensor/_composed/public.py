@@ -8,9 +8,12 @@ from __future__ import annotations
 from devtensor._composed import (
     activations,
     arrange,
+    bessel,
+    bits,
     contraction,
     convolutions,
     covariance,
+    creation,
     diagonals,
     distances,
     exchanged,
@@ -30,9 +33,11 @@ from devtensor._composed import (
     pooling,
     products,
     ranges,
+    reals,
     sampling,
     scattered_views,
     shuffles,
+    sizes,
     statistics,
     strided,
     summaries,
@@ -43,9 +48,12 @@ from devtensor._composed import (
 __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += arrange.__all__
+__all__ += bessel.__all__
+__all__ += bits.__all__
 __all__ += contraction.__all__
 __all__ += convolutions.__all__
 __all__ += covariance.__all__
+__all__ += creation.__all__
 __all__ += diagonals.__all__
 __all__ += distances.__all__
 __all__ += exchanged.__all__
@@ -65,9 +73,11 @@ __all__ += pointwise.__all__
 __all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += ranges.__all__
+__all__ += reals.__all__
 __all__ += sampling.__all__
 __all__ += scattered_views.__all__
 __all__ += shuffles.__all__
+__all__ += sizes.__all__
 __all__ += statistics.__all__
 __all__ += strided.__all__
 __all__ += summaries.__all__
@@ -77,6 +87,8 @@ __all__ += windows.__all__
 METHODS = (
     *activations.METHODS,
     *arrange.METHODS,
+    *bessel.METHODS,
+    *bits.METHODS,
     *covariance.METHODS,
     *diagonals.METHODS,
     *exchanged.METHODS,
@@ -88,8 +100,10 @@ METHODS = (
     *places.METHODS,
     *pointwise.METHODS,
     *products.METHODS,
+    *reals.METHODS,
     *sampling.METHODS,
     *scattered_views.METHODS,
+    *sizes.METHODS,
     *statistics.METHODS,
     *strided.METHODS,
     *summaries.METHODS,

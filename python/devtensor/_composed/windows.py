@@ -1,4 +1,4 @@
-"""Windows of signals: hann, hamming, blackman, bartlett."""
+"""Windows of signals: hann, hamming, blackman, bartlett, kaiser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
+from devtensor._composed.bessel import i0
 from devtensor._types import Device
 
 
@@ -120,9 +121,35 @@ def bartlett_window(
     return _finished(op, 1 - (angle / math.pi - 1).abs(), window_length, dtype, requires_grad)
 
 
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: _C.dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> DeviceArray:
+    """i0(beta * sqrt(1 - (2 n / N - 1) ** 2)) / i0(beta) for the elements n of a window: a vector of window_length.
+
+    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
+    negative length, DTypeMismatchError for integers and bools.
+
+    >>> dt.kaiser_window(4, beta=2.0)
+    DeviceArray([0.4387, 0.8348, 1.0000, 0.8348], device='cpu', dtype=float32)
+    """
+    op = "kaiser_window"
+    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
+    beta = _need_number(op, "beta", beta)
+    place = _angles(op, window_length, periodic, dtype, device) / math.pi - 1
+    height = i0((1 - place.square()).clamp(min=0).sqrt() * beta)
+    return _finished(op, height / i0(_C.full_like(height, beta)), window_length, dtype, requires_grad)
+
+
 __all__ = [
     "bartlett_window",
     "blackman_window",
     "hamming_window",
     "hann_window",
+    "kaiser_window",
 ]

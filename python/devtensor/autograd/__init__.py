@@ -7,7 +7,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._old_names import Variable
-from devtensor.autograd import function
+from devtensor.autograd import function, functional
 from devtensor.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from devtensor.autograd.function import Function
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -23,6 +23,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",

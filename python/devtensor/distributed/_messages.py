@@ -144,3 +144,43 @@ def gather_object(
     found = world._comm.gather(obj, root=target) if world.size() > 1 else [obj]
     if mine and object_gather_list is not None:
         object_gather_list[:] = found
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The ranks of the processes of group, of all by None. Raises ValueError before init_process_group.
+
+    >>> dt.distributed.init_process_group()
+    >>> dt.distributed.get_process_group_ranks(dt.distributed.group.WORLD)
+    [0]
+    >>> dt.distributed.destroy_process_group()
+    """
+    return list(range(current(group).size()))
+
+
+def _known(op: str, name: str, rank: Any, group: ProcessGroup) -> int:
+    number = _C._need_int(op, name, rank)
+    if not 0 <= number < current(group).size():
+        raise ValueError(f"{op}(): {name}={number} is not part of the group")
+    return number
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank among all processes of one of group: the same, as there is one group. ValueError for none of them.
+
+    >>> dt.distributed.init_process_group()
+    >>> dt.distributed.get_global_rank(dt.distributed.group.WORLD, 0)
+    0
+    >>> dt.distributed.destroy_process_group()
+    """
+    return _known("get_global_rank", "group_rank", group_rank, group)
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The rank within group of one of all processes: the same, as there is one group. ValueError for none of them.
+
+    >>> dt.distributed.init_process_group()
+    >>> dt.distributed.get_group_rank(dt.distributed.group.WORLD, 0)
+    0
+    >>> dt.distributed.destroy_process_group()
+    """
+    return _known("get_group_rank", "global_rank", global_rank, group)

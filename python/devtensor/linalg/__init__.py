@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from devtensor.linalg._attempts import cholesky_ex, cond, inv_ex, solve_ex
 from devtensor.linalg._decompositions import cholesky, eigh, eigvalsh, matrix_rank, qr, svd, svdvals
 from devtensor.linalg._lapack import LinAlgError
 from devtensor.linalg._norms import matrix_norm, norm, vector_norm
@@ -11,12 +12,15 @@ from devtensor.linalg._solving import det, inv, lstsq, matrix_exp, pinv, slogdet
 __all__ = [
     "LinAlgError",
     "cholesky",
+    "cholesky_ex",
+    "cond",
     "cross",
     "det",
     "diagonal",
     "eigh",
     "eigvalsh",
     "inv",
+    "inv_ex",
     "lstsq",
     "matrix_exp",
     "matrix_norm",
@@ -28,6 +32,7 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_ex",
     "solve_triangular",
     "svd",
     "svdvals",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array
+from devtensor.linalg._attempts import cholesky_inverse, cholesky_solve
 from devtensor.linalg._decompositions import QR, cholesky_of, qr_of, svd_of
 from devtensor.linalg._products import matrix_power
 from devtensor.linalg._solving import det, inverse_of, matrix_exp, pseudoinverse_of, slogdet, slogdet_of
@@ -87,6 +88,8 @@ def logdet(input: DeviceArray) -> DeviceArray:
 
 __all__ = [
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "det",
     "inverse",
     "logdet",
@@ -99,6 +102,8 @@ __all__ = [
 ]
 METHODS = (
     cholesky,
+    cholesky_inverse,
+    cholesky_solve,
     det,
     inverse,
     logdet,

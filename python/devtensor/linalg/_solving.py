@@ -195,11 +195,16 @@ def solve(A: DeviceArray, B: DeviceArray, *, left: bool = True) -> DeviceArray:
     >>> dt.linalg.solve(dt.tensor([[2.0, 0.0], [0.0, 4.0]]), dt.tensor([1.0, 1.0]))
     DeviceArray([0.5000, 0.2500], device='cpu', dtype=float32)
     """
-    op, names = "solve", ("A", "B")
+    return solution_of("solve", A, B, left)
+
+
+def solution_of(op: str, A: DeviceArray, B: DeviceArray, left: bool) -> DeviceArray:
+    """solve of an op of that name."""
+    names = ("A", "B")
     first = _need_bool(op, "left", left)
     vectors = _check_equation(op, A, B, names, first, True)
     if vectors and not first:
-        raise misshapen(op, names, (A, B), "linalg.solve: B holds matrices where left is False", 1)
+        raise misshapen(op, names, (A, B), f"linalg.{op}: B holds matrices where left is False", 1)
     matrices, right = _spread(op, names, A, B, B.unsqueeze(-1) if vectors else B)
     on_cpu(op, names, (A, B))
     if first:

@@ -371,7 +371,7 @@ class _LPPool(Module):
         self.ceil_mode: bool = _need_bool(op, "ceil_mode", ceil_mode)
 
     def forward(self, input: DeviceArray) -> DeviceArray:
-        pool = F.lp_pool1d if self._dims == 1 else F.lp_pool2d
+        pool = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[self._dims - 1]
         return pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
@@ -399,6 +399,16 @@ class LPPool2d(_LPPool):
     """
 
     _dims = 2
+
+
+class LPPool3d(_LPPool):
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of (C, D, H, W) or (N, C, D, H, W).
+
+    >>> nn.LPPool3d(2, 2)(dt.ones(2, 3, 8, 8, 8)).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    _dims = 3
 
 
 class _MaxUnpool(Module):

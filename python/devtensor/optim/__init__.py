@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devtensor.optim import lr_scheduler
+from devtensor.optim import lr_scheduler, swa_utils
 from devtensor.optim.adagrad import Adagrad
 from devtensor.optim.adam import Adam, AdamW
 from devtensor.optim.adaptive import Adadelta, Adamax, NAdam, RAdam
@@ -27,6 +27,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 
