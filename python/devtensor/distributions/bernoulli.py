@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
@@ -17,34 +17,24 @@ from devtensor.distributions.distribution import Distribution, Shape
 from devtensor.distributions.utils import clamped, common_shape, lazy_property
 
 
-class Bernoulli(Distribution):
-    """1 with probability probs, which is sigmoid(logits), else 0.
-
-    >>> dt.distributions.Bernoulli(probs=0.25).log_prob(dt.tensor(1.0))
-    DeviceArray(-1.3863, device='cpu', dtype=float32)
-    """
+class OfProbs(Distribution):
+    """The base of distributions that are given by probs, each between 0 and 1, or by their logits."""
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support: ClassVar[Constraint] = constraints.boolean
-    has_enumerate_support: bool = True
+    _names: tuple[str, ...] = ("_param", "probs", "logits")
 
-    def __init__(
-        self,
-        probs: DeviceArray | float | None = None,
-        logits: DeviceArray | float | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
+    _param: DeviceArray
+
+    def _take(self, probs: Any, logits: Any, **others: Any) -> tuple[DeviceArray, ...]:
+        """Keeps the one that is given; it and others, as arrays of one shape."""
         name, given = one_of(probs, logits)
-        (self._param,) = self._broadcast(**{name: given})
-        self.__dict__[name] = self._param
-        super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape) -> Bernoulli:
-        return self._expanded(batch_shape, "_param", "probs", "logits")
+        arrays = self._broadcast(**others, **{name: given})
+        self._param = self.__dict__[name] = arrays[-1]
+        return arrays
 
     @lazy_property
     def probs(self) -> DeviceArray:
-        """The probability of 1."""
+        """The probabilities."""
         return self.logits.sigmoid()
 
     @lazy_property
@@ -57,6 +47,26 @@ class Bernoulli(Distribution):
     def param_shape(self) -> tuple[int, ...]:
         """The shape of the parameter."""
         return self._param.shape
+
+
+class Bernoulli(OfProbs):
+    """1 with probability probs, which is sigmoid(logits), else 0.
+
+    >>> dt.distributions.Bernoulli(probs=0.25).log_prob(dt.tensor(1.0))
+    DeviceArray(-1.3863, device='cpu', dtype=float32)
+    """
+
+    support: ClassVar[Constraint] = constraints.boolean
+    has_enumerate_support: bool = True
+
+    def __init__(
+        self,
+        probs: DeviceArray | float | None = None,
+        logits: DeviceArray | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> DeviceArray:

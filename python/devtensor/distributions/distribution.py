@@ -27,6 +27,7 @@ class Distribution:
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
+    _names: tuple[str, ...] = ()  # the parameters that expand() expands
     _numbers: Mapping[str, Any] = MappingProxyType({})  # the parameters, where all are numbers of Python
 
     def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
@@ -109,7 +110,9 @@ class Distribution:
 
     def expand(self: Self, batch_shape: Shape) -> Self:
         """The same distribution with its parameters expanded to batch_shape."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement expand")
+        if not self._names:
+            raise NotImplementedError(f"{type(self).__name__} does not implement expand")
+        return self._expanded(batch_shape, *self._names)
 
     def sample(self, sample_shape: Shape = ()) -> DeviceArray:
         """Values (*sample_shape, *batch_shape, *event_shape), through which no gradient flows."""

@@ -11,6 +11,8 @@ from devtensor.autograd.grad_mode import enable_grad
 
 R = TypeVar("R")
 
+euler_constant: float = 0.57721566490153286060
+
 
 class lazy_property(Generic[R]):
     """An attribute that is computed when it is first read."""
