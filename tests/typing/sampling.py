@@ -42,6 +42,41 @@ for other in (
     assert_type(other.sample(), dt.DeviceArray)
     assert_type(other.expand((2, 3)).log_prob(dt.ones(3)), dt.DeviceArray)
 
+square = dt.eye(3)
+for one in (
+    distributions.LogNormal(x, 1.0), distributions.HalfNormal(x + 1), distributions.HalfCauchy(x + 1),
+    distributions.VonMises(x, 1.0), distributions.Multinomial(3, weights), distributions.OneHotCategorical(weights),
+    distributions.OneHotCategoricalStraightThrough(weights), distributions.RelaxedBernoulli(0.5, x),
+    distributions.RelaxedOneHotCategorical(0.5, weights), distributions.relaxed.ExpRelaxedCategorical(0.5, weights),
+    distributions.relaxed.LogitRelaxedBernoulli(0.5, x), distributions.MultivariateNormal(x, square),
+    distributions.MixtureSameFamily(distributions.Categorical(x), distributions.Normal(x, 1.0)),
+):  # fmt: skip
+    assert isinstance(one, distributions.Distribution)
+    assert_type(one.sample(), dt.DeviceArray)
+assert_type(distributions.HalfNormal(x + 1).scale, dt.DeviceArray)
+
+exp = distributions.ExpTransform()
+for transform in (
+    exp, exp.inv, distributions.AbsTransform(), distributions.AffineTransform(x, 2.0), distributions.SigmoidTransform(),
+    distributions.CatTransform([exp, exp], 0, [1, 2]), distributions.ComposeTransform([exp, exp]),
+    distributions.CumulativeDistributionTransform(distributions.Normal(0.0, 1.0)), distributions.SoftmaxTransform(),
+    distributions.IndependentTransform(exp, 1), distributions.PowerTransform(2.0), distributions.SoftplusTransform(),
+    distributions.ReshapeTransform((3,), (3, 1)), distributions.StackTransform([exp] * 3),
+    distributions.TanhTransform(), distributions.StickBreakingTransform(), distributions.identity_transform,
+):  # fmt: skip
+    assert isinstance(transform, distributions.Transform)
+    assert_type(transform(x + 1), dt.DeviceArray)
+    assert_type(transform.inv, distributions.Transform)
+for of_matrices in (distributions.LowerCholeskyTransform(), distributions.PositiveDefiniteTransform()):
+    assert_type(of_matrices(square), dt.DeviceArray)
+assert_type(distributions.biject_to(constraints.positive), distributions.Transform)
+assert_type(distributions.transform_to(constraints.simplex), distributions.Transform)
+registry: distributions.constraint_registry.ConstraintRegistry = distributions.transform_to
+squashed = distributions.TransformedDistribution(
+    distributions.Normal(x, 1.0), [distributions.transforms.TanhTransform()]
+)
+assert_type(squashed.rsample(), dt.DeviceArray)
+
 normal = distributions.Normal(0.0, 1.0, validate_args=True)
 assert_type(normal.loc, dt.DeviceArray)
 assert_type(normal.rsample([2]), dt.DeviceArray)

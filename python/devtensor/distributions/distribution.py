@@ -206,19 +206,26 @@ class Distribution:
         own = getattr(self, parameter)
         names, arrays = (parameter, "value"), (own, value)
         _C._check(op, names, arrays, apart=1)
+        self._check_value(op, names, arrays, of_support)
+        return self
+
+    def _check_value(
+        self, op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...], of_support: bool = True
+    ) -> None:
+        """Raises ValueError where the last of arrays has no shape or is no value of this distribution."""
         if not self._validate_args:
-            return self
+            return
+        value, last = arrays[-1], len(arrays) - 1
         wanted = self._batch_shape + self._event_shape
         if any(i != j and 1 not in (i, j) for i, j in zip(reversed(value.shape), reversed(wanted), strict=False)):
             error = ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {wanted}.")
-            raise _C._explained(op, names, arrays, "shape-mismatch", error, 1)
+            raise _C._explained(op, names, arrays, "shape-mismatch", error, last)
         if of_support and not _holds(self.support, value):
             error = ValueError(
                 f"Expected value argument (Tensor of shape {value.shape}) to be within the support ({self.support!r}) "
                 f"of the distribution {self!r}, but found invalid values:\n{value}"
             )
-            raise _C._explained(op, names, arrays, "invalid-argument", error, 1)
-        return self
+            raise _C._explained(op, names, arrays, "invalid-argument", error, last)
 
     def __repr__(self) -> str:
         shown = []

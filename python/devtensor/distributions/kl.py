@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._composed.joining import broadcast_shapes
 from devtensor.distributions.bernoulli import Bernoulli
 from devtensor.distributions.categorical import Categorical
 from devtensor.distributions.cauchy import Cauchy
@@ -18,9 +19,13 @@ from devtensor.distributions.extremes import Gumbel, Pareto
 from devtensor.distributions.gamma import Beta, Dirichlet, Gamma
 from devtensor.distributions.independent import Independent
 from devtensor.distributions.laplace import Laplace
+from devtensor.distributions.multivariate_normal import MultivariateNormal, log_diagonal, squared_distance
 from devtensor.distributions.normal import Normal
+from devtensor.distributions.one_hot_categorical import OneHotCategorical
+from devtensor.distributions.transformed_distribution import HalfNormal, TransformedDistribution
 from devtensor.distributions.uniform import Uniform
 from devtensor.distributions.utils import euler_constant, sum_rightmost
+from devtensor.linalg import solve_triangular
 
 Formula = Callable[[Any, Any], DeviceArray]
 F = TypeVar("F", bound=Formula)
@@ -162,6 +167,36 @@ def _binomial(p: Binomial, q: Binomial) -> DeviceArray:
     parts = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     fewer = _C.where(p.total_count < q.total_count, math.nan, p.total_count * parts)
     return _C.where(p.total_count > q.total_count, math.inf, fewer)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: HalfNormal, q: HalfNormal) -> DeviceArray:
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> DeviceArray:
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> DeviceArray:
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
+    batch, n = broadcast_shapes(p.batch_shape, q.batch_shape), p.event_shape[0]
+    of_p, of_q = (d._factor.expand(*batch, n, n) for d in (p, q))
+    spread = solve_triangular(of_q, of_p, upper=False).square().sum((-2, -1))
+    distance = squared_distance(of_q, q.loc - p.loc)
+    return log_diagonal(of_q) - log_diagonal(of_p) + 0.5 * (spread + distance - n)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> DeviceArray:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError("kl_divergence of distributions with different transforms or event_shape")
+    return kl_divergence(p.base_dist, q.base_dist)
 
 
 @register_kl(Independent, Independent)

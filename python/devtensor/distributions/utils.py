@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
 from devtensor._C import DeviceArray
+from devtensor._composed.joining import broadcast_shapes
 from devtensor._dtype_info import finfo
 from devtensor.autograd.grad_mode import enable_grad
 
@@ -54,3 +55,8 @@ def clamped(probs: DeviceArray) -> DeviceArray:
 def sum_rightmost(value: DeviceArray, dims: int) -> DeviceArray:
     """The sum over the last dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+def broadcast_sizes(shape: tuple[int, ...], *values: Any) -> tuple[int, ...]:
+    """The shape to which shape and those of values, of which some are numbers, broadcast."""
+    return broadcast_shapes(shape, *(value.shape for value in values if isinstance(value, DeviceArray)))
