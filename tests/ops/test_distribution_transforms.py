@@ -176,6 +176,23 @@ def test_distributions_are_pytorchs(device: str) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
+def test_utils_are_pytorchs(device: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from devtensor.distributions import utils
+
+    theirs = torch.distributions.utils
+    for value in (0.0, 1.0, 0.3):
+        for binary in (False, True):
+            for name in ("probs_to_logits", "logits_to_probs"):
+                got = getattr(utils, name)(of(dt, device)([value, 0.5]), binary)
+                wanted = getattr(theirs, name)(of(torch, device)([value, 0.5]), binary)
+                np.testing.assert_allclose(got.tolist(), wanted.tolist(), rtol=1e-12)
+    one, other = utils.broadcast_all(2, of(dt, device)(X))
+    assert (one.shape, one.dtype, one.device) == (other.shape, other.dtype, other.device)
+    with pytest.raises(ValueError, match="must all be instances of Number"):
+        utils.broadcast_all("a")
+
+
 def test_mixtures_draw_from_each_part(device: str) -> None:
     dt.manual_seed(0)
     place = of(dt, device)

@@ -14,7 +14,7 @@ from devtensor.distributions import constraints
 from devtensor.distributions.categorical import enumerated, one_of
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
-from devtensor.distributions.utils import clamped, common_shape, lazy_property
+from devtensor.distributions.utils import common_shape, lazy_property, logits_to_probs, probs_to_logits
 
 
 class OfProbs(Distribution):
@@ -35,13 +35,12 @@ class OfProbs(Distribution):
     @lazy_property
     def probs(self) -> DeviceArray:
         """The probabilities."""
-        return self.logits.sigmoid()
+        return logits_to_probs(self.logits, is_binary=True)
 
     @lazy_property
     def logits(self) -> DeviceArray:
         """log(probs / (1 - probs))."""
-        probs = clamped(self.probs)
-        return probs.log() - (-probs).log1p()
+        return probs_to_logits(self.probs, is_binary=True)
 
     @property
     def param_shape(self) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from devtensor.distributions.distribution import Shape
 from devtensor.distributions.one_hot_categorical import OfClasses
 from devtensor.distributions.transformed_distribution import TransformedDistribution
 from devtensor.distributions.transforms import ExpTransform, SigmoidTransform
-from devtensor.distributions.utils import clamped
+from devtensor.distributions.utils import clamp_probs
 
 __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
@@ -36,7 +36,7 @@ def _log(temperature: DeviceArray | float) -> DeviceArray | float:
 
 
 def _uniform(like: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
-    return clamped(_C.rand(shape, dtype=like.dtype, device=like.device))
+    return clamp_probs(_C.rand(shape, dtype=like.dtype, device=like.device))
 
 
 class LogitRelaxedBernoulli(OfProbs):
@@ -62,7 +62,7 @@ class LogitRelaxedBernoulli(OfProbs):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Shape = ()) -> DeviceArray:
-        probs = clamped(self.probs)
+        probs = clamp_probs(self.probs)
         uniform = _uniform(probs, self._extended_shape(sample_shape))
         noise = uniform.log() - (-uniform).log1p()
         return (noise + probs.log() - (-probs).log1p()) / self.temperature
