@@ -193,6 +193,39 @@ def test_utils_are_pytorchs(device: str) -> None:
         utils.broadcast_all("a")
 
 
+def test_divergences_of_pairs_are_pytorchs(device: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    parameters: dict[str, tuple[Any, ...]] = {
+        "Bernoulli": (0.3,), "Beta": (1.5, 2.5), "Binomial": (3.0, 0.4), "Exponential": (1.5,), "Gamma": (2.5, 1.5),
+        "Gumbel": (0.3, 1.2), "Laplace": (0.3, 1.2), "Normal": (0.3, 1.2), "Pareto": (0.1, 3.5), "Poisson": (2.5,),
+        "Uniform": ([0.2, -0.5, -0.5, 0.2], [0.8, 0.8, 1.5, 1.5]), "Cauchy": (0.3, 1.2), "LogNormal": (0.3, 1.2),
+        "Dirichlet": ([1.5, 2.5],), "HalfNormal": (0.3,), "Geometric": (0.3,),
+    }  # fmt: skip
+    pairs = 0
+    for one, of_one in parameters.items():
+        for other, of_other in parameters.items():
+            found = []
+            for lib in (torch, dt):
+                array = of(lib, device)
+                leaves = [array(value).requires_grad_() for value in of_one]
+                p = getattr(lib.distributions, one)(*leaves)
+                q = getattr(lib.distributions, other)(*(array(value) for value in of_other))
+                try:
+                    result = lib.distributions.kl_divergence(p, q)
+                except NotImplementedError:
+                    found.append(None)
+                    continue
+                if bool(result.isfinite().all()):
+                    result.sum().backward()
+                found.append([result.tolist(), *(leaf.grad.tolist() for leaf in leaves if leaf.grad is not None)])
+            assert (found[0] is None) == (found[1] is None), (one, other)
+            if found[0] is not None:
+                pairs += 1
+                for wanted, got in zip(found[0], found[1], strict=True):
+                    np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-9, err_msg=f"{one} {other}")
+    assert pairs > 60
+
+
 def test_mixtures_draw_from_each_part(device: str) -> None:
     dt.manual_seed(0)
     place = of(dt, device)

@@ -6,7 +6,7 @@ on the cpu only: on a CUDA device that would wait.
 
 from __future__ import annotations
 
-from devtensor.distributions import constraint_registry, constraints, relaxed, transforms
+from devtensor.distributions import constraint_registry, constraints, kl_pairs, relaxed, transforms
 from devtensor.distributions.bernoulli import Bernoulli
 from devtensor.distributions.categorical import Categorical
 from devtensor.distributions.cauchy import Cauchy, StudentT
@@ -48,6 +48,8 @@ from devtensor.distributions.transforms import (
 )
 from devtensor.distributions.uniform import Uniform
 from devtensor.distributions.von_mises import VonMises
+
+del kl_pairs  # it has registered its formulas
 
 __all__ = [
     "AbsTransform",
