@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
@@ -14,17 +14,47 @@ from devtensor.distributions import constraints
 from devtensor.distributions.categorical import enumerated, one_of
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
-from devtensor.distributions.utils import clamped, common_shape, lazy_property
+from devtensor.distributions.utils import common_shape, lazy_property, logits_to_probs, probs_to_logits
 
 
-class Bernoulli(Distribution):
+class OfProbs(Distribution):
+    """The base of distributions that are given by probs, each between 0 and 1, or by their logits."""
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    _names: tuple[str, ...] = ("_param", "probs", "logits")
+
+    _param: DeviceArray
+
+    def _take(self, probs: Any, logits: Any, **others: Any) -> tuple[DeviceArray, ...]:
+        """Keeps the one that is given; it and others, as arrays of one shape."""
+        name, given = one_of(probs, logits)
+        arrays = self._broadcast(**others, **{name: given})
+        self._param = self.__dict__[name] = arrays[-1]
+        return arrays
+
+    @lazy_property
+    def probs(self) -> DeviceArray:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @lazy_property
+    def logits(self) -> DeviceArray:
+        """log(probs / (1 - probs))."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        return self._param.shape
+
+
+class Bernoulli(OfProbs):
     """1 with probability probs, which is sigmoid(logits), else 0.
 
     >>> dt.distributions.Bernoulli(probs=0.25).log_prob(dt.tensor(1.0))
     DeviceArray(-1.3863, device='cpu', dtype=float32)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support: ClassVar[Constraint] = constraints.boolean
     has_enumerate_support: bool = True
 
@@ -34,29 +64,8 @@ class Bernoulli(Distribution):
         logits: DeviceArray | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, given = one_of(probs, logits)
-        (self._param,) = self._broadcast(**{name: given})
-        self.__dict__[name] = self._param
+        self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape) -> Bernoulli:
-        return self._expanded(batch_shape, "_param", "probs", "logits")
-
-    @lazy_property
-    def probs(self) -> DeviceArray:
-        """The probability of 1."""
-        return self.logits.sigmoid()
-
-    @lazy_property
-    def logits(self) -> DeviceArray:
-        """log(probs / (1 - probs))."""
-        probs = clamped(self.probs)
-        return probs.log() - (-probs).log1p()
-
-    @property
-    def param_shape(self) -> tuple[int, ...]:
-        """The shape of the parameter."""
-        return self._param.shape
 
     @property
     def mean(self) -> DeviceArray:

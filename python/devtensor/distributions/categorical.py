@@ -14,7 +14,7 @@ from devtensor._dtype_info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
-from devtensor.distributions.utils import clamped, common_shape, lazy_property
+from devtensor.distributions.utils import common_shape, lazy_property, logits_to_probs, probs_to_logits
 
 
 def one_of(probs: Any, logits: Any) -> tuple[str, Any]:
@@ -64,12 +64,12 @@ class Categorical(Distribution):
     @lazy_property
     def probs(self) -> DeviceArray:
         """The probability of each class."""
-        return self.logits.softmax(-1)
+        return logits_to_probs(self.logits)
 
     @lazy_property
     def logits(self) -> DeviceArray:
         """The logarithms of probs."""
-        return clamped(self.probs).log()
+        return probs_to_logits(self.probs)
 
     @property
     def support(self) -> Constraint:

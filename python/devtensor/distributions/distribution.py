@@ -27,6 +27,7 @@ class Distribution:
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
+    _names: tuple[str, ...] = ()  # the parameters that expand() expands
     _numbers: Mapping[str, Any] = MappingProxyType({})  # the parameters, where all are numbers of Python
 
     def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
@@ -109,7 +110,9 @@ class Distribution:
 
     def expand(self: Self, batch_shape: Shape) -> Self:
         """The same distribution with its parameters expanded to batch_shape."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement expand")
+        if not self._names:
+            raise NotImplementedError(f"{type(self).__name__} does not implement expand")
+        return self._expanded(batch_shape, *self._names)
 
     def sample(self, sample_shape: Shape = ()) -> DeviceArray:
         """Values (*sample_shape, *batch_shape, *event_shape), through which no gradient flows."""
@@ -203,19 +206,26 @@ class Distribution:
         own = getattr(self, parameter)
         names, arrays = (parameter, "value"), (own, value)
         _C._check(op, names, arrays, apart=1)
+        self._check_value(op, names, arrays, of_support)
+        return self
+
+    def _check_value(
+        self, op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...], of_support: bool = True
+    ) -> None:
+        """Raises ValueError where the last of arrays has no shape or is no value of this distribution."""
         if not self._validate_args:
-            return self
+            return
+        value, last = arrays[-1], len(arrays) - 1
         wanted = self._batch_shape + self._event_shape
         if any(i != j and 1 not in (i, j) for i, j in zip(reversed(value.shape), reversed(wanted), strict=False)):
             error = ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {wanted}.")
-            raise _C._explained(op, names, arrays, "shape-mismatch", error, 1)
+            raise _C._explained(op, names, arrays, "shape-mismatch", error, last)
         if of_support and not _holds(self.support, value):
             error = ValueError(
                 f"Expected value argument (Tensor of shape {value.shape}) to be within the support ({self.support!r}) "
                 f"of the distribution {self!r}, but found invalid values:\n{value}"
             )
-            raise _C._explained(op, names, arrays, "invalid-argument", error, 1)
-        return self
+            raise _C._explained(op, names, arrays, "invalid-argument", error, last)
 
     def __repr__(self) -> str:
         shown = []

@@ -22,15 +22,13 @@ class Exponential(Distribution):
     arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.positive}
     support: ClassVar[Constraint] = constraints.nonnegative
     has_rsample: bool = True
+    _names: tuple[str, ...] = ("rate",)
 
     rate: DeviceArray
 
     def __init__(self, rate: DeviceArray | float, validate_args: bool | None = None) -> None:
         (self.rate,) = self._broadcast(rate=rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape) -> Exponential:
-        return self._expanded(batch_shape, "rate")
 
     @property
     def mean(self) -> DeviceArray:

@@ -8,15 +8,24 @@ from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._composed.joining import broadcast_shapes
 from devtensor.distributions.bernoulli import Bernoulli
 from devtensor.distributions.categorical import Categorical
+from devtensor.distributions.cauchy import Cauchy
+from devtensor.distributions.counts import Binomial, Geometric, Poisson
 from devtensor.distributions.distribution import Distribution
 from devtensor.distributions.exponential import Exponential
+from devtensor.distributions.extremes import Gumbel, Pareto
+from devtensor.distributions.gamma import Beta, Dirichlet, Gamma
 from devtensor.distributions.independent import Independent
 from devtensor.distributions.laplace import Laplace
+from devtensor.distributions.multivariate_normal import MultivariateNormal, log_diagonal, squared_distance
 from devtensor.distributions.normal import Normal
+from devtensor.distributions.one_hot_categorical import OneHotCategorical
+from devtensor.distributions.transformed_distribution import HalfNormal, TransformedDistribution
 from devtensor.distributions.uniform import Uniform
-from devtensor.distributions.utils import sum_rightmost
+from devtensor.distributions.utils import euler_constant, sum_rightmost
+from devtensor.linalg import solve_triangular
 
 Formula = Callable[[Any, Any], DeviceArray]
 F = TypeVar("F", bound=Formula)
@@ -96,6 +105,98 @@ def _bernoulli(p: Bernoulli, q: Bernoulli) -> DeviceArray:
 def _categorical(p: Categorical, q: Categorical) -> DeviceArray:
     parts = p.probs * (p.logits - q.logits)
     return _C.where(p.probs == 0, 0.0, _C.where(q.probs == 0, math.inf, parts)).sum(-1)
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Gamma, q: Gamma) -> DeviceArray:
+    a = p.concentration
+    slopes = (a - q.concentration) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
+    return q.concentration * (p.rate / q.rate).log() + q.concentration.lgamma() - a.lgamma() + slopes
+
+
+def _dirichlets(p: DeviceArray, q: DeviceArray) -> DeviceArray:
+    """The divergence of Dirichlet distributions of these concentrations."""
+    total = p.sum(-1)
+    normal = total.lgamma() - q.sum(-1).lgamma() - (p.lgamma() - q.lgamma()).sum(-1)
+    return normal + ((p - q) * (p.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> DeviceArray:
+    return _dirichlets(p.concentration, q.concentration)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> DeviceArray:
+    return _dirichlets(p._both(), q._both())
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Cauchy, q: Cauchy) -> DeviceArray:
+    return ((p.scale + q.scale).square() + (p.loc - q.loc).square()).log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Gumbel, q: Gumbel) -> DeviceArray:
+    ratio, distance = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    rest = ((1 + ratio).lgamma() - distance).exp() + ratio * euler_constant
+    return distance - ratio.log() + rest - (1 + euler_constant)
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Pareto, q: Pareto) -> DeviceArray:
+    ratio = q.alpha / p.alpha
+    result = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return _C.where(p.scale < q.scale, math.inf, result)
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Geometric, q: Geometric) -> DeviceArray:
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Poisson, q: Poisson) -> DeviceArray:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Binomial, q: Binomial) -> DeviceArray:
+    if not p.total_count.is_cuda and bool((p.total_count < q.total_count).any()):
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
+    parts = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    fewer = _C.where(p.total_count < q.total_count, math.nan, p.total_count * parts)
+    return _C.where(p.total_count > q.total_count, math.inf, fewer)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: HalfNormal, q: HalfNormal) -> DeviceArray:
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> DeviceArray:
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> DeviceArray:
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
+    batch, n = broadcast_shapes(p.batch_shape, q.batch_shape), p.event_shape[0]
+    of_p, of_q = (d._factor.expand(*batch, n, n) for d in (p, q))
+    spread = solve_triangular(of_q, of_p, upper=False).square().sum((-2, -1))
+    distance = squared_distance(of_q, q.loc - p.loc)
+    return log_diagonal(of_q) - log_diagonal(of_p) + 0.5 * (spread + distance - n)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> DeviceArray:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError("kl_divergence of distributions with different transforms or event_shape")
+    return kl_divergence(p.base_dist, q.base_dist)
 
 
 @register_kl(Independent, Independent)

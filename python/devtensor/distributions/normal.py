@@ -22,6 +22,7 @@ class Normal(Distribution):
     arg_constraints: ClassVar[dict[str, Constraint]] = {"loc": constraints.real, "scale": constraints.positive}
     support: ClassVar[Constraint] = constraints.real
     has_rsample: bool = True
+    _names: tuple[str, ...] = ("loc", "scale")
 
     loc: DeviceArray
     scale: DeviceArray
@@ -29,9 +30,6 @@ class Normal(Distribution):
     def __init__(self, loc: DeviceArray | float, scale: DeviceArray | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = self._broadcast(loc=loc, scale=scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape) -> Normal:
-        return self._expanded(batch_shape, "loc", "scale")
 
     @property
     def mean(self) -> DeviceArray:

@@ -19,6 +19,7 @@ class Uniform(Distribution):
     """
 
     has_rsample: bool = True
+    _names: tuple[str, ...] = ("low", "high")
 
     low: DeviceArray
     high: DeviceArray
@@ -36,9 +37,6 @@ class Uniform(Distribution):
     def support(self) -> Constraint:
         """What a value is."""
         return constraints.interval(self.low, self.high)
-
-    def expand(self, batch_shape: Shape) -> Uniform:
-        return self._expanded(batch_shape, "low", "high")
 
     @property
     def mean(self) -> DeviceArray:
