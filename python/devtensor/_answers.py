@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import types
 import typing
 import warnings
 from typing import Any, NoReturn
@@ -143,11 +144,26 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "profiler": {"kineto_available": no, "record_function": _Block},
 }
 
+def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
+    """What stands in a call of to(): device, dtype, non_blocking, memory_format."""
+    device, dtype = options.get("device"), options.get("dtype")
+    for one in args:
+        if isinstance(one, _C.DeviceArray):
+            device, dtype = one.device, one.dtype
+        elif isinstance(one, _C.dtype):
+            dtype = one
+        elif not isinstance(one, bool):
+            device = one
+    device = device if device is None else _C._need_device("to", "device", device)
+    return device, dtype, bool(options.get("non_blocking", False)), options.get("memory_format")
+
+
 # Of torch itself, where libraries assert.
 TORCH: dict[str, Any] = {"ScriptModule": ANSWERS["jit"]["ScriptModule"], "_assert": _assert, "_check": _check}
 # Of torch._C, for libraries that look into it.
 PRIVATE: dict[str, Any] = {
     "DisableTorchFunctionSubclass": _Block,
     "_TensorMeta": type(_C.DeviceArray),
+    "_nn": types.SimpleNamespace(_parse_to=_parse_to),
     "_log_api_usage_once": nothing,  # they count their users
 }

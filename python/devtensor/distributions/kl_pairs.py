@@ -37,7 +37,8 @@ def _infinite(p: Any, q: Any) -> DeviceArray:
 
 def _to_normal(p: Any, q: Normal) -> DeviceArray:
     spread: DeviceArray = (p.variance + (p.mean - q.loc).square()) / (2 * q.scale.square())
-    return spread + q.scale.log() + 0.5 * math.log(2 * math.pi) - p.entropy()
+    entropy: DeviceArray = p.entropy()
+    return spread + q.scale.log() + 0.5 * math.log(2 * math.pi) - entropy
 
 
 def _inside(p: Any, least: DeviceArray | float, result: DeviceArray) -> DeviceArray:
