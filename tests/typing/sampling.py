@@ -114,10 +114,10 @@ for matrix in (constraints.positive_definite, constraints.positive_semidefinite)
 assert constraints.is_dependent(constraints.dependent)
 
 
-class Above(distributions.Normal):
+class Above(distributions.Uniform):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> constraints.Constraint:
-        return constraints.greater_than(self.loc)
+    def range(self) -> constraints.Constraint:
+        return constraints.greater_than(self.low)
 
 
-assert constraints.is_dependent(Above.support)
+assert constraints.is_dependent(Above.range)
