@@ -144,6 +144,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "profiler": {"kineto_available": no, "record_function": _Block},
 }
 
+
 def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
     """What stands in a call of to(): device, dtype, non_blocking, memory_format."""
     device, dtype = options.get("device"), options.get("dtype")
