@@ -386,10 +386,13 @@ py_numpy(PY_PARAMS)
     if (!force) {
         return to_numpy(self, "numpy");
     }
-    PyObject *host =
-        py_convert(self, "numpy", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
+    PyObject *plain = py_array_handle(self, "numpy"); /* without the gradient */
+    PyObject *host = plain == NULL ? NULL
+                                   : py_convert(plain, "numpy", (dt_device){DT_CPU, 0},
+                                                (dt_dtype)py_array_of(self)->dtype, false, false);
     PyObject *array = host == NULL ? NULL : to_numpy(host, "numpy");
     Py_XDECREF(host);
+    Py_XDECREF(plain);
     return array;
 }
 

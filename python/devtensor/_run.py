@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import devtensor
-from devtensor import _C, _transfers
+from devtensor import _C, _as_torch, _transfers
 from devtensor._as_torch import install_torch, modules_of_torch
 from devtensor._missing import file_of_module, lacking, not_python, sentence
 
@@ -149,7 +149,11 @@ def _show(error: Exception) -> None:
 
 
 def _is_runner(filename: str) -> bool:
-    return filename == __file__ or filename in ("<frozen runpy>", runpy.__file__) or filename.startswith("<frozen imp")
+    return (
+        filename in (__file__, _as_torch.__file__)
+        or filename in ("<frozen runpy>", runpy.__file__)
+        or filename.startswith("<frozen imp")
+    )
 
 
 def _lacking(program: Program, error: Exception) -> list[object]:
