@@ -11,7 +11,6 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.layers import dropout, need_probability
-from devtensor.utils.checkpoint import checkpoint
 
 _Arrays: TypeAlias = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray | None]
 _SDPA = "scaled_dot_product_attention"
@@ -120,6 +119,8 @@ class _Attention:
             for q in range(0, queries, step)
         ]
         if recorded:
+            from devtensor.utils.checkpoint import checkpoint  # with the modules that are loaded late
+
             return _C.cat([_C.cat([checkpoint(self.part, *one) for one in line]) for line in parts], 2)
         result = _C.empty(
             (heads, group, queries, self.value.shape[2]), dtype=self.query.dtype, device=self.query.device
