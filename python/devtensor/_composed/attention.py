@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +47,8 @@ def scaled_dot_product_attention(
     scale = None if scale is None else _need_number(_SDPA, "scale", scale)
     for name, array in zip(_NAMES[1:3], arrays[1:3], strict=True):
         need_array(_SDPA, name, array)
+    if not enable_gqa:
+        arrays = query, key, value, attn_mask = (*_broadcast(query, key, value), attn_mask)
     lead, length = _check(arrays, enable_gqa)
     if is_causal and attn_mask is not None:
         raise RuntimeError(f"{_SDPA}: Explicit attn_mask should not be set when is_causal=True")
@@ -153,6 +157,17 @@ class _Attention:
         weights = dropout(weights, self.dropout_p)
         result = (weights.reshape(count, group * rows, keys) @ value).reshape(count, group, rows, value.shape[2])
         return result if kept is None else _C.where(kept, result, 0.0)
+
+
+def _broadcast(*arrays: DeviceArray) -> Iterator[DeviceArray]:
+    """The arrays with one lead of dimensions, where theirs broadcast."""
+    leads = [array.shape[:-2] for array in arrays]
+    lead = leads[0]
+    if any(one != lead for one in leads):
+        with contextlib.suppress(RuntimeError):
+            lead = _C.broadcast_shapes(*leads)
+            arrays = tuple(array.expand(*lead, *array.shape[-2:]) for array in arrays)
+    yield from arrays
 
 
 def _check(arrays: _Arrays, grouped: bool) -> tuple[tuple[int, ...], int]:
