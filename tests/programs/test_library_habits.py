@@ -132,6 +132,8 @@ def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_library(tmp_path: Path) -> None:
     (tmp_path / "library.py").write_text(LIBRARY)
+    (tmp_path / "torchvision").mkdir()  # of which only its registrations are looked at
+    (tmp_path / "torchvision" / "__init__.py").write_text("")
     done = run(tmp_path, PROGRAM)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()

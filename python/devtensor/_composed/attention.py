@@ -45,7 +45,7 @@ def scaled_dot_product_attention(
     is_causal, enable_gqa = _need_bool(_SDPA, "is_causal", is_causal), _need_bool(_SDPA, "enable_gqa", enable_gqa)
     dropout_p = need_probability(_SDPA, dropout_p, "dropout_p")
     scale = None if scale is None else _need_number(_SDPA, "scale", scale)
-    for name, array in zip(_NAMES[1:3], arrays[1:3], strict=True):
+    for name, array in zip(_NAMES[:3], arrays[:3], strict=True):
         need_array(_SDPA, name, array)
     if not enable_gqa:
         arrays = query, key, value, attn_mask = (*_broadcast(query, key, value), attn_mask)
