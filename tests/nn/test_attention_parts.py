@@ -97,6 +97,12 @@ def test_dropout_draws_the_same_numbers_for_its_gradient_and_on_every_device(mon
     np.testing.assert_allclose(seen[0], seen[1], rtol=1e-12)
 
 
+def test_leading_dimensions_broadcast(device: str) -> None:
+    query, key, value = arrays(((3, 5, 2), (2, 1, 4, 2), (2, 3, 4, 2)), device, False)
+    whole = [x.expand(2, 3, *x.shape[-2:]) for x in (query, key, value)]
+    assert dt.equal(F.scaled_dot_product_attention(query, key, value), F.scaled_dot_product_attention(*whole))
+
+
 def test_gradients_of_gradients(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit(monkeypatch, 100)
     inputs = tuple(arrays(((1, 2, 5, 2), (1, 2, 4, 2), (1, 2, 4, 2)), device, True))

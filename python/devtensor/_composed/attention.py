@@ -12,6 +12,7 @@ from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
+from devtensor._composed.joining import broadcast_shapes
 from devtensor._composed.layers import dropout, need_probability
 
 _Arrays: TypeAlias = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray | None]
@@ -165,7 +166,7 @@ def _broadcast(*arrays: DeviceArray) -> Iterator[DeviceArray]:
     lead = leads[0]
     if any(one != lead for one in leads):
         with contextlib.suppress(RuntimeError):
-            lead = _C.broadcast_shapes(*leads)
+            lead = broadcast_shapes(*leads)
             arrays = tuple(array.expand(*lead, *array.shape[-2:]) for array in arrays)
     yield from arrays
 
