@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,7 +47,8 @@ def scaled_dot_product_attention(
     for name, array in zip(_NAMES[:3], arrays[:3], strict=True):
         need_array(_SDPA, name, array)
     if not enable_gqa:
-        arrays = query, key, value, attn_mask = (*_broadcast(query, key, value), attn_mask)
+        query, key, value = _broadcast(query, key, value)
+        arrays = (query, key, value, attn_mask)
     lead, length = _check(arrays, enable_gqa)
     if is_causal and attn_mask is not None:
         raise RuntimeError(f"{_SDPA}: Explicit attn_mask should not be set when is_causal=True")
@@ -160,15 +159,19 @@ class _Attention:
         return result if kept is None else _C.where(kept, result, 0.0)
 
 
-def _broadcast(*arrays: DeviceArray) -> Iterator[DeviceArray]:
-    """The arrays with one lead of dimensions, where theirs broadcast."""
-    leads = [array.shape[:-2] for array in arrays]
-    lead = leads[0]
-    if any(one != lead for one in leads):
-        with contextlib.suppress(RuntimeError):
-            lead = broadcast_shapes(*leads)
-            arrays = tuple(array.expand(*lead, *array.shape[-2:]) for array in arrays)
-    yield from arrays
+def _broadcast(
+    query: DeviceArray, key: DeviceArray, value: DeviceArray
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """The three with one lead of dimensions, where theirs broadcast."""
+    leads = query.shape[:-2], key.shape[:-2], value.shape[:-2]
+    if leads[0] == leads[1] == leads[2]:
+        return query, key, value
+    try:
+        lead = broadcast_shapes(*leads)
+    except RuntimeError:
+        return query, key, value  # which the check says
+    query, key, value = (array.expand(*lead, *array.shape[-2:]) for array in (query, key, value))
+    return query, key, value
 
 
 def _check(arrays: _Arrays, grouped: bool) -> tuple[tuple[int, ...], int]:
