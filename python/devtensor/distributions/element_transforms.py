@@ -21,7 +21,7 @@ class ExpTransform(Transform):
     DeviceArray(1., device='cpu', dtype=float32)
     """
 
-    codomain = constraints.positive
+    codomain: constraints.Constraint = constraints.positive
     bijective = True
     sign = 1
 
@@ -42,8 +42,8 @@ class PowerTransform(Transform):
     DeviceArray(9., device='cpu', dtype=float32)
     """
 
-    domain = constraints.positive
-    codomain = constraints.positive
+    domain: constraints.Constraint = constraints.positive
+    codomain: constraints.Constraint = constraints.positive
     bijective = True
 
     def __init__(self, exponent: DeviceArray | float, cache_size: int = 0) -> None:
@@ -84,7 +84,7 @@ class SigmoidTransform(Transform):
     DeviceArray(0.5000, device='cpu', dtype=float32)
     """
 
-    codomain = constraints.unit_interval
+    codomain: constraints.Constraint = constraints.unit_interval
     bijective = True
     sign = 1
 
@@ -106,7 +106,7 @@ class SoftplusTransform(Transform):
     DeviceArray(0.6931, device='cpu', dtype=float32)
     """
 
-    codomain = constraints.positive
+    codomain: constraints.Constraint = constraints.positive
     bijective = True
     sign = 1
 
@@ -127,7 +127,7 @@ class TanhTransform(Transform):
     DeviceArray(0., device='cpu', dtype=float32)
     """
 
-    codomain = constraints.interval(-1.0, 1.0)
+    codomain: constraints.Constraint = constraints.interval(-1.0, 1.0)
     bijective = True
     sign = 1
 
@@ -148,7 +148,7 @@ class AbsTransform(Transform):
     DeviceArray(1., device='cpu', dtype=float32)
     """
 
-    codomain = constraints.positive
+    codomain: constraints.Constraint = constraints.positive
 
     def _call(self, x: DeviceArray) -> DeviceArray:
         return x.abs()
@@ -174,7 +174,9 @@ class AffineTransform(Transform):
         self.scale: DeviceArray | float = scale
         self._event_dim = event_dim
         if event_dim:
-            self.domain = self.codomain = constraints.independent(constraints.real, event_dim)
+            rows = constraints.independent(constraints.real, event_dim)
+            self.domain: constraints.Constraint = rows
+            self.codomain: constraints.Constraint = rows
 
     @property
     def event_dim(self) -> int:
@@ -225,7 +227,7 @@ class CumulativeDistributionTransform(Transform):
     DeviceArray(0.5000, device='cpu', dtype=float32)
     """
 
-    codomain = constraints.unit_interval
+    codomain: constraints.Constraint = constraints.unit_interval
     bijective = True
     sign = 1
 

@@ -62,8 +62,8 @@ class SoftmaxTransform(Transform):
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
     """
 
-    domain = constraints.real_vector
-    codomain = constraints.simplex
+    domain: constraints.Constraint = constraints.real_vector
+    codomain: constraints.Constraint = constraints.simplex
 
     def _call(self, x: DeviceArray) -> DeviceArray:
         return x.softmax(-1)
@@ -84,8 +84,8 @@ class StickBreakingTransform(Transform):
     DeviceArray([0.3333, 0.3333, 0.3333], device='cpu', dtype=float32)
     """
 
-    domain = constraints.real_vector
-    codomain = constraints.simplex
+    domain: constraints.Constraint = constraints.real_vector
+    codomain: constraints.Constraint = constraints.simplex
     bijective = True
 
     def _offsets(self, x: DeviceArray) -> DeviceArray:
@@ -127,8 +127,8 @@ class LowerCholeskyTransform(Transform):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.lower_cholesky
+    domain: constraints.Constraint = constraints.independent(constraints.real, 2)
+    codomain: constraints.Constraint = constraints.lower_cholesky
 
     def _call(self, x: DeviceArray) -> DeviceArray:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -144,8 +144,8 @@ class PositiveDefiniteTransform(Transform):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.positive_definite
+    domain: constraints.Constraint = constraints.independent(constraints.real, 2)
+    codomain: constraints.Constraint = constraints.positive_definite
 
     def _call(self, x: DeviceArray) -> DeviceArray:
         lower = LowerCholeskyTransform()(x)
@@ -169,8 +169,8 @@ class ReshapeTransform(Transform):
         self.out_shape: _C.Size = _C.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
-        self.domain = constraints.independent(constraints.real, len(self.in_shape))
-        self.codomain = constraints.independent(constraints.real, len(self.out_shape))
+        self.domain: constraints.Constraint = constraints.independent(constraints.real, len(self.in_shape))
+        self.codomain: constraints.Constraint = constraints.independent(constraints.real, len(self.out_shape))
         super().__init__(cache_size)
 
     def _call(self, x: DeviceArray) -> DeviceArray:
@@ -308,9 +308,11 @@ class IndependentTransform(Transform):
         super().__init__(cache_size)
         self.base_transform: Transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims: int = reinterpreted_batch_ndims
-        self.domain = constraints.independent(base_transform.domain, reinterpreted_batch_ndims)
-        self.codomain = constraints.independent(base_transform.codomain, reinterpreted_batch_ndims)
-        self.bijective = base_transform.bijective
+        self.domain: constraints.Constraint = constraints.independent(base_transform.domain, reinterpreted_batch_ndims)
+        self.codomain: constraints.Constraint = constraints.independent(
+            base_transform.codomain, reinterpreted_batch_ndims
+        )
+        self.bijective: bool = base_transform.bijective
 
     @property
     def sign(self) -> Any:
@@ -344,7 +346,7 @@ class _OfSeveral(Transform):
         super().__init__(cache_size)
         self.transforms: list[Transform] = [t.with_cache(cache_size) if cache_size else t for t in tseq]
         self.dim: int = dim
-        self.bijective = all(t.bijective for t in self.transforms)
+        self.bijective: bool = all(t.bijective for t in self.transforms)
 
     def _parts(self, x: DeviceArray) -> list[DeviceArray]:
         raise NotImplementedError
@@ -378,8 +380,10 @@ class CatTransform(_OfSeveral):
         self.lengths: list[int] = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise AssertionError(f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})")
-        self.domain = constraints.cat([t.domain for t in self.transforms], dim, self.lengths)
-        self.codomain = constraints.cat([t.codomain for t in self.transforms], dim, self.lengths)
+        self.domain: constraints.Constraint = constraints.cat([t.domain for t in self.transforms], dim, self.lengths)
+        self.codomain: constraints.Constraint = constraints.cat(
+            [t.codomain for t in self.transforms], dim, self.lengths
+        )
 
     @property
     def event_dim(self) -> int:
@@ -423,8 +427,8 @@ class StackTransform(_OfSeveral):
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
-        self.domain = constraints.stack([t.domain for t in self.transforms], dim)
-        self.codomain = constraints.stack([t.codomain for t in self.transforms], dim)
+        self.domain: constraints.Constraint = constraints.stack([t.domain for t in self.transforms], dim)
+        self.codomain: constraints.Constraint = constraints.stack([t.codomain for t in self.transforms], dim)
 
     def _parts(self, x: DeviceArray) -> list[DeviceArray]:
         count = x.shape[self.dim]
