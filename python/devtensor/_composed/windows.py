@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
@@ -10,22 +11,27 @@ from devtensor._composed.bessel import i0
 from devtensor._types import Device
 
 
-def _angles(op: str, length: int, periodic: bool, dtype: _C.dtype | None, device: Device | None) -> DeviceArray:
-    """2 pi n / N for the elements of a window, in float64."""
+def _window(
+    op: str,
+    height: Callable[[DeviceArray], DeviceArray],
+    window_length: int,
+    periodic: bool,
+    dtype: _C.dtype | None,
+    device: Device | None,
+    requires_grad: bool,
+) -> DeviceArray:
+    """height of 2 pi n / N for the elements of a window, computed in float64; a single element is 1."""
+    length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
     if length < 0:
         raise RuntimeError(f"{op} requires non-negative window_length, got window_length={length}")
     wanted = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)
     place = _C.get_default_device() if device is None else _C._need_device(op, "device", device)
     if not wanted.is_floating_point:
         _C._fail_dtype(op, ("out",), (_C.empty(0, dtype=wanted, device=place),), 0, "floats")
-    last = max(length if periodic else length - 1, 1)
-    return _C.arange(length, dtype=_C.float64, device=place) * (2 * math.pi / last)
-
-
-def _finished(op: str, window: DeviceArray, length: int, dtype: _C.dtype | None, requires_grad: bool) -> DeviceArray:
     requires_grad = _need_bool(op, "requires_grad", requires_grad)
-    window = _C.ones_like(window) if length == 1 else window
-    result = window.to(_C.get_default_dtype() if dtype is None else dtype)
+    last = max(length if periodic else length - 1, 1)
+    window = height(_C.arange(length, dtype=_C.float64, device=place) * (2 * math.pi / last))
+    result = (_C.ones_like(window) if length == 1 else window).to(wanted)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -45,10 +51,9 @@ def hann_window(
     >>> dt.hann_window(4)
     DeviceArray([0.0000, 0.5000, 1.0000, 0.5000], device='cpu', dtype=float32)
     """
-    op = "hann_window"
-    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
-    angle = _angles(op, window_length, periodic, dtype, device)
-    return _finished(op, 0.5 - 0.5 * angle.cos(), window_length, dtype, requires_grad)
+    return _window(
+        "hann_window", lambda angle: 0.5 - 0.5 * angle.cos(), window_length, periodic, dtype, device, requires_grad
+    )
 
 
 def hamming_window(
@@ -70,11 +75,8 @@ def hamming_window(
     DeviceArray([0.0800, 0.5400, 1.0000, 0.5400], device='cpu', dtype=float32)
     """
     op = "hamming_window"
-    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
-    alpha = _need_number(op, "alpha", alpha)
-    beta = _need_number(op, "beta", beta)
-    angle = _angles(op, window_length, periodic, dtype, device)
-    return _finished(op, alpha - beta * angle.cos(), window_length, dtype, requires_grad)
+    alpha, beta = _need_number(op, "alpha", alpha), _need_number(op, "beta", beta)
+    return _window(op, lambda angle: alpha - beta * angle.cos(), window_length, periodic, dtype, device, requires_grad)
 
 
 def blackman_window(
@@ -93,10 +95,11 @@ def blackman_window(
     >>> dt.blackman_window(4)[1:]
     DeviceArray([0.3400, 1.0000, 0.3400], device='cpu', dtype=float32)
     """
-    op = "blackman_window"
-    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
-    angle = _angles(op, window_length, periodic, dtype, device)
-    return _finished(op, 0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos(), window_length, dtype, requires_grad)
+
+    def height(angle: DeviceArray) -> DeviceArray:
+        return 0.42 - 0.5 * angle.cos() + 0.08 * (2 * angle).cos()
+
+    return _window("blackman_window", height, window_length, periodic, dtype, device, requires_grad)
 
 
 def bartlett_window(
@@ -115,10 +118,15 @@ def bartlett_window(
     >>> dt.bartlett_window(4)
     DeviceArray([0.0000, 0.5000, 1.0000, 0.5000], device='cpu', dtype=float32)
     """
-    op = "bartlett_window"
-    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
-    angle = _angles(op, window_length, periodic, dtype, device)
-    return _finished(op, 1 - (angle / math.pi - 1).abs(), window_length, dtype, requires_grad)
+    return _window(
+        "bartlett_window",
+        lambda angle: 1 - (angle / math.pi - 1).abs(),
+        window_length,
+        periodic,
+        dtype,
+        device,
+        requires_grad,
+    )
 
 
 def kaiser_window(
@@ -139,11 +147,13 @@ def kaiser_window(
     DeviceArray([0.4387, 0.8348, 1.0000, 0.8348], device='cpu', dtype=float32)
     """
     op = "kaiser_window"
-    window_length, periodic = _need_int(op, "window_length", window_length), _need_bool(op, "periodic", periodic)
     beta = _need_number(op, "beta", beta)
-    place = _angles(op, window_length, periodic, dtype, device) / math.pi - 1
-    height = i0((1 - place.square()).clamp(min=0).sqrt() * beta)
-    return _finished(op, height / i0(_C.full_like(height, beta)), window_length, dtype, requires_grad)
+
+    def height(angle: DeviceArray) -> DeviceArray:
+        found = i0((1 - (angle / math.pi - 1).square()).clamp(min=0).sqrt() * beta)
+        return found / i0(_C.full_like(found, beta))
+
+    return _window(op, height, window_length, periodic, dtype, device, requires_grad)
 
 
 __all__ = [

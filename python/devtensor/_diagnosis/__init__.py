@@ -183,15 +183,14 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _called(caller: FrameType) -> FrameType | None:
-    """The frame of the function that the caller called; what stands around composed ops is passed over."""
+def _called(caller: FrameType) -> list[FrameType]:
+    """The frames below the caller, the function that it called first."""
+    frames = []
     frame: FrameType | None = sys._getframe()
-    found: FrameType | None = None
     while frame is not None and frame is not caller:
-        if frame.f_code.co_filename != _autocast.__file__:
-            found = frame
+        frames.append(frame)
         frame = frame.f_back
-    return found
+    return frames[::-1]
 
 
 def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:

@@ -32,29 +32,25 @@ class _Kind(NamedTuple):
     unflatten_fn: Callable[[list[Any], Any], Any]
 
 
-def _of_mapping(made: Callable[..., Any]) -> _Kind:
-    return _Kind(lambda d: (list(d.values()), list(d)), lambda values, keys: made(zip(keys, values, strict=True)))
-
-
-SUPPORTED_NODES: dict[Any, _Kind] = {
-    list: _Kind(lambda x: (x, None), lambda values, _: values),
-    tuple: _Kind(lambda x: (x, None), lambda values, _: tuple(values)),
-    dict: _of_mapping(dict),
-    OrderedDict: _of_mapping(OrderedDict),
-    defaultdict: _Kind(
-        lambda d: (list(d.values()), (d.default_factory, list(d))),
-        lambda values, about: defaultdict(about[0], zip(about[1], values, strict=True)),
-    ),
-    deque: _Kind(lambda d: (d, d.maxlen), lambda values, most: deque(values, most)),
-}
-
-
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
     return list(d.values()), list(d)
 
 
 def _dict_unflatten(values: Iterable[Any], keys: Iterable[Any]) -> dict[Any, Any]:
     return dict(zip(keys, values, strict=True))
+
+
+SUPPORTED_NODES: dict[Any, _Kind] = {
+    list: _Kind(lambda x: (x, None), lambda values, _: values),
+    tuple: _Kind(lambda x: (x, None), lambda values, _: tuple(values)),
+    dict: _Kind(_dict_flatten, _dict_unflatten),
+    OrderedDict: _Kind(_dict_flatten, lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
+    defaultdict: _Kind(
+        lambda d: (list(d.values()), (d.default_factory, list(d))),
+        lambda values, about: defaultdict(about[0], zip(about[1], values, strict=True)),
+    ),
+    deque: _Kind(lambda d: (d, d.maxlen), lambda values, most: deque(values, most)),
+}
 
 
 class MappingKey(NamedTuple):
