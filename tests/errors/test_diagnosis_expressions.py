@@ -309,13 +309,12 @@ def test_calls_given_to_a_function_of_ours(text: str) -> None:
     assert [operand.expression for operand in error.operands] == ["model(x)", "batch.labels()"]
 
 
-@pytest.mark.parametrize("op", ["xlogy", "addcmul", "kron"])
+@pytest.mark.parametrize("op", ["dt.kron", "dt.tensordot", "F.mse_loss"])
 def test_calls_given_to_a_function_with_decorators(op: str) -> None:
     """out= and autocast stand around it."""
-    third = ", x" if op == "addcmul" else ""
-    error = source_files.run(f"{CALLED}with dt.autocast('cpu'):\n    dt.{op}(model(x), model(g){third})")
+    error = source_files.run(f"{CALLED}with dt.autocast('cpu'):\n    {op}(model(x), model(g))")
     assert isinstance(error, dt.DeviceMismatchError), error
-    assert [operand.expression for operand in error.operands][:2] == ["model(x)", "model(g)"]
+    assert [operand.expression for operand in error.operands] == ["model(x)", "model(g)"]
 
 
 def test_a_parameter_that_is_given_another_value_is_not_what_was_passed() -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import warnings
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from devtensor import _C, _autocast
@@ -183,14 +183,15 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _called(caller: FrameType) -> list[FrameType]:
-    """The frames below the caller, the function that it called first."""
-    frames = []
+def _called(caller: FrameType, code: CodeType | None) -> FrameType | None:
+    """The frame of the function with this code below the caller, else the one that the caller called."""
     frame: FrameType | None = sys._getframe()
+    first = found = None
     while frame is not None and frame is not caller:
-        frames.append(frame)
+        first = frame
+        found = frame if frame.f_code is code else found
         frame = frame.f_back
-    return frames[::-1]
+    return first if found is None else found
 
 
 def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
@@ -205,7 +206,7 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.call = call = expressions.read_implicit(frame, site, asked) if implicit else expressions.read(frame, site)
     if call is None:
         return
-    passed = expressions.passed(frame, site, call, _called(frame))
+    passed = expressions.passed(frame, site, call, _called(frame, expressions.code_of(call.callee)))
     for fact in failure.facts:
         fact.node = expressions.match(frame, site, call, fact.name, fact.object)
         if fact.node is None:

@@ -142,7 +142,7 @@ class _Way:
         named = expressions.match(frame, site, call._replace(arguments=unnamed), "", self.array)
         if named is not None:
             return named, self.array
-        for held, node in expressions.passed(frame, site, call, [] if inner is None else [inner]):
+        for held, node in expressions.passed(frame, site, call, inner):
             if held is self.array:
                 return node, held
         made = [pair for node in given for pair in self._entries(node, resolve(frame, node, site.owner))

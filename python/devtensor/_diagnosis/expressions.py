@@ -226,29 +226,31 @@ def match(frame: FrameType, site: Site, call: Call, name: str, wanted: Any) -> a
     return None
 
 
-def passed(frame: FrameType, site: Site, call: Call, below: list[FrameType]) -> list[tuple[Any, ast.expr]]:
+def passed(frame: FrameType, site: Site, call: Call, inner: FrameType | None) -> list[tuple[Any, ast.expr]]:
     """The objects that a function of devtensor's own was called with, by what its parameters hold, and their
-    expressions: also where those are calls. below are the frames from there; decorators come before the function."""
-    if not below or not isinstance(site.node, ast.Call):
+    expressions: also where those are calls. inner is the frame of that function."""
+    if inner is None or not isinstance(site.node, ast.Call):
         return []
-    wanted = getattr(_inside(call.callee), "__code__", None)
-    found = next((one for one in below if one.f_code is wanted), None)
-    if found is None and not _is_forward(frame, site, below[0].f_code, below[0]):
-        return []
-    inner, skipped = (below[0], 1) if found is None else (found, 0)  # a forward has self first
     code = inner.f_code
+    if code_of(call.callee) is code:
+        skipped = 0
+    elif _is_forward(frame, site, code, inner):
+        skipped = 1  # self
+    else:
+        return []
     names = code.co_varnames[skipped : code.co_argcount + code.co_kwonlyargcount]
     named = _named(list(_given(frame, site, site.node)), names)
     kept = [one for one in named if one.name in names and one.name not in rebound(code)]
     return [(variable(inner, str(one.name)), one.node) for one in kept]
 
 
-def _inside(function: Any) -> Any:
-    """The function that decorators were put around."""
+def code_of(function: Any) -> CodeType | None:
+    """The code of a function, of the one inside where decorators were put around it."""
     for _ in range(4):
         if type(function) is FunctionType and "__wrapped__" in function.__dict__:
             function = function.__dict__["__wrapped__"]
-    return function
+    code = getattr(function, "__code__", None)
+    return code if type(code) is CodeType else None
 
 
 _WHOLE = {"to", "cuda", "cpu", "eval", "train", "float", "double", "half", "bfloat16", "requires_grad_"}
