@@ -12,7 +12,7 @@ import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer, Self
 
-from devtensor._composed.summaries import aminmax_result
+from devtensor._composed.reductions.summaries import aminmax_result
 from devtensor._errors import Origin
 from devtensor.linalg._decompositions import QR
 from devtensor.linalg._second_names import OldSVD

@@ -21,45 +21,45 @@ from devtensor._C import int16 as short
 from devtensor._C import int32 as int
 from devtensor._C import int64 as long
 from devtensor._composed import public as _public
-from devtensor._composed.activations import *
-from devtensor._composed.arrange import *
-from devtensor._composed.bessel import *
-from devtensor._composed.bits import *
-from devtensor._composed.contraction import *
-from devtensor._composed.convolutions import *
-from devtensor._composed.covariance import *
-from devtensor._composed.creation import *
-from devtensor._composed.diagonals import *
-from devtensor._composed.distances import *
-from devtensor._composed.exchanged import *
-from devtensor._composed.extremes import *
-from devtensor._composed.forms import *
-from devtensor._composed.groups import *
-from devtensor._composed.in_place import *
-from devtensor._composed.joining import *
-from devtensor._composed.layers import *
-from devtensor._composed.losses import *
-from devtensor._composed.neighbours import *
-from devtensor._composed.noise import *
-from devtensor._composed.norms import *
-from devtensor._composed.order import *
-from devtensor._composed.places import *
-from devtensor._composed.pointwise import *
-from devtensor._composed.pointwise import round as round  # the compiled one has no decimals=
-from devtensor._composed.pooling import *
-from devtensor._composed.products import *
-from devtensor._composed.ranges import *
-from devtensor._composed.ranges import linspace as linspace  # the compiled one takes numbers alone
-from devtensor._composed.reals import *
-from devtensor._composed.sampling import *
-from devtensor._composed.scattered_views import *
-from devtensor._composed.shuffles import *
-from devtensor._composed.sizes import *
-from devtensor._composed.statistics import *
-from devtensor._composed.strided import *
-from devtensor._composed.summaries import *
-from devtensor._composed.turning import *
-from devtensor._composed.windows import *
+from devtensor._composed.creating.creation import *
+from devtensor._composed.creating.ranges import *
+from devtensor._composed.creating.ranges import linspace as linspace  # the compiled one takes numbers alone
+from devtensor._composed.creating.sampling import *
+from devtensor._composed.creating.windows import *
+from devtensor._composed.elementwise.activations import *
+from devtensor._composed.elementwise.bessel import *
+from devtensor._composed.elementwise.bits import *
+from devtensor._composed.elementwise.extremes import *
+from devtensor._composed.elementwise.in_place import *
+from devtensor._composed.elementwise.neighbours import *
+from devtensor._composed.elementwise.pointwise import *
+from devtensor._composed.elementwise.pointwise import round as round  # the compiled one has no decimals=
+from devtensor._composed.elementwise.reals import *
+from devtensor._composed.images.convolutions import *
+from devtensor._composed.images.pooling import *
+from devtensor._composed.images.shuffles import *
+from devtensor._composed.layers.basic import *
+from devtensor._composed.layers.noise import *
+from devtensor._composed.layers.norms import *
+from devtensor._composed.losses.basic import *
+from devtensor._composed.matrices.contraction import *
+from devtensor._composed.matrices.distances import *
+from devtensor._composed.matrices.forms import *
+from devtensor._composed.matrices.products import *
+from devtensor._composed.reductions.covariance import *
+from devtensor._composed.reductions.groups import *
+from devtensor._composed.reductions.moments import *
+from devtensor._composed.reductions.order import *
+from devtensor._composed.reductions.summaries import *
+from devtensor._composed.shapes.arrange import *
+from devtensor._composed.shapes.diagonals import *
+from devtensor._composed.shapes.exchanged import *
+from devtensor._composed.shapes.joining import *
+from devtensor._composed.shapes.places import *
+from devtensor._composed.shapes.scattered_views import *
+from devtensor._composed.shapes.sizes import *
+from devtensor._composed.shapes.strided import *
+from devtensor._composed.shapes.turning import *
 from devtensor._composed.written import method_of as _method_of
 from devtensor._diagnosis import get_error_detail, set_error_detail
 from devtensor._dtype_info import finfo, iinfo

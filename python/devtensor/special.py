@@ -7,11 +7,11 @@ import math
 from devtensor._C import DeviceArray, erf, erfc, erfinv, expm1, log1p, log_softmax, softmax
 from devtensor._C import sigmoid as expit
 from devtensor._composed.arguments import need_array
-from devtensor._composed.bessel import i0, i0e, i1, i1e
-from devtensor._composed.domains import entropy
-from devtensor._composed.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
-from devtensor._composed.pointwise import lgamma as gammaln
-from devtensor._composed.statistics import logsumexp
+from devtensor._composed.elementwise.bessel import i0, i0e, i1, i1e
+from devtensor._composed.elementwise.domains import entropy
+from devtensor._composed.elementwise.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
+from devtensor._composed.elementwise.pointwise import lgamma as gammaln
+from devtensor._composed.reductions.moments import logsumexp
 
 __all__ = [
     "digamma",

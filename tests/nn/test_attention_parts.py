@@ -9,7 +9,7 @@ import pytest
 from support import CUDA_DEVICES
 
 import devtensor as dt
-from devtensor._composed import attention
+from devtensor._composed.layers import attention
 from devtensor.nn import functional as F
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,27 @@ devtensor imports them file by file: mypy loses names that come through one more
 
 from __future__ import annotations
 
-from devtensor._composed import (
+from devtensor._composed.creating import creation, ranges, sampling, windows
+from devtensor._composed.elementwise import activations, bessel, bits, extremes, in_place, neighbours, pointwise, reals
+from devtensor._composed.images import convolutions, pooling, shuffles
+from devtensor._composed.layers import basic as basic_layers
+from devtensor._composed.layers import noise, norms
+from devtensor._composed.losses import basic as basic_losses
+from devtensor._composed.matrices import contraction, distances, forms, products
+from devtensor._composed.reductions import covariance, groups, moments, order, summaries
+from devtensor._composed.shapes import (
+    arrange,
+    diagonals,
+    exchanged,
+    joining,
+    places,
+    scattered_views,
+    sizes,
+    strided,
+    turning,
+)
+
+_FILES = (
     activations,
     arrange,
     bessel,
@@ -22,8 +42,8 @@ from devtensor._composed import (
     groups,
     in_place,
     joining,
-    layers,
-    losses,
+    basic_layers,
+    basic_losses,
     neighbours,
     noise,
     norms,
@@ -38,74 +58,13 @@ from devtensor._composed import (
     scattered_views,
     shuffles,
     sizes,
-    statistics,
+    moments,
     strided,
     summaries,
     turning,
     windows,
 )
 
-__all__: list[str] = []
-__all__ += activations.__all__
-__all__ += arrange.__all__
-__all__ += bessel.__all__
-__all__ += bits.__all__
-__all__ += contraction.__all__
-__all__ += convolutions.__all__
-__all__ += covariance.__all__
-__all__ += creation.__all__
-__all__ += diagonals.__all__
-__all__ += distances.__all__
-__all__ += exchanged.__all__
-__all__ += extremes.__all__
-__all__ += forms.__all__
-__all__ += groups.__all__
-__all__ += in_place.__all__
-__all__ += joining.__all__
-__all__ += layers.__all__
-__all__ += losses.__all__
-__all__ += neighbours.__all__
-__all__ += noise.__all__
-__all__ += norms.__all__
-__all__ += order.__all__
-__all__ += places.__all__
-__all__ += pointwise.__all__
-__all__ += pooling.__all__
-__all__ += products.__all__
-__all__ += ranges.__all__
-__all__ += reals.__all__
-__all__ += sampling.__all__
-__all__ += scattered_views.__all__
-__all__ += shuffles.__all__
-__all__ += sizes.__all__
-__all__ += statistics.__all__
-__all__ += strided.__all__
-__all__ += summaries.__all__
-__all__ += turning.__all__
-__all__ += windows.__all__
+__all__ = [name for file in _FILES for name in file.__all__]
 
-METHODS = (
-    *activations.METHODS,
-    *arrange.METHODS,
-    *bessel.METHODS,
-    *bits.METHODS,
-    *covariance.METHODS,
-    *diagonals.METHODS,
-    *exchanged.METHODS,
-    *extremes.METHODS,
-    *groups.METHODS,
-    *joining.METHODS,
-    *neighbours.METHODS,
-    *order.METHODS,
-    *places.METHODS,
-    *pointwise.METHODS,
-    *products.METHODS,
-    *reals.METHODS,
-    *sampling.METHODS,
-    *scattered_views.METHODS,
-    *sizes.METHODS,
-    *statistics.METHODS,
-    *strided.METHODS,
-    *summaries.METHODS,
-    *turning.METHODS,
-)
+METHODS = tuple(method for file in _FILES for method in getattr(file, "METHODS", ()))

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._composed.losses import binary_cross_entropy_with_logits
-from devtensor._composed.sampling import bernoulli
+from devtensor._composed.creating.sampling import bernoulli
+from devtensor._composed.losses.basic import binary_cross_entropy_with_logits
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.distributions import constraints
 from devtensor.distributions.categorical import enumerated, one_of

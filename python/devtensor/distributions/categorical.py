@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool
 from devtensor._composed.arguments import need_array
-from devtensor._composed.sampling import multinomial
-from devtensor._composed.statistics import logsumexp
+from devtensor._composed.creating.sampling import multinomial
+from devtensor._composed.reductions.moments import logsumexp
 from devtensor._dtype_info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._composed.sampling import exponential_
+from devtensor._composed.creating.sampling import exponential_
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape

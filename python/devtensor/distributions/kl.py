@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._composed.joining import broadcast_shapes
+from devtensor._composed.shapes.joining import broadcast_shapes
 from devtensor.distributions.bernoulli import Bernoulli
 from devtensor.distributions.categorical import Categorical
 from devtensor.distributions.cauchy import Cauchy

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_ints
-from devtensor._composed.statistics import logsumexp
+from devtensor._composed.reductions.moments import logsumexp
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.distributions import constraints
 from devtensor.distributions.categorical import Categorical

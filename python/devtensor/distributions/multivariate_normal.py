@@ -8,7 +8,7 @@ from typing import ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
-from devtensor._composed.joining import broadcast_shapes
+from devtensor._composed.shapes.joining import broadcast_shapes
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape

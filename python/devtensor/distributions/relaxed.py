@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_number
-from devtensor._composed.statistics import logsumexp
+from devtensor._composed.reductions.moments import logsumexp
 from devtensor.distributions import constraints
 from devtensor.distributions.bernoulli import OfProbs
 from devtensor.distributions.constraints import Constraint

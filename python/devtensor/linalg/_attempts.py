@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import misshapen
-from devtensor._composed.products import broadcast_of
+from devtensor._composed.matrices.products import broadcast_of
 from devtensor.linalg._decompositions import cholesky_of, singular_values
 from devtensor.linalg._lapack import LinAlgError, check, check_square, computed, on_cpu
 from devtensor.linalg._norms import matrix_norm

@@ -9,7 +9,7 @@ from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, misshapen, need_array, widened
-from devtensor._composed.statistics import norm_over
+from devtensor._composed.reductions.moments import norm_over
 from devtensor._types import Dims
 from devtensor.linalg._decompositions import singular_values
 from devtensor.linalg._lapack import check, on_cpu

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from devtensor import _C
 from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int
-from devtensor._composed import products
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
+from devtensor._composed.matrices import products
 from devtensor.linalg._solving import inv
 
 

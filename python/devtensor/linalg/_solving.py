@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number, _need_str
 from devtensor._composed.arguments import misshapen
-from devtensor._composed.products import broadcast_of
+from devtensor._composed.matrices.products import broadcast_of
 from devtensor.autograd.function import Function
 from devtensor.linalg._decompositions import _SVD, symmetric, tolerances
 from devtensor.linalg._lapack import Arrays, Names, check, check_square, computed, on_cpu

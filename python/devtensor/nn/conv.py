@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_size, _Parameter
 from devtensor._composed.arguments import need_array
-from devtensor._composed.arrange import pad
+from devtensor._composed.shapes.arrange import pad
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.layers import _float_options, _reset

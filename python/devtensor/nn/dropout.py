@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from devtensor._C import DeviceArray, _need_bool
-from devtensor._composed.layers import need_probability
+from devtensor._composed.layers.basic import need_probability
 from devtensor.nn import functional as F
 from devtensor.nn.module import Module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
 from devtensor._composed.arguments import need_array
-from devtensor._composed.embeddings import Mode, check_mode
+from devtensor._composed.layers.embeddings import Mode, check_mode
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn import functional as F

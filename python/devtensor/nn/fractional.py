@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor._C import DeviceArray, _need_bool
-from devtensor._composed.convolutions import sizes_of
-from devtensor._composed.fractional import output_sizes
+from devtensor._composed.images.convolutions import sizes_of
+from devtensor._composed.images.fractional import output_sizes
 from devtensor.nn import functional as F
 from devtensor.nn.module import Module
 

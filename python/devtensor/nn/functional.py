@@ -14,7 +14,7 @@ from devtensor._C import (
     softplus,
     tanh,
 )
-from devtensor._composed.activations import (
+from devtensor._composed.elementwise.activations import (
     celu,
     elu,
     gelu,
@@ -37,60 +37,16 @@ from devtensor._composed.activations import (
     tanhshrink,
     threshold,
 )
-from devtensor._composed.alignment import ctc_loss
-from devtensor._composed.arrange import pad
-from devtensor._composed.attention import scaled_dot_product_attention
-from devtensor._composed.convolutions import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from devtensor._composed.distances import (
-    cosine_embedding_loss,
-    cosine_similarity,
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    multi_margin_loss,
-    pairwise_distance,
-    soft_margin_loss,
-    triplet_margin_loss,
-)
-from devtensor._composed.embeddings import embedding, embedding_bag
-from devtensor._composed.forms import bilinear
-from devtensor._composed.fractional import (
+from devtensor._composed.elementwise.in_place import celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_
+from devtensor._composed.images.convolutions import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from devtensor._composed.images.fractional import (
     fractional_max_pool2d,
     fractional_max_pool2d_with_indices,
     fractional_max_pool3d,
     fractional_max_pool3d_with_indices,
 )
-from devtensor._composed.grids import affine_grid, grid_sample
-from devtensor._composed.in_place import celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_
-from devtensor._composed.layers import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
-from devtensor._composed.likelihoods import gaussian_nll_loss, poisson_nll_loss
-from devtensor._composed.losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-)
-from devtensor._composed.multilabel import (
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from devtensor._composed.noise import (
-    alpha_dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-    gumbel_softmax,
-    rrelu,
-    rrelu_,
-)
-from devtensor._composed.norms import group_norm, instance_norm, local_response_norm, rms_norm
-from devtensor._composed.pooling import (
+from devtensor._composed.images.grids import affine_grid, grid_sample
+from devtensor._composed.images.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool3d,
     adaptive_max_pool1d,
@@ -104,10 +60,54 @@ from devtensor._composed.pooling import (
     max_pool1d,
     max_pool3d,
 )
-from devtensor._composed.products import pdist
-from devtensor._composed.resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
-from devtensor._composed.shuffles import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
-from devtensor._composed.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from devtensor._composed.images.resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
+from devtensor._composed.images.shuffles import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
+from devtensor._composed.images.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from devtensor._composed.layers.attention import scaled_dot_product_attention
+from devtensor._composed.layers.basic import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
+from devtensor._composed.layers.embeddings import embedding, embedding_bag
+from devtensor._composed.layers.noise import (
+    alpha_dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    rrelu,
+    rrelu_,
+)
+from devtensor._composed.layers.norms import group_norm, instance_norm, local_response_norm, rms_norm
+from devtensor._composed.losses.alignment import ctc_loss
+from devtensor._composed.losses.basic import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+from devtensor._composed.losses.likelihoods import gaussian_nll_loss, poisson_nll_loss
+from devtensor._composed.losses.multilabel import (
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from devtensor._composed.matrices.distances import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    pairwise_distance,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+from devtensor._composed.matrices.forms import bilinear
+from devtensor._composed.matrices.products import pdist
+from devtensor._composed.shapes.arrange import pad
 
 __all__ = [
     "adaptive_avg_pool1d",

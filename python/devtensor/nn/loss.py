@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
-from devtensor._composed.distances import need_margin, need_power
-from devtensor._composed.losses import BatchReduction, Reduction, chosen
+from devtensor._composed.losses.basic import BatchReduction, Reduction, chosen
+from devtensor._composed.matrices.distances import need_margin, need_power
 from devtensor.nn import functional as F
 from devtensor.nn.module import Module
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from devtensor._C import DeviceArray, _need_bool, _need_int
-from devtensor._composed.distances import need_margin
-from devtensor._composed.losses import Reduction
+from devtensor._composed.losses.basic import Reduction
+from devtensor._composed.matrices.distances import need_margin
 from devtensor.nn import functional as F
 from devtensor.nn.loss import NLLLoss, _Loss
 

@@ -9,8 +9,8 @@ from devtensor import _C
 from devtensor._autocast import lowered
 from devtensor._C import DeviceArray, _need_bool, _need_int, _Parameter
 from devtensor._composed.arguments import need_array, widened
-from devtensor._composed.attention import attention_weights
-from devtensor._composed.layers import need_probability
+from devtensor._composed.layers.attention import attention_weights
+from devtensor._composed.layers.basic import need_probability
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn import init

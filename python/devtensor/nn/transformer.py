@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
-from devtensor._composed.layers import need_probability
+from devtensor._composed.layers.basic import need_probability
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn import init

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
-from devtensor._composed.statistics import norm
+from devtensor._composed.reductions.moments import norm
 from devtensor._diagnosis import training
 from devtensor.autograd.grad_mode import no_grad
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int
 from devtensor._composed.arguments import need_array
-from devtensor._composed.order import kthvalue
-from devtensor._composed.statistics import norm
+from devtensor._composed.reductions.moments import norm
+from devtensor._composed.reductions.order import kthvalue
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn.module import Module
 from devtensor.nn.utils.weights import need_module

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_number, _need_str, _Parameter
 from devtensor._composed.arguments import need_array
-from devtensor._composed.layers import normalize
-from devtensor._composed.statistics import norm
+from devtensor._composed.layers.basic import normalize
+from devtensor._composed.reductions.moments import norm
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn.module import Module
 

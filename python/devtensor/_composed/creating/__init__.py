@@ -1,0 +1,1 @@
+"""New arrays: numbers in a row, windows of signals, random numbers."""

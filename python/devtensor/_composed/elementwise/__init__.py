@@ -1,0 +1,1 @@
+"""What each element becomes, as formulas of compiled ops."""

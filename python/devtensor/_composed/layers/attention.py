@@ -1,0 +1,209 @@
+"""Attention: means of values by how well their keys fit queries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from devtensor import _C
+from devtensor._autocast import autocasts
+from devtensor._C import DeviceArray, _need_bool, _need_number
+from devtensor._composed.arguments import need_array, widened
+from devtensor._composed.layers.basic import dropout, need_probability
+from devtensor._composed.shapes.joining import broadcast_shapes
+
+_Arrays: TypeAlias = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray | None]
+_SDPA = "scaled_dot_product_attention"
+_NAMES = ("query", "key", "value", "attn_mask")
+
+
+@autocasts
+def scaled_dot_product_attention(
+    query: DeviceArray,
+    key: DeviceArray,
+    value: DeviceArray,
+    attn_mask: DeviceArray | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> DeviceArray:
+    """softmax(query @ key.mT * scale + attn_mask) @ value: (*, L, E), (*, S, E), (*, S, V) give (*, L, V).
+
+    scale is 1 / sqrt(E) where it is None. attn_mask broadcasts to (*, L, S): floats are added, False keeps a query from
+    a key; a query that is kept from all keys gets zeros. is_causal keeps query i from the keys after i. dropout_p holds
+    in every call. enable_gqa: several heads of query, at -3, share a head of key and value. Floats of one dtype on one
+    device, computed in float32 for the half types. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
+
+    >>> q = dt.tensor([[1.0, 0.0]])
+    >>> F.scaled_dot_product_attention(q, dt.eye(2), dt.tensor([[1.0], [3.0]]))
+    DeviceArray([[1.6605]], device='cpu', dtype=float32)
+    """
+    arrays = (query, key, value, attn_mask)
+    is_causal, enable_gqa = _need_bool(_SDPA, "is_causal", is_causal), _need_bool(_SDPA, "enable_gqa", enable_gqa)
+    dropout_p = need_probability(_SDPA, dropout_p, "dropout_p")
+    scale = None if scale is None else _need_number(_SDPA, "scale", scale)
+    for name, array in zip(_NAMES[:3], arrays[:3], strict=True):
+        need_array(_SDPA, name, array)
+    if not enable_gqa:
+        query, key, value = _broadcast(query, key, value)
+        arrays = (query, key, value, attn_mask)
+    lead, length = _check(arrays, enable_gqa)
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(f"{_SDPA}: Explicit attn_mask should not be set when is_causal=True")
+    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+    heads, keys = math.prod(key.shape[:-2]), key.shape[-2]
+    group = lead[-1] // key.shape[-3] if enable_gqa else 1
+    whole = _Attention(
+        (widened(query) * scale).reshape(heads, group, length, query.shape[-1]),
+        widened(key).reshape(heads, keys, key.shape[-1]),
+        widened(value).reshape(heads, keys, value.shape[-1]),
+        None if attn_mask is None else _Mask(attn_mask, lead, group),
+        is_causal,
+        dropout_p,
+    )
+    return whole.result().reshape(*lead, length, value.shape[-1]).to(query.dtype)
+
+
+# Bytes of scores that are in memory at a time: what a cache of the host holds, and what keeps a GPU busy. Dropout draws
+# its numbers part by part, so that there the parts are the same on every device.
+_CACHED, _BUSY, _DRAWN = 1 << 20, 1 << 26, 1 << 24
+_RECORDED = 1 << 24  # as many bytes of scores may stay for the gradient; beyond, it computes them again
+
+
+class _Mask:
+    """attn_mask as (masks, 1 or queries, 1 or keys), and which of the masks is for each head."""
+
+    def __init__(self, mask: DeviceArray, lead: tuple[int, ...], group: int) -> None:
+        rows, columns = (mask.ndim > 1 and mask.shape[-2]) or 1, mask.shape[-1] if mask.ndim else 1
+        own = mask.shape[:-2]
+        count = math.prod(own)
+        self.values = mask.reshape(count, rows, columns)
+        self.which: DeviceArray | None = None
+        if count != 1:
+            places = _C.arange(count, device=mask.device).reshape(own)
+            self.which = places.expand(lead).reshape(-1, group)
+
+    def part(self, heads: slice, queries: slice) -> DeviceArray:
+        """That of some heads (heads, group or 1, queries, keys), or of all."""
+        values = self.values if self.values.shape[1] == 1 else self.values[:, queries]
+        if self.which is None:
+            return values.unsqueeze(0)
+        which = self.which[heads]
+        return values.index_select(0, which.reshape(-1)).reshape(*which.shape, *values.shape[1:])
+
+
+@dataclass
+class _Attention:
+    """query (heads, group, queries, E), scaled; key (heads, keys, E); value (heads, keys, V)."""
+
+    query: DeviceArray
+    key: DeviceArray
+    value: DeviceArray
+    mask: _Mask | None
+    causal: bool
+    dropout_p: float
+    _later: tuple[slice, DeviceArray] | None = None  # what hides later keys from the queries that were last
+
+    def result(self) -> DeviceArray:
+        """(heads, group, queries, V), part by part where the scores would take much memory."""
+        heads, group, queries, _ = self.query.shape
+        arrays = (self.query, self.key, self.value, *([] if self.mask is None else [self.mask.values]))
+        recorded = _C.is_grad_enabled() and any(array.requires_grad for array in arrays)
+        row = group * self.key.shape[1] * self.query.itemsize  # bytes of the scores of one query
+        limit = _DRAWN if self.dropout_p else _BUSY if self.query.is_cuda else _CACHED
+        limit = max(limit, _RECORDED) if recorded else limit
+        if heads * queries * row <= limit or not row:
+            return self.part(slice(0, heads), slice(0, queries))
+        step = min(queries, max(limit // row, 16))  # queries of one head, then heads with all of theirs
+        together = max(limit // (step * row), 1)
+        parts = [
+            [(slice(h, h + together), slice(q, q + step)) for h in range(0, heads, together)]
+            for q in range(0, queries, step)
+        ]
+        if recorded:
+            from devtensor.utils.checkpoint import checkpoint  # with the modules that are loaded late
+
+            return _C.cat([_C.cat([checkpoint(self.part, *one) for one in line]) for line in parts], 2)
+        result = _C.empty(
+            (heads, group, queries, self.value.shape[2]), dtype=self.query.dtype, device=self.query.device
+        )
+        for line in parts:
+            for one in line:
+                result[one[0], :, one[1]] = self.part(*one)
+        return result
+
+    def later(self, queries: slice, rows: int, keys: int) -> DeviceArray:
+        """0 for the keys up to each query, minus infinity for those after it."""
+        if self._later is None or self._later[0] != queries:
+            later = _C.full((rows, keys), -math.inf, dtype=self.query.dtype, device=self.query.device)
+            self._later = (queries, later.triu(queries.start + 1))
+        return self._later[1]
+
+    def part(self, heads: slice, queries: slice) -> DeviceArray:
+        """The result of some queries of some heads."""
+        query, key, value = self.query[heads, :, queries], self.key[heads], self.value[heads]
+        count, group, rows, size = query.shape
+        if self.causal:  # later keys have no part in it
+            key, value = (array[:, : queries.start + rows] for array in (key, value))
+        keys = key.shape[1]
+        scores = (query.reshape(count, group * rows, size) @ key.mT).reshape(count, group, rows, keys)
+        kept = None
+        if self.causal:
+            weights = _C.softmax(scores + self.later(queries, rows, keys), -1)
+        else:
+            weights, kept = attention_weights(scores, None if self.mask is None else self.mask.part(heads, queries))
+        weights = dropout(weights, self.dropout_p)
+        result = (weights.reshape(count, group * rows, keys) @ value).reshape(count, group, rows, value.shape[2])
+        return result if kept is None else _C.where(kept, result, 0.0)
+
+
+def _broadcast(
+    query: DeviceArray, key: DeviceArray, value: DeviceArray
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """The three with one lead of dimensions, where theirs broadcast."""
+    leads = query.shape[:-2], key.shape[:-2], value.shape[:-2]
+    if leads[0] == leads[1] == leads[2]:
+        return query, key, value
+    try:
+        lead = broadcast_shapes(*leads)
+    except RuntimeError:
+        return query, key, value  # which the check says
+    query, key, value = (array.expand(*lead, *array.shape[-2:]) for array in (query, key, value))
+    return query, key, value
+
+
+def _check(arrays: _Arrays, grouped: bool) -> tuple[tuple[int, ...], int]:
+    """The leading dimensions of the result, and the number of queries."""
+    query, key, value, mask = arrays
+    choice = mask is not None and mask.dtype is _C.bool and mask.device == query.device
+    _C._check(_SDPA, _NAMES, (query, key, value, None) if choice else arrays)
+    for which in range(3):
+        _C._check_rank(_SDPA, _NAMES, arrays, which, 3 if grouped else 2, 8)
+    lead, length = query.shape[:-2], query.shape[-2]
+    heads = list(lead)
+    if grouped:
+        heads[-1] = key.shape[-3]
+        if heads[-1] == 0 or lead[-1] % heads[-1]:
+            text = f"{_SDPA}: with enable_gqa the heads of query must be a multiple of those of key, but got {lead[-1]}"
+            raise _C._explained(_SDPA, _NAMES, arrays, "invalid-argument", RuntimeError(f"{text} and {heads[-1]}"))
+    _C._check_shape(_SDPA, _NAMES, arrays, 1, [*heads, -1, query.shape[-1]])
+    _C._check_shape(_SDPA, _NAMES, arrays, 2, [*heads, key.shape[-2], -1])
+    if mask is not None:
+        whole = (*lead, length, key.shape[-2])
+        fits = all(m in (1, n) for m, n in zip(reversed(mask.shape), reversed(whole), strict=False))
+        if mask.ndim > len(whole) or not fits:
+            _C._check_shape(_SDPA, _NAMES, arrays, 3, whole)
+    return lead, length
+
+
+def attention_weights(scores: DeviceArray, mask: DeviceArray | None) -> tuple[DeviceArray, DeviceArray | None]:
+    """softmax(scores + mask) over keys, and which queries are kept from some keys only, None where all are."""
+    if mask is None:
+        return _C.softmax(scores, -1), None
+    if mask.dtype is _C.bool:
+        mask = _C.where(mask, 0.0, -math.inf).to(scores.dtype)
+    mask = widened(mask)
+    kept = (mask != -math.inf).any(-1, keepdim=True)
+    return _C.softmax(scores + _C.where(kept, mask, 0.0), -1), kept

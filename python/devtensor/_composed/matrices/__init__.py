@@ -1,0 +1,1 @@
+"""Products, sums of products, and distances."""

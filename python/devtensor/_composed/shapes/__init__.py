@@ -1,0 +1,1 @@
+"""Elements in other places, and arrays of other shapes."""
