@@ -1,9 +1,9 @@
 /* array.c: arrays as values over storage. */
-#include "check.h"
+#include "check/check.h"
 #include "devtensor.h"
 #include "grad/grad.h"
-#include "layout.h"
-#include "storage.h"
+#include "layout/layout.h"
+#include "memory/storage.h"
 
 #include <string.h>
 

@@ -20,11 +20,11 @@
 #include <stdint.h>
 
 #include "compiler.h"
-#include "memory.h"
-#include "scalar.h"
+#include "memory/memory.h"
+#include "numbers/scalar.h"
 #include "status.h"
-#include "update.h"
-#include "walk.h"
+#include "ops/update.h"
+#include "layout/walk.h"
 
 #define DT_MAX_OPERANDS 8
 

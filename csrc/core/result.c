@@ -1,6 +1,6 @@
 /* result.c: results that go to a caller's out=: it is filled, or a temporary that is copied into it. */
 #include "grad/grad.h"
-#include "ops.h"
+#include "ops/ops.h"
 #include "result.h"
 
 /* Whether writing target while reading x could read what was already written. */

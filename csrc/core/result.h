@@ -10,7 +10,7 @@
 #define DT_RESULT_H
 
 #include "call.h"
-#include "layout.h"
+#include "layout/layout.h"
 
 /* Which out= a slot may fill at once. Others get a copy of what it filled. */
 typedef enum {

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "../core/operands.h"
-#include "../core/packed_cache.h"
-#include "../core/sized.h"
+#include "../core/memory/packed_cache.h"
+#include "../core/memory/sized.h"
 #include "cpu.h"
 
 #define DT_SLOT(ret, name, args)

@@ -1,8 +1,8 @@
 /* backend.c: the backend's table. Every op in it is put in order with what other streams do to its operands, so that no
  * slot has to think of it. While there is one stream this is two predictable branches. */
 #include "../core/operands.h"
-#include "ops.h"
-#include "stream.h"
+#include "ops/ops.h"
+#include "streams/stream.h"
 
 #define OPERANDS(...) OPERANDS_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
 #define OPERANDS_OF(a, b, c, d, e, f, g, h, ...)                                                                       \

@@ -1,11 +1,11 @@
 /* device.c: what is kept for each device, opened on its first use; the backend's table. */
-#include "../core/sha256.h"
-#include "memory.h"
-#include "ops.h"
+#include "../core/numbers/sha256.h"
+#include "memory/memory.h"
+#include "ops/ops.h"
 #include "plans.h"
-#include "stream.h"
-#include "transfer.h"
-#include "weights.h"
+#include "streams/stream.h"
+#include "memory/transfer.h"
+#include "conv/weights.h"
 
 #define MAX_DEVICES 256
 #define RAW_MODULES 64

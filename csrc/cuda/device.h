@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "../core/heap.h"
+#include "../core/memory/heap.h"
 #include "api.h"
 #include "cache.h"
 #include "front.h"

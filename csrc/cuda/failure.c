@@ -1,5 +1,5 @@
 /* failure.c: what a call of a library answered becomes an error, and a device that is lost stays so. */
-#include "stream.h"
+#include "streams/stream.h"
 
 /* After these the driver answers nothing else until the process ends. */
 static bool

@@ -4,7 +4,7 @@
 #define DT_CUDA_FRONT_H
 
 #include "../core/devtensor.h"
-#include "../core/kernel.h"
+#include "../core/ops/kernel.h"
 #include "simulated.h"
 
 typedef struct cuda_device cuda_device;

@@ -2,8 +2,8 @@
 #ifndef DT_KERNEL_ARGS_H
 #define DT_KERNEL_ARGS_H
 
-#include "../core/update.h"
-#include "../core/walk.h"
+#include "../core/ops/update.h"
+#include "../core/layout/walk.h"
 
 #define K_VECTOR_BYTES 16
 /* Vectors that a thread has in flight: few where an element costs much, or where a vector holds many elements. */

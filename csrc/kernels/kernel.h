@@ -13,7 +13,7 @@
 #ifndef DT_KERNEL_H
 #define DT_KERNEL_H
 
-#include "../core/scalar.h"
+#include "../core/numbers/scalar.h"
 
 #ifdef __CUDACC__
 #define DT_ENTRY(name, args_type, a)                                                                                   \

@@ -1,5 +1,5 @@
 /* random.cu: philox.h over an array, arange, and the triangles of a matrix. */
-#include "../core/philox.h"
+#include "../core/numbers/philox.h"
 
 #include "index.h"
 

@@ -1,5 +1,5 @@
 /* pending.c: waiting, without the GIL, for copies that a device still has to make in memory of the host. */
-#include "grad.h"
+#include "grad/grad.h"
 
 bool
 py_holds_gil(void)

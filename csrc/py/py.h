@@ -8,7 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "../core/ops.h"
+#include "../core/ops/ops.h"
 #include "../core/transfer.h"
 #include "examples.h"
 #include "signatures.h"
@@ -333,7 +333,7 @@ py_on_device(const dt_array *a)
 /* Whether this thread has it. */
 bool py_holds_gil(void);
 
-/* cuda/launch_log.c: what was sent without the GIL is written down, with this line. */
+/* cuda/launch/launch_log.c: what was sent without the GIL is written down, with this line. */
 void py_sent_init(void);
 void py_sent_flush(void);
 void py_sent_clear(void);
@@ -387,10 +387,10 @@ int py_warn_synchronous(const char *action, const char *reason);
         }                                                                                                              \
     } while (0)
 
-/* cuda/stream.c: the queue of a Stream; NULL without an exception for anything else. */
+/* cuda/streams/stream.c: the queue of a Stream; NULL without an exception for anything else. */
 struct cuda_queue *py_stream_queue(py_state *state, PyObject *object);
 
-/* ---------------------------------------------------------------- errors of a device: cuda/index_errors.c */
+/* ---------------------------------------------------------------- errors of a device: cuda/launch/index_errors.c */
 
 /* op is about to select in x by indices: if a device finds one out of range, the error can say where. */
 void py_late_note(const char *op, const dt_array *x);

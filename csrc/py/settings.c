@@ -1,6 +1,6 @@
 /* settings.c: what holds for the whole process: defaults, threads, counters. */
 #include "../core/environment.h"
-#include "../core/packed_cache.h"
+#include "../core/memory/packed_cache.h"
 #include "../cpu/front.h"
 #include "py.h"
 

@@ -1,7 +1,7 @@
 /* test_hooks.c: devtensor._C._test: what tests, tools and benchmarks ask of the core and of the front, and change
  * there.
  */
-#include "../core/index.h"
+#include "../core/ops/index.h"
 #include "py.h"
 
 #include <string.h>

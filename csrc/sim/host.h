@@ -50,7 +50,7 @@ bool sim_program_check(const char *kernel, const void *executable, size_t nbytes
 /* Starts the executable once and asks it what its kernel is. CUDA_ERROR_INVALID_IMAGE: it does not run here. */
 CUresult sim_program_new(const char *kernel, const void *executable, size_t nbytes, sim_program **program);
 void sim_program_release(sim_program *program);
-/* extra as cuda/raw.c passes it. */
+/* extra as cuda/launch/raw.c passes it. */
 CUresult sim_program_launch(sim_program *program, sim_stream *stream, const unsigned grid[3], const unsigned block[3],
                             unsigned shared_bytes, void **extra);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cuda/image.h"
+#include "../cuda/launch/image.h"
 #include "../kernels/kernel.h"
 
 /* Not there in programs without kernels. */

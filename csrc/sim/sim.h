@@ -10,7 +10,7 @@
 #ifndef DT_SIM_H
 #define DT_SIM_H
 
-#include "../core/sha256.h"
+#include "../core/numbers/sha256.h"
 #include "../cuda/api.h"
 #include "../cuda/simulated.h"
 

@@ -4,8 +4,8 @@
 #include "conv.h"
 #include "shape.h"
 #include "tape.h"
-#include "../layout.h"
-#include "../ops.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 #include <string.h>
 

@@ -3,11 +3,11 @@
  * is no recursion: the stack, the heap and the marks are blocks of a run. */
 #include <string.h>
 
-#include "../check.h"
+#include "../check/check.h"
 #include "tape.h"
-#include "../index.h"
-#include "../layout.h"
-#include "../ops.h"
+#include "../ops/index.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 /* ---------------------------------------------------------------- a run */
 

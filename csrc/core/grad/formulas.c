@@ -2,12 +2,12 @@
  * products. */
 #include <math.h>
 
-#include "../clamp.h"
+#include "../ops/clamp.h"
 #include "function.h"
 #include "scan.h"
 #include "shape.h"
 #include "tape.h"
-#include "../ops.h"
+#include "../ops/ops.h"
 
 #define KEEP_A DT_KEEP(0)
 #define KEEP_B DT_KEEP(1)

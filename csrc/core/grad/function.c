@@ -3,7 +3,7 @@
  * have. */
 #include "function.h"
 
-#include "../check.h"
+#include "../check/check.h"
 #include "tape.h"
 
 /* ---------------------------------------------------------------- recording */

@@ -3,7 +3,7 @@
  * node is older takes its part of the history for its node when it is next used; views need not know each other. */
 #include <pthread.h>
 
-#include "../check.h"
+#include "../check/check.h"
 #include "params.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the field of all storages */

@@ -4,8 +4,8 @@
 
 #include "shape.h"
 #include "tape.h"
-#include "../layout.h"
-#include "../ops.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 dt_selection_record
 dt_selection_numbers(int n, const dt_selector *selectors)

@@ -3,7 +3,7 @@
 #define DT_GRAD_INDEX_H
 
 #include "params.h"
-#include "../index.h"
+#include "../ops/index.h"
 
 /* What stands where in a selection, besides its arrays, which are operands 1 to n of the op. */
 typedef struct {

@@ -3,9 +3,9 @@
 #include "conv.h"
 #include "shape.h"
 #include "tape.h"
-#include "../index.h"
-#include "../layout.h"
-#include "../ops.h"
+#include "../ops/index.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 /* Where the largest elements are: found again, so that the call itself keeps no indices. */
 static dt_value

@@ -1,8 +1,8 @@
 /* record.c: the node of an op that was just called. */
-#include "../check.h"
+#include "../check/check.h"
 #include "grad.h"
-#include "../layout.h"
-#include "../ops.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 _Thread_local uint8_t dt_grad_off __attribute__((tls_model("initial-exec")));
 

@@ -1,7 +1,7 @@
 /* region.c: parts of dense arrays: read, written, cleared, as ops whose gradients are each other. */
 #include "tape.h"
-#include "../layout.h"
-#include "../ops.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 static dt_status
 view_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err)

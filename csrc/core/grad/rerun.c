@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "../check.h"
+#include "../check/check.h"
 #include "grad.h"
 
 _Thread_local dt_rerun *dt_rerun_here __attribute__((tls_model("initial-exec")));

@@ -4,7 +4,7 @@
 #include <float.h>
 
 #include "tape.h"
-#include "../ops.h"
+#include "../ops/ops.h"
 
 void
 dt_cumsum_gradient(dt_tape *t)

@@ -2,7 +2,7 @@
 #include "shape.h"
 
 #include "tape.h"
-#include "../ops.h"
+#include "../ops/ops.h"
 
 void
 pass_gradient(dt_tape *t)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../layout.h"
-#include "../ops.h"
+#include "../layout/layout.h"
+#include "../ops/ops.h"
 
 /* ---------------------------------------------------------------- values */
 

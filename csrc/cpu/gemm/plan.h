@@ -2,7 +2,7 @@
 #ifndef DT_CPU_GEMM_PLAN_H
 #define DT_CPU_GEMM_PLAN_H
 
-#include "../../core/packed_cache.h"
+#include "../../core/memory/packed_cache.h"
 #include "gemm.h"
 #include "patches.h"
 

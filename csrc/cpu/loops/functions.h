@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "../../core/scalar.h"
+#include "../../core/numbers/scalar.h"
 #include "functions_f64.h"
 
 #define CPU_LN2 0x1.62e42fefa39efp-1

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "../../core/scalar.h"
+#include "../../core/numbers/scalar.h"
 
 #define CPU_CLAMP(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
 #define CPU_LN2_HIGH 0x1.62e42fefa4p-1 /* 41 bits, so that its product with an exponent is exact */

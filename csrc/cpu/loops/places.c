@@ -1,7 +1,7 @@
 /* places.c: indices become offsets, and are checked. */
 #include "places.h"
 
-#include "../../core/check.h"
+#include "../../core/check/check.h"
 
 static const int64_t *
 strides_of(const cpu_places *p, int k)

@@ -1,6 +1,6 @@
 /* random.c: each block of a counter-based generator (philox.h) makes neighbouring elements, in row-major order. */
 #include "../cpu.h"
-#include "../../core/philox.h"
+#include "../../core/numbers/philox.h"
 
 #define ELEMENTS 256
 

@@ -4,7 +4,7 @@
  * elements are close together in memory, all of them line by line where the kept elements are. The reduced elements of
  * a block are halved again and again, down to leaves, and the leaves are combined like a tree: so sums of float64 lose
  * little. If there are few blocks, each is cut into chunks that threads share. */
-#include "../../core/layout.h"
+#include "../../core/layout/layout.h"
 #include "loops.h"
 
 #define BLOCK 512

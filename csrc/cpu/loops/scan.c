@@ -3,7 +3,7 @@
  * all chunks can begin at once. */
 #include "../cpu.h"
 
-#include "../../core/memory.h"
+#include "../../core/memory/memory.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * many by digits of 8 bits. Of the first few alone only those are kept that may be among them. */
 #include "../cpu.h"
 
-#include "../../core/memory.h"
+#include "../../core/memory/memory.h"
 
 #define INSERTED 16 /* items that are sorted by insertion */
 #define MERGED 64   /* by merges */

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "plan.h"
-#include "../launch.h"
-#include "../memory.h"
-#include "../ops.h"
+#include "../launch/launch.h"
+#include "../memory/memory.h"
+#include "../ops/ops.h"
 #include "../plans.h"
-#include "../transfer.h"
-#include "../weights.h"
+#include "../memory/transfer.h"
+#include "weights.h"
 
 void
 cuda_conv_strides(const int64_t *shape, bool channels_last, int64_t *strides)

@@ -2,8 +2,8 @@
  */
 #include <string.h>
 
-#include "../launch.h"
-#include "../ops.h"
+#include "../launch/launch.h"
+#include "../ops/ops.h"
 
 #define SHARES_PER_MULTIPROCESSOR 16
 

@@ -13,7 +13,7 @@
  * run time, which takes a second, where that is asked for; a need of cuBLASLt and support of CUDA graphs change no
  * result. */
 #include "plan.h"
-#include "../memory.h"
+#include "../memory/memory.h"
 
 #define MAX_CONFIGS 64
 #define MAX_NOTES 32

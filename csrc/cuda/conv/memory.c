@@ -1,9 +1,9 @@
 /* memory.c: what convolutions want of a device's memory besides their operands: room for workspaces, and biases
  * that change nothing. */
 #include "plan.h"
-#include "../memory.h"
-#include "../ops.h"
-#include "../stream.h"
+#include "../memory/memory.h"
+#include "../ops/ops.h"
+#include "../streams/stream.h"
 
 static atomic_int_fast64_t workspace_limit = INT64_MAX;
 

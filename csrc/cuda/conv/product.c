@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "plan.h"
-#include "../memory.h"
-#include "../ops.h"
-#include "../transfer.h"
-#include "../weights.h"
+#include "../memory/memory.h"
+#include "../ops/ops.h"
+#include "../memory/transfer.h"
+#include "weights.h"
 
 #define CHANNEL_BYTES 16 /* that engines with tensor cores read at once */
 

@@ -1,10 +1,10 @@
 /* run.c: runs of planned convolutions. Where an engine refuses as late as at its run, or finds no memory for its
  * workspace, another one takes its place, and is remembered. */
 #include "plan.h"
-#include "../launch_log.h"
-#include "../memory.h"
+#include "../launch/launch_log.h"
+#include "../memory/memory.h"
 #include "../plans.h"
-#include "../stream.h"
+#include "../streams/stream.h"
 
 /* ---------------------------------------------------------------- one run */
 

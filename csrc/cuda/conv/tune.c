@@ -6,7 +6,7 @@
 
 #include "plan.h"
 #include "../plans.h"
-#include "../stream.h"
+#include "../streams/stream.h"
 
 #define MAX_TRIED 8
 #define RUNS 3

@@ -1,5 +1,5 @@
 /* index_errors.c: where the last calls stood whose work a device may complain of later. */
-#include "../../core/index.h"
+#include "../../core/ops/index.h"
 #include "../py.h"
 
 #include <pthread.h>

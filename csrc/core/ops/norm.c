@@ -1,0 +1,89 @@
+/* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. */
+#include "../check/check.h"
+#include "../grad/grad.h"
+#include "norm.h"
+#include "ops.h"
+
+#define OP "batch_norm"
+
+/* x, a number for each channel, becomes a view over the shape of input. */
+static void
+spread(dt_array *x, const dt_array *input)
+{
+    const int64_t stride = x->strides[0];
+    x->ndim = input->ndim;
+    DT_SHORT_LOOP for (int d = 0; d < input->ndim; d++)
+    {
+        x->shape[d] = input->shape[d];
+        x->strides[d] = d == 1 ? stride : 0;
+    }
+}
+
+/* The same by views that are recorded. */
+static dt_status
+affine_recorded(const dt_array *input, const dt_array *scale, const dt_array *shift, dt_array *out, dt_error *err)
+{
+    int64_t shape[DT_MAX_NDIM];
+    for (int d = 0; d < input->ndim; d++) {
+        shape[d] = d == 1 ? input->shape[1] : 1;
+    }
+    dt_array wide[2] = {DT_ARRAY_EMPTY, DT_ARRAY_EMPTY};
+    dt_status rc = dt_view_reshape(OP, scale, input->ndim, shape, &wide[0], err);
+    rc = rc == DT_OK ? dt_view_reshape(OP, shift, input->ndim, shape, &wide[1], err) : rc;
+    rc = rc == DT_OK ? dt_affine(OP, input, &wide[0], &wide[1], false, out, err) : rc;
+    dt_array_clear(&wide[0]);
+    dt_array_clear(&wide[1]);
+    return rc;
+}
+
+/* scale = weight / sqrt(var + eps), shift = bias - mean * scale, of what input is computed in. made is all that was
+ * made, empty or not, the last two of them scale and shift. */
+enum { WIDE_VAR, SUM, ROOT, PRODUCT, SCALE, SHIFT, NMADE };
+
+static dt_status
+fold(const dt_array *mean, const dt_array *var, const dt_array *weight, const dt_array *bias, double eps,
+     dt_array *made, dt_error *err)
+{
+    const dt_scalar added = dt_scalar_float(eps);
+    dt_array *scale = &made[SCALE], *shift = &made[SHIFT], *root = weight ? &made[ROOT] : scale;
+    DT_TRY(dt_to(var, dt_array_device(var), dt_wide((dt_dtype)var->dtype), false, false, &made[WIDE_VAR], err));
+    DT_TRY(dt_binary(DT_BINARY_add, OP, &made[WIDE_VAR], NULL, &added, NULL, false, &made[SUM], err));
+    DT_TRY(dt_unary(DT_UNARY_rsqrt, OP, &made[SUM], NULL, false, root, err));
+    if (weight != NULL) {
+        DT_TRY(dt_binary(DT_BINARY_mul, OP, root, weight, NULL, NULL, false, scale, err));
+    }
+    DT_TRY(dt_binary(DT_BINARY_mul, OP, mean, scale, NULL, NULL, false, &made[PRODUCT], err));
+    return bias != NULL ? dt_binary(DT_BINARY_sub, OP, bias, &made[PRODUCT], NULL, NULL, false, shift, err)
+                        : dt_unary(DT_UNARY_neg, OP, &made[PRODUCT], NULL, false, shift, err);
+}
+
+dt_status
+dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, const dt_array *weight,
+              const dt_array *bias, double eps, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", input, -1},
+                             {"running_mean", mean, -1},
+                             {"running_var", var, -1},
+                             {"weight", weight, -1},
+                             {"bias", bias, -1}};
+    DT_TRY(dt_check_same_device(OP, in, 5, err));
+    DT_TRY(dt_check_same_dtype(OP, in, 5, err));
+    DT_TRY(dt_check_float(OP, in, 5, err));
+    DT_TRY(dt_check_channels(OP, in, 5, err));
+    dt_array made[NMADE];
+    for (int i = 0; i < NMADE; i++) {
+        made[i].storage = NULL;
+    }
+    dt_status rc = fold(mean, var, weight, bias, eps, made, err);
+    if (rc == DT_OK && !dt_grad_off && (dt_is_tracked(&made[SCALE]) || dt_is_tracked(&made[SHIFT]))) {
+        rc = affine_recorded(input, &made[SCALE], &made[SHIFT], out, err);
+    } else if (rc == DT_OK) {
+        spread(&made[SCALE], input);
+        spread(&made[SHIFT], input);
+        rc = dt_affine(OP, input, &made[SCALE], &made[SHIFT], false, out, err);
+    }
+    for (int i = 0; i < NMADE; i++) {
+        dt_array_clear(&made[i]);
+    }
+    return rc;
+}

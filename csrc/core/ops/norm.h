@@ -1,0 +1,12 @@
+/* norm.h: normalisation by numbers that are known. */
+#ifndef DT_NORM_H
+#define DT_NORM_H
+
+#include "../devtensor.h"
+
+/* norm.c: (input - mean) / sqrt(var + eps) * weight + bias for each channel of input (N, C, ...); weight and bias may
+ * be NULL. */
+dt_status dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, const dt_array *weight,
+                        const dt_array *bias, double eps, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,425 @@
+/* matmul.c: matrix products by cuBLASLt (lt_plan.c). Transposed views are passed as such. Copied is only what has no
+ * unit stride, and batches that are not one stride apart, where that saves calls. */
+#include <string.h>
+
+#include "lt_plan.h"
+#include "../launch/launch.h"
+#include "../memory/memory.h"
+#include "../ops/ops.h"
+#include "../plans.h"
+#include "../memory/transfer.h"
+
+#define MOST_PRODUCTS 65535 /* of a batch: the depth of a grid */
+#define WORTH_A_CALL                                                                                                   \
+    (INT64_C(1) << 32) /* multiplications that keep a large device busy for longer than a call takes                   \
+                        */
+
+/* Matrices in memory: rows (or columns, when transposed) of unit stride, ld apart. */
+typedef struct {
+    const dt_array *array;
+    bool transposed;
+    int64_t ld;
+    int ncopies;
+    cuda_temporary copies[3]; /* each of the one before */
+    dt_array expanded;        /* the last copy, with the batch dimensions of array */
+} matrix;
+
+/* ---------------------------------------------------------------- matrices */
+
+static bool
+has_unit_stride(const dt_array *x, matrix *out)
+{
+    int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
+    int64_t down = x->strides[x->ndim - 2], across = x->strides[x->ndim - 1];
+    out->array = x;
+    if ((columns == 1 || across == 1) && (rows == 1 || down >= columns)) {
+        out->transposed = false;
+        out->ld = rows == 1 ? columns : down;
+        return true;
+    }
+    out->transposed = true;
+    out->ld = columns == 1 ? rows : across;
+    return (rows == 1 || down == 1) && (columns == 1 || across >= rows);
+}
+
+static void
+transpose(dt_array *x)
+{
+    int row = x->ndim - 2, column = x->ndim - 1;
+    int64_t size = x->shape[row], stride = x->strides[row];
+    x->shape[row] = x->shape[column];
+    x->strides[row] = x->strides[column];
+    x->shape[column] = size;
+    x->strides[column] = stride;
+}
+
+/* What a copy has to read: x as it lies, once along expanded batch dimensions, or all of it. */
+static dt_array
+source_of(const matrix *x, bool all)
+{
+    dt_array from = *x->array;
+    if (x->transposed) {
+        transpose(&from);
+    }
+    for (int d = 0; d < from.ndim - 2 && !all; d++) {
+        from.shape[d] = from.strides[d] == 0 ? 1 : from.shape[d];
+    }
+    return from;
+}
+
+/* Puts a copy of from, its source, in x's place, whose matrices stand one behind the other. */
+static dt_status
+copy_matrices(cuda_device *device, matrix *x, const dt_array *source, bool needed, dt_error *err)
+{
+    const dt_array from = *source;
+    cuda_temporary *copy = &x->copies[x->ncopies];
+    DT_TRY((needed ? cuda_temporary_init : cuda_temporary_try)(copy, device, &from, (dt_dtype)from.dtype, err));
+    x->ncopies++;
+    DT_TRY(cuda_copy_within(device, &from, &copy->array, err));
+    dt_array expanded = copy->array;
+    for (int d = 0; d < from.ndim - 2; d++) {
+        expanded.shape[d] = x->array->shape[d];
+        expanded.strides[d] = from.shape[d] == expanded.shape[d] ? expanded.strides[d] : 0;
+    }
+    if (x->transposed) {
+        transpose(&expanded);
+    }
+    x->expanded = expanded;
+    (void)has_unit_stride(&x->expanded, x);
+    return DT_OK;
+}
+
+static dt_status
+matrix_open(cuda_device *device, const dt_array *x, matrix *out, dt_error *err)
+{
+    if (has_unit_stride(x, out)) {
+        return DT_OK;
+    }
+    out->transposed = false;
+    const dt_array from = source_of(out, false);
+    return copy_matrices(device, out, &from, true, err);
+}
+
+static void
+matrix_close(matrix *x)
+{
+    for (int i = 0; i < x->ncopies; i++) {
+        cuda_temporary_clear(&x->copies[i]);
+    }
+}
+
+/* ---------------------------------------------------------------- running */
+
+typedef struct {
+    cuda_device *device;
+    lt_key key;
+    const dt_matmul_params *params;
+    CUdeviceptr bias;
+    bool apart; /* bias and activation are left for the end */
+} product;
+
+/* Elements that one call of a library may have to count: a test lowers it. */
+static atomic_int_fast64_t size_limit = INT32_MAX;
+
+int64_t
+cuda_size_limit(void)
+{
+    return atomic_load_explicit(&size_limit, memory_order_relaxed);
+}
+
+void
+cuda_set_size_limit(int64_t limit)
+{
+    atomic_store(&size_limit, limit > 0 && limit < INT32_MAX ? limit : INT32_MAX);
+}
+
+/* The part of a product that begins at these places of m, n, k and the batch, and its sizes. */
+typedef struct {
+    int64_t at[4], size[4];
+} piece;
+
+static int64_t
+fewer(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static dt_status
+run_piece(product *x, const lt_operands *all, const piece *p, dt_error *err)
+{
+    lt_key key = x->key;
+    lt_operands o = *all;
+    int64_t m = p->at[0], n = p->at[1], k = p->at[2], t = p->at[3],
+            itemsize = (int64_t)dt_itemsize((dt_dtype)key.dtype);
+    key.m = p->size[0];
+    key.n = p->size[1];
+    key.k = p->size[2];
+    key.batch = p->size[3];
+    o.a += (CUdeviceptr)((t * key.a_stride + (key.a_transposed ? k * key.a_ld + m : m * key.a_ld + k)) * itemsize);
+    o.b += (CUdeviceptr)((t * key.b_stride + (key.b_transposed ? n * key.b_ld + k : k * key.b_ld + n)) * itemsize);
+    o.c += (CUdeviceptr)((t * key.c_stride + m * key.c_ld + n) * itemsize);
+    o.bias += key.has_bias ? (CUdeviceptr)(n * itemsize) : 0;
+    o.beta = k > 0 ? 1 : o.beta;
+    /* a matrix of one row has any distance between rows */
+    key.a_ld = (key.a_transposed ? key.k : key.m) == 1 ? (key.a_transposed ? key.m : key.k) : key.a_ld;
+    key.b_ld = (key.b_transposed ? key.n : key.k) == 1 ? (key.b_transposed ? key.k : key.n) : key.b_ld;
+    key.c_ld = key.m == 1 ? key.n : key.c_ld;
+    return cuda_lt_run(x->device, &key, &o, &x->apart, err);
+}
+
+static void
+finish_apart(product *x)
+{
+    x->apart = true;
+    x->key.has_bias = 0;
+    x->key.activation = DT_ACTIVATION_NONE;
+}
+
+/* One call where the sizes fit in 32 bits and the batch in a grid; else as many as it takes. Sums over a longer k meet
+ * in c. */
+static dt_status
+run_pieces(product *x, const lt_operands *o, dt_error *err)
+{
+    const int64_t sizes[4] = {x->key.m, x->key.n, x->key.k, x->key.batch}, limit = cuda_size_limit();
+    const int64_t limits[4] = {limit, limit, limit, fewer(limit, MOST_PRODUCTS)};
+    piece p = {{0}, {0}};
+    if (sizes[0] <= limits[0] && sizes[1] <= limits[1] && sizes[2] <= limits[2] && sizes[3] <= limits[3]) {
+        memcpy(p.size, sizes, sizeof(sizes));
+        return run_piece(x, o, &p, err);
+    }
+    if (!x->apart) {
+        finish_apart(x);
+    }
+    for (;;) {
+        for (int i = 0; i < 4; i++) {
+            p.size[i] = fewer(limits[i], sizes[i] - p.at[i]);
+        }
+        DT_TRY(run_piece(x, o, &p, err));
+        int i = 0;
+        while (i < 4 && (p.at[i] += p.size[i]) == sizes[i]) {
+            p.at[i++] = 0;
+        }
+        if (i == 4) {
+            return DT_OK;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- batches */
+
+/* Makes rows of one product of the last batch dimension, if it shares b and the rows of a and c go on at one distance.
+ */
+static bool
+fold_last(lt_key *key, dt_walk *walk)
+{
+    int last = walk->ndim - 1;
+    int64_t c = walk->strides[0][last], a = walk->strides[1][last];
+    if (walk->strides[2][last] != 0 || key->a_transposed) {
+        return false;
+    }
+    if (key->m == 1 && a >= key->k && c >= key->n) {
+        key->a_ld = a;
+        key->c_ld = c;
+    } else if (a != key->m * key->a_ld || c != key->m * key->c_ld) {
+        return false;
+    }
+    key->m *= walk->shape[last];
+    walk->numel /= walk->shape[last];
+    walk->ndim--;
+    return true;
+}
+
+/* Fills the sizes and layouts of x's key. The last batch dimension is the library's; the others remain in the walk. */
+static void
+lay_out_product(product *x, const matrix *a, const matrix *b, const matrix *c, dt_walk *walk)
+{
+    const dt_array *arrays[] = {c->array, a->array, b->array};
+    lt_key *key = &x->key;
+    int rows = c->array->ndim - 2, columns = rows + 1;
+    key->m = c->array->shape[rows];
+    key->n = c->array->shape[columns];
+    key->k = a->array->shape[columns];
+    key->a_transposed = a->transposed;
+    key->b_transposed = b->transposed;
+    key->a_ld = a->ld;
+    key->b_ld = b->ld;
+    key->c_ld = c->ld;
+    cuda_walk_logical(walk, 0, rows, 3, arrays);
+    while (walk->ndim > 0 && fold_last(key, walk)) {
+    }
+    int last = walk->ndim - 1;
+    key->batch = last >= 0 ? walk->shape[last] : 1;
+    key->c_stride = last >= 0 ? walk->strides[0][last] : 0;
+    key->a_stride = last >= 0 ? walk->strides[1][last] : 0;
+    key->b_stride = last >= 0 ? walk->strides[2][last] : 0;
+}
+
+/* Whether one stride goes through all matrices of an operand. */
+static bool
+has_one_stride(const dt_walk *walk, int operand)
+{
+    const int64_t *strides = walk->strides[operand];
+    for (int d = 1; d < walk->ndim; d++) {
+        if (strides[d - 1] != strides[d] * walk->shape[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether calls are saved by copying what is not one stride apart. Calls that keep the device busy need not be saved.
+ */
+static bool
+pays_to_copy(const lt_key *key, const dt_walk *walk)
+{
+    int64_t calls = walk->ndim > 1 ? walk->numel / key->batch : 1;
+    int64_t copies = !has_one_stride(walk, 1) + !has_one_stride(walk, 2);
+    double work = (double)key->m * (double)key->n * (double)key->k * (double)key->batch;
+    return calls > copies + 1 && work < (double)WORTH_A_CALL;
+}
+
+/* Elements of x that differ in memory. */
+static int64_t
+count_stored(const dt_array *x)
+{
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        n *= x->strides[d] == 0 ? 1 : x->shape[d];
+    }
+    return n;
+}
+
+/* Brings the matrices of a and b to one stride, where that pays and there is memory: without, there are more calls. */
+static dt_status
+join_batches(product *x, matrix *a, matrix *b, const matrix *c, dt_walk *walk, dt_error *err)
+{
+    matrix *operands[] = {a, b};
+    const int64_t most = 2 * (count_stored(a->array) + count_stored(b->array) + dt_array_numel(c->array));
+    for (int all = 0; all < 2 && pays_to_copy(&x->key, walk); all++) {
+        dt_status rc = DT_OK;
+        for (int i = 0; i < 2 && rc == DT_OK; i++) {
+            dt_array from = source_of(operands[i], all);
+            if (has_one_stride(walk, 1 + i) || dt_array_is_contiguous(&from)) {
+                continue;
+            }
+            if (dt_array_numel(&from) > most) { /* an expanded operand would be written out many times */
+                return DT_OK;
+            }
+            rc = copy_matrices(x->device, operands[i], &from, false, err);
+        }
+        lay_out_product(x, a, b, c, walk);
+        if (rc != DT_OK) {
+            return rc == DT_EOUTOFMEMORY ? DT_OK : rc;
+        }
+    }
+    return DT_OK;
+}
+
+/* One call for each place of the batch dimensions that are not the library's. */
+static dt_status
+run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const dt_walk *walk, dt_error *err)
+{
+    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->key.dtype), times = walk->numel / x->key.batch;
+    if (times > 1) { /* all of them with bias and activation, or none */
+        finish_apart(x);
+    }
+    for (int64_t i = 0; i < times; i++) {
+        int64_t at[3] = {0, 0, 0}, rest = i;
+        for (int d = walk->ndim - 2; d >= 0; d--) {
+            for (int k = 0; k < 3; k++) {
+                at[k] += rest % walk->shape[d] * walk->strides[k][d] * itemsize;
+            }
+            rest /= walk->shape[d];
+        }
+        const lt_operands operands = {cuda_address(a->array) + (CUdeviceptr)at[1],
+                                      cuda_address(b->array) + (CUdeviceptr)at[2],
+                                      cuda_address(c->array) + (CUdeviceptr)at[0],
+                                      x->bias,
+                                      x->params->alpha,
+                                      x->params->beta};
+        DT_TRY(run_pieces(x, &operands, err));
+    }
+    return DT_OK;
+}
+
+/* A product over nothing: activation(beta * out + bias). */
+static dt_status
+scale_only(const dt_array *bias, const dt_matmul_params *params, dt_array *out, dt_error *err)
+{
+    dt_scalar beta = dt_scalar_float(params->beta);
+    if (params->beta == 0) {
+        DT_TRY(cuda_fill(out, &beta, err));
+    } else if (params->beta != 1) {
+        dt_array factor;
+        dt_immediate(&beta, (dt_dtype)out->dtype, &factor);
+        DT_TRY(cuda_binary(DT_BINARY_mul, NULL, out, &factor, out, err));
+    }
+    return cuda_epilogue(bias, out->ndim - 1, params->activation, out, err);
+}
+
+static dt_status
+multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, matrix *a, matrix *b, const matrix *c,
+         dt_error *err)
+{
+    dt_walk walk;
+    product x = {.device = d, .params = params, .bias = bias ? cuda_address(bias) : 0};
+    dt_array out = *c->array;
+    /* cuBLASLt's GELU is the tanh form; its ReLU is max(x, 0), which may lose a NaN */
+    bool is_apart = params->activation == DT_ACTIVATION_GELU || params->activation == DT_ACTIVATION_RELU;
+    x.key.dtype = out.dtype;
+    x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
+    x.key.has_bias = bias != NULL;
+    x.key.activation = is_apart ? DT_ACTIVATION_NONE : params->activation;
+    lay_out_product(&x, a, b, c, &walk);
+    DT_TRY(join_batches(&x, a, b, c, &walk, err));
+    DT_TRY(run_batches(&x, a, b, c, &walk, err));
+    return cuda_epilogue(x.apart ? bias : NULL, out.ndim - 1,
+                         x.apart || is_apart ? params->activation : DT_ACTIVATION_NONE, &out, err);
+}
+
+dt_status
+cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
+            dt_error *err)
+{
+    cuda_device *d;
+    matrix left = {0}, right = {0}, result = {0};
+    cuda_temporary bias_copy = CUDA_TEMPORARY_EMPTY;
+    if (a->shape[a->ndim - 1] == 0) {
+        return scale_only(bias, params, out, err);
+    }
+    if (cuda_dot_applies(a, bias, params, out)) {
+        return cuda_dot(a, b, out, err);
+    }
+    cuda_skinny_plan plan;
+    if (cuda_skinny_applies(a, b, out, &plan)) {
+        return cuda_skinny(a, b, bias, params, &plan, out, err);
+    }
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    bool direct = has_unit_stride(out, &result) && !result.transposed;
+    dt_status rc = matrix_open(d, a, &left, err);
+    if (rc == DT_OK) {
+        rc = matrix_open(d, b, &right, err);
+    }
+    if (rc == DT_OK && bias != NULL) {
+        rc = cuda_contiguous(d, bias, &bias_copy, &bias, err);
+    }
+    if (rc == DT_OK && !direct) {
+        rc = cuda_temporary_init(&result.copies[0], d, out, (dt_dtype)out->dtype, err);
+        result.ncopies = rc == DT_OK;
+        if (rc == DT_OK && params->beta != 0) {
+            rc = cuda_copy_within(d, out, &result.copies[0].array, err);
+        }
+        (void)has_unit_stride(&result.copies[0].array, &result);
+    }
+    if (rc == DT_OK) {
+        rc = multiply(d, bias, params, &left, &right, &result, err);
+    }
+    if (rc == DT_OK && !direct) {
+        rc = cuda_copy_within(d, &result.copies[0].array, out, err);
+    }
+    matrix_close(&left);
+    matrix_close(&right);
+    matrix_close(&result);
+    cuda_temporary_clear(&bias_copy);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* ops.h: the slots, put together in backend.c, and what ops do for each other. */
+#ifndef DT_CUDA_OPS_H
+#define DT_CUDA_OPS_H
+
+#include "../launch/launch.h"
+
+/* ---------------------------------------------------------------- backend.c */
+
+extern const dt_backend cuda_backend;
+
+#define DT_SLOT(ret, name, args) ret cuda_##name args;
+#include "../../core/slots.def"
+#undef DT_SLOT
+
+/* ---------------------------------------------------------------- depthwise.c, skinny.c: in place of the libraries */
+
+bool cuda_depthwise_applies(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params);
+_Static_assert((int)K_ACTIVATION_RELU == DT_ACTIVATION_RELU && (int)K_ACTIVATION_GELU == DT_ACTIVATION_GELU &&
+                   (int)K_ACTIVATION_GELU_TANH == DT_ACTIVATION_GELU_TANH,
+               "kernels are given the core's numbers");
+dt_status cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias,
+                         const dt_conv2d_params *params, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* What a product would be for the kernels of skinny.cu. */
+typedef struct {
+    cuda_kernel kernel;
+    k_skinny_args args;
+} cuda_skinny_plan;
+
+bool cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, cuda_skinny_plan *plan);
+dt_status cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params,
+                      cuda_skinny_plan *plan, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* dot.c: vectors so long that their product is a reduction. */
+bool cuda_dot_applies(const dt_array *a, const dt_array *bias, const dt_matmul_params *params, const dt_array *out);
+dt_status cuda_dot(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- epilogue.c */
+
+/* out = activation(out + bias) in place, by kernels; bias, or NULL, runs along dimension dim. */
+dt_status cuda_epilogue(const dt_array *bias, int dim, dt_activation activation, dt_array *out,
+                        dt_error *err) DT_MUST_CHECK;
+
+#endif

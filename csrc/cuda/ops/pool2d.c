@@ -1,0 +1,76 @@
+/* pool2d.c: max and average pooling. */
+#include <string.h>
+
+#include "../launch/launch.h"
+#include "ops.h"
+
+/* Whether 32 bits hold every offset in a, and the place after an entry of a window. */
+static bool
+windows_fit_narrow(const dt_array *a, const dt_pool2d_params *params)
+{
+    for (int d = 0; d < 2; d++) {
+        if (a->shape[2 + d] + params->dilation[d] > cuda_settings.index_limit) {
+            return false;
+        }
+    }
+    return cuda_array_fits_narrow(a);
+}
+
+/* What both kernels are given: a thread an element of out. */
+static k_pool2d_args
+pool_args(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
+{
+    k_pool2d_args args = {.x = cuda_operand(x), .out = cuda_operand(out), .numel = dt_array_numel(out)};
+    args.height = x->shape[2];
+    args.width = x->shape[3];
+    args.channels_last = out->shape[1] > 1 && out->strides[1] == 1;
+    static const int orders[2][4] = {{0, 1, 2, 3}, {0, 2, 3, 1}};
+    for (int i = 0; i < 4; i++) {
+        args.sizes[i] = out->shape[orders[args.channels_last][i]];
+        args.divisor[i] = cuda_divisor(args.sizes[i]);
+    }
+    args.wide = !windows_fit_narrow(x, params) || !windows_fit_narrow(out, params);
+    memcpy(args.x_strides, x->strides, sizeof(args.x_strides));
+    memcpy(args.out_strides, out->strides, sizeof(args.out_strides));
+    memcpy(args.kernel, params->kernel, sizeof(args.kernel));
+    memcpy(args.stride, params->stride, sizeof(args.stride));
+    memcpy(args.padding, params->padding, sizeof(args.padding));
+    memcpy(args.dilation, params->dilation, sizeof(args.dilation));
+    args.divide_by = params->divisor;
+    args.count_include_pad = params->count_include_pad;
+    args.adaptive = params->mode == DT_POOL_ADAPTIVE_AVG;
+    return args;
+}
+
+dt_status
+cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_array *indices, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    cuda_kernel kernel = params->mode == DT_POOL_MAX ? CUDA_KERNEL_max_pool2d : CUDA_KERNEL_avg_pool2d;
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
+    k_pool2d_args args = pool_args(x, params, out);
+    if (indices != NULL) {
+        args.indices = cuda_operand(indices);
+        memcpy(args.indices_strides, indices->strides, sizeof(args.indices_strides));
+    }
+    return cuda_launch(d, function, args.numel, &args, err);
+}
+
+dt_status
+cuda_max_pool2d_grad(const dt_array *x, const dt_array *grad, const dt_pool2d_params *params, dt_array *out,
+                     dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_max_pool2d_grad, (dt_dtype)x->dtype, &function, err));
+    k_max_pool2d_grad_args args = {
+        .pool = pool_args(x, params, out),
+        .grad = cuda_operand(grad),
+        .results = {grad->shape[2], grad->shape[3]},
+    };
+    memcpy(args.grad_strides, grad->strides, sizeof(args.grad_strides));
+    return cuda_launch(d, function, args.pool.numel, &args, err);
+}

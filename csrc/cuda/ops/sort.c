@@ -1,0 +1,68 @@
+/* sort.c: rows in order: tiles of them in one launch, then a launch for each doubling of what is sorted. */
+#include "../memory/memory.h"
+#include "ops.h"
+#include "selection.h"
+
+static dt_status
+merge_tiles(cuda_device *d, CUfunction function, k_sort_rows_args *args, const cuda_temporary items[2], dt_error *err)
+{
+    const int64_t tiles = args->outer.numel * ((args->n - 1) / K_SORTED_TILE + 1);
+    int now = 0;
+    args->to = cuda_operand(&items[0].array);
+    DT_TRY(cuda_launch_blocks(d, function, tiles, args, err));
+    args->stage = K_SORTED_MERGE;
+    for (args->run = K_SORTED_TILE; args->run < args->n; args->run *= 2) {
+        args->from = cuda_operand(&items[now].array);
+        args->to = cuda_operand(&items[1 - now].array);
+        args->last = args->run >= args->n - args->run;
+        DT_TRY(cuda_launch_blocks(d, function, tiles, args, err));
+        now = 1 - now;
+    }
+    return DT_OK;
+}
+
+dt_status
+cuda_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    dt_walk outer;
+    const dt_array *arrays[] = {x, out, indices};
+    const int last = x->ndim - 1;
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    k_sort_rows_args args = {
+        .n = x->shape[last],
+        .k = out->shape[last],
+        .x_stride = x->strides[last],
+        .out_stride = out->strides[last],
+        .indices_stride = indices->strides[last],
+        .x = cuda_operand(x),
+        .out = cuda_operand(out),
+        .indices = cuda_operand(indices),
+        .descending = descending,
+    };
+    if (itemsize == 4 && args.n > UINT32_MAX) { /* an item has room for 32 bits of a position */
+        return dt_fail(err, DT_ENOTIMPL, "row-too-long", "sort",
+                       "rows of more than %lld elements of 4 bytes are not sorted on cuda", (long long)UINT32_MAX);
+    }
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_sort_rows, (dt_dtype)x->dtype, &function, err));
+    cuda_walk_logical(&outer, 0, last, 3, arrays);
+    cuda_index(&args.outer, &outer);
+    while (args.n > INT64_C(1) << args.bits && 1 << args.bits < K_SORTED_TILE) {
+        args.bits++;
+    }
+    if (args.n <= K_SORTED_TILE) {
+        args.last = 1;
+        return cuda_launch_blocks(d, function, (outer.numel - 1) / (K_SORTED_TILE >> args.bits) + 1, &args, err);
+    }
+    cuda_temporary items[2];
+    items[0] = items[1] = CUDA_TEMPORARY_EMPTY;
+    const int64_t words = outer.numel * args.n * (itemsize == 8 ? 2 : 1);
+    dt_status rc = cuda_vector_init(&items[0], d, words, err);
+    rc = rc == DT_OK ? cuda_vector_init(&items[1], d, words, err) : rc;
+    rc = rc == DT_OK ? merge_tiles(d, function, &args, items, err) : rc;
+    cuda_temporary_clear(&items[0]);
+    cuda_temporary_clear(&items[1]);
+    return rc;
+}

@@ -1,0 +1,556 @@
+/* index.c: x[...], x[...] = y. */
+#include "../../core/grad/index.h"
+#include "../py.h"
+
+/* What is left of self after the basic entries of an index, and what the others select in it. */
+typedef struct {
+    PyObject *index; /* a new reference: lists in it have become arrays */
+    dt_array view;   /* empty: all of self */
+    int n;
+    bool masked; /* there is a mask: its count is waited for */
+    dt_selector selectors[DT_MAX_NDIM];
+    dt_array flags[DT_MAX_NDIM]; /* masks of no dimension, as such of one */
+} selection;
+
+static void
+selection_clear(selection *s)
+{
+    for (int k = 0; k < s->n; k++) {
+        dt_array_clear(&s->flags[k]);
+    }
+    dt_array_clear(&s->view);
+    Py_XDECREF(s->index);
+}
+
+/* ---------------------------------------------------------------- lists become arrays */
+
+static bool
+is_list(PyObject *item)
+{
+    return PyList_Check(item) || PyTuple_Check(item);
+}
+
+/* Whether a list, or the lists in it, have no items. */
+static bool
+is_empty(PyObject *list)
+{
+    for (int d = 0; d < DT_MAX_NDIM && is_list(list); d++) {
+        if (PySequence_Fast_GET_SIZE(list) == 0) {
+            return true;
+        }
+        list = PySequence_Fast_GET_ITEM(list, 0);
+    }
+    return false;
+}
+
+/* The items of a list, or of a range as one. A range of more than twice the largest size is out of bounds somewhere,
+ * and may be too long for a list. */
+static PyObject *
+items_of(PyObject *self, PyObject *list)
+{
+    if (!PyRange_Check(list)) {
+        return Py_NewRef(list);
+    }
+    const dt_array *x = py_array_of(self);
+    int64_t largest = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        largest = x->shape[d] > largest ? x->shape[d] : largest;
+    }
+    const Py_ssize_t n = PyObject_Size(list);
+    if (n < 0 || n / 2 > largest) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_IndexError, "index %R is out of bounds", list);
+        return NULL;
+    }
+    return PySequence_List(list);
+}
+
+/* A list of ints or bools, or a range, on the device of self. One without items holds ints. */
+static PyObject *
+array_from_list(PyObject *self, const char *op, PyObject *list)
+{
+    py_state *state = py_state_of(self);
+    PyObject *items = items_of(self, list);
+    PyObject *array = items == NULL ? NULL : py_array_from_nested(state, op, items, is_empty(items) ? DT_INT64 : -1);
+    Py_XDECREF(items);
+    if (array == NULL || !py_on_device(py_array_of(self))) {
+        return array;
+    }
+    PyObject *moved = py_array_new(state->array_type, op);
+    if (moved != NULL) {
+        dt_error err;
+        dt_status status;
+        const dt_array *x = py_array_of(array);
+        PY_MOVE(
+            op, self, true, status,
+            dt_to(x, dt_array_device(py_array_of(self)), (dt_dtype)x->dtype, false, false, py_array_of(moved), &err));
+        moved = py_finish(moved, status, &err, &array, 1);
+    }
+    Py_DECREF(array);
+    return moved;
+}
+
+/* index, a new reference, with arrays in place of lists. */
+static PyObject *
+without_lists(PyObject *self, const char *op, PyObject *index)
+{
+    if (!PyTuple_Check(index)) {
+        return is_list(index) || PyRange_Check(index) ? array_from_list(self, op, index) : Py_NewRef(index);
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(index), lists = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        lists += is_list(PyTuple_GET_ITEM(index, i)) || PyRange_Check(PyTuple_GET_ITEM(index, i));
+    }
+    if (lists == 0) {
+        return Py_NewRef(index);
+    }
+    PyObject *result = PyTuple_New(n);
+    for (Py_ssize_t i = 0; result != NULL && i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i);
+        item = is_list(item) || PyRange_Check(item) ? array_from_list(self, op, item) : Py_NewRef(item);
+        if (item == NULL) {
+            Py_CLEAR(result);
+        } else {
+            PyTuple_SET_ITEM(result, i, item);
+        }
+    }
+    return result;
+}
+
+/* ---------------------------------------------------------------- one entry */
+
+/* How many dimensions of self an entry other than ... is for. */
+static int
+used_by(PyObject *item)
+{
+    if (item == Py_None || PyBool_Check(item)) {
+        return 0;
+    }
+    return py_is_array(item) && py_array_of(item)->dtype == DT_BOOL ? py_array_of(item)->ndim : 1;
+}
+
+/* The number of dimensions that the entries of index use up; -1 with an exception. */
+static int
+count_used(PyObject *const *items, Py_ssize_t n, int ndim)
+{
+    int used = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        used += items[i] == Py_Ellipsis ? 0 : used_by(items[i]);
+        ellipses += items[i] == Py_Ellipsis;
+    }
+    if (ellipses > 1) {
+        PyErr_SetString(PyExc_IndexError, "an index can only have a single ellipsis ('...')");
+        return -1;
+    }
+    if (used > ndim) {
+        PyErr_Format(PyExc_IndexError, "too many indices for array of dimension %d", ndim);
+        return -1;
+    }
+    return used;
+}
+
+/* A mask of one element: flag, or value on the device of x. */
+static dt_status
+make_flag(const char *op, const dt_array *x, const dt_array *flag, bool value, dt_array *out, dt_error *err)
+{
+    static const int64_t one = 1;
+    if (flag != NULL) {
+        return dt_unsqueeze(op, flag, 0, out, err);
+    }
+    const dt_scalar scalar = dt_scalar_bool(value);
+    DT_TRY(dt_empty(dt_array_device(x), DT_BOOL, 1, &one, out, err));
+    dt_status rc = dt_fill(op, out, &scalar, err);
+    if (rc != DT_OK) {
+        dt_array_clear(out);
+    }
+    return rc;
+}
+
+/* Adds an array to the selectors, at dimension *dim of the view x, which becomes next. */
+static dt_status
+add_selector(selection *s, const char *op, const dt_array *x, PyObject *item, int position, int dimension, int *dim,
+             dt_array *next, dt_error *err)
+{
+    const dt_array *array = py_is_array(item) ? py_array_of(item) : NULL;
+    bool flag = array == NULL || (array->dtype == DT_BOOL && array->ndim == 0);
+    int used = used_by(item);
+    if (s->n == DT_MAX_NDIM) {
+        return dt_fail(err, DT_EINDEX, "too-many-indices", op, "too many indices: at most %d arrays", DT_MAX_NDIM);
+    }
+    if (flag) { /* for a dimension of size 1 that is put in */
+        DT_TRY(dt_unsqueeze(op, x, *dim, next, err));
+        dt_status rc = make_flag(op, x, array, item == Py_True, &s->flags[s->n], err);
+        if (rc != DT_OK) {
+            dt_array_clear(next);
+            return rc;
+        }
+        array = &s->flags[s->n];
+        used = 1;
+    } else {
+        dt_array_share(x, next);
+        s->flags[s->n] = DT_ARRAY_EMPTY;
+    }
+    s->masked = s->masked || array->dtype == DT_BOOL;
+    s->selectors[s->n++] = (dt_selector){array, *dim, dimension, position};
+    *dim += used;
+    return DT_OK;
+}
+
+/* Applies one entry of an index of self to dimension *dim of the view, what the entries before it left. */
+static int
+apply(PyObject *self, const char *op, selection *s, PyObject *item, int position, int dimension, int *dim)
+{
+    dt_error err;
+    dt_status status;
+    const dt_array *x = s->view.storage != NULL ? &s->view : py_array_of(self);
+    dt_array next;
+    next.storage = NULL;
+    if (item == Py_None) {
+        status = dt_unsqueeze(op, x, (*dim)++, &next, &err);
+    } else if (PySlice_Check(item)) {
+        Py_ssize_t start, stop, step;
+        if (PySlice_Unpack(item, &start, &stop, &step) < 0) {
+            return -1;
+        }
+        if (step < 0) {
+            PyErr_SetString(PyExc_ValueError, "step must be greater than zero");
+            return -1;
+        }
+        Py_ssize_t length = PySlice_AdjustIndices((Py_ssize_t)x->shape[*dim], &start, &stop, step);
+        status = dt_slice(op, x, *dim, start, step, length, &next, &err);
+        (*dim)++;
+    } else if (py_is_array(item) || PyBool_Check(item)) {
+        status = add_selector(s, op, x, item, position, dimension, dim, &next, &err);
+    } else if (!PyLong_CheckExact(item) && py_is_ndarray(item)) {
+        py_refuse_numpy(py_state_of(self), op, "input", self, item);
+        return -1;
+    } else if (PyLong_CheckExact(item) ||
+               (PyIndex_Check(item) && !PyObject_HasAttrString((PyObject *)Py_TYPE(item), "__dlpack__"))) {
+        Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
+        if (index == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+        status = dt_select(op, x, *dim, index, &next, &err);
+    } else {
+        PyErr_Format(PyExc_IndexError,
+                     "only ints, slices (`:`), ellipsis (`...`), None, arrays and lists of ints or bools are valid "
+                     "indices (got %s)",
+                     Py_TYPE(item)->tp_name);
+        return -1;
+    }
+    if (status != DT_OK) {
+        py_raise(py_state_of(self), &err, &self, 1);
+        return -1;
+    }
+    if (x == &s->view) {
+        dt_array_clear(&s->view);
+    }
+    s->view = next;
+    return 0;
+}
+
+/* Fills s from self[index]; to be cleared also after -1. */
+static int
+resolve(PyObject *self, const char *op, PyObject *index, selection *s)
+{
+    const dt_array *x = py_array_of(self);
+    s->n = 0;
+    s->masked = false;
+    s->view.storage = NULL;
+    s->index = without_lists(self, op, index);
+    if (s->index == NULL) {
+        return -1;
+    }
+    bool is_tuple = PyTuple_Check(s->index);
+    PyObject *const *items = is_tuple ? ((PyTupleObject *)s->index)->ob_item : &s->index;
+    Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(s->index) : 1;
+    int dim = 0, dimension = 0, used = count_used(items, n, x->ndim);
+    if (used < 0) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (items[i] == Py_Ellipsis) {
+            dim += x->ndim - used;
+            dimension += x->ndim - used;
+        } else if (apply(self, op, s, items[i], is_tuple ? (int)i : -1, dimension, &dim) < 0) {
+            return -1;
+        } else {
+            dimension += used_by(items[i]);
+        }
+    }
+    if (s->view.storage == NULL) { /* nothing but an ellipsis */
+        dt_array_share(x, &s->view);
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- x[index], x[index] = value */
+
+static PyObject *
+get_selected(PyObject *self, const char *op, const selection *s)
+{
+    const dt_array *x = py_array_of(self);
+    PyObject *result = py_array_new(Py_TYPE(self), op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    PyObject *operands[] = {self, s->index};
+    bool release = py_is_large(&s->view) || py_is_large(s->selectors[0].array) || (s->masked && py_on_device(x));
+    py_late_note(op, x);
+    PY_MOVE(op, self, release, status, dt_index_get(op, x, &s->view, s->n, s->selectors, py_array_of(result), &err));
+    return py_finish(result, status, &err, operands, 2);
+}
+
+static PyObject *
+subscript(PyObject *self, PyObject *index)
+{
+    selection s;
+    PyObject *result = NULL;
+    if (resolve(self, "getitem", index, &s) == 0) {
+        if (s.n > 0) {
+            result = get_selected(self, "getitem", &s);
+        } else if ((result = py_array_new(Py_TYPE(self), "getitem")) != NULL) {
+            *py_array_of(result) = s.view;
+            s.view.storage = NULL;
+            py_step_link(result, &self, 1);
+        }
+    }
+    selection_clear(&s);
+    return result;
+}
+
+/* 1: value is a number, which is in scalar; 0: an array; -1 with an exception. */
+static int
+parse_value(PyObject *self, const char *op, PyObject *value, dt_scalar *scalar)
+{
+    if (value == NULL) {
+        PyErr_SetString(PyExc_TypeError, "elements of a DeviceArray cannot be deleted");
+        return -1;
+    }
+    if (py_is_array(value)) {
+        return 0;
+    }
+    int rc = py_scalar(value, scalar);
+    if (rc == 0 && py_is_ndarray(value)) {
+        py_refuse_numpy(py_state_of(self), op, "input", self, value);
+    } else if (rc == 0) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'value' must be DeviceArray or a number, not %s", op,
+                     Py_TYPE(value)->tp_name);
+    }
+    return rc > 0 ? 1 : -1;
+}
+
+/* Which op writes, and whether its negative indices count from the end. */
+typedef struct {
+    const char *op;
+    bool wraps;
+} writer;
+
+static dt_status
+assign(PyObject *self, const writer *w, selection *s, const dt_array *value, const dt_scalar *scalar, dt_error *err)
+{
+    const dt_array *x = py_array_of(self);
+    if (s->n > 0) {
+        return dt_index_set(w->op, x, &s->view, s->n, s->selectors, w->wraps, value, scalar, err);
+    }
+    return value != NULL ? dt_copy_into(w->op, &s->view, "value", value, false, false, err)
+                         : dt_fill(w->op, &s->view, scalar, err);
+}
+
+/* Writes what is parsed; source NULL: scalar. */
+static int
+write_selection(PyObject *self, const writer *w, selection *s, PyObject *value, const dt_array *source,
+                const dt_scalar *scalar)
+{
+    dt_error err;
+    dt_status status;
+    if (s->n > 0) {
+        py_late_note(w->op, py_array_of(self));
+    }
+    bool release = py_is_large(&s->view) || (s->masked && py_on_device(&s->view));
+    PY_MOVE(w->op, self, release, status, assign(self, w, s, source, scalar, &err));
+    if (status == DT_OK) {
+        return 0;
+    }
+    PyObject *operands[] = {self, value, s->index};
+    py_raise(py_state_of(self), &err, operands, 3);
+    return -1;
+}
+
+static int
+set_plainly(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+            const dt_scalar *scalar)
+{
+    selection s;
+    int rc = resolve(self, w->op, index, &s);
+    if (rc == 0) {
+        rc = write_selection(self, w, &s, value, source, scalar);
+    }
+    selection_clear(&s);
+    return rc;
+}
+
+/* The same on record, where other arrays see the memory: a view is written. 1: the index has arrays. */
+static int
+set_view(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+         const dt_scalar *scalar)
+{
+    selection s;
+    int rc = resolve(self, w->op, index, &s);
+    if (rc == 0) {
+        rc = s.n > 0 ? 1 : write_selection(self, w, &s, value, source, scalar);
+    }
+    selection_clear(&s);
+    return rc;
+}
+
+/* The same on record: what was written, and where, is what the gradient has to know. */
+static int
+set_recorded(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+             const dt_scalar *scalar)
+{
+    dt_array *x = py_array_of(self);
+    const dt_array *inputs[DT_MAX_NDIM + 2] = {x, source};
+    dt_setitem_record record;
+    dt_recording r;
+    dt_error err;
+    dt_status status = dt_record_open_as(&r, w->op, DT_GRAD_setitem, inputs, 2, x, &err);
+    if (status != DT_OK) {
+        PyObject *operands[] = {self, value};
+        py_raise(py_state_of(self), &err, operands, 2);
+        return -1;
+    }
+    selection s;
+    int rc = resolve(self, w->op, index, &s);
+    if (rc == 0) {
+        rc = write_selection(self, w, &s, value, source, scalar);
+    }
+    if (rc == 0) {
+        record.region = dt_region_of(x, &s.view);
+        record.selection = dt_selection_numbers(s.n, s.selectors);
+        for (int k = 0; k < s.n; k++) {
+            inputs[k + 2] = s.selectors[k].array;
+        }
+        r.n = s.n + 2;
+    }
+    status = dt_record_close(&r, rc == 0 ? DT_OK : DT_EFRONT, &record, sizeof(record), x, &err);
+    selection_clear(&s);
+    if (rc == 0 && status != DT_OK) {
+        py_raise(py_state_of(self), &err, &self, 1);
+        return -1;
+    }
+    py_step_place(self);
+    return rc;
+}
+
+static int
+ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
+{
+    dt_scalar scalar;
+    int rc = parse_value(self, w->op, value, &scalar);
+    if (rc < 0) {
+        return -1;
+    }
+    const dt_array *source = rc == 0 ? py_operand(value) : NULL;
+    if (DT_UNLIKELY(source == NULL && rc == 0)) {
+        return -1;
+    }
+    const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
+    if (!DT_UNLIKELY(tracked) || dt_grad_off) {
+        return set_plainly(self, w, index, value, source, &scalar);
+    }
+    rc = dt_is_shared(py_array_of(self)) ? set_view(self, w, index, value, source, &scalar) : 1;
+    return rc <= 0 ? rc : set_recorded(self, w, index, value, source, &scalar);
+}
+
+/* ---------------------------------------------------------------- what Python calls */
+
+static PyObject *
+getitem(PyObject *self, PyObject *index)
+{
+    PyObject *result = subscript(self, index);
+    return result != NULL ? result : py_explain(self, "invalid-index", "getitem");
+}
+
+static int
+setitem(PyObject *self, PyObject *index, PyObject *value)
+{
+    static const writer w = {"setitem", true};
+    if (ass_subscript(self, &w, index, value) == 0) {
+        return 0;
+    }
+    (void)py_explain(self, "invalid-index", "setitem");
+    return -1;
+}
+
+PyType_Slot py_index_slots[] = {{Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem}, {0, NULL}};
+
+/* ---------------------------------------------------------------- what composed ops call */
+
+/* op as text that lives on: what a device complains of later refers to it. NULL with an exception. */
+static const char *
+lasting_name(const char *op)
+{
+    static const char *const names[] = {"scatter", "index_copy", "index_fill", "index_put", "put", "masked_scatter"};
+    for (size_t i = 0; op != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(op, names[i]) == 0) {
+            return names[i];
+        }
+    }
+    if (op != NULL) {
+        PyErr_Format(PyExc_ValueError, "no op that writes selections: %s", op);
+    }
+    return NULL;
+}
+
+/* input[index] = value, in the name of op. */
+static PyObject *
+py__put_selected(PY_PARAMS)
+{
+    PY_PARSE(_put_selected)
+    writer w = {NULL, true};
+    if (!PyUnicode_Check(a.v[0])) {
+        return py_arg_wrong(&a, 0, "str"), NULL;
+    }
+    if (py_arg_array(&a, 1) == NULL || py_arg_bool(&a, 4, &w.wraps) < 0 ||
+        (w.op = lasting_name(PyUnicode_AsUTF8(a.v[0]))) == NULL) {
+        return NULL;
+    }
+    if (ass_subscript(a.v[1], &w, a.v[2], a.v[3]) == 0) {
+        return Py_NewRef(a.v[1]);
+    }
+    return py_explain(a.v[1], "invalid-index", w.op);
+}
+
+/* input[index], in the name of op. */
+static PyObject *
+py__get_selected(PY_PARAMS)
+{
+    PY_PARSE(_get_selected)
+    selection s;
+    PyObject *result = NULL;
+    if (!PyUnicode_Check(a.v[0])) {
+        return py_arg_wrong(&a, 0, "str"), NULL;
+    }
+    const char *op = py_arg_array(&a, 1) == NULL ? NULL : lasting_name(PyUnicode_AsUTF8(a.v[0]));
+    if (op == NULL) {
+        return NULL;
+    }
+    if (resolve(a.v[1], op, a.v[2], &s) == 0 && s.n > 0) {
+        result = get_selected(a.v[1], op, &s);
+    } else if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_IndexError, "%s(): no array of indices", op);
+    }
+    selection_clear(&s);
+    return result != NULL ? result : py_explain(a.v[1], "invalid-index", op);
+}
+
+PyMethodDef py_index_functions[] = {
+    PY_HIDDEN(_put_selected, "input[index] = value, in the name of op; input."),
+    PY_HIDDEN(_get_selected, "input[index], with arrays in index, in the name of op."),
+    PY_END,
+};
+
+PyMethodDef py_index_methods[] = {PY_END};

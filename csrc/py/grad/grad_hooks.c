@@ -1,0 +1,201 @@
+/* grad_hooks.c: functions of the user's that see gradients on their way. */
+#include "../../core/check/check.h"
+#include "../../core/ops/ops.h"
+#include "grad.h"
+
+/* A callback raised an exception, which is pending. */
+static dt_status
+failed(dt_error *err)
+{
+    (void)dt_fail(err, DT_EFRONT, "hook", "backward", "a hook raised an exception");
+    return DT_EFRONT;
+}
+
+/* Calls every function of hooks with the array; what one returns takes its place. A new reference, NULL: an exception.
+ */
+static PyObject *
+call_hooks(PyObject *hooks, PyObject *array)
+{
+    const int at = py_engine_pause();
+    PyObject *functions = PyDict_Values(hooks);
+    array = Py_NewRef(array);
+    for (Py_ssize_t i = 0; functions != NULL && array != NULL && i < PyList_GET_SIZE(functions); i++) {
+        PyObject *answer = PyObject_CallOneArg(PyList_GET_ITEM(functions, i), array);
+        if (answer != NULL && answer != Py_None && !py_is_array(answer)) {
+            PyErr_Format(PyExc_TypeError, "hook must return a DeviceArray or None, not %s", Py_TYPE(answer)->tp_name);
+            Py_CLEAR(answer);
+        }
+        if (answer == Py_None) {
+            Py_DECREF(answer);
+        } else {
+            Py_SETREF(array, answer);
+        }
+    }
+    if (functions == NULL) {
+        Py_CLEAR(array);
+    }
+    Py_XDECREF(functions);
+    py_engine_resume(at);
+    return array;
+}
+
+/* Adds the gradient of a result to what its .grad has; on no record but with create_graph. */
+static dt_status
+retain(py_grad_state *s, const dt_array *gradient, dt_error *err)
+{
+    dt_array sum = DT_ARRAY_EMPTY;
+    if (s->grad != NULL) {
+        DT_TRY(dt_binary(DT_BINARY_add, "backward", py_array_of(s->grad), gradient, NULL, NULL, false, &sum, err));
+    } else {
+        dt_array_share(gradient, &sum);
+    }
+    if (dt_grad_off) {
+        dt_node_release(sum.node);
+        sum.node = NULL;
+    }
+    PyObject *array = py_grad_array(py_grad_state_module, &sum);
+    if (array == NULL) {
+        dt_array_clear(&sum);
+        return failed(err);
+    }
+    Py_XSETREF(s->grad, array);
+    return DT_OK;
+}
+
+dt_status
+py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
+{
+    py_grad_state *s = node->owner;
+    if (s->hooks == NULL && !s->retains) {
+        return DT_OK;
+    }
+    PyObject *array = py_array_new(py_grad_state_module->array_type, "backward");
+    if (array == NULL) {
+        return failed(err);
+    }
+    dt_array_share(grad, py_array_of(array));
+    if (s->hooks != NULL) {
+        PyObject *answer = call_hooks(s->hooks, array);
+        Py_DECREF(array);
+        array = answer;
+        if (array == NULL) {
+            return failed(err);
+        }
+        const dt_status rc = dt_check_grad("hook", grad, py_array_of(array), err);
+        if (rc != DT_OK) {
+            PyObject *operands[] = {array};
+            py_raise(py_grad_state_module, err, operands, 1);
+            Py_DECREF(array);
+            return failed(err);
+        }
+        dt_array replaced;
+        dt_array_share(py_array_of(array), &replaced);
+        dt_array_clear(grad);
+        *grad = replaced;
+    }
+    const dt_status rc = s->retains ? retain(s, py_array_of(array), err) : DT_OK;
+    Py_DECREF(array);
+    return rc;
+}
+
+dt_status
+py_grad_after(py_grad_state *s)
+{
+    if (s->after == NULL || s->array == NULL) {
+        return DT_OK;
+    }
+    const int at = py_engine_pause();
+    PyObject *array = Py_NewRef(s->array), *functions = PyDict_Values(s->after);
+    bool ok = functions != NULL;
+    for (Py_ssize_t i = 0; ok && i < PyList_GET_SIZE(functions); i++) {
+        PyObject *answer = PyObject_CallOneArg(PyList_GET_ITEM(functions, i), array);
+        ok = answer != NULL;
+        Py_XDECREF(answer);
+    }
+    Py_XDECREF(functions);
+    Py_DECREF(array);
+    py_engine_resume(at);
+    return ok ? DT_OK : DT_EFRONT;
+}
+
+/* The dict of hooks of a node, made when first needed. */
+static PyObject *
+hook_dict(PyObject *self, bool after)
+{
+    dt_node *node = py_node_of(self);
+    py_grad_state *s = py_grad_state_of(node);
+    if (s == NULL) {
+        return NULL;
+    }
+    PyObject **place = after ? &s->after : &s->hooks;
+    if (*place == NULL) {
+        *place = PyDict_New();
+    }
+    if (after) {
+        s->array = self;
+    }
+    return Py_XNewRef(*place);
+}
+
+/* The dict that register_hook and register_post_accumulate_grad_hook add to; after: of the latter. */
+static PyObject *
+py__grad_hooks(PY_PARAMS)
+{
+    PY_PARSE(_grad_hooks)
+    bool after = false;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_bool(&a, 1, &after) < 0 || py_node_refresh(a.v[0]) < 0) {
+        return NULL;
+    }
+    if (!dt_wants_grad(x)) {
+        return py_refuse_grad(a.v[0], "grad-hook", "register_hook",
+                              "cannot register a hook on a tensor that doesn't require gradient");
+    }
+    if (after && !(x->node->flags & DT_NODE_LEAF)) {
+        return py_refuse_grad(a.v[0], "grad-hook", "register_post_accumulate_grad_hook",
+                              "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    }
+    return hook_dict(a.v[0], after);
+}
+
+int
+py_grad_retain(dt_node *node)
+{
+    if (!(node->flags & DT_NODE_LEAF)) {
+        py_grad_state *s = py_grad_state_of(node);
+        if (s == NULL) {
+            return -1;
+        }
+        s->retains = true;
+    }
+    return 0;
+}
+
+static PyObject *
+py_retain_grad(PY_PARAMS)
+{
+    PY_PARSE(retain_grad)
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_node_refresh(a.v[0]) < 0) {
+        return NULL;
+    }
+    if (!dt_wants_grad(x)) {
+        return py_refuse_grad(a.v[0], "grad-hook", "retain_grad",
+                              "can't retain_grad on Tensor that has requires_grad=False");
+    }
+    if (py_grad_retain(x->node) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef py_grad_hooks_functions[] = {
+    PY_HIDDEN(_grad_hooks, "The dict of hooks of an array."),
+    PY_END,
+};
+
+PyMethodDef py_grad_hooks_methods[] = {
+    PY_METHOD(retain_grad, "Keeps the gradient of this result in .grad, as that of a leaf is.\n\nRaises GradientError "
+                           "where it has none."),
+    PY_END,
+};

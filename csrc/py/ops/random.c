@@ -1,0 +1,358 @@
+/* random.c: random arrays and the generators they draw from. */
+#include "../py.h"
+
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- Generator */
+
+typedef struct {
+    PyObject_HEAD dt_generator *generator; /* own, or the default one */
+    dt_generator own;
+    dt_device device;
+} generator_object;
+
+static PyObject *
+generator_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"device", NULL};
+    PyObject *object = NULL;
+    dt_device device = {DT_CPU, 0};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:Generator", names, &object)) {
+        return NULL;
+    }
+    if (py_given(object) && py_device(PyType_GetModuleState(type), "Generator", "device", object, &device) < 0) {
+        return NULL;
+    }
+    generator_object *self = (generator_object *)type->tp_alloc(type, 0);
+    if (self != NULL) {
+        self->generator = &self->own;
+        self->device = device;
+        dt_seed(&self->own, 67280421310721); /* PyTorch's seed where none is chosen */
+    }
+    return (PyObject *)self;
+}
+
+static void
+generator_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* A seed of 64 bits; a negative one counts from the end, as in PyTorch. */
+static int
+parse_seed(PyObject *object, uint64_t *seed)
+{
+    if (!PyIndex_Check(object) || py_is_array(object)) {
+        PyErr_Format(PyExc_TypeError, "manual_seed(): argument 'seed' must be int, not %s", Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    PyObject *index = PyNumber_Index(object);
+    if (index == NULL) {
+        return -1;
+    }
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(index, &overflow);
+    *seed = (uint64_t)value;
+    if (overflow > 0) {
+        *seed = PyLong_AsUnsignedLongLong(index);
+    } else if (overflow < 0) {
+        PyErr_SetString(PyExc_OverflowError, "manual_seed(): argument 'seed' does not fit in 64 bits");
+    }
+    Py_DECREF(index);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int
+fresh_seed(dt_generator *generator, uint64_t *seed)
+{
+    if (getentropy(seed, sizeof(*seed)) != 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        return -1;
+    }
+    dt_seed(generator, *seed);
+    return 0;
+}
+
+static PyObject *
+generator_manual_seed(PyObject *self, PyObject *object)
+{
+    uint64_t seed;
+    if (parse_seed(object, &seed) < 0) {
+        return NULL;
+    }
+    dt_seed(((generator_object *)self)->generator, seed);
+    return Py_NewRef(self);
+}
+
+static PyObject *
+generator_seed(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    uint64_t seed;
+    return fresh_seed(((generator_object *)self)->generator, &seed) < 0 ? NULL : PyLong_FromUnsignedLongLong(seed);
+}
+
+static PyObject *
+generator_initial_seed(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLongLong(((generator_object *)self)->generator->seed);
+}
+
+static PyObject *
+generator_device(PyObject *self, void *Py_UNUSED(closure))
+{
+    return py_device_object(py_state_of(self), ((generator_object *)self)->device);
+}
+
+static PyMethodDef generator_methods[] = {
+    {"manual_seed", generator_manual_seed, METH_O,
+     "manual_seed(" PY_SELF_Generator_manual_seed ")\n--\n\nStarts the numbers that belong to seed; returns self."},
+    {"seed", generator_seed, METH_NOARGS,
+     "seed($self)\n--\n\nStarts at a seed from the operating system, and returns it."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed in use."},
+    PY_END,
+};
+
+static PyGetSetDef generator_getset[] = {
+    {"device", generator_device, NULL, "device: the one given; the numbers are the same on every device.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot generator_slots[] = {
+    {Py_tp_new, generator_new},
+    {Py_tp_dealloc, generator_dealloc},
+    {Py_tp_methods, generator_methods},
+    {Py_tp_getset, generator_getset},
+    {Py_tp_doc, "Generator(device='cpu')\n--\n\n"
+                "A source of random numbers. The same seed gives the same numbers on every device." EXAMPLE_Generator},
+    {0, NULL},
+};
+
+PyType_Spec py_generator_spec = {
+    .name = "devtensor.Generator",
+    .basicsize = sizeof(generator_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = generator_slots,
+};
+
+dt_generator *
+py_to_generator(py_state *state, const char *op, PyObject *object)
+{
+    if (!py_given(object)) {
+        return &dt_default_generator;
+    }
+    if (Py_TYPE(object) != state->generator_type) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'generator' must be Generator, not %s", op,
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    return ((generator_object *)object)->generator;
+}
+
+static PyObject *
+py_manual_seed(PY_PARAMS)
+{
+    PY_PARSE(manual_seed)
+    uint64_t seed;
+    if (parse_seed(a.v[0], &seed) < 0) {
+        return NULL;
+    }
+    dt_seed(&dt_default_generator, seed);
+    generator_object *result = (generator_object *)a.state->generator_type->tp_alloc(a.state->generator_type, 0);
+    if (result != NULL) {
+        result->generator = &dt_default_generator;
+        result->device = (dt_device){DT_CPU, 0};
+    }
+    return (PyObject *)result;
+}
+
+static PyObject *
+py_seed(PY_PARAMS)
+{
+    (void)self, (void)args, (void)kwnames;
+    uint64_t seed;
+    if (nargs > 0 || kwnames != NULL) {
+        PyErr_SetString(PyExc_TypeError, "seed() takes no arguments");
+        return NULL;
+    }
+    return fresh_seed(&dt_default_generator, &seed) < 0 ? NULL : PyLong_FromUnsignedLongLong(seed);
+}
+
+static PyObject *
+py_initial_seed(PY_PARAMS)
+{
+    (void)self, (void)args, (void)kwnames;
+    if (nargs > 0 || kwnames != NULL) {
+        PyErr_SetString(PyExc_TypeError, "initial_seed() takes no arguments");
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(dt_default_generator.seed);
+}
+
+/* ---------------------------------------------------------------- arrays */
+
+/* generator, dtype, device, requires_grad at parameters i to i + 3 */
+static PyObject *
+draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_device device,
+     const dt_random_params *params)
+{
+    dt_generator *generator = py_to_generator(a->state, a->op, a->v[i]);
+    if (generator == NULL || py_arg_dtype(a, i + 1, &dtype) < 0 || py_arg_device(a, i + 2, &device) < 0 ||
+        py_arg_grad(a, i + 3) < 0) {
+        return NULL;
+    }
+    int64_t largest = 0;
+    for (int d = 0; d < n; d++) {
+        largest = shape[d] > largest ? shape[d] : largest;
+    }
+    PY_CREATE(a, i + 3, py_array_new(a->type, a->op), largest > 1000,
+              dt_random(a->op, generator, device, dtype, n, shape, *params, out, &err));
+}
+
+static PyObject *
+call_sized(const py_args *a, const dt_random_params *params)
+{
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    if (py_arg_sizes(a, &n, shape) < 0) {
+        return NULL;
+    }
+    return draw(a, 1, n, shape, dt_default_dtype(), dt_default_device(), params);
+}
+
+static PyObject *
+call_like(const py_args *a, const dt_random_params *params)
+{
+    const dt_array *x = py_arg_array(a, 0);
+    return x == NULL ? NULL : draw(a, 1, x->ndim, x->shape, (dt_dtype)x->dtype, dt_array_device(x), params);
+}
+
+static const dt_random_params uniform = {.kind = DT_RANDOM_UNIFORM, .a = 0, .b = 1};
+static const dt_random_params standard_normal = {.kind = DT_RANDOM_NORMAL, .a = 0, .b = 1};
+
+static PyObject *
+py_rand(PY_PARAMS)
+{
+    PY_PARSE(rand)
+    return call_sized(&a, &uniform);
+}
+
+static PyObject *
+py_randn(PY_PARAMS)
+{
+    PY_PARSE(randn)
+    return call_sized(&a, &standard_normal);
+}
+
+static PyObject *
+py_rand_like(PY_PARAMS)
+{
+    PY_PARSE(rand_like)
+    return call_like(&a, &uniform);
+}
+
+static PyObject *
+py_randn_like(PY_PARAMS)
+{
+    PY_PARSE(randn_like)
+    return call_like(&a, &standard_normal);
+}
+
+static PyObject *
+py_randint(PY_PARAMS)
+{
+    PY_PARSE(randint)
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    dt_random_params params = {.kind = DT_RANDOM_INTEGERS};
+    if (!py_given(a.v[2]) && py_given(a.v[1]) && !PyIndex_Check(a.v[1])) { /* randint(high, size) */
+        a.v[2] = a.v[1];
+        a.v[1] = NULL;
+    }
+    if (!py_given(a.v[1])) {
+        a.v[1] = a.v[0];
+        a.v[0] = NULL;
+    }
+    if (!py_given(a.v[2])) {
+        PyErr_SetString(PyExc_TypeError, "randint() missing required argument: 'size'");
+        return NULL;
+    }
+    if (py_arg_int(&a, 0, &params.low) < 0 || py_arg_int(&a, 1, &params.high) < 0 ||
+        py_arg_dims(&a, 2, &n, shape) < 0) {
+        return NULL;
+    }
+    return draw(&a, 3, n, shape, DT_INT64, dt_default_device(), &params);
+}
+
+static PyObject *
+py_randperm(PY_PARAMS)
+{
+    PY_PARSE(randperm)
+    int64_t n = 0;
+    dt_random_params params = {.kind = DT_RANDOM_PERMUTATION};
+    if (py_arg_int(&a, 0, &n) < 0) {
+        return NULL;
+    }
+    return draw(&a, 1, 1, &n, DT_INT64, dt_default_device(), &params);
+}
+
+static PyObject *
+py__normal(PY_PARAMS)
+{
+    PY_PARSE(_normal)
+    int n;
+    int64_t shape[DT_MAX_NDIM];
+    dt_random_params params = standard_normal;
+    if (!py_given(a.v[2])) {
+        py_arg_wrong(&a, 2, "a sequence of ints");
+        return NULL;
+    }
+    if (py_arg_float(&a, 0, &params.a) < 0 || py_arg_float(&a, 1, &params.b) < 0 || py_arg_dims(&a, 2, &n, shape) < 0) {
+        return NULL;
+    }
+    return draw(&a, 3, n, shape, dt_default_dtype(), dt_default_device(), &params);
+}
+
+#define SAME                                                                                                           \
+    "\n\nThe same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot "     \
+    "hold them,\n"                                                                                                     \
+    "ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError."
+
+/* The default generator as it was; state: how it is from now on. */
+static PyObject *
+py__generator_state(PY_PARAMS)
+{
+    PY_PARSE(_generator_state)
+    dt_generator *g = &dt_default_generator;
+    PyObject *was = Py_BuildValue("(KK)", (unsigned long long)g->seed, (unsigned long long)g->offset);
+    unsigned long long seed, offset;
+    if (was != NULL && py_given(a.v[0])) {
+        if (!PyArg_ParseTuple(a.v[0], "KK", &seed, &offset)) {
+            Py_DECREF(was);
+            return NULL;
+        }
+        g->seed = seed;
+        g->offset = offset;
+    }
+    return was;
+}
+
+PyMethodDef py_random_functions[] = {
+    PY_HIDDEN(_generator_state, "Seed and offset of the default generator as they were; state: as they are now."),
+    PY_OP(rand, "Numbers evenly distributed over [0, 1); floats." SAME),
+    PY_OP(randn, "Numbers of the standard normal distribution; floats." SAME),
+    PY_OP(rand_like, "Like rand, of the shape, dtype and device of input." SAME),
+    PY_OP(randn_like, "Like randn, of the shape, dtype and device of input." SAME),
+    PY_OP(randint,
+          "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME),
+    PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default." SAME),
+    PY_HIDDEN(_normal, "normal of two numbers."),
+    PY_OP(manual_seed,
+          "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),
+    PY_OP(seed, "Starts the default generator at a seed from the operating system, and returns it."),
+    PY_OP(initial_seed, "The seed of the default generator."),
+    PY_END,
+};
+
+PyMethodDef py_random_methods[] = {PY_END};
