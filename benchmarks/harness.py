@@ -10,6 +10,7 @@ import gc
 import importlib
 import itertools
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -279,13 +280,18 @@ def run(options, threads):
     per_round = [1 + sum(name in libs for name in row.expressions) + bool(row.floor) for row in chosen]
     if imports:
         per_round.append(1 + len(libs))
-    done = []
-    with report.progress(sum(per_round) * effort.rounds) as tick:
-        for row in chosen:
-            done.append(time_row(row, libs, effort, tick))
-        if imports:
-            done.append(time_imports(libs, effort, tick))
-    record = {"machine": meta, "rows": done, "memory": memory.measure(peaks, libs)}
+    done, held = [], []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with report.progress(sum(per_round) * effort.rounds) as tick:
+            for row in chosen:
+                done.append(time_row(row, libs, effort, tick))
+            if imports:
+                done.append(time_imports(libs, effort, tick))
+        held = memory.measure(peaks, libs)
+    except KeyboardInterrupt:
+        meta["stopped"] = f"after {len(done)} of {len(chosen) + imports} rows"
+    record = {"machine": meta, "rows": done, "memory": held}
     print(report.tables(record))
     stem = report.file_stem(meta)
     options.out.mkdir(parents=True, exist_ok=True)

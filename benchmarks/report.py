@@ -195,7 +195,8 @@ def csv_lines(record):
 def file_stem(meta):
     model = re.sub(r"[^A-Za-z0-9]+", "-", meta["cpu"]).strip("-").lower()
     quick = "-quick" if meta["effort"] == "quick" else ""
-    return f"{meta['date']}-{model}-{meta['instruction_set'].lower()}-{meta['threads']}t{quick}"
+    stopped = "-stopped" if "stopped" in meta else ""  # never in the place of a whole record
+    return f"{meta['date']}-{model}-{meta['instruction_set'].lower()}-{meta['threads']}t{quick}{stopped}"
 
 
 def plot(record, stem):
