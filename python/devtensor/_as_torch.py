@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import devtensor
-from devtensor import _C, _refusals
+from devtensor import _C, _refusals, _torch_version
 from devtensor._answers import PRIVATE, TORCH
 from devtensor._missing import sentence
 
@@ -127,6 +127,7 @@ _MODULES = {
     "torch.utils._pytree": "utils._pytree",
     "torch.utils.tensorboard.writer": "utils.tensorboard",
     "torch.testing": "testing",
+    "torch.torch_version": "_torch_version",
     "torch.types": "_torch_types",
     "torch.version": "version",
 }
@@ -178,6 +179,7 @@ def install_torch() -> None:
         if not isinstance(own, functools.partial):
             module.__getattr__ = functools.partial(_no_attribute, name, own)  # type: ignore[method-assign]
     vars(_C).update(PRIVATE)
+    devtensor.__version__ = devtensor.version.__version__ = _torch_version.__version__
     for name in _REGISTRATIONS:
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.meta_path.insert(0, _NoOthers())
