@@ -166,5 +166,6 @@ PRIVATE: dict[str, Any] = {
     "DisableTorchFunctionSubclass": _Block,
     "_TensorMeta": type(_C.DeviceArray),
     "_nn": types.SimpleNamespace(_parse_to=_parse_to),
+    "_get_tracing_state": nothing,
     "_log_api_usage_once": nothing,  # they count their users
 }

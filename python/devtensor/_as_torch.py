@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import devtensor
-from devtensor import _C, _refusals, _torch_version
+from devtensor import _C, _refusals, _torch_version, version
 from devtensor._answers import PRIVATE, TORCH
 from devtensor._missing import sentence
 
@@ -66,6 +66,7 @@ _MODULES = {
     "torch.distributions.von_mises": "distributions.von_mises",
     "torch.distributions.weibull": "distributions.extremes",
     "torch._C": "_C",
+    "torch._utils": "_torch_utils",
     "torch.backends": "backends",
     **{f"torch.backends.{name}": f"backends.{name}" for name in ("cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp")},
     "torch.hub": "hub",
@@ -179,7 +180,7 @@ def install_torch() -> None:
         if not isinstance(own, functools.partial):
             module.__getattr__ = functools.partial(_no_attribute, name, own)  # type: ignore[method-assign]
     vars(_C).update(PRIVATE)
-    devtensor.__version__ = devtensor.version.__version__ = _torch_version.__version__
+    devtensor.__version__ = version.__version__ = _torch_version.__version__
     for name in _REGISTRATIONS:
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.meta_path.insert(0, _NoOthers())

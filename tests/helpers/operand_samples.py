@@ -176,6 +176,23 @@ SAMPLES: dict[str, Sample] = {
     "scaled_dot_product_attention": Sample(
         {"query": f(2, 3), "key": f(4, 3), "value": f(4, 5), "attn_mask": f(2, 4)}, own=("key", "value", "attn_mask")
     ),
+    "multi_head_attention_forward": Sample(
+        {
+            "query": f(2, 3, 4),
+            "key": f(5, 3, 4),
+            "value": f(5, 3, 4),
+            "in_proj_weight": f(12, 4),
+            "out_proj_weight": f(4, 4),
+        },
+        {
+            **dict.fromkeys(("in_proj_bias", "bias_k", "bias_v", "out_proj_bias")),
+            "embed_dim_to_check": 4,
+            "num_heads": 2,
+            "add_zero_attn": False,
+            "dropout_p": 0.0,
+        },
+        own=("query", "key", "value", "in_proj_weight", "out_proj_weight"),
+    ),
     # normalisation, losses
     "batch_norm": Sample(
         {"input": f(2, 3), "running_mean": f(3), "running_var": f(3), "weight": f(3), "bias": f(3)},

@@ -468,6 +468,10 @@ COMPILED: dict[str, str] = {
     "nn.functional.gelu": "input, approximate='none'",
     "nn.functional.pairwise_distance": "x1, x2, p=2.0, eps=1e-06, keepdim=False",
     "nn.functional.linear": "input, weight, bias=None",
+    "nn.functional.multi_head_attention_forward": "query, key, value, embed_dim_to_check, num_heads, in_proj_weight, "
+    "in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, "
+    "key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, "
+    "k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False",
     "nn.functional.one_hot": "tensor, num_classes=-1",
     "nn.functional.scaled_dot_product_attention": "query, key, value, attn_mask=None, dropout_p=0.0, "
     "is_causal=False, scale=None, enable_gqa=False",

@@ -52,7 +52,14 @@ esac
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source tree with two files of kernels and that compiler."""
     host = [str(path.relative_to(ROOT / "csrc")) for path in (ROOT / "csrc" / "sim" / "host").iterdir()]
-    for name in ("core/dtypes.def", "core/each_dtype.inc", "cuda/launch/image.h", "sim/launch.h", "sim/host_image.h", *host):
+    for name in (
+        "core/dtypes.def",
+        "core/each_dtype.inc",
+        "cuda/launch/image.h",
+        "sim/launch.h",
+        "sim/host_image.h",
+        *host,
+    ):
         (tmp_path / "csrc" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "csrc" / name, tmp_path / "csrc" / name)
     kernels = tmp_path / "csrc" / "kernels"

@@ -274,3 +274,42 @@ def test_how_weights_begin() -> None:
     bound = math.sqrt(6 / (4 * 64))
     assert 0.9 * bound < first.abs().max().item() <= bound
     assert not layer.layers[0].self_attn.out_proj.bias.any().item()
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_attention_of_given_weights(separate: bool, device: str) -> None:
+    """What CLIP's pooling does: attention whose weights are passed one by one."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "query": (5, 2, 8),
+        "key": (6, 2, 8),
+        "value": (6, 2, 8),
+        "in_proj_bias": (24,),
+        "out_proj_weight": (8, 8),
+        "out_proj_bias": (8,),
+    }
+    shapes |= {f"{x}_proj_weight": (8, 8) for x in "qkv"} if separate else {"in_proj_weight": (24, 8)}
+    pairs = {name: both(random(*shape, seed=i), device, True) for i, (name, shape) in enumerate(shapes.items())}
+    options = {"embed_dim_to_check": 8, "num_heads": 2, "bias_k": None, "bias_v": None, "dropout_p": 0.0}
+    options |= {"add_zero_attn": True, "use_separate_proj_weight": separate}
+    options |= {"in_proj_weight": None} if separate else {}
+    got, weights = F.multi_head_attention_forward(**{n: p[0] for n, p in pairs.items()}, **options)
+    want, theirs = torch.nn.functional.multi_head_attention_forward(**{n: p[1] for n, p in pairs.items()}, **options)
+    close(got, want)
+    close(weights, theirs)
+    got.square().sum().backward()
+    want.square().sum().backward()
+    for ours, reference in pairs.values():
+        close(ours.grad, reference.grad, 1e-4)
+
+
+def test_static_keys(device: str) -> None:
+    x, w, o = (both(random(*s, seed=3), device) for s in ((5, 2, 8), (24, 8), (8, 8)))
+    fixed = both(random(4, 6, 4), device)
+    got, want = (
+        lib.multi_head_attention_forward(
+            x[k], x[k], x[k], 8, 2, w[k], None, None, None, False, 0.0, o[k], None, static_k=fixed[k], static_v=fixed[k]
+        )
+        for k, lib in enumerate((F, torch.nn.functional))
+    )
+    close(got[0], want[0])
+    close(got[1], want[1])

@@ -22,6 +22,7 @@ import torch.library
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch._dynamo.utils import is_compile_supported
+from torch._utils import _flatten_dense_tensors, _get_device_index, _take_tensors, _unflatten_dense_tensors
 from torch.autograd.variable import Variable
 from torch.distributed._functional_collectives import wait_tensor
 from torch.distributed.fsdp import FullyShardedDataParallel
@@ -112,6 +113,11 @@ leaves, form = library.pytree.tree_flatten({"a": [1, (x, 2)], "b": None})
 print(len(leaves), library.pytree.tree_unflatten(leaves, form)["a"][0])
 print(library.pytree.tree_map_only(int, str, [1, 2.5]))
 print(library.from_dlpack(library.to_dlpack(x)).shape, library.urlparse("https://x/y").path)
+assert torch._C._get_tracing_state() is None and library._get_device_index("cuda:0") == 0
+parts = [torch.ones(2), torch.zeros(1, 3)]
+flat = library._flatten_dense_tensors(parts)
+assert [part.tolist() for part in library._unflatten_dense_tensors(flat, parts)] == [[1, 1], [[0, 0, 0]]]
+assert [len(some) for some in library._take_tensors([*parts, *parts], 20)] == [2, 2]
 with torch.device("cpu"):
     print(torch.ones(1).device)
 for call in (lambda: library.FullyShardedDataParallel(x), lambda: library.load("x", []), lambda: library.Proxy(),
@@ -246,3 +252,25 @@ def test_ops_for_the_cpu_under_another_default_device() -> None:
         assert dt.nn.init.orthogonal_(dt.empty(2, 3, device="cpu")).device == dt.device("cpu")
         packed = dt.nn.utils.rnn.pack_padded_sequence(dt.ones(2, 3, 4), [3, 2], batch_first=True)
         assert dt.nn.utils.rnn.pad_packed_sequence(packed)[1].device == dt.device("cpu")
+
+
+VERSIONS = """
+import torch
+from torch.torch_version import TorchVersion as V
+print(V("1.10.0") > "1.9", V("2.13.0+cpu") > "2.13.0", V("2.13") == (2, 13), V("2.13.0") >= (2, 13, 1))
+print(V("2.0") == None, V("2.0") != "x", {torch.__version__: 1}[str(torch.__version__)])
+version, own = torch.__version__.split("+")
+print(torch.__version__ >= "2.0", own.split(".")[0], torch.version.__version__ == torch.__version__)
+print(tuple(int(part) for part in version.split(".")[:2]) >= (2, 0))
+try:
+    V("2.0") < None
+except TypeError:
+    print("TypeError")
+"""
+
+
+def test_the_version_that_programs_compare(tmp_path: Path) -> None:
+    done = run(tmp_path, VERSIONS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "True True True False\nFalse True 1\nTrue devtensor True\nTrue\nTypeError\n"
+    assert "devtensor" not in dt.__version__

@@ -66,6 +66,7 @@ from devtensor._composed.images.unpooling import max_unpool1d, max_unpool2d, max
 from devtensor._composed.layers.attention import scaled_dot_product_attention
 from devtensor._composed.layers.basic import batch_norm, conv1d, dropout, layer_norm, normalize, one_hot
 from devtensor._composed.layers.embeddings import embedding, embedding_bag
+from devtensor._composed.layers.multihead import multi_head_attention_forward
 from devtensor._composed.layers.noise import (
     alpha_dropout,
     dropout1d,
@@ -188,6 +189,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
