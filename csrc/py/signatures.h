@@ -47,11 +47,11 @@
 #define PY_SELF_equal "$self, other"
 #define PY_SPEC_array_equal {"array_equal", 2, 2, -1, {"input", "other"}}
 #define PY_TEXT_array_equal "input, other"
-#define PY_SPEC_max {"max", 1, 3, -1, {"input", "dim", "keepdim", "other"}}
-#define PY_TEXT_max "input, dim=None, keepdim=False, *, other=None"
+#define PY_SPEC_max {"max", 1, 3, -1, {"input", "dim", "keepdim", "other", "out"}}
+#define PY_TEXT_max "input, dim=None, keepdim=False, *, other=None, out=None"
 #define PY_SELF_max "$self, dim=None, keepdim=False, *, other=None"
-#define PY_SPEC_min {"min", 1, 3, -1, {"input", "dim", "keepdim", "other"}}
-#define PY_TEXT_min "input, dim=None, keepdim=False, *, other=None"
+#define PY_SPEC_min {"min", 1, 3, -1, {"input", "dim", "keepdim", "other", "out"}}
+#define PY_TEXT_min "input, dim=None, keepdim=False, *, other=None, out=None"
 #define PY_SELF_min "$self, dim=None, keepdim=False, *, other=None"
 #define PY_SPEC_softmax {"softmax", 1, 2, -1, {"input", "dim", "dtype"}}
 #define PY_TEXT_softmax "input, dim=None, *, dtype=None"

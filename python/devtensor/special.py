@@ -12,6 +12,7 @@ from devtensor._composed.elementwise.domains import entropy
 from devtensor._composed.elementwise.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
 from devtensor._composed.elementwise.pointwise import lgamma as gammaln
 from devtensor._composed.reductions.moments import logsumexp
+from devtensor._composed.written import takes_out
 
 __all__ = [
     "digamma",
@@ -47,7 +48,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def entr(input: DeviceArray) -> DeviceArray:
+@takes_out
+def entr(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """-x * log(x), 0 at 0, minus infinity below 0. Integers and bools give the default dtype.
 
     >>> dt.special.entr(dt.tensor([0.0, 0.5, -1.0]))
@@ -57,7 +59,8 @@ def entr(input: DeviceArray) -> DeviceArray:
     return back(entropy(floating(input)), input)
 
 
-def ndtr(input: DeviceArray) -> DeviceArray:
+@takes_out
+def ndtr(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The normal distribution function: erfc(-x / sqrt(2)) / 2. Integers and bools give the default dtype.
 
     >>> dt.special.ndtr(dt.tensor([0.0, 1.0]))
@@ -67,7 +70,8 @@ def ndtr(input: DeviceArray) -> DeviceArray:
     return back((floating(input) * -math.sqrt(0.5)).erfc() / 2, input)
 
 
-def ndtri(input: DeviceArray) -> DeviceArray:
+@takes_out
+def ndtri(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The inverse of ndtr: sqrt(2) * erfinv(2 * x - 1). Integers and bools give the default dtype.
 
     >>> dt.special.ndtri(dt.tensor([0.5, 0.8413447]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -42,6 +43,26 @@ ONE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("take", ("index",), {}),
     ("take_along_dim", ("index", 1), {}),
     ("masked_select", ("mask",), {}),
+    ("max", (), {}),
+    ("min", (), {"other": "x"}),
+    *((f"special.{name}", (), {}) for name in ("entr", "ndtr", "ndtri")),
+    *((f"linalg.{name}", (), {}) for name in "vector_norm matrix_norm norm".split()),
+    ("linalg.cross", ("x",), {}),
+    ("linalg.vecdot", ("x",), {}),
+    ("linalg.matrix_power", (3,), {}),
+]
+HOST: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [  # by LAPACK
+    *((f"linalg.{name}", (), {}) for name in "det inv pinv svdvals eigvalsh matrix_rank cond".split()),
+    *((name, (), {}) for name in ("cholesky", "cholesky_inverse", "inverse", "linalg.cholesky")),
+    ("linalg.solve", ("x",), {}),
+    ("linalg.solve_triangular", ("x",), {"upper": False}),
+    ("cholesky_solve", ("x",), {}),
+]
+HOST_PAIRS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    *((f"linalg.{name}", (), {}) for name in "qr svd eigh slogdet cholesky_ex inv_ex".split()),
+    ("linalg.solve_ex", ("x",), {}),
+    ("qr", (), {}),
+    ("svd", (), {}),
 ]
 LISTS = ("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat", "row_stack")
 PAIRS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
@@ -52,6 +73,10 @@ PAIRS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("kthvalue", (2, 0), {}),
     ("mode", (1,), {}),
     ("aminmax", (), {"dim": 0}),
+    ("max", (1,), {}),
+    ("min", (0, True), {}),
+    ("std_mean", (1,), {}),
+    ("var_mean", (), {}),
 ]
 
 
@@ -61,15 +86,23 @@ def operands(device: str) -> dict[str, Any]:
     return {"x": x, "v": x[0], "row": row, "index": row.expand(3, 3), "mask": x > 0.4}
 
 
+def named(name: str) -> Any:
+    return operator.attrgetter(name)(dt)
+
+
 def test_results_are_written_into_out(device: str) -> None:
     given = operands(device)
     x = given["x"]
-    for name, arguments, options in ONE:
-        function = getattr(dt, name)
+    definite = x @ x.mT + dt.eye(3, device=device)
+    for name, arguments, options in ONE + HOST * (device == "cpu"):
+        function = named(name)
+        x = given["x"] = definite if (name, arguments, options) in HOST else operands(device)["x"]
+        options = {key: given.get(a, a) if isinstance(a, str) else a for key, a in options.items()}
         first = given["v"] if name in ("addmv", "vdot") else x
         rest = [given.get(a, a) if isinstance(a, str) else a for a in arguments]
         want = function(first, *rest, **options)
         kinds = {want.dtype, dt.float64} if want.dtype.is_floating_point else {want.dtype, dt.float32}
+        kinds = {want.dtype} if name in ("max", "min") else kinds
         for dtype in kinds:
             out = dt.full_like(want, 7, dtype=dtype)
             with dt.allow_transfers() if name == "masked_select" else dt.forbid_transfers():  # whose shape is read
@@ -79,10 +112,12 @@ def test_results_are_written_into_out(device: str) -> None:
         want = getattr(dt, name)([x, x])
         out = dt.empty_like(want)
         assert getattr(dt, name)([x, x], out=out) is out and out.tolist() == want.tolist(), name
-    for name, arguments, options in PAIRS:
-        want = getattr(dt, name)(x, *arguments, **options)
+    for name, arguments, options in PAIRS + HOST_PAIRS * (device == "cpu"):
+        x = given["x"] = definite
+        rest = [given.get(a, a) if isinstance(a, str) else a for a in arguments]
+        want = named(name)(x, *rest, **options)
         outs = tuple(dt.empty_like(part) for part in want)
-        found = getattr(dt, name)(x, *arguments, **options, out=outs)
+        found = named(name)(x, *rest, **options, out=outs)
         assert type(found) is type(want) and all(a is b for a, b in zip(found, outs, strict=True)), name
         assert [part.tolist() for part in outs] == [part.tolist() for part in want], name
 

@@ -54,7 +54,7 @@ for output in (
     nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2), 1)(signal), nn.Transformer(6, 2, 1, 1)(signal, signal),
     nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2), 1)(signal, signal),
     F.scaled_dot_product_attention(x, x, x, is_causal=True),
-    F.multi_head_attention_forward(x, x, x, 4, 2, x, None, None, None, False, 0.0, x, None)[0],
+    F.multi_head_attention_forward(x, x, x, 4, 2, dt.ones(12, 4), None, None, None, False, 0.0, dt.eye(4), None)[0],
 ):  # fmt: skip
     assert_type(output, dt.DeviceArray)
 sequence, vector = dt.rand(5, 2, 4), dt.rand(2, 4)

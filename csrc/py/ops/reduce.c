@@ -108,7 +108,7 @@ values_and_indices(const py_args *a, const extremum *e, PyTypeObject *type)
     return result;
 }
 
-/* max(x), max(x, dim, keepdim=False), max(x, other) */
+/* max(x), max(x, dim, keepdim=False), max(x, other), each with out= */
 static PyObject *
 call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
 {
@@ -119,12 +119,12 @@ call_extremum(const py_args *a, const extremum *e, PyTypeObject *type)
         return NULL;
     }
     if (!py_given(second)) {
-        return reduce(a, e->values, x, -1, NULL, false, -1, py_array_new(a->type, a->op));
+        return reduce(a, e->values, x, -1, NULL, false, -1, py_result(a, 4));
     }
     if (!py_is_array(second) || (second == a->v[1] && py_arg_renamed(a, 1))) {
-        return values_and_indices(a, e, type);
+        return py_into_pair(a, 4, values_and_indices(a, e, type));
     }
-    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x),
+    PY_RETURN(a, py_result(a, 4), py_is_large(x),
               dt_binary(e->binary, a->op, x, py_array_of(second), NULL, NULL, false, out, &err));
 }
 

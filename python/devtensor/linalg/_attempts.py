@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import misshapen
 from devtensor._composed.matrices.products import broadcast_of
+from devtensor._composed.written import takes_out
 from devtensor.linalg._decompositions import cholesky_of, singular_values
 from devtensor.linalg._lapack import LinAlgError, check, check_square, computed, on_cpu
 from devtensor.linalg._norms import matrix_norm
@@ -97,7 +98,14 @@ def _no_pivot(np: Any, a: Any) -> int:
     return 0
 
 
-def cholesky_ex(A: DeviceArray, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
+@takes_out
+def cholesky_ex(
+    A: DeviceArray,
+    *,
+    upper: bool = False,
+    check_errors: bool = False,
+    out: tuple[DeviceArray, DeviceArray] | None = None,
+) -> CholeskyEx:
     """(L, info): cholesky(A), and 0 for each matrix; or the size of its first corner that is not positive-definite.
 
     L of such a matrix is NaN; check_errors raises LinAlgError instead. info is int32. float32 and float64 on the cpu,
@@ -116,7 +124,8 @@ def cholesky_ex(A: DeviceArray, *, upper: bool = False, check_errors: bool = Fal
     return CholeskyEx(L.mT if above else L, info)
 
 
-def inv_ex(A: DeviceArray, *, check_errors: bool = False) -> InvEx:
+@takes_out
+def inv_ex(A: DeviceArray, *, check_errors: bool = False, out: tuple[DeviceArray, DeviceArray] | None = None) -> InvEx:
     """(inverse, info): inv(A), and 0 for each matrix; or the first column in which elimination finds no pivot.
 
     The inverse of such a matrix is NaN; check_errors raises LinAlgError instead. info is int32. float32 and float64 on
@@ -133,7 +142,15 @@ def inv_ex(A: DeviceArray, *, check_errors: bool = False) -> InvEx:
     return InvEx(*_attempt(op, A, lambda a: inverse_of(op, "A", a), _no_pivot, raises))
 
 
-def solve_ex(A: DeviceArray, B: DeviceArray, *, left: bool = True, check_errors: bool = False) -> SolveEx:
+@takes_out
+def solve_ex(
+    A: DeviceArray,
+    B: DeviceArray,
+    *,
+    left: bool = True,
+    check_errors: bool = False,
+    out: tuple[DeviceArray, DeviceArray] | None = None,
+) -> SolveEx:
     """(result, info): solve(A, B), and 0 for each matrix; or the first column in which elimination finds no pivot.
 
     The result of such a matrix is NaN; check_errors raises LinAlgError instead. info is int32. float32 and float64 on
@@ -152,7 +169,10 @@ def _lower(L: DeviceArray, upper: bool) -> DeviceArray:
     return L.triu().mT if upper else L.tril()
 
 
-def cholesky_solve(B: DeviceArray, L: DeviceArray, upper: bool = False) -> DeviceArray:
+@takes_out
+def cholesky_solve(
+    B: DeviceArray, L: DeviceArray, upper: bool = False, *, out: DeviceArray | None = None
+) -> DeviceArray:
     """The X with L @ L.mT @ X == B for each lower triangular L; upper: L.mT @ L @ X == B for an upper one.
 
     Batches broadcast. Of L only that triangle is read. float32 and float64 on the cpu, by LAPACK. Raises
@@ -176,7 +196,8 @@ def cholesky_solve(B: DeviceArray, L: DeviceArray, upper: bool = False) -> Devic
     return solved(factor.mT, solved(factor, B.expand(*lead, *B.shape[-2:])))
 
 
-def cholesky_inverse(L: DeviceArray, upper: bool = False) -> DeviceArray:
+@takes_out
+def cholesky_inverse(L: DeviceArray, upper: bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """The inverse of L @ L.mT for each lower triangular L; upper: of L.mT @ L for an upper one.
 
     Of L only that triangle is read. float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError,
@@ -197,7 +218,8 @@ def cholesky_inverse(L: DeviceArray, upper: bool = False) -> DeviceArray:
 _ORDERS = (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
-def cond(A: DeviceArray, p: float | str | None = None) -> DeviceArray:
+@takes_out
+def cond(A: DeviceArray, p: float | str | None = None, *, out: DeviceArray | None = None) -> DeviceArray:
     """The condition number of each matrix: norm(A, p) * norm(inverse of A, p), infinite for a singular one.
 
     p: as ord of matrix_norm; None and 2: the largest singular value divided by the smallest, -2 the smallest by the

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number, _need_str
+from devtensor._composed.written import takes_out
 from devtensor.autograd.function import Function
 from devtensor.linalg._lapack import check, check_square, computed, finite, on_cpu
 
@@ -65,7 +66,8 @@ def _diagonal_matrix(x: DeviceArray) -> DeviceArray:
     return x.unsqueeze(-1) * _C.eye(x.shape[-1], dtype=x.dtype, device=x.device)
 
 
-def cholesky(A: DeviceArray, *, upper: bool = False) -> DeviceArray:
+@takes_out
+def cholesky(A: DeviceArray, *, upper: bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """The lower triangular L with L @ L.mT == A for each symmetric positive-definite matrix; upper: its transpose.
 
     float32 and float64 on the cpu, by LAPACK. Of A only that triangle is read. Raises DTypeMismatchError,
@@ -124,7 +126,8 @@ def _qr_gradient(Q: DeviceArray, R: DeviceArray, gQ: DeviceArray, gR: DeviceArra
     return solved(R, inner.mT).mT
 
 
-def qr(A: DeviceArray, mode: str = "reduced") -> QR:
+@takes_out
+def qr(A: DeviceArray, mode: str = "reduced", *, out: tuple[DeviceArray, DeviceArray] | None = None) -> QR:
     """(Q, R) with Q @ R == A, where Q has orthonormal columns and R is upper triangular, for each matrix.
 
     mode: "reduced", "complete" (Q is square), "r" (Q is empty, and no gradient flows). float32 and float64 on the cpu,
@@ -199,7 +202,14 @@ def _check_driver(op: str, driver: object) -> None:
         raise RuntimeError(f"linalg.{op}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER")
 
 
-def svd(A: DeviceArray, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
+@takes_out
+def svd(
+    A: DeviceArray,
+    full_matrices: bool = True,
+    *,
+    driver: str | None = None,
+    out: tuple[DeviceArray, DeviceArray, DeviceArray] | None = None,
+) -> SVD:
     """(U, S, Vh) with U @ diag(S) @ Vh == A for each matrix, singular values in descending order.
 
     full_matrices: U and Vh are square. float32 and float64 on the cpu, by LAPACK. The gradient of U and Vh is finite
@@ -222,7 +232,8 @@ def svd_of(name: str, A: DeviceArray, full: bool) -> SVD:
     return SVD(*_SVD.apply(A, full))
 
 
-def svdvals(A: DeviceArray, *, driver: str | None = None) -> DeviceArray:
+@takes_out
+def svdvals(A: DeviceArray, *, driver: str | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """The singular values of each matrix in descending order.
 
     float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, LinAlgError for numbers
@@ -246,6 +257,7 @@ def singular_values(op: str, A: DeviceArray) -> DeviceArray:
     return values
 
 
+@takes_out
 def matrix_rank(
     A: DeviceArray,
     tol: float | None = None,
@@ -253,6 +265,7 @@ def matrix_rank(
     *,
     atol: float | None = None,
     rtol: float | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """How many singular values of each matrix are above max(atol, rtol * the largest), as int64.
 
@@ -316,7 +329,8 @@ def _check_symmetric(op: str, A: DeviceArray, UPLO: str) -> str:
     return UPLO.upper()
 
 
-def eigh(A: DeviceArray, UPLO: str = "L") -> Eigh:
+@takes_out
+def eigh(A: DeviceArray, UPLO: str = "L", *, out: tuple[DeviceArray, DeviceArray] | None = None) -> Eigh:
     """(eigenvalues in ascending order, eigenvectors as columns) of each symmetric matrix.
 
     Of A only the lower triangle is read, or with UPLO "U" the upper one. float32 and float64 on the cpu, by LAPACK. The
@@ -329,7 +343,8 @@ def eigh(A: DeviceArray, UPLO: str = "L") -> Eigh:
     return Eigh(*_Eigh.apply(A, _check_symmetric("eigh", A, UPLO)))
 
 
-def eigvalsh(A: DeviceArray, UPLO: str = "L") -> DeviceArray:
+@takes_out
+def eigvalsh(A: DeviceArray, UPLO: str = "L", *, out: DeviceArray | None = None) -> DeviceArray:
     """The eigenvalues of each symmetric matrix in ascending order: those of eigh, with its parameters and errors.
 
     >>> dt.linalg.eigvalsh(dt.tensor([[2.0, 0.0], [0.0, 1.0]]))

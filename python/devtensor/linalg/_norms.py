@@ -10,6 +10,7 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, misshapen, need_array, widened
 from devtensor._composed.reductions.moments import norm_over
+from devtensor._composed.written import takes_out
 from devtensor._types import Dims
 from devtensor.linalg._decompositions import singular_values
 from devtensor.linalg._lapack import check, on_cpu
@@ -37,6 +38,7 @@ def _vector_norm(op: str, name: str, x: DeviceArray, order: float, dims: tuple[i
     return norm_over(widened(x), order, dims, keep).to(x.dtype)
 
 
+@takes_out
 @autocasts
 def vector_norm(
     x: DeviceArray,
@@ -45,6 +47,7 @@ def vector_norm(
     keepdim: bool = False,
     *,
     dtype: _C.dtype | str | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """sum(abs(x) ** ord) ** (1 / ord) over the given dimensions, all by default.
 
@@ -100,6 +103,7 @@ def _chosen(op: str, name: str, x: DeviceArray, d: int, largest: bool) -> Device
     return x.amax(d) if largest else x.amin(d)
 
 
+@takes_out
 @autocasts
 def matrix_norm(
     A: DeviceArray,
@@ -108,6 +112,7 @@ def matrix_norm(
     keepdim: bool = False,
     *,
     dtype: _C.dtype | str | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """The norm of the matrices over two dimensions.
 
@@ -129,6 +134,7 @@ def matrix_norm(
     return _matrix_norm(op, "A", values, order, dims_of(op, wanted, A.ndim, A, of="A"), keep)
 
 
+@takes_out
 @autocasts
 def norm(
     A: DeviceArray,
@@ -137,6 +143,7 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: _C.dtype | str | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """vector_norm or matrix_norm: of one dimension the first, of two the second.
 

@@ -9,11 +9,13 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.matrices import products
+from devtensor._composed.written import takes_out
 from devtensor.linalg._solving import inv
 
 
+@takes_out
 @autocasts
-def multi_dot(tensors: Sequence[DeviceArray]) -> DeviceArray:
+def multi_dot(tensors: Sequence[DeviceArray], *, out: DeviceArray | None = None) -> DeviceArray:
     """The product of two or more matrices, in the order that takes the fewest multiplications.
 
     The first may be a vector, which counts as a row, and the last, which counts as a column. Floats of one dtype on one
@@ -42,7 +44,8 @@ def multi_dot(tensors: Sequence[DeviceArray]) -> DeviceArray:
     return result.squeeze(0) if arrays[0].ndim == 1 else result
 
 
-def matrix_power(A: DeviceArray, n: int) -> DeviceArray:
+@takes_out
+def matrix_power(A: DeviceArray, n: int, *, out: DeviceArray | None = None) -> DeviceArray:
     """A @ A @ ..., n times, for each square matrix; of its inverse for a negative n, the identity for 0.
 
     Floats on any device; a negative n takes float32 and float64 on the cpu. Raises DTypeMismatchError,
@@ -59,7 +62,8 @@ def matrix_power(A: DeviceArray, n: int) -> DeviceArray:
     return products.powered(inv(A) if times < 0 else A, abs(times))
 
 
-def cross(input: DeviceArray, other: DeviceArray, *, dim: int = -1) -> DeviceArray:
+@takes_out
+def cross(input: DeviceArray, other: DeviceArray, *, dim: int = -1, out: DeviceArray | None = None) -> DeviceArray:
     """The cross product of vectors of 3 elements along dim.
 
     Numbers of one dtype on one device, whose shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError,
@@ -71,8 +75,9 @@ def cross(input: DeviceArray, other: DeviceArray, *, dim: int = -1) -> DeviceArr
     return products.crossed("cross", input, other, _need_int("cross", "dim", dim))
 
 
+@takes_out
 @autocasts
-def vecdot(x: DeviceArray, y: DeviceArray, *, dim: int = -1) -> DeviceArray:
+def vecdot(x: DeviceArray, y: DeviceArray, *, dim: int = -1, out: DeviceArray | None = None) -> DeviceArray:
     """sum(x * y) along dim.
 
     Floats of one dtype on one device, whose shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array
+from devtensor._composed.written import takes_out
 from devtensor.linalg._attempts import cholesky_inverse, cholesky_solve
 from devtensor.linalg._decompositions import QR, cholesky_of, qr_of, svd_of
 from devtensor.linalg._products import matrix_power
@@ -20,7 +21,8 @@ class OldSVD(NamedTuple):
     V: DeviceArray
 
 
-def inverse(input: DeviceArray) -> DeviceArray:
+@takes_out
+def inverse(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """linalg.inv(input), with its errors.
 
     >>> dt.inverse(dt.tensor([[2.0]]))
@@ -29,7 +31,8 @@ def inverse(input: DeviceArray) -> DeviceArray:
     return inverse_of("inverse", "input", input)
 
 
-def cholesky(input: DeviceArray, upper: bool = False) -> DeviceArray:
+@takes_out
+def cholesky(input: DeviceArray, upper: bool = False, *, out: DeviceArray | None = None) -> DeviceArray:
     """linalg.cholesky(input, upper=upper), with its errors.
 
     >>> dt.cholesky(dt.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -39,7 +42,8 @@ def cholesky(input: DeviceArray, upper: bool = False) -> DeviceArray:
     return cholesky_of("input", input, upper)
 
 
-def qr(input: DeviceArray, some: bool = True) -> QR:
+@takes_out
+def qr(input: DeviceArray, some: bool = True, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> QR:
     """linalg.qr(input): reduced, or complete with some=False; with its errors.
 
     >>> dt.qr(dt.ones(3, 2), some=False).Q.shape
@@ -49,7 +53,14 @@ def qr(input: DeviceArray, some: bool = True) -> QR:
     return qr_of("input", input, "reduced" if _need_bool("qr", "some", some) else "complete")
 
 
-def svd(input: DeviceArray, some: bool = True, compute_uv: bool = True) -> OldSVD:
+@takes_out
+def svd(
+    input: DeviceArray,
+    some: bool = True,
+    compute_uv: bool = True,
+    *,
+    out: tuple[DeviceArray, DeviceArray, DeviceArray] | None = None,
+) -> OldSVD:
     """(U, S, V) with U @ diag(S) @ V.mT == input: reduced, or square with some=False; with the errors of linalg.svd.
 
     compute_uv=False: U and V are zeros.
@@ -100,17 +111,4 @@ __all__ = [
     "slogdet",
     "svd",
 ]
-METHODS = (
-    cholesky,
-    cholesky_inverse,
-    cholesky_solve,
-    det,
-    inverse,
-    logdet,
-    matrix_exp,
-    matrix_power,
-    pinverse,
-    qr,
-    slogdet,
-    svd,
-)
+METHODS = tuple(globals()[name] for name in __all__)

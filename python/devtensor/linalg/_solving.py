@@ -11,6 +11,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number, _need_str
 from devtensor._composed.arguments import misshapen
 from devtensor._composed.matrices.products import broadcast_of
+from devtensor._composed.written import takes_out
 from devtensor.autograd.function import Function
 from devtensor.linalg._decompositions import _SVD, symmetric, tolerances
 from devtensor.linalg._lapack import Arrays, Names, check, check_square, computed, on_cpu
@@ -50,7 +51,8 @@ class _Inverse(Function):
         return result
 
 
-def inv(A: DeviceArray) -> DeviceArray:
+@takes_out
+def inv(A: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The inverse of each square matrix.
 
     float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, LinAlgError for a singular
@@ -101,6 +103,7 @@ def _pinv_gradient(A: DeviceArray, P: DeviceArray, gradient: DeviceArray) -> Dev
     return found + P.mT @ (right - (right @ P) @ A)
 
 
+@takes_out
 def pinv(
     A: DeviceArray,
     rcond: float | None = None,
@@ -108,6 +111,7 @@ def pinv(
     *,
     atol: float | None = None,
     rtol: float | None = None,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """The pseudoinverse of each matrix, without the singular values up to max(atol, rtol * the largest).
 
@@ -185,7 +189,8 @@ def _spread(
     return A.expand(*lead, *A.shape[-2:]), other.expand(*lead, *other.shape[-2:])
 
 
-def solve(A: DeviceArray, B: DeviceArray, *, left: bool = True) -> DeviceArray:
+@takes_out
+def solve(A: DeviceArray, B: DeviceArray, *, left: bool = True, out: DeviceArray | None = None) -> DeviceArray:
     """The X with A @ X == B for each square matrix A; left=False: X @ A == B.
 
     B holds matrices, or vectors: of one dimension, or one less than A. Batches broadcast. float32 and float64 on the
@@ -213,8 +218,15 @@ def solution_of(op: str, A: DeviceArray, B: DeviceArray, left: bool) -> DeviceAr
     return solved(matrices.mT, right.mT).mT
 
 
+@takes_out
 def solve_triangular(
-    A: DeviceArray, B: DeviceArray, *, upper: bool, left: bool = True, unitriangular: bool = False
+    A: DeviceArray,
+    B: DeviceArray,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """The X with A @ X == B for each triangular matrix A, of which only that triangle is read; left=False: X @ A == B.
 
@@ -329,7 +341,8 @@ def _cofactors(A: DeviceArray) -> DeviceArray:
     return sign * ((U * others.unsqueeze(-2)) @ Vh)
 
 
-def det(A: DeviceArray) -> DeviceArray:
+@takes_out
+def det(A: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The determinant of each square matrix.
 
     float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a
@@ -366,7 +379,8 @@ class _Slogdet(Function):
         return gradient.unsqueeze(-1).unsqueeze(-1) * found
 
 
-def slogdet(A: DeviceArray) -> Slogdet:
+@takes_out
+def slogdet(A: DeviceArray, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> Slogdet:
     """(sign, logabsdet) of each square matrix: the sign of its determinant, and the logarithm of its size.
 
     float32 and float64 on the cpu, by LAPACK. Raises DTypeMismatchError, ShapeMismatchError, NotImplementedError on a

@@ -29,6 +29,7 @@ def _with_mean(
     return spread, _C.mean(input, dims, keepdim)
 
 
+@takes_out
 def var_mean(
     input: DeviceArray,
     dim: Dims | bool | None = None,
@@ -36,6 +37,7 @@ def var_mean(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    out: tuple[DeviceArray, DeviceArray] | None = None,
 ) -> tuple[DeviceArray, DeviceArray]:
     """(var, mean) over the given dimensions, all by default, with the parameters and errors of var.
 
@@ -46,6 +48,7 @@ def var_mean(
     return spread.to(input.dtype), mean
 
 
+@takes_out
 def std_mean(
     input: DeviceArray,
     dim: Dims | bool | None = None,
@@ -53,6 +56,7 @@ def std_mean(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    out: tuple[DeviceArray, DeviceArray] | None = None,
 ) -> tuple[DeviceArray, DeviceArray]:
     """(std, mean) over the given dimensions, all by default, with the parameters and errors of std.
 
