@@ -23,13 +23,6 @@ for `dim`, `keepdim` and `size`.
 `devtensor.nn` has [a page of its own](nn.md).
 """
 
-# The ops that are not in the list of signatures: where they are, and their heading there.
-FAMILIES = {
-    "DT_UNARY": ("elementwise.def", "Elementwise: one array"),
-    "DT_BINARY": ("elementwise.def", "Elementwise: two arrays"),
-    "DT_REDUCE": ("reductions.def", "Reductions"),
-}
-
 
 def row(shown: str, methods: list[str], value: Any) -> str:
     begin = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split()).replace("|", "\\|")
@@ -48,7 +41,7 @@ def listed(entry: signatures.Entry, module: Any) -> str | None:
 
 
 def of_family(macro: str, known: set[str], module: Any) -> Iterator[str]:
-    lines = (ROOT / "csrc" / "core" / FAMILIES[macro][0]).read_text()
+    lines = (ROOT / "csrc" / "core" / signatures.FAMILIES[macro][0]).read_text()
     for name in re.findall(rf"^{macro}\((\w+)", lines, re.MULTILINE):
         if name not in known and hasattr(module, name):
             methods = [method for method in (name, f"{name}_") if hasattr(module.DeviceArray, method)]
@@ -60,7 +53,7 @@ def page(entries: list[signatures.Entry]) -> str:
     module = importlib.import_module("devtensor._C")
     known = {entry.name for entry in entries if not entry.owner}
     rows: dict[str, list[str]] = {heading: [] for heading in dict.fromkeys(entry.heading for entry in entries)}
-    for macro, (_, heading) in FAMILIES.items():
+    for macro, (_, heading) in signatures.FAMILIES.items():
         rows[heading] += of_family(macro, known, module)
     for entry in entries:
         rows[entry.heading] += filter(None, [listed(entry, module)])
