@@ -54,7 +54,9 @@ def signature_of(value: Any, method: bool = False) -> str:
     parameters = list(found.parameters.values())
     if method and parameters and parameters[0].name == "self":
         parameters = parameters[1:]
-    text = str(found.replace(parameters=[p.replace(annotation=p.empty) for p in parameters], return_annotation=found.empty))
+    text = str(
+        found.replace(parameters=[p.replace(annotation=p.empty) for p in parameters], return_annotation=found.empty)
+    )
     return re.sub(r"<([\w. ]+?)(?: at 0x[0-9a-f]+)?>", "...", text)
 
 
