@@ -134,7 +134,8 @@ def headings() -> dict[str, str]:
 
 
 def slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    """The name of a page's file: that of the module, or of a part of devtensor's own names."""
+    return re.sub(r"[^\w.]+", "-", title.lower()).strip("-") if ":" in title else title
 
 
 def pages() -> dict[str, str]:

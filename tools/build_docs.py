@@ -100,6 +100,8 @@ def stage(source: Path) -> None:
             for code, body in codes.items():
                 (source / "errors" / f"{code}.md").write_text(body)
             text += "\n" + toctree("Codes", [f"errors/{code}" for code in codes])
+        if page == ROOT / "docs" / "index.md":
+            text = text.replace("the API reference of the site", "the [API reference](api/index.md)")
         target.write_text(text)
     (source / "api").mkdir()
     names = []
