@@ -49,8 +49,9 @@ CAUSES = {
         "The kernel was not launched."
     ),
     "kernel-compile": (
-        "The compiler rejects the source of the kernel. error.log has everything that it said. The page about your own "
-        "kernels (docs/raw-kernel.md) lists what a simulated GPU can run."
+        "The compiler rejects the source of the kernel. error.log has everything that it said. A simulated GPU has no "
+        "inline PTX, cooperative groups, textures, surfaces, tensor-core fragments, __match_*, __reduce_*, launches "
+        "from kernels, managed memory, and no __device__ variables that are not const."
     ),
     "not-contiguous": (
         "A kernel gets the address of an array and does not know its strides, so the elements must lie one after the "
