@@ -15,9 +15,9 @@ USAGE = """usage: python -m devtensor                                    a repor
        python -m devtensor --version
        python -m devtensor run [--simulate N] [--as-torch] [--check] [--no-report] script.py ...
                                                               run a script, with - standard input, with -m a module:
-                                                              CUDA simulated by N devices; `import torch` means
+                                                              with N simulated CUDA devices; `import torch` means
                                                               devtensor; --check only lists what is missing; its
-                                                              transfers are told at the end"""
+                                                              transfers are listed at the end"""
 
 
 def _safely(work: Callable[[], str]) -> str:
