@@ -15,6 +15,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
+import index_page
 import kernel_image
 
 CFLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
@@ -132,6 +134,16 @@ def sources():
     return sorted(str(path) for path in Path("csrc").rglob("*") if path.suffix in (".c", ".cu"))
 
 
+def readme():
+    """The long description of the project; none where the extension alone is built, without pyproject.toml."""
+    if not Path("pyproject.toml").exists():
+        return {}
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = Path("README.md").read_text(encoding="utf-8")
+    shown = index_page.of(text, project.get("urls", {}).get("Repository"))
+    return {"long_description": shown, "long_description_content_type": "text/markdown"}
+
+
 compile_args, link_args = flags()
 extension = Extension(
     "devtensor._C",
@@ -145,4 +157,4 @@ extension = Extension(
     extra_compile_args=compile_args,
     extra_link_args=link_args,
 )
-setup(ext_modules=[extension], cmdclass={"build_ext": BuildExt})
+setup(ext_modules=[extension], cmdclass={"build_ext": BuildExt}, **readme())

@@ -22,20 +22,26 @@ from typical_mistakes import EXAMPLES  # noqa: E402
 from devtensor._diagnosis.causes import CAUSES  # noqa: E402
 
 TARGET = ROOT / "docs" / "errors.md"
+COPY = ROOT / "python" / "devtensor" / "_diagnosis" / "errors.md"  # for `python -m devtensor explain`
 HEAD = """# Errors
 
-Every mismatch is a `RuntimeError` whose first line is the sentence that a search finds. The notes below it (shown by
-Python, IPython and pytest) list the operands as you wrote them, where each one's device, dtype or shape was decided,
-and, where one correction is sure to work, a `Fix:` line: a statement to put before the failing one, or an expression in
-parentheses to put in the place of the odd one.
+Every mismatch raises a `RuntimeError`. Its first line is PyTorch's sentence, so a search finds it. Below it Python,
+IPython and pytest show notes:
 
-The same in a program: `error.op`, `error.code`, `error.operands` (each with `name expression shape dtype device origin
-history`), `error.culprit`, `error.fix`; `error.explain()` adds the cause; `dt.set_error_detail("short")` leaves only
-the first line, for logs. A fix may belong to another line than the failing one, such as the caller's who handed the
-array to a layer, or the one that made it: `error.fix_at`, `error.fix_how` (before or instead) and `error.fix_of`, the
-text that it replaces. It is there only where nothing between that line and the failing one needs the array as it was.
+- the operands, as you wrote them, with shape, dtype and device, and the line that made each one so;
+- a `Fix:` line, where one correction is sure to work. It is a statement to put before the failing line, or an
+  expression in parentheses to put in the place of the odd operand;
+- the command that prints the page of this error, such as `python -m devtensor explain device-mismatch`.
 
-What you read here is written by `tools/error_gallery.py` from programs that the tests run.
+A program can read the same: `error.op`, `error.code`, `error.operands` (each with `name expression shape dtype device
+origin history`), `error.culprit` and `error.fix`. `error.explain()` adds the cause. For logs,
+`dt.set_error_detail("short")` keeps only the first line.
+
+A fix may belong to another line than the failing one: that of a caller which passed the array to a layer, or the line
+that made it. `error.fix_at` is that line, `error.fix_how` says `before` or `instead`, and `error.fix_of` is the text to
+replace. devtensor proposes such a fix only if no code between the two lines needs the array as it was.
+
+`tools/error_gallery.py` writes this page from programs that the tests run.
 """
 
 
@@ -48,13 +54,13 @@ def shown(text: str) -> str:
 
 def page() -> str:
     parts = [HEAD]
-    for code, examples in EXAMPLES.items():
+    for code in CAUSES:  # what the host's compiler says of a kernel is not the same everywhere: that has no example
         parts.append(f"## {code}\n\n{CAUSES[code]}\n")
-        for title, text in examples:
+        for title, text in EXAMPLES.get(code, []):
             program = text.strip().replace("  # here", "")
             parts.append(f"{title}:\n\n```python\n{program}\n```\n```text\n{shown(text)}\n```\n")
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    sys.exit(written_page.main(TARGET, page()))
+    sys.exit(written_page.main(TARGET, page(), COPY))

@@ -12,6 +12,12 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent / "csrc" / "py" / "signatures.pyi"
 HEADER = SOURCE.with_suffix(".h")
 HEADING = "# ---------------------------------------------------------------- "
+# The ops that are not in this list: the list of the core that has them, and their heading in docs/reference.md.
+FAMILIES = {
+    "DT_UNARY": ("elementwise.def", "Elementwise: one array"),
+    "DT_BINARY": ("elementwise.def", "Elementwise: two arrays"),
+    "DT_REDUCE": ("reductions.def", "Reductions"),
+}
 
 POSITIONAL_ONLY, POSITIONAL, REST, KEYWORD, KEYWORDS = range(5)  # in the order of inspect.Parameter's kinds
 

@@ -306,7 +306,7 @@ class DeviceArray:
     @overload
     def amin(self, /, axis: _Ints | None = None, keepdims: builtins.bool = False) -> DeviceArray: ...
     def aminmax(input, *, dim: _Int | None = None, keepdim: builtins.bool = False) -> aminmax_result:
-        """(min, max): the smallest and the largest element, of all or along dim; NaN where there is one.
+        """(min, max): the smallest and the largest element, of all or along dim; NaN if there is one.
 
         Any dtype. Raises IndexError for a dim out of range, RuntimeError for nothing to choose from.
 
@@ -994,9 +994,8 @@ class DeviceArray:
         """The covariance matrix of the rows of input, of which each column is an observation; of a vector its variance.
 
         The sum of products of distances to the mean, over n - correction. fweights says how often each observation counts,
-        aweights how much: weights of the cpu must not be negative, those of a CUDA device are not looked at. Numbers on one
-        device; integers are computed in the default float dtype. Raises DeviceMismatchError, DTypeMismatchError,
-        ShapeMismatchError.
+        aweights how much: weights must not be negative, which is checked on the cpu only. Numbers on one device; integers
+        are computed in the default float dtype. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
 
         >>> dt.cov(dt.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
         DeviceArray([[ 1., -1.],
@@ -1197,7 +1196,7 @@ class DeviceArray:
     def diff(input, n: _Int = 1, dim: _Int = -1, prepend: DeviceArray | None = None, append: DeviceArray | None = None) -> DeviceArray:
         """What each entry of dim is more than the one before it, n times over; of bools whether they differ.
 
-        prepend and append stand before and behind input first, unless n is 0. dtypes promote. Raises DeviceMismatchError,
+        prepend and append are joined to input first, unless n is 0. dtypes promote. Raises DeviceMismatchError,
         ShapeMismatchError, IndexError for a dim out of range, RuntimeError for a negative n.
 
         >>> dt.diff(dt.tensor([1, 4, 9]))
@@ -1843,8 +1842,8 @@ class DeviceArray:
         """input with the entries of source in place of those of dimension dim at the places of index, a vector: a copy.
 
         source has the dtype of input, and its shape but along dim that of index, int64 or int32. Negative indices are
-        refused. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a
-        CUDA device tells of it when it is waited for next, and skips it.
+        refused. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a
+        CUDA device skips it, and the next wait raises).
 
         >>> dt.index_copy(dt.zeros(3, 2), 0, dt.tensor([2]), dt.ones(1, 2))
         DeviceArray([[0., 0.],
@@ -1861,8 +1860,8 @@ class DeviceArray:
         """input with value in all entries of dimension dim at the places of index, a vector: a copy.
 
         value is a number or a 0-dimensional array on the same device. Negative indices count from the end. Raises
-        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device
-        tells of it when it is waited for next, and skips it.
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA device
+        skips it, and the next wait raises).
 
         >>> dt.index_fill(dt.zeros(2, 3), 1, dt.tensor([0, 2]), 1)
         DeviceArray([[1., 0., 1.],
@@ -1879,8 +1878,8 @@ class DeviceArray:
 
         indices: arrays of int64, int32 or bool, None for all of a dimension. values has the dtype of input, and a shape
         that broadcasts to that of input[indices]. A mask on a CUDA device waits for its count. Raises DeviceMismatchError,
-        DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is
-        waited for next, and skips it.
+        DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next
+        wait raises).
 
         >>> dt.index_put(dt.zeros(3), (dt.tensor([1, 1]),), dt.tensor([2.0, 3.0]), accumulate=True)
         DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
@@ -2058,7 +2057,7 @@ class DeviceArray:
                      [0., 0., 1., 1.]], device='cpu', dtype=float32)
         """
     def kthvalue(input, k: _Int, dim: _Int = -1, keepdim: builtins.bool = False) -> kthvalue_result:
-        """The k-th smallest element along dim, and where it stands: a named tuple (values, indices).
+        """The k-th smallest element along dim, and its index: a named tuple (values, indices).
 
         k counts from 1. indices are int64 and name the k-th element of a stable sort; NaN counts as the largest. Raises
         IndexError for a dim out of range, RuntimeError for a k that is not in 1 to the size of dim.
@@ -2526,7 +2525,7 @@ class DeviceArray:
     def median(input, dim: None = None, keepdim: builtins.bool = False) -> DeviceArray:
         """The lower of the middle elements: of all, 0-dimensional; with dim, a named tuple (values, indices).
 
-        NaN where there is one, and of no elements at all. indices are int64 and name that element of a stable sort. Raises
+        NaN if there is one, and of no elements at all. indices are int64 and name that element of a stable sort. Raises
         IndexError for a dim out of range, or for one of size 0.
 
         >>> dt.median(dt.tensor([4.0, 1.0, 2.0, 3.0]))
@@ -2677,7 +2676,7 @@ class DeviceArray:
         """
     @overload
     def nanmedian(input, dim: None = None, keepdim: builtins.bool = False) -> DeviceArray:
-        """median of the elements that are not NaN; NaN where there is none.
+        """median of the elements that are not NaN; NaN if there is none.
 
         Raises IndexError for a dim out of range, or for one of size 0.
 
@@ -2687,7 +2686,7 @@ class DeviceArray:
     @overload
     def nanmedian(input, dim: _Int, keepdim: builtins.bool = False) -> nanmedian_result: ...
     def nanquantile(input, q: builtins.float | DeviceArray, dim: _Int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> DeviceArray:
-        """quantile of the elements that are not NaN, with its parameters and errors; NaN where there is none.
+        """quantile of the elements that are not NaN, with its parameters and errors; NaN if there is none.
 
         >>> dt.nanquantile(dt.tensor([0.0, float("nan"), 4.0]), 0.5)
         DeviceArray(2., device='cpu', dtype=float32)
@@ -2984,8 +2983,8 @@ class DeviceArray:
         """A copy of input, of which as one row the places of index get the elements of source; negative ones from its end.
 
         source has the dtype of input and as many elements as index; with accumulate they are added, in their order. Raises
-        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device
-        tells of it when it is waited for next, and skips it.
+        DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA device
+        skips it, and the next wait raises).
 
         >>> dt.put(dt.zeros(2, 2), dt.tensor([3]), dt.tensor([5.0]))
         DeviceArray([[0., 0.],
@@ -3243,8 +3242,8 @@ class DeviceArray:
     def roll(input, shifts: _Ints, dims: _Ints | None = None) -> DeviceArray:
         """The elements moved by shifts along dims, those that fall off put in at the other end: a copy.
 
-        Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError where there are
-        not as many shifts as dims.
+        Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError if there are not
+        as many shifts as dims.
 
         >>> dt.roll(dt.tensor([1, 2, 3]), 1)
         DeviceArray([3, 1, 2], device='cpu', dtype=int64)
@@ -3288,8 +3287,8 @@ class DeviceArray:
 
         index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input but
         in dim. src is an array of the dtype of input, or a number, which value is too; with reduce="add" it is added.
-        Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA
-        device tells of it when it is waited for next, and skips it.
+        Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA
+        device skips it, and the next wait raises).
 
         >>> dt.scatter(dt.zeros(2, 3), 1, dt.tensor([[2], [0]]), 1.0)
         DeviceArray([[0., 0., 1.],

@@ -1,4 +1,4 @@
-"""python -m devtensor: a report of what is here; `digits`, the main job; `run`, a script as it is."""
+"""python -m devtensor: a report of what is here; `digits`, the main job; `run`, a script; `explain`, an error code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from devtensor import _advice
 
 USAGE = """usage: python -m devtensor                                    a report of what is here
        python -m devtensor digits [--help]                    handwritten digits on every device
+       python -m devtensor explain [CODE]                     the cause and the correction of an error
+       python -m devtensor --version
        python -m devtensor run [--simulate N] [--as-torch] [--check] [--no-report] script.py ...
                                                               run a script, with - standard input, with -m a module:
-                                                              CUDA simulated by N devices; `import torch` means
+                                                              with N simulated CUDA devices; `import torch` means
                                                               devtensor; --check only lists what is missing; its
-                                                              transfers are told at the end"""
+                                                              transfers are listed at the end"""
 
 
 def _safely(work: Callable[[], str]) -> str:
@@ -139,10 +141,24 @@ def main(argv: list[str]) -> int:
         from devtensor._run import run
 
         return run(argv[1:])
+    if argv[0] == "explain":
+        from devtensor import _explain
+
+        return _explain.main(argv[1:])
+    if argv in (["--version"], ["-V"]):
+        from devtensor._version import __version__
+
+        print(f"devtensor {__version__}")
+        return 0
     asked = argv[0] in ("-h", "--help")
     print(USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
 
 
+def console() -> int:
+    """The command `devtensor`."""
+    return main(sys.argv[1:])
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(console())

@@ -142,7 +142,7 @@ def mapped(value: Any, change: Callable[[DeviceArray], DeviceArray]) -> Any:
 
 
 def _rule(name: str, arrays: list[DeviceArray]) -> tuple[str | None, _C.dtype | None]:
-    """The rule of an op on the device of its operands, and the dtype of the block; None where there is none."""
+    """The rule of an op on the device of its operands, and the dtype of the block; None if there is none."""
     kinds = {array.device for array in arrays}
     if len(kinds) != 1:
         return None, None  # the op refuses them, or has none

@@ -98,7 +98,7 @@ type_of.__name__ = type_of.__qualname__ = "type"
 
 
 def Variable(data: DeviceArray, requires_grad: bool = False, volatile: bool | None = None) -> DeviceArray:
-    """data itself, which has been able to want a gradient since PyTorch 0.4. volatile does nothing but warn, as there.
+    """data itself: since PyTorch 0.4 every array can require a gradient. volatile does nothing but warn, as there.
 
     >>> dt.autograd.Variable(dt.ones(2), requires_grad=True).requires_grad
     True

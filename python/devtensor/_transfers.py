@@ -247,7 +247,8 @@ class record_transfers:
 
     With all_threads=True also those of other threads. The log is a sequence of records (nbytes, source, target,
     filename, lineno, action, synchronous, pinned, expression) with nbytes, lines() and round_trips(); print(log) shows
-    a table. Copies on one device, pinning, and moves of nothing are not transfers. Nothing is kept outside of blocks.
+    a table. Copies on one device, pinning, and moves of empty arrays are not transfers. Nothing is kept outside of
+    blocks.
 
     >>> x = dt.zeros(2, 3, device="cuda")
     >>> with dt.record_transfers() as log:

@@ -46,7 +46,7 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> _C.device | None:
-    """The current CUDA device; None where there is none.
+    """The current CUDA device; None if there is none.
 
     >>> dt.accelerator.current_accelerator()
     device(type='cuda', index=0)

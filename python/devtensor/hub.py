@@ -98,7 +98,7 @@ def load_state_dict_from_url(
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Raises RuntimeError where there is no file dst yet: devtensor downloads nothing. hash_prefix, progress: accepted.
+    """Raises RuntimeError if there is no file dst yet: devtensor downloads nothing. hash_prefix, progress: accepted.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:

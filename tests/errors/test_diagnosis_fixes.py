@@ -209,7 +209,7 @@ def test_gallery(code: str) -> None:
         text = text.lstrip("\n")
         error = source_files.run(text, {"__name__": "__main__"})
         assert error.code == code
-        assert f"See docs/errors.md#{code}" in error.__notes__
+        assert f"See: python -m devtensor explain {code}" in error.__notes__
         assert code in CAUSES
         if error.fix is not None:
             assert source_files.run(source_files.repaired(text, error), {"__name__": "__main__"}) is None

@@ -34,7 +34,7 @@ GOLDEN = [
             "  weight  g  (2, 3)  float32  cuda:0  created by ones at tests/helpers/source_files.py:LINE",
             "device of b: from_numpy (<golden>:1) -> mul (<golden>:2)",
             'Fix: b = b.to("cuda:0").float()',
-            "See docs/errors.md#device-mismatch",
+            "See: python -m devtensor explain device-mismatch",
         ],
     ),
     (
@@ -43,7 +43,7 @@ GOLDEN = [
             "  input   g    (2, 3)  float32  cuda:0  created by ones at tests/helpers/source_files.py:LINE\n"
             '  weight  w    (3, 4)  float32  cuda:0  moved by .to("cuda:0") at <golden>:1\n'
             "  bias    c.w  (3, 4)  float32  cpu     moved by .cpu() at <golden>:2         <- the odd one",
-            "See docs/errors.md#device-mismatch",
+            "See: python -m devtensor explain device-mismatch",
         ],
     ),
     (
@@ -52,7 +52,7 @@ GOLDEN = [
             "  input  w  (2, 3)  float64  cpu  cast by .to(float64) at <golden>:1            <- the odd one\n"
             "  other  m  (3, 2)  float32  cpu  created by ones at tests/helpers/source_files.py:LINE",
             "Fix: w = w.float()",
-            "See docs/errors.md#dtype-mismatch",
+            "See: python -m devtensor explain dtype-mismatch",
         ],
     ),
     (
@@ -63,7 +63,7 @@ GOLDEN = [
             "sizes, aligned at the last dimension (equal, or one of them 1):\n"
             "  input        2     3\n"
             "  other              4",
-            "See docs/errors.md#shape-mismatch",
+            "See: python -m devtensor explain shape-mismatch",
         ],
     ),
     (
@@ -72,7 +72,7 @@ GOLDEN = [
             "  input  x  (2, 3)  float32  cpu  created by ones at tests/helpers/source_files.py:LINE\n"
             "  other  y  (2, 3)  float32  cpu  created by ones at tests/helpers/source_files.py:LINE  <- the odd one",
             "input.T and other.T would each fit, with different results",
-            "See docs/errors.md#shape-mismatch",
+            "See: python -m devtensor explain shape-mismatch",
         ],
     ),
 ]  # fmt: skip
@@ -358,7 +358,7 @@ def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = "\n".join(caught.value.__notes__)
     assert "visible: cpu, cuda:0" in shown
     assert "CUDA_VISIBLE_DEVICES='0,1'" in shown
-    assert "docs/errors.md#device-not-available" in shown
+    assert "devtensor explain device-not-available" in shown
 
 
 def test_no_cuda_at_all(tmp_path: Path) -> None:

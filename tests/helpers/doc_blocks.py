@@ -36,7 +36,7 @@ def blocks(page: str) -> list[Block]:
         end = match.end() + 1
         stated = following[2] if following and following[1] == "text" and following.start() == end else None
         result.append(Block(page.count("\n", 0, match.start()) + 1, match[1], match[2], stated))
-        if stated is None or match[1] != "python":
+        if stated is None or match[1] not in ("python", "sh"):
             end = -1
     return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 if not PAGES:
     pytest.skip("these tests read the documentation", allow_module_level=True)
 
-# What a reader types in a shell is run by whoever installs it; here stands that it names what is there.
+# What a reader types in a shell. README's two commands are run by whoever installs it.
 COMMANDS = [
     "pip install . && python -m devtensor digits\n",
     "pip install '.[test]' && python -m pytest -n auto\n",
 ]
+SHELL = re.compile(r"(pip install \S+|python -m devtensor\b[^&|;<>]*)\n")
 OUTPUTS = {"situations.md", "raw-kernel.md"}  # test_situations compares the first, test_raw_kernel provokes the other
 
 
@@ -36,15 +38,28 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
 
 
 def test_other_blocks() -> None:
-    """All are Python, the output of one, known commands, or on a page of outputs that another test compares."""
+    """All are Python, the output of one, commands, or on a page of outputs that another test compares."""
     commands = []
     for page in PAGES:
         for block in doc_blocks.blocks(page.read_text()):
             if block.kind == "sh":
-                commands.append(block.text)
+                commands += [block.text] if page.name == "README.md" else []
+                assert page.name == "README.md" or SHELL.fullmatch(block.text), f"{page.name}:{block.line}"
             elif block.kind != "python":
                 assert page.name in OUTPUTS and block.kind == "text", f"{page.name}:{block.line}"
     assert commands == COMMANDS
+
+
+def test_commands_print_what_stands_below_them(tmp_path: Path) -> None:
+    found = [b for page in PAGES for b in doc_blocks.blocks(page.read_text()) if b.kind == "sh" and b.stated]
+    assert len(found) >= 2
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_VIS", "DEVTENSOR_CUDA"))}
+    env |= {"PYTHONPATH": python_path()}
+    for block in found:
+        words = shlex.split(block.text)
+        assert words[0] == "python"
+        done = subprocess.run([sys.executable, *words[1:]], cwd=ROOT, env=env, capture_output=True, text=True)
+        assert block.stated is not None and block.stated in done.stdout + done.stderr, done.stdout + done.stderr
 
 
 def test_there_are_blocks() -> None:

@@ -1,6 +1,6 @@
 /* functions_f64.h: exp, log, tanh and the like of float64, as functions.h has those of float32: no branches, the same
- * bits with every instruction set, minimax fits (fpminimax of Sollya), errors in docs/performance.md. The functions
- * at the end are the C library's, which take one number at a time. */
+ * bits with every instruction set, minimax fits (fpminimax of Sollya), errors in docs/performance-notes.md. The
+ * functions at the end are the C library's, which take one number at a time. */
 #ifndef DT_CPU_FUNCTIONS_F64_H
 #define DT_CPU_FUNCTIONS_F64_H
 

@@ -4,154 +4,161 @@ from __future__ import annotations
 
 CAUSES = {
     "device-mismatch": (
-        "Arrays on different devices met in one op. devtensor never moves an array by itself, not even one of 0 "
-        "dimensions, because a hidden copy is what makes code slow. Move the odd one once, where it is made or where "
-        "the batch comes in, with .to(device); create it there directly with device=."
+        "An op got arrays on different devices. devtensor never moves an array by itself, not even one of 0 "
+        "dimensions, because hidden copies make code slow. Move the odd one once, where it is made or where the batch "
+        "comes in, with .to(device). Or create it on the right device with device=."
     ),
     "dtype-mismatch": (
-        "The op takes arrays of one dtype. float64 usually comes from NumPy, whose default it is: cast when the data "
-        "comes in, from_numpy(a).to(device, float32), which also halves the bytes of the copy. In place the left side "
-        "keeps its dtype, and out= must have that of the result."
+        "The op takes arrays of one dtype. float64 usually comes from NumPy, where it is the default. Cast when the "
+        "data comes in: from_numpy(a).to(device, float32) also halves the bytes of the copy. An in-place op keeps the "
+        "dtype of its left side, and out= must have the dtype of the result."
     ),
     "dtype-not-supported": (
-        "The op does not exist for this dtype, on any device. Products, convolutions and most functions of analysis "
+        "The op does not support this dtype, on any device. Products, convolutions and most mathematical functions "
         "take floats: cast with .float()."
     ),
     "dtype-of-index": (
-        "Places are counted by int64 or int32, and chosen by masks of bool. .long() makes integers of floats that are "
-        "whole; a comparison such as x > 0 makes a mask."
+        "Index with int32 or int64 arrays, or with a bool mask. .long() converts floats that are whole numbers; a "
+        "comparison such as x > 0 makes a mask."
     ),
     "shape-mismatch": (
-        "The sizes do not go together. linear takes weight as (out, in); conv2d takes images as (N, C, H, W) and "
-        "weight as (K, C / groups, R, S); elementwise ops align shapes at the last dimension, where sizes are equal or "
-        "1."
+        "The sizes do not fit together. linear takes weight as (out, in). conv2d takes images as (N, C, H, W) and "
+        "weight as (K, C / groups, R, S). Elementwise ops align shapes at the last dimension; sizes there must be "
+        "equal, or one of them 1."
     ),
     "rank-mismatch": (
-        "An array has another number of dimensions than the op takes. unsqueeze adds a dimension of size 1, such as a "
-        "missing batch; reshape and flatten join some."
+        "An array has more or fewer dimensions than the op takes. unsqueeze adds a dimension of size 1, such as a "
+        "missing batch. reshape and flatten join dimensions."
     ),
     "host-access": (
-        "NumPy, or another reader of host memory, was given an array on a CUDA device. .cpu() copies it to the host; "
-        "devtensor does not do that unasked."
+        "NumPy, or other code that reads host memory, was given an array on a CUDA device. .cpu() copies the array to "
+        "the host; devtensor never does that by itself."
     ),
     "numpy-operand": (
-        "A NumPy array and a DeviceArray met in one operator. from_numpy makes a DeviceArray that shares the memory; "
-        ".cpu().numpy() goes the other way."
+        "An operator got a NumPy array and a DeviceArray. from_numpy makes a DeviceArray that shares the memory of the "
+        "NumPy array. .cpu().numpy() goes the other way."
     ),
     "transfer-forbidden": (
-        "A copy between devices was asked for inside of `with forbid_transfers():`. .item(), .tolist(), float(), an if "
-        "on an array and .cpu() are such copies, as .to(device) is: each makes the host wait. Move data before the "
-        "block and read results after it, or name the place with allow=. Nothing had moved when this was raised."
+        "Code inside `with forbid_transfers():` asked for a copy between devices. .item(), .tolist(), float(), `if` on "
+        "an array and .cpu() copy to the host, and .to(device) copies to a device. Move data before the block and read "
+        "results after it, or allow one place with allow=. Nothing was moved."
     ),
     "kernel-argument": (
-        "A kernel of yours was called with what its declaration does not take: another number of arguments, a number "
-        "where an array is due, one that does not fit its C type, or a launch that the device cannot make. Nothing was "
-        "sent."
+        "A RawKernel was called with arguments that its declaration does not accept: a wrong number of arguments, a "
+        "number in place of an array, a value that does not fit its C type, or a launch that the device cannot make. "
+        "The kernel was not launched."
     ),
     "kernel-compile": (
-        "The compiler refuses the source of a kernel. error.log is all that it said; docs/raw-kernel.md lists what a "
-        "simulated GPU can run."
+        "The compiler rejects the source of the kernel. error.log has everything that it said. A simulated GPU has no "
+        "inline PTX, cooperative groups, textures, surfaces, tensor-core fragments, __match_*, __reduce_*, launches "
+        "from kernels, managed memory, and no __device__ variables that are not const."
     ),
     "not-contiguous": (
-        "A kernel is given the address of an array and nothing about its strides, so the elements must lie one after "
-        "the other. .contiguous() makes such a copy; a kernel that writes must be given the copy itself."
+        "A kernel gets the address of an array and does not know its strides, so the elements must lie one after the "
+        "other. .contiguous() makes such a copy. If the kernel writes to the array, keep the copy: it has the results."
     ),
-    "read-only": "The array shares memory that may not be written. .clone() makes a copy that can.",
+    "read-only": "The array shares memory that must not be written to. .clone() makes a copy that you can write to.",
     "overlapping-write": (
-        "Several elements of the array share one address, as those of an expanded dimension do. .clone() gives each "
-        "its own."
+        "Several elements of the array share one address, as in an expanded dimension. .clone() gives each element its "
+        "own."
     ),
-    "view-needs-copy": "A view cannot have this shape without a copy. .reshape() copies where it must.",
+    "view-needs-copy": "A view of this shape is impossible without a copy. .reshape() copies where it must.",
     "empty-reduction": (
-        "There is no largest or smallest of no elements. Test .numel() first, or reduce another dimension."
+        "An empty array has no largest or smallest element. Check .numel() first, or reduce another dimension."
     ),
     "index-out-of-range": (
-        "There is no such element: indices go from 0 to the size of the dimension less one, or from -1 backwards. The "
-        "size is that of the array at that moment, which the notes show with the line that made it."
+        "There is no such element. Indices go from 0 to the size of the dimension minus 1, or from -1 backwards. The "
+        "notes show the size that the array had at that moment, and the line that made it."
     ),
     "dimension-out-of-range": (
-        "The array has fewer dimensions than dim asks for: they count from 0, or from -1 backwards. keepdim=True keeps "
-        "a dimension of size 1 where a reduction would remove it; unsqueeze adds one."
+        "The array has fewer dimensions than dim asks for. Dimensions count from 0, or from -1 backwards. A reduction "
+        "removes its dimension unless keepdim=True is given; unsqueeze adds a dimension."
     ),
     "invalid-index": (
-        "An index has a type or a number of entries that indexing does not take. x[i, j] needs two dimensions at least."
+        "The index has a type that indexing does not take, or too many entries: x[i, j] needs at least two dimensions."
     ),
     "invalid-argument": (
-        "A parameter was given something that the op does not take there; the table shows what, under the name that "
-        "the caller gave it. An array where a number is wanted needs .item(), which waits for a device."
+        "A parameter got a value that the op does not take. The table shows the value under the parameter's name. "
+        "Where a number is wanted and you have an array, use .item(), which waits for the device."
     ),
     "ambiguous-bool": (
-        "An array of several elements is neither true nor false. (x > 0).all() or .any() says what is meant; between "
-        "arrays stand & and | in the place of `and` and `or`, and (a < x) & (x < b) in that of a < x < b."
+        "An array of several elements is neither true nor false. Say what you mean with (x > 0).all() or .any(). "
+        "Between arrays, write & and | instead of `and` and `or`, and (a < x) & (x < b) instead of a < x < b."
     ),
-    "not-a-scalar": "Only an array of one element becomes a Python number: reduce it first, with .mean() or .sum().",
-    "not-a-sequence": "An array of 0 dimensions has no length and no entries: .item() is its number.",
+    "not-a-scalar": "Only an array of one element converts to a number. Reduce it first, with .mean() or .sum().",
+    "not-a-sequence": "An array of 0 dimensions has no length and no entries. .item() returns its number.",
     "device-not-available": (
-        "There is no such device here. `python -m devtensor` shows what was looked for and found; "
+        "This machine has no such device. `python -m devtensor` shows what was looked for and what was found. "
         "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."
     ),
     "grad-moved": (
-        "An op was recorded with an operand that is on another device now, so its gradient has nowhere to go. "
-        "model.to(device) between the forward pass and backward() does that."
+        "An op was recorded with an operand that is now on another device, so its gradient cannot be added there. This "
+        "happens when model.to(device) runs between the forward pass and backward()."
     ),
     "grad-missing": (
-        "Ops were not recorded between the leaves and this array: nothing wanted a gradient, or detach(), no_grad, a "
-        "Python number (.item(), float()) or an integer op stands in between."
+        "No ops were recorded between the leaves and this array. Either no array needed a gradient, or detach(), "
+        "no_grad, a Python number (.item(), float()) or an integer op cut the graph."
     ),
     "grad-not-scalar": (
-        "backward() begins with the gradient of one number, which is 1. For an array of several, reduce it first, or "
-        "give its gradient."
+        "backward() starts from a single number. Reduce an array of several first, with .sum() or .mean(), or pass its "
+        "gradient."
     ),
     "grad-freed": (
-        "backward() gives back what the graph kept for it. A second call needs retain_graph=True at the first, or a "
-        "new forward pass; a state that goes on to the next step needs .detach()."
+        "backward() frees what the graph kept. For a second call, pass retain_graph=True to the first one, or run the "
+        "forward pass again. If a state goes on to the next step, detach it with .detach()."
     ),
     "grad-modified": (
         "An op kept this array for its gradient, and it was written to before backward(). Write to a copy (clone), or "
         "use the op that makes a new array."
     ),
     "grad-leaf-in-place": (
-        "A leaf that wants a gradient would become the result of an op. An update of parameters belongs in `with "
-        "no_grad():`, or to an optimizer."
+        "An in-place op would turn a leaf that requires a gradient into the result of an op. Update parameters inside "
+        "`with no_grad():`, or with an optimizer."
     ),
     "grad-leaf-view-in-place": (
-        "A view of a leaf that wants a gradient was written to. An update of parameters belongs in `with no_grad():`."
+        "A view of a leaf that requires a gradient was written to. Update parameters inside `with no_grad():`."
     ),
     "grad-view-in-place": (
-        "Nothing was recorded when this view was made, so nobody can say what its source becomes. Make the view where "
+        "This view was made while gradients were off, so a write through it cannot be recorded. Make the view where "
         "gradients are on, or write to a copy (clone)."
     ),
     "grad-shared": (
-        "The write would have to be recorded, and other arrays see the memory in a way that cannot be followed: views "
-        "of a detached array, or views of another dtype. Write to a copy (clone)."
+        "The write must be recorded, but other arrays share the memory in a way that cannot be followed: views of a "
+        "detached array, or views of another dtype. Write to a copy (clone)."
     ),
-    "grad-out": ("An op that writes to out= is not recorded. Use its result, or no_grad."),
+    "grad-out": ("Ops that write to out= are not recorded. Use the result of the op instead, or no_grad."),
     "grad-flag": (
-        "Only leaves have a flag to set: the result of a recorded op wants a gradient because an operand does. "
-        ".detach() gives one that does not."
+        "Only leaves let you set requires_grad. The result of a recorded op requires a gradient because an operand "
+        "does. .detach() returns an array that does not."
     ),
-    "grad-dtype": ("A gradient is a float. .float() makes an array that can have one."),
-    "grad-assign": ("What is given as a gradient has the shape, the dtype and the device of its array."),
+    "grad-dtype": ("Only float arrays have gradients. .float() makes one."),
+    "grad-assign": ("A gradient must have the shape, the dtype and the device of its array."),
     "grad-host-access": (
-        "NumPy would see numbers whose history it does not know. .detach() leaves the history, and says so."
+        "NumPy cannot record what happens to an array that requires a gradient. .detach() returns an array without "
+        "the history, and says so in your code."
     ),
     "grad-function": (
-        "backward of a Function gives one gradient for each argument of forward, None for what is no array. Each has "
-        "the shape, the dtype and the device of its argument; more dimensions are summed."
+        "backward of a Function returns one gradient for each argument of forward, and None for arguments that are no "
+        "arrays. Each gradient has the shape, the dtype and the device of its argument; extra dimensions are summed."
     ),
     "grad-nan": (
-        "A block of detect_anomaly() found the first NaN here. The line named is that of the op in the forward pass: "
-        "its operand has a value at which the slope is infinite, or was NaN before."
+        "detect_anomaly() found the first NaN here. The line is that of the op in the forward pass. Its operand has a "
+        "value where the slope is infinite, or it was NaN already."
     ),
     "grad-checkpoint": (
         "backward() calls a function of checkpoint() a second time, and it must do the same as the first time: no "
-        "counters, no branches on what changes between the calls."
+        "counters, and no branches on something that changes between the calls."
     ),
     "selected-out-of-range": (
-        "An op was asked for more elements of a dimension than it has. Take fewer, min(k, x.shape[dim]), or another "
-        "dimension with dim=."
+        "The op was asked for more elements than the dimension has. Take fewer, min(k, x.shape[dim]), or choose "
+        "another dimension with dim=."
     ),
     "grad-unused": (
-        "An array that gradients are asked for does not lead to the outputs. allow_unused=True gives None for it."
+        "A gradient was asked for an array that the outputs do not depend on. allow_unused=True gives None for it."
     ),
 }
+
+
+def see(code: str | None) -> list[str]:
+    """The last note of an error: the command that shows more about its code."""
+    return [f"See: python -m devtensor explain {code}"] if code in CAUSES else []

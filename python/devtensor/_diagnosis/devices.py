@@ -9,6 +9,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._advice import command
+from devtensor._diagnosis.causes import see
 from devtensor._diagnosis.sources import file_name
 
 
@@ -17,10 +18,10 @@ def device_notes(error: Any) -> list[str]:
     try:
         count = _C._cuda_device_count()
     except Exception:
-        return [*_settings(), f"to use CUDA: {command()}", "See docs/errors.md#device-not-available"]
+        return [*_settings(), f"to use CUDA: {command()}", *see("device-not-available")]
     names = ", ".join(["cpu", *(f"cuda:{i}" for i in range(count))])
     kind = " (simulated)" if count and _C._cuda_is_simulated() else ""
-    return [f"visible: {names}{kind}", *_settings(), "See docs/errors.md#device-not-available"]
+    return [f"visible: {names}{kind}", *_settings(), *see("device-not-available")]
 
 
 def fault_notes(error: Any) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._diagnosis import fixes, notes, origins, sources, variables
+from devtensor._diagnosis.causes import see
 from devtensor._diagnosis.facts import Failure, Fix
 from devtensor._errors import Origin, Step
 
@@ -73,7 +74,7 @@ class Account:
         found += self.remarks
         if error.fix is not None:
             found.append(f"Fix: {Fix(error.fix, error.fix_at, error.fix_how, error.fix_of)}")
-        return found + notes.see(failure)
+        return found + see(failure.code)
 
 
 def account(failure: Failure) -> Account | None:

@@ -8,7 +8,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._diagnosis import origins, shapes
 from devtensor._diagnosis.callers import Held
-from devtensor._diagnosis.causes import CAUSES
+from devtensor._diagnosis.causes import CAUSES, see
 from devtensor._diagnosis.facts import Fact, Failure, Fix
 from devtensor._diagnosis.variables import instance_dict, is_a, module_tables, resolve
 
@@ -133,11 +133,7 @@ def notes(failure: Failure, fix: Fix | None) -> list[str]:
     found += remarks(failure)
     if fix is not None:
         found.append(f"Fix: {fix}")
-    return found + see(failure)
-
-
-def see(failure: Failure) -> list[str]:
-    return [f"See docs/errors.md#{failure.code}"] if failure.code in CAUSES else []
+    return found + see(failure.code)
 
 
 def explanation(error: Any) -> str:

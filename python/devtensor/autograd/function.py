@@ -21,7 +21,7 @@ class FunctionCtx:
     needs_input_grad : tuple of bool
         Of each argument of apply, whether a gradient is wanted.
 
-    An attribute that holds an output of the function keeps the graph alive for good: use save_for_backward for arrays.
+    An attribute that holds an output of the function keeps the graph alive for ever: use save_for_backward for arrays.
     """
 
     def __init__(self, function: type[Function], args: tuple[Any, ...]) -> None:
@@ -70,7 +70,7 @@ class FunctionCtx:
     def mark_dirty(self, *args: DeviceArray) -> None:
         """Say that forward has written to these inputs, which it must return.
 
-        A leaf that wants a gradient is refused, as by ops in place; so is memory that another array shares.
+        A leaf that requires a gradient is refused, as by ops in place; so is memory that another array shares.
         """
         self._dirty = args
 

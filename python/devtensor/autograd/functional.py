@@ -150,10 +150,9 @@ def vjp(
 ) -> tuple[Any, Any]:
     """func(*inputs), and the product of v with the Jacobian of func there, which has the shapes of inputs.
 
-    inputs and what func gives are an array or a tuple of them; v has the shapes of what func gives, and stands for 1
-    where that is one element. create_graph records what is returned. strict raises RuntimeError where func does not
-    depend on an input, instead of giving zeros. Raises TypeError for what is no array, RuntimeError for a v that does
-    not fit.
+    inputs and what func gives are an array or a tuple of them; v has the shapes of what func gives, and defaults to 1
+    if that is one element. create_graph records what is returned. strict raises RuntimeError where func does not depend
+    on an input, instead of giving zeros. Raises TypeError for what is no array, RuntimeError for a v that does not fit.
 
     >>> dt.autograd.functional.vjp(lambda x: x * x, dt.tensor([1.0, 2.0]), dt.ones(2))[1]
     DeviceArray([2., 4.], device='cpu', dtype=float32)
@@ -180,7 +179,7 @@ def jvp(
 ) -> tuple[Any, Any]:
     """func(*inputs), and the product of the Jacobian of func there with v, which has the shapes of what func gives.
 
-    v has the shapes of inputs, and stands for 1 where that is one element. It is computed by two backward passes.
+    v has the shapes of inputs, and defaults to 1 if that is one element. It is computed by two backward passes.
     create_graph, strict and errors are as those of vjp.
 
     >>> dt.autograd.functional.jvp(lambda x: x * x, dt.tensor([1.0, 2.0]), dt.ones(2))[1]
@@ -333,7 +332,7 @@ def vhp(
 ) -> tuple[DeviceArray, Any]:
     """func(*inputs), one element, and the product of v with its Hessian there; both have the shapes of inputs.
 
-    v stands for 1 where inputs are one element. create_graph, strict and errors are as those of vjp.
+    v defaults to 1 if inputs are one element. create_graph, strict and errors are as those of vjp.
 
     >>> dt.autograd.functional.vhp(lambda x: (x * x * x).sum(), dt.tensor([1.0, 2.0]), dt.ones(2))[1]
     DeviceArray([ 6., 12.], device='cpu', dtype=float32)

@@ -102,7 +102,7 @@ def _each_step(mode: Callable[[], _Fixed], generator: Generator[Any, Any, Any]) 
 
 
 class no_grad(_GradMode):
-    """Record nothing: results want no gradient.
+    """Record nothing: results require no gradient.
 
     >>> x = dt.ones(2, requires_grad=True)
     >>> with dt.no_grad():

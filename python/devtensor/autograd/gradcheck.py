@@ -18,7 +18,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[_C.DeviceArray, ...]:
-    """What function gives that wants a gradient."""
+    """What function gives that requires a gradient."""
     return tuple(y for y in _tuple(function(*inputs)) if isinstance(y, _C.DeviceArray) and y.dtype.is_floating_point)
 
 

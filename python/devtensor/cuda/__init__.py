@@ -146,7 +146,7 @@ def set_rng_state_all(new_states: Iterable[_C.DeviceArray]) -> None:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether ops take bfloat16 on the current device: always, where there is one.
+    """Whether ops take bfloat16 on the current device: always, if there is one.
 
     >>> dt.cuda.is_bf16_supported()
     True
@@ -454,7 +454,7 @@ _NO_LIMIT = 2**63 - 1
 
 
 def workspace_limit() -> int | None:
-    """Bytes of scratch memory that a convolution may want, where there is a choice; None at first, for what is free.
+    """The most bytes of scratch memory for a convolution, if it has a choice; None, the default, for what is free.
 
     See set_workspace_limit.
 
@@ -465,10 +465,10 @@ def workspace_limit() -> int | None:
 
 
 def set_workspace_limit(nbytes: int | None) -> None:
-    """Pass over ways to convolve that want more scratch memory, in the whole process; None for more than is free.
+    """Do not use convolution algorithms that need more scratch memory, in the whole process; None: more than is free.
 
-    Where there is no room for tensor cores, the batch is convolved in parts, if they have room then. Where every way
-    wants more, the one that wants least is taken. With a limit the choice does not depend on what else is in memory.
+    Where there is no room for tensor cores, the batch is convolved in parts, if they have room then. If every algorithm
+    needs more, the one that needs least is used. With a limit the choice does not depend on what else is in memory.
     Raises RuntimeError for a negative number.
 
     >>> dt.cuda.set_workspace_limit(256 << 20)

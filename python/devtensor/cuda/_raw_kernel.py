@@ -259,12 +259,13 @@ def _compile_error(kernel: RawKernel, index: int, log: str) -> KernelCompileErro
     error.op, error.code, error.symbol, error.status = "RawKernel", "kernel-compile", "nvrtcCompileProgram", 6
     error.device, error.log, error.lineno = _C.device("cuda", index), log, lineno
     from devtensor._diagnosis import get_error_detail
+    from devtensor._diagnosis.causes import see
 
     if get_error_detail() == "full":
         error.add_note(note)
         if "could not open source file" in log and "cuda_" in log:
             error.add_note("CUDA's headers come with `pip install 'devtensor[cuda13]'`, or a CUDA 13 toolkit")
-        error.add_note("See docs/raw-kernel.md#what-is-refused")
+        error.add_note(see("kernel-compile")[0])
     return error
 
 

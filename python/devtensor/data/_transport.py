@@ -49,7 +49,7 @@ def _places(sizes: Sequence[int]) -> list[int]:
 
 
 class Packed:
-    """An answer ready to be sent. Raises whatever pickling raises, OSError where there is no memory."""
+    """An answer ready to be sent. Raises whatever pickling raises, OSError if there is no memory."""
 
     def __init__(self, answer: Any) -> None:
         buffers: list[memoryview] = []

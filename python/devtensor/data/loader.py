@@ -59,12 +59,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 class DataLoader(Generic[T]):
     """Batches of a dataset, in order or shuffled; an epoch is one iteration over it.
 
-    batch_size=None gives single samples. shuffle draws from generator, else from the one that manual_seed sets.
-    collate_fn makes a batch of a list of samples (default_collate). pin_memory puts batches into page-locked memory,
-    and is ignored where there is no CUDA. With num_workers processes ("spawn" unless multiprocessing_context says
-    otherwise) prefetch_factor batches per worker are made ahead, and come in the same order; dataset and functions are
-    pickled to them, those of a notebook or prompt by cloudpickle where that is installed, and a script that starts
-    workers needs `if __name__ == "__main__":`.
+    batch_size=None gives single samples. shuffle uses generator, or else the one that manual_seed sets. collate_fn
+    makes a batch of a list of samples (default_collate). pin_memory puts batches into page-locked memory, and is
+    ignored where there is no CUDA. With num_workers processes ("spawn" unless multiprocessing_context says otherwise)
+    prefetch_factor batches per worker are made ahead, and come in the same order; dataset and functions are pickled to
+    them, those of a notebook or prompt by cloudpickle where that is installed, and a script that starts workers needs
+    `if __name__ == "__main__":`.
 
     Raises ValueError for options that do not go together, PicklingError for what workers cannot be sent, RuntimeError
     where a worker dies or needs longer than timeout seconds; an exception in a worker is raised here with its traceback
@@ -260,9 +260,9 @@ def _pinned(batches: Iterator[Any]) -> Iterator[Any]:
 class prefetch(Generic[T]):
     """The batches of a loader on a device, moved ahead of their use.
 
-    depth batches are on their way while one is used; on a CUDA device they are copied on a stream of their own, beside
-    the work on the device, best from page-locked memory (DataLoader(pin_memory=True)). len() is that of the loader.
-    Several threads may take batches from one iterator: each batch goes to one of them.
+    Up to depth batches are copied ahead. On a CUDA device the copies run on a stream of their own, beside other work,
+    best from page-locked memory (DataLoader(pin_memory=True)). len() is that of the loader. Several threads may take
+    batches from one iterator: each batch goes to one of them.
 
     Raises DeviceNotAvailableError, OutOfMemoryError, and whatever the loader raises, after the batches before that.
 

@@ -259,7 +259,7 @@ def _all_devices(weights: Mapping[str, NDArray[np.float32]], images: Images) -> 
 
 
 def _places() -> list[str]:
-    """The cpu, and a CUDA device, which is simulated where there is none."""
+    """The cpu, and a CUDA device, which is simulated if there is none."""
     if not dt.cuda.is_available():
         if os.environ.get("DEVTENSOR_CUDA") == "off":
             print("DEVTENSOR_CUDA=off: CUDA is left out, cpu only\n")

@@ -1,7 +1,7 @@
 """Several processes that train one model, over MPI: torch.distributed.
 
-mpiexec starts the processes, one for each device; init_process_group finds the others. A program that is started by
-itself is a world of one process, which needs no MPI. All backends mean MPI, by mpi4py.
+mpiexec starts the processes, one for each device; init_process_group finds the others. A program started without
+mpiexec is a world of one process, which needs no MPI. All backends mean MPI, by mpi4py.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def init_process_group(
 ) -> None:
     """Find the processes that mpiexec has started with this one.
 
-    backend "mpi", "gloo" and "nccl" mean MPI, which is said once. world_size and rank, or WORLD_SIZE, must be what MPI
-    says; init_method, timeout, store, group_name, pg_options and device_id are accepted and change nothing. RANK,
-    WORLD_SIZE and LOCAL_RANK are set where they are not.
+    backend "mpi", "gloo" and "nccl" all mean MPI, and a message says so once. world_size and rank, or WORLD_SIZE, must
+    be what MPI says; init_method, timeout, store, group_name, pg_options and device_id are accepted and change nothing.
+    RANK, WORLD_SIZE and LOCAL_RANK are set where they are not.
 
     Raises ValueError for a backend that is not known, for another number of processes than there are, and the second
     time, ImportError where mpi4py is needed and not there.
@@ -114,7 +114,7 @@ def init_process_group(
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forget the group of processes. Raises ValueError where there is none.
+    """Forget the group of processes. Raises ValueError if there is none.
 
     >>> dt.distributed.init_process_group()
     >>> dt.distributed.destroy_process_group()

@@ -100,7 +100,7 @@ def _host_of_bools(host: DeviceArray) -> DeviceArray:
 def all_reduce(tensor: DeviceArray, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
     """The sum of tensor over all processes, or what op says, in place, in every process.
 
-    Halves are added in float32. An array on a GPU goes by way of the host; record_transfers shows these copies. Raises
+    Halves are added in float32. An array on a GPU goes through the host; record_transfers shows these copies. Raises
     ValueError before init_process_group, TypeError for an op that the dtype lacks.
 
     >>> dt.distributed.init_process_group()

@@ -63,7 +63,7 @@ class group(metaclass=_OfAll):
 
 
 def backend_of(backend: Any) -> str:
-    """The name of a backend: all mean MPI, which is said once."""
+    """The name of a backend: all mean MPI, and a message says so once."""
     if backend is None:
         return "mpi"
     if not isinstance(backend, str):
@@ -141,7 +141,7 @@ def initialized() -> bool:
 
 
 def current(group: Any = None) -> ProcessGroup:
-    """The group. Raises ValueError where there is none, TypeError for what is no group."""
+    """The group. Raises ValueError if there is none, TypeError for what is no group."""
     if _Current.group is None:
         raise ValueError(_NO_GROUP)
     if group is not None and not isinstance(group, ProcessGroup):

@@ -67,7 +67,7 @@ def _failed_of(failed: DeviceArray, result: DeviceArray) -> DeviceArray:
 
 
 def _not_positive(np: Any, a: Any) -> int:
-    """The size of the first corner of a matrix that is not positive-definite, 0 where there is none."""
+    """The size of the first corner of a matrix that is not positive-definite, 0 if there is none."""
 
     def fails(size: int) -> bool:
         corner = a[:size, :size]
@@ -86,7 +86,7 @@ def _not_positive(np: Any, a: Any) -> int:
 
 
 def _no_pivot(np: Any, a: Any) -> int:
-    """The first column in which elimination finds no number but 0, 0 where there is none."""
+    """The first column in which elimination finds no number but 0, 0 if there is none."""
     a = a.copy()
     with np.errstate(all="ignore"):
         for k in range(len(a)):

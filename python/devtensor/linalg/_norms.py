@@ -52,8 +52,8 @@ def vector_norm(
     """sum(abs(x) ** ord) ** (1 / ord) over the given dimensions, all by default.
 
     inf is the largest element, -inf the smallest, 0 how many are not 0. Floats on any device; dtype: what x becomes
-    first. Raises DTypeMismatchError, ShapeMismatchError where there is no
-    element to choose from, IndexError for a dim out of range.
+    first. Raises DTypeMismatchError, ShapeMismatchError if there is no element to choose from, IndexError for a dim out
+    of range.
 
     >>> dt.linalg.vector_norm(dt.tensor([3.0, 4.0]))
     DeviceArray(5., device='cpu', dtype=float32)

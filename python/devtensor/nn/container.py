@@ -356,7 +356,7 @@ class ParameterDict(Module):
         return self[key] if key in self else default
 
     def setdefault(self, key: str, default: DeviceArray) -> _Parameter:
-        """The parameter of a name, which becomes default where there is none."""
+        """The parameter of a name, which becomes default if there is none."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -368,7 +368,7 @@ class ParameterDict(Module):
         return parameter
 
     def popitem(self) -> tuple[str, _Parameter]:
-        """Take the last parameter out; its name and itself. Raises KeyError where there is none."""
+        """Take the last parameter out; its name and itself. Raises KeyError if there is none."""
         if not len(self):
             raise KeyError("popitem(): dictionary is empty")
         key = list(self)[-1]

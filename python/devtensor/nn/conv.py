@@ -170,7 +170,7 @@ class _Conv(_ConvNd):
 class Conv1d(_Conv):
     """Cross-correlation of rows: (N, C, L) or (C, L) with weight (out_channels, in_channels / groups, R) and bias.
 
-    Both begin uniform in ±1 / sqrt(in_channels / groups * R).
+    Both are initialised uniformly in ±1 / sqrt(in_channels / groups * R).
 
     >>> nn.Conv1d(2, 4, 3)(dt.zeros(1, 2, 10)).shape
     (1, 4, 8)
@@ -184,7 +184,7 @@ class Conv2d(_Conv):
     """Cross-correlation of images: (N, C, H, W) or (C, H, W) with weight (out_channels, in_channels / groups, R, S)
     and bias (out_channels).
 
-    Both begin uniform in ±1 / sqrt(in_channels / groups * R * S).
+    Both are initialised uniformly in ±1 / sqrt(in_channels / groups * R * S).
 
     >>> nn.Conv2d(3, 16, 3, stride=2, padding=1)(dt.zeros(8, 3, 32, 32)).shape
     (8, 16, 16, 16)
@@ -198,7 +198,7 @@ class Conv3d(_Conv):
     """Cross-correlation of volumes: (N, C, D, H, W) or (C, D, H, W) with weight (out_channels, in_channels / groups,
     R, S, T) and bias (out_channels).
 
-    Both begin uniform in ±1 / sqrt(in_channels / groups * R * S * T).
+    Both are initialised uniformly in ±1 / sqrt(in_channels / groups * R * S * T).
 
     >>> nn.Conv3d(3, 4, 3, stride=2, padding=1)(dt.zeros(2, 3, 8, 8, 8)).shape
     (2, 4, 4, 4, 4)
@@ -280,8 +280,8 @@ class ConvTranspose1d(_ConvTranspose):
     """What Conv1d gives its input as gradient, as a layer: (N, C, L) or (C, L) with weight
     (in_channels, out_channels / groups, R) and bias (out_channels).
 
-    forward takes an output_size, of those that a stride leaves open; ValueError for another. Both begin uniform in
-    ±1 / sqrt(out_channels / groups * R).
+    forward takes an output_size, of those that a stride leaves open; ValueError for another. Both are initialised
+    uniformly in ±1 / sqrt(out_channels / groups * R).
 
     >>> nn.ConvTranspose1d(4, 2, 4, stride=2, padding=1)(dt.zeros(1, 4, 10)).shape
     (1, 2, 20)
@@ -295,8 +295,8 @@ class ConvTranspose2d(_ConvTranspose):
     """What Conv2d gives its input as gradient, as a layer: (N, C, H, W) or (C, H, W) with weight
     (in_channels, out_channels / groups, R, S) and bias (out_channels).
 
-    forward takes an output_size, of those that a stride leaves open; ValueError for another. Both begin uniform in
-    ±1 / sqrt(out_channels / groups * R * S).
+    forward takes an output_size, of those that a stride leaves open; ValueError for another. Both are initialised
+    uniformly in ±1 / sqrt(out_channels / groups * R * S).
 
     >>> nn.ConvTranspose2d(8, 3, 4, stride=2, padding=1)(dt.zeros(2, 8, 16, 16)).shape
     (2, 3, 32, 32)
@@ -310,8 +310,8 @@ class ConvTranspose3d(_ConvTranspose):
     """What Conv3d gives its input as gradient, as a layer: (N, C, D, H, W) or (C, D, H, W) with weight
     (in_channels, out_channels / groups, R, S, T) and bias (out_channels).
 
-    forward takes an output_size, of those that a stride leaves open; ValueError for another. Both begin uniform in
-    ±1 / sqrt(out_channels / groups * R * S * T).
+    forward takes an output_size, of those that a stride leaves open; ValueError for another. Both are initialised
+    uniformly in ±1 / sqrt(out_channels / groups * R * S * T).
 
     >>> nn.ConvTranspose3d(4, 2, 2, stride=2)(dt.zeros(1, 4, 3, 4, 4)).shape
     (1, 2, 6, 8, 8)

@@ -16,7 +16,7 @@ from devtensor.nn.module import Module
 class Bilinear(Module):
     """input1 @ weight[k] @ input2 + bias[k] for each k: (*, in1_features) and (*, in2_features) give (*, out_features).
 
-    weight (out_features, in1_features, in2_features) and bias begin uniform in ±1 / sqrt(in1_features).
+    weight (out_features, in1_features, in2_features) and bias are initialised uniformly in ±1 / sqrt(in1_features).
 
     >>> nn.Bilinear(4, 3, 2)(dt.ones(5, 4), dt.ones(5, 3)).shape
     (5, 2)

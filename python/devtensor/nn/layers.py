@@ -57,7 +57,7 @@ class Identity(Module):
 class Linear(Module):
     """x @ weight.T + bias for input (*, in_features): (*, out_features).
 
-    weight (out_features, in_features) and bias (out_features) begin uniform in ±1 / sqrt(in_features).
+    weight (out_features, in_features) and bias (out_features) are initialised uniformly in ±1 / sqrt(in_features).
 
     >>> nn.Linear(8, 3)(dt.zeros(2, 8)).shape
     (2, 3)

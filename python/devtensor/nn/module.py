@@ -156,7 +156,7 @@ class Module(_C._Layer):
     def register_parameter(self, name: str, param: _Parameter | None) -> None:
         """Register a parameter under a name; None keeps the name free, as for a layer without bias.
 
-        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is not a Parameter.
+        Raises KeyError for a name that cannot be one or that is taken, TypeError for anything but a Parameter.
         """
         if param is not None and not isinstance(param, _Parameter):
             raise TypeError(
@@ -170,7 +170,7 @@ class Module(_C._Layer):
         """Register an array that is not a parameter, such as a running mean: to() moves it, state_dict() has it if
         persistent.
 
-        Raises KeyError for a name that cannot be one or that is taken, TypeError for what is not a DeviceArray.
+        Raises KeyError for a name that cannot be one or that is taken, TypeError for anything but a DeviceArray.
         """
         if tensor is not None and not isinstance(tensor, DeviceArray):
             raise TypeError(
@@ -181,7 +181,7 @@ class Module(_C._Layer):
         self.__dict__[name] = tensor
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Register a module under a name. Raises KeyError for a name in use, TypeError for what is not a Module."""
+        """Register a module under a name. Raises KeyError for a name in use, TypeError for anything but a Module."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_kind(module)} is not a Module subclass")
         self._check_name("module", name, "_module_names")
@@ -546,7 +546,7 @@ class Module(_C._Layer):
     # ------------------------------------------------------------ text
 
     def extra_repr(self) -> str:
-        """What stands in parentheses in the repr; a subclass may say more."""
+        """The text in parentheses in the repr. A subclass may override it."""
         return ""
 
     def _get_name(self) -> str:

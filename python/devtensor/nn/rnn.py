@@ -56,7 +56,7 @@ def _probability(op: str, p: float) -> float:
 class RNNBase(Module):
     """What RNN, LSTM and GRU have in common: weights weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and so on.
 
-    All begin uniform in ±1 / sqrt(hidden_size).
+    All are initialised uniformly in ±1 / sqrt(hidden_size).
     """
 
     def __init__(

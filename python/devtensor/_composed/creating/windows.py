@@ -45,8 +45,8 @@ def hann_window(
 ) -> DeviceArray:
     """(1 - cos(2 pi n / N)) / 2 for the elements n of a window: a vector of window_length.
 
-    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
-    negative length, DTypeMismatchError for integers and bools.
+    periodic: a window of one more element without its last, as Fourier transforms need it. Floats. Raises RuntimeError
+    for a negative length, DTypeMismatchError for integers and bools.
 
     >>> dt.hann_window(4)
     DeviceArray([0.0000, 0.5000, 1.0000, 0.5000], device='cpu', dtype=float32)
@@ -68,8 +68,8 @@ def hamming_window(
 ) -> DeviceArray:
     """alpha - beta * cos(2 pi n / N) for the elements n of a window: a vector of window_length.
 
-    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
-    negative length, DTypeMismatchError for integers and bools.
+    periodic: a window of one more element without its last, as Fourier transforms need it. Floats. Raises RuntimeError
+    for a negative length, DTypeMismatchError for integers and bools.
 
     >>> dt.hamming_window(4)
     DeviceArray([0.0800, 0.5400, 1.0000, 0.5400], device='cpu', dtype=float32)
@@ -89,8 +89,8 @@ def blackman_window(
 ) -> DeviceArray:
     """0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N) for the elements n of a window.
 
-    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
-    negative length, DTypeMismatchError for integers and bools.
+    periodic: a window of one more element without its last, as Fourier transforms need it. Floats. Raises RuntimeError
+    for a negative length, DTypeMismatchError for integers and bools.
 
     >>> dt.blackman_window(4)[1:]
     DeviceArray([0.3400, 1.0000, 0.3400], device='cpu', dtype=float32)
@@ -112,8 +112,8 @@ def bartlett_window(
 ) -> DeviceArray:
     """1 - abs(2 n / N - 1) for the elements n of a window: a triangle of window_length.
 
-    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
-    negative length, DTypeMismatchError for integers and bools.
+    periodic: a window of one more element without its last, as Fourier transforms need it. Floats. Raises RuntimeError
+    for a negative length, DTypeMismatchError for integers and bools.
 
     >>> dt.bartlett_window(4)
     DeviceArray([0.0000, 0.5000, 1.0000, 0.5000], device='cpu', dtype=float32)
@@ -140,8 +140,8 @@ def kaiser_window(
 ) -> DeviceArray:
     """i0(beta * sqrt(1 - (2 n / N - 1) ** 2)) / i0(beta) for the elements n of a window: a vector of window_length.
 
-    periodic: of one more element, which is left out, as Fourier transforms want it. Floats. Raises RuntimeError for a
-    negative length, DTypeMismatchError for integers and bools.
+    periodic: a window of one more element without its last, as Fourier transforms need it. Floats. Raises RuntimeError
+    for a negative length, DTypeMismatchError for integers and bools.
 
     >>> dt.kaiser_window(4, beta=2.0)
     DeviceArray([0.4387, 0.8348, 1.0000, 0.8348], device='cpu', dtype=float32)

@@ -89,7 +89,7 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: DeviceArray | None = None,
 ) -> tuple[DeviceArray, DeviceArray]:
-    """fractional_max_pool2d, and where in its image each maximum stands, as int64.
+    """fractional_max_pool2d, and the index of each maximum in its image, as int64.
 
     >>> F.fractional_max_pool2d_with_indices(dt.ones(1, 4, 4), 2, output_size=3)[1].shape
     (1, 3, 3)
@@ -110,7 +110,7 @@ def fractional_max_pool2d(
     """The maxima of windows of (N, C, H, W) or (C, H, W) that begin at places which are drawn.
 
     There are output_size of them, or a share output_ratio of the sizes. _random_samples (N, C, 2), in [0, 1), are the
-    numbers to use. return_indices: a pair, with where in its image each maximum stands. Floats. Raises
+    numbers to use. return_indices: a pair, with the index of each maximum in its image. Floats. Raises
     DTypeMismatchError, ShapeMismatchError, ValueError for both or none of output_size and output_ratio.
 
     >>> F.fractional_max_pool2d(dt.ones(1, 4, 4), 2, output_size=3).shape
@@ -130,7 +130,7 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: DeviceArray | None = None,
 ) -> tuple[DeviceArray, DeviceArray]:
-    """fractional_max_pool3d, and where in its volume each maximum stands, as int64.
+    """fractional_max_pool3d, and the index of each maximum in its volume, as int64.
 
     >>> F.fractional_max_pool3d_with_indices(dt.ones(1, 4, 4, 4), 2, output_size=3)[1].shape
     (1, 3, 3, 3)

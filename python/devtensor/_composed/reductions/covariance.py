@@ -41,9 +41,8 @@ def cov(
     """The covariance matrix of the rows of input, of which each column is an observation; of a vector its variance.
 
     The sum of products of distances to the mean, over n - correction. fweights says how often each observation counts,
-    aweights how much: weights of the cpu must not be negative, those of a CUDA device are not looked at. Numbers on one
-    device; integers are computed in the default float dtype. Raises DeviceMismatchError, DTypeMismatchError,
-    ShapeMismatchError.
+    aweights how much: weights must not be negative, which is checked on the cpu only. Numbers on one device; integers
+    are computed in the default float dtype. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError.
 
     >>> dt.cov(dt.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
     DeviceArray([[ 1., -1.],

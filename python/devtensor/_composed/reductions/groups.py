@@ -172,8 +172,8 @@ def searchsorted(
     sorter: DeviceArray | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
-    """Before which element of a sorted row each value would stand: how many elements are less, with right=True or
-    side="right" no more than it.
+    """Where to insert each value into a sorted row: the number of elements that are less, with right=True or
+    side="right" less or equal.
 
     sorted_sequence is one row, or has the shape of input but for the last dimension. input: an array of the same dtype,
     or with one row a number. sorter: int64 places that put the rows in order. The result is int64, or int32. Raises

@@ -53,7 +53,7 @@ def kthvalue(
     *,
     out: tuple[DeviceArray, DeviceArray] | None = None,
 ) -> _C.kthvalue_result:
-    """The k-th smallest element along dim, and where it stands: a named tuple (values, indices).
+    """The k-th smallest element along dim, and its index: a named tuple (values, indices).
 
     k counts from 1. indices are int64 and name the k-th element of a stable sort; NaN counts as the largest. Raises
     IndexError for a dim out of range, RuntimeError for a k that is not in 1 to the size of dim.
@@ -100,7 +100,7 @@ def median(input: DeviceArray, dim: int, keepdim: bool = False) -> _C.median_res
 def median(input: DeviceArray, dim: int | None = None, keepdim: bool = False) -> DeviceArray | _C.median_result:
     """The lower of the middle elements: of all, 0-dimensional; with dim, a named tuple (values, indices).
 
-    NaN where there is one, and of no elements at all. indices are int64 and name that element of a stable sort. Raises
+    NaN if there is one, and of no elements at all. indices are int64 and name that element of a stable sort. Raises
     IndexError for a dim out of range, or for one of size 0.
 
     >>> dt.median(dt.tensor([4.0, 1.0, 2.0, 3.0]))
@@ -119,7 +119,7 @@ def nanmedian(input: DeviceArray, dim: None = None, keepdim: bool = False) -> De
 @overload
 def nanmedian(input: DeviceArray, dim: int, keepdim: bool = False) -> _C.nanmedian_result: ...
 def nanmedian(input: DeviceArray, dim: int | None = None, keepdim: bool = False) -> DeviceArray | _C.nanmedian_result:
-    """median of the elements that are not NaN; NaN where there is none.
+    """median of the elements that are not NaN; NaN if there is none.
 
     Raises IndexError for a dim out of range, or for one of size 0.
 
@@ -307,7 +307,7 @@ def nanquantile(
     interpolation: str = "linear",
     out: DeviceArray | None = None,
 ) -> DeviceArray:
-    """quantile of the elements that are not NaN, with its parameters and errors; NaN where there is none.
+    """quantile of the elements that are not NaN, with its parameters and errors; NaN if there is none.
 
     >>> dt.nanquantile(dt.tensor([0.0, float("nan"), 4.0]), 0.5)
     DeviceArray(2., device='cpu', dtype=float32)

@@ -82,7 +82,7 @@ def aminmax(
     keepdim: bool = False,
     out: tuple[DeviceArray, DeviceArray] | None = None,
 ) -> aminmax_result:
-    """(min, max): the smallest and the largest element, of all or along dim; NaN where there is one.
+    """(min, max): the smallest and the largest element, of all or along dim; NaN if there is one.
 
     Any dtype. Raises IndexError for a dim out of range, RuntimeError for nothing to choose from.
 

@@ -67,8 +67,8 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
 def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> DeviceArray:
     """The elements moved by shifts along dims, those that fall off put in at the other end: a copy.
 
-    Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError where there are
-    not as many shifts as dims.
+    Without dims as if input had one dimension. Raises IndexError for a dim out of range, RuntimeError if there are not
+    as many shifts as dims.
 
     >>> dt.roll(dt.tensor([1, 2, 3]), 1)
     DeviceArray([3, 1, 2], device='cpu', dtype=int64)

@@ -111,8 +111,8 @@ def scatter(
 
     index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input but
     in dim. src is an array of the dtype of input, or a number, which value is too; with reduce="add" it is added.
-    Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA
-    device tells of it when it is waited for next, and skips it.
+    Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA
+    device skips it, and the next wait raises).
 
     >>> dt.scatter(dt.zeros(2, 3), 1, dt.tensor([[2], [0]]), 1.0)
     DeviceArray([[0., 0., 1.],
@@ -265,8 +265,8 @@ def index_copy(
     """input with the entries of source in place of those of dimension dim at the places of index, a vector: a copy.
 
     source has the dtype of input, and its shape but along dim that of index, int64 or int32. Negative indices are
-    refused. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a
-    CUDA device tells of it when it is waited for next, and skips it.
+    refused. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a
+    CUDA device skips it, and the next wait raises).
 
     >>> dt.index_copy(dt.zeros(3, 2), 0, dt.tensor([2]), dt.ones(1, 2))
     DeviceArray([[0., 0.],
@@ -312,8 +312,8 @@ def index_fill(input: DeviceArray, dim: int, index: DeviceArray, value: DeviceAr
     """input with value in all entries of dimension dim at the places of index, a vector: a copy.
 
     value is a number or a 0-dimensional array on the same device. Negative indices count from the end. Raises
-    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device
-    tells of it when it is waited for next, and skips it.
+    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA device
+    skips it, and the next wait raises).
 
     >>> dt.index_fill(dt.zeros(2, 3), 1, dt.tensor([0, 2]), 1)
     DeviceArray([[1., 0., 1.],
@@ -382,8 +382,8 @@ def index_put(
 
     indices: arrays of int64, int32 or bool, None for all of a dimension. values has the dtype of input, and a shape
     that broadcasts to that of input[indices]. A mask on a CUDA device waits for its count. Raises DeviceMismatchError,
-    DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is
-    waited for next, and skips it.
+    DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next
+    wait raises).
 
     >>> dt.index_put(dt.zeros(3), (dt.tensor([1, 1]),), dt.tensor([2.0, 3.0]), accumulate=True)
     DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
@@ -425,8 +425,8 @@ def put(input: DeviceArray, index: DeviceArray, source: DeviceArray, accumulate:
     """A copy of input, of which as one row the places of index get the elements of source; negative ones from its end.
 
     source has the dtype of input and as many elements as index; with accumulate they are added, in their order. Raises
-    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range; a CUDA device
-    tells of it when it is waited for next, and skips it.
+    DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, IndexError for an index out of range (a CUDA device
+    skips it, and the next wait raises).
 
     >>> dt.put(dt.zeros(2, 2), dt.tensor([3]), dt.tensor([5.0]))
     DeviceArray([[0., 0.],

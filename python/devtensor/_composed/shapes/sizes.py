@@ -57,7 +57,7 @@ def sum_to_size(input: DeviceArray, *size: int | Sequence[int]) -> DeviceArray:
 
 
 def unravel_index(indices: DeviceArray, shape: int | Sequence[int]) -> tuple[DeviceArray, ...]:
-    """Where elements of an array of this shape stand whose places in its flattened form are indices.
+    """The coordinates, in an array of this shape, of the elements with these indices in its flattened form.
 
     An int64 array of the shape of indices for each dimension; places count modulo the number of elements. Raises
     TypeError for indices that are no integers, ValueError for negative sizes, RuntimeError for sizes of 0.

@@ -200,7 +200,7 @@ def diff(
 ) -> DeviceArray:
     """What each entry of dim is more than the one before it, n times over; of bools whether they differ.
 
-    prepend and append stand before and behind input first, unless n is 0. dtypes promote. Raises DeviceMismatchError,
+    prepend and append are joined to input first, unless n is 0. dtypes promote. Raises DeviceMismatchError,
     ShapeMismatchError, IndexError for a dim out of range, RuntimeError for a negative n.
 
     >>> dt.diff(dt.tensor([1, 4, 9]))

@@ -19,11 +19,11 @@ T = TypeVar("T", bound=Module)
 class DataParallel(Module):
     """Calls module on several GPUs, each with its part of the batch; the results come together on output_device.
 
-    device_ids: the devices, by default all GPUs; where there is none the module is called as it is. The parameters and
+    device_ids: the devices, by default all GPUs; if there is none the module is called as it is. The parameters and
     buffers of module must be on the first. At each call they are copied to the others and the arguments are cut along
-    dim, as scatter does it; gradients flow back to module. These transfers are what a DataParallel is asked for. With
-    one device the module is moved there when the DataParallel is made. Changes of attributes in forward are lost, but
-    for what is written in place on the first device.
+    dim, as scatter does it; gradients flow back to module. A DataParallel is a request for these transfers. With one
+    device the module is moved there when the DataParallel is made. Changes of attributes in forward are lost, but for
+    what is written in place on the first device.
 
     Keys of state_dict() begin with "module.". Raises RuntimeError where an array of module is on another device.
 
@@ -95,7 +95,7 @@ def data_parallel(
 ) -> Any:
     """One call of module on several GPUs, as a DataParallel calls it.
 
-    inputs: a tuple of arguments, or the one argument. Raises RuntimeError where there is no GPU, and where an array of
+    inputs: a tuple of arguments, or the one argument. Raises RuntimeError if there is no GPU, and where an array of
     module is not on the first device.
 
     >>> nn.parallel.data_parallel(nn.ReLU(), dt.ones(2), ["cpu", "cpu"])

@@ -36,7 +36,7 @@ class DistributedDataParallel(Module):
     check_reduction and the rest are accepted and change nothing; mixed_precision, device_mesh and
     delay_all_reduce_named_params are refused. Keys of state_dict() begin with "module.".
 
-    Raises ValueError before init_process_group, RuntimeError for a module without a parameter that wants a gradient,
+    Raises ValueError before init_process_group, RuntimeError for a module without a parameter that requires a gradient,
     for a lazy one that has had no call yet, and in the next forward where a gradient did not come.
 
     >>> dt.distributed.init_process_group()

@@ -269,7 +269,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make the array of that name an ordinary one, as it is now, or, without leave_parametrized, what was learned.
+    """Make the array of that name an ordinary one: its current value or, without leave_parametrized, the learned one.
 
     Raises ValueError for an array that is not parametrized, or that comes of several where they should be left.
 

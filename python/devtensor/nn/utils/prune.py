@@ -106,8 +106,8 @@ class BasePruningMethod(ABC):
     ) -> BasePruningMethod:
         """Prune a parameter of module by a method that is made of the other arguments; on top of what has pruned it.
 
-        importance_scores, of its shape, are looked at in its place. Raises AttributeError for a parameter that is not
-        there, AssertionError for scores of another shape.
+        importance_scores, of the same shape, replace its values in the comparison. Raises AttributeError for a
+        parameter that is not there, AssertionError for scores of another shape.
         """
         given = _parameter_of(module, name)
         method: BasePruningMethod = cls(*args, **kwargs)
@@ -153,7 +153,7 @@ class BasePruningMethod(ABC):
         return t * mask
 
     def remove(self, module: Module) -> None:
-        """The parameter has its zeros for good and its old name. The hook stays: prune.remove() takes it away too."""
+        """Make the zeros permanent, under the parameter's old name. The hook stays: prune.remove() removes it too."""
         weight = self.apply_mask(module)
         name = self._tensor_name
         assert name is not None
@@ -381,8 +381,8 @@ def random_unstructured(module: M, name: str, amount: Amount) -> M:
 def l1_unstructured(module: M, name: str, amount: Amount, importance_scores: DeviceArray | None = None) -> M:
     """Set the entries of a parameter of module that have the least absolute value to 0.
 
-    amount of them, a share where it is a float. importance_scores, of its shape, are looked at in its place. Raises
-    ValueError for a negative amount or one above all.
+    amount of them, a share where it is a float. importance_scores, of the same shape, replace its values in the
+    comparison. Raises ValueError for a negative amount or one above all.
 
     >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 3), "weight", amount=0.5)
     >>> int((layer.weight == 0).sum()), [name for name, _ in layer.named_parameters()]
@@ -410,8 +410,8 @@ def ln_structured(
 ) -> M:
     """Set the channels of dim of a parameter of module that have the least n-norm to 0.
 
-    amount of them, a share where it is a float; n as p of dt.norm. importance_scores, of its shape, are looked at in
-    its place. Raises ValueError for a parameter of one dimension, IndexError for a dim out of range.
+    amount of them, a share where it is a float; n as p of dt.norm. importance_scores, of the same shape, replace its
+    values in the comparison. Raises ValueError for a parameter of one dimension, IndexError for a dim out of range.
 
     >>> layer = nn.utils.prune.ln_structured(nn.Linear(2, 4), "weight", amount=0.5, n=2, dim=0)
     >>> int((layer.weight_mask.sum(1) == 0).sum())

@@ -150,7 +150,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """The parameter as weight_norm computes it, by itself again. Raises ValueError where there is no weight_norm.
+    """Undo weight_norm: the parameter keeps its current value. Raises ValueError if there is no weight_norm.
 
     >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 2)))
     >>> [name for name, _ in layer.named_parameters()]
@@ -221,7 +221,7 @@ def need_iterations(op: str, n_power_iterations: int) -> int:
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """The parameter as spectral_norm computes it, by itself again. Raises ValueError where there is no spectral_norm.
+    """Undo spectral_norm: the parameter keeps its current value. Raises ValueError if there is no spectral_norm.
 
     >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(3, 2)))
     >>> [name for name, _ in layer.named_parameters()]
