@@ -21,8 +21,7 @@ from typical_mistakes import EXAMPLES  # noqa: E402
 
 from devtensor._diagnosis.causes import CAUSES  # noqa: E402
 
-TARGET = ROOT / "docs" / "errors.md"
-COPY = ROOT / "python" / "devtensor" / "_diagnosis" / "errors.md"  # for `python -m devtensor explain`
+TARGET = ROOT / "docs" / "errors.md"  # the package has a link to it
 HEAD = """# Errors
 
 Every mismatch raises a `RuntimeError`. Its first line is PyTorch's sentence, so a search finds it. Below it Python,
@@ -63,4 +62,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written_page.main(TARGET, page(), COPY))
+    sys.exit(written_page.main(TARGET, page()))
