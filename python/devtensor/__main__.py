@@ -11,6 +11,8 @@ from devtensor import _advice
 
 USAGE = """usage: python -m devtensor                                    a report of what is here
        python -m devtensor digits [--help]                    handwritten digits on every device
+       python -m devtensor run --torch [--origins] script.py ...
+                                                              run a script with PyTorch itself, and explain its errors
        python -m devtensor run [--simulate N] [--as-torch] [--check] [--no-report] script.py ...
                                                               run a script, with - standard input, with -m a module:
                                                               CUDA simulated by N devices; `import torch` means

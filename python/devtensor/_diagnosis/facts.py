@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -76,7 +76,7 @@ class Failure:
     proposed: list[tuple[Fact, str]] | None = None  # what to convert, where the error itself says so
     accounts: Any = None  # what tells of gradients: code -> function; None: ours
     passes: Any = None  # whether the call passes after conversions; None: by our own rules
-    said: list[str] = field(default_factory=list)  # further remarks
+    remarks: Any = None  # further ones: a function of the failure
 
     def named(self, name: str) -> Fact | None:
         return next((fact for fact in self.facts if fact.name == name), None)

@@ -70,7 +70,7 @@ def remarks(failure: Failure) -> list[str]:
     )
     if text:
         found.append(text)
-    found += failure.said
+    found += failure.remarks(failure) if failure.remarks is not None else []
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
     if culprit is not None and culprit.owner is not None:
         owner = culprit.owner

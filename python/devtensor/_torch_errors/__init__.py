@@ -9,16 +9,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from devtensor._diagnosis import arrays
-from devtensor._torch_errors import hooks, recorder
-from devtensor._torch_errors.explaining import explain, explain_chain
+from devtensor._torch_errors import hooks
 from devtensor._torch_errors.explanation import Explanation, of_ours
-from devtensor._torch_errors.tensors import TORCH
 
 __all__ = ["Explanation", "explain_torch", "explanation"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-arrays.register(TORCH)
 
 
 class explain_torch:
@@ -46,7 +42,15 @@ class explain_torch:
             self._begin()
 
     def _begin(self) -> None:
+        from devtensor._torch_errors import recorder
+
         self._modes.append(recorder.begin())
+
+    def _end(self) -> None:
+        from devtensor._torch_errors import recorder
+
+        if self._modes:
+            recorder.end(self._modes.pop())
 
     def __enter__(self) -> explain_torch:
         if self._alone:
@@ -61,10 +65,9 @@ class explain_torch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            explain_chain(error)
+            hooks.explain_shown(error)
         finally:
-            if self._modes:
-                recorder.end(self._modes.pop())
+            self._end()
             hooks.turn_off()
 
     def __call__(self, function: _Function) -> _Function:
@@ -72,8 +75,7 @@ class explain_torch:
 
         if self._alone:  # a decorator is on while its function runs
             self._alone = False
-            if self._modes:
-                recorder.end(self._modes.pop())
+            self._end()
             hooks.turn_off()
 
         @functools.wraps(function)
@@ -95,7 +97,12 @@ def explanation(error: BaseException) -> Explanation | None:
     """
     if not isinstance(error, BaseException):
         raise TypeError(f"explanation(): argument 'error' must be an exception, not {type(error).__name__}")
-    return of_ours(error) or explain(error, notes=False)
+    ours = of_ours(error)
+    if ours is not None:
+        return ours
+    from devtensor._torch_errors.explaining import explain
+
+    return explain(error, notes=False)
 
 
 def __dir__() -> list[str]:

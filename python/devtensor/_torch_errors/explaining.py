@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtensor import _diagnosis
-from devtensor._diagnosis import arrays, shapes
+from devtensor._diagnosis import arrays, fixes, shapes
 from devtensor._diagnosis.facts import Fact, Failure
-from devtensor._torch_errors import calls, families, frames, gradients, tensors
+from devtensor._torch_errors import calls, families, frames, gradients, recorder, tensors
 from devtensor._torch_errors.explanation import Explanation, attach, attached
 from devtensor._torch_errors.families import Family
 
@@ -22,6 +22,7 @@ _INTEGERS = {"bool", "uint8", "int8", "int16", "int32", "int64"}
 _INDICES = ("index", "indices")
 _COMPILED = ("TorchRuntimeError", "BackendCompilerFailed", "InternalTorchDynamoError", "Unsupported")
 _busy = threading.local()
+arrays.register(tensors.TORCH)
 
 
 def explain(error: BaseException, notes: bool = True) -> Explanation | None:
@@ -34,6 +35,7 @@ def explain(error: BaseException, notes: bool = True) -> Explanation | None:
                 known = _explained(error)
             finally:
                 _busy.now = False
+                _leave_out_the_recorder(error)
             if known is not None:
                 attach(error, known)
         if known is not None and notes and not known.shown and known.notes and _diagnosis.get_error_detail() == "full":
@@ -43,6 +45,15 @@ def explain(error: BaseException, notes: bool = True) -> Explanation | None:
         return known
     except Exception:  # an explanation that fails must not hide what it explains
         return None
+
+
+def _leave_out_the_recorder(error: BaseException) -> None:
+    """The traceback as it would be without origins."""
+    trace = error.__traceback__
+    while trace is not None:
+        while trace.tb_next is not None and recorder.is_mode(trace.tb_next.tb_frame.f_code):
+            trace.tb_next = trace.tb_next.tb_next
+        trace = trace.tb_next
 
 
 def explain_chain(error: BaseException | None, depth: int = 8) -> None:
@@ -62,7 +73,7 @@ def _explained(error: BaseException) -> Explanation | None:
     if type(error) not in _KINDS or len(error.args) != 1 or type(error.args[0]) is not str:
         return None
     sentence = error.args[0]
-    found = families.families(sentence)
+    found = families.families(sentence) if not sentence.startswith("Caught ") else []  # of a worker, told there
     stack = frames.stack(error) if found else []
     if not stack or (frames.raises(stack[-1]) and not frames.is_torch(stack[-1].f_code.co_filename)):
         return None
@@ -103,6 +114,7 @@ def _told(sentence: str, found: list[Family], stack: list[frames.At]) -> Explana
         if not _CHECKS[family.about](sentence, failed, failure):
             continue
         failure.passes = lambda conversions: _passes(failed, failure, conversions)
+        failure.remarks = _remarks
         return _finished(failure)
     return None
 
@@ -115,7 +127,7 @@ def _finished(failure: Failure) -> Explanation | None:
         for fact in failure.facts:
             fact.object = fact.node = fact.owner = None
         failure.frame = failure.site = failure.call = failure.held = failure.about = failure.innermost = None
-        failure.passes = failure.proposed = None
+        failure.passes = failure.proposed = failure.remarks = None
     return explanation
 
 
@@ -173,11 +185,12 @@ def _floats(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
 
 def _target(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
     target = failure.named("target")
-    if failed.op not in shapes.CLASSES or target is None or target.dtype_name in ("int64", "uint8"):
+    conversions = fixes._to_classes(failure) if failed.op in shapes.CLASSES else []
+    if target is None or len(conversions) != 1:
         return False
     failure.culprit = failure.facts.index(target)
-    failure.proposed = [(target, ".long()")]
-    return "Long" in sentence
+    failure.proposed = conversions
+    return True
 
 
 def _index(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
@@ -202,6 +215,9 @@ def _shape(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
 def _is_borne_out(sentence: str, facts: list[Fact]) -> bool:
     """Whether the sizes that a sentence names are those of the operands."""
     known = [fact.shape for fact in facts]
+    whole = re.search(r"is invalid for input of size (\d+)", sentence)
+    if whole is not None:
+        return int(whole[1]) in map(_product, known)
     lists = [tuple(map(int, re.findall(r"\d+", text))) for text in re.findall(r"\[((?:\d+(?:, ?)?)+)\]", sentence)]
     if lists:
         return all(any(shape[-len(one) :] == one for shape in known) for one in lists)
@@ -220,6 +236,22 @@ def _product(shape: tuple[int, ...]) -> int:
     for n in shape:
         size *= n
     return size
+
+
+def _remarks(failure: Failure) -> list[str]:
+    """What a layer takes, where its operand has another size."""
+    weight, given = failure.named("weight"), failure.named("input")
+    if failure.code != "shape-mismatch" or failure.op != "linear" or weight is None or given is None:
+        return []
+    if weight.owner is None or len(weight.shape) != 2 or not given.shape or given.shape[-1] == weight.shape[1]:
+        return []
+    path = weight.owner.path.rpartition(".")[0]
+    layer = weight.owner.expression + (f".{path}" if path else "")
+    name = given.expression or "what it was given"
+    text = f"{layer} takes {weight.shape[1]} features in the last dimension; {name} has {given.shape[-1]}"
+    if len(given.shape) > 2 and _product(given.shape[1:]) == weight.shape[1]:
+        text += f", and {name}.flatten(1) would have {weight.shape[1]}"
+    return [text]
 
 
 def _alone(sentence: str, failed: calls.Failed, failure: Failure) -> bool:

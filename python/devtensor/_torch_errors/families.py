@@ -63,6 +63,7 @@ _ROWS: dict[tuple[str, str], list[str]] = {
         r"expected target dtype to be Long or Byte, but got \w+",
         r"expected scalar type (Long|Byte) but found \w+",
         r"Expected floating point type for target with class probabilities, got \w+",
+        r"0D or 1D target tensor expected, multi-target not supported",
     ],
     ("dtype-of-index", "index"): [
         r"tensors used as indices must be long",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -33,6 +34,8 @@ def explained(sentence: str, family: families.Family, stack: list[frames.At]) ->
     node, own = _subject(site)
     value = variables.resolve(user, node, site.owner) if node is not None else variables.MISSING
     failure.op = own
+    if not arrays.is_array(value):
+        value = _differentiated(stack)
     if arrays.is_array(value):
         history = tuple(one.step for one in arrays.steps(value))
         fact = Fact("input", tuple(value.shape), value.dtype, value.device, history, value, node)
@@ -45,6 +48,19 @@ def explained(sentence: str, family: families.Family, stack: list[frames.At]) ->
 
     found = _finished(failure)
     return found if found is not None and found.notes else None
+
+
+def _differentiated(stack: list[frames.At]) -> Any:
+    """The one tensor that backward() was called for, where its expression is a temporary."""
+    for at in reversed(stack):
+        if frames.is_torch(at.f_code.co_filename) and at.f_code.co_name == "backward":
+            for name in ("self", "tensors"):
+                held = variables.variable(at, name)  # type: ignore[arg-type]
+                if arrays.is_array(held):
+                    return held
+                if type(held) is tuple and len(held) == 1:
+                    return held[0]
+    return variables.MISSING
 
 
 def _subject(site: sources.Site) -> tuple[ast.expr | None, str]:
@@ -184,10 +200,10 @@ def _changed_variable(failure: Failure, node: Any, name: str, shape: tuple[int, 
     found: dict[int, tuple[str, Any]] = {}
     pointer = _pointer(node, name)
     for text, value in _tensors(failure):
-        if tuple(value.shape) != shape or value._version != version:
+        if value._version != version or value.numel() != math.prod(shape):
             continue
-        if pointer is not None and value.data_ptr() != pointer:
-            continue
+        if value.data_ptr() != pointer if pointer is not None else tuple(value.shape) != shape:
+            continue  # where it is kept as a view, such as the transposed weight of a layer, the place tells
         found.setdefault(id(value), (text, value))
     return next(iter(found.values())) if len(found) == 1 else None
 
@@ -274,13 +290,11 @@ def _is_name(node: ast.AST, name: str) -> bool:
 def _freed(failure: Failure) -> Account | None:
     _, stack = failure.about
     roots = _roots(stack)
-    node = next((one for one in _nodes(roots) if "a second time" in _complaint(one)[1]), None)
+    node, before = _used_up(roots)
     place, when = recorder.made(node) if node is not None else (None, 0)
     made, first, freed_at = gradients.line_of(place), None, 0
-    later = [one for one in recorder.backwards() if when and one[2] > when]
-    if len({one[:2] for one in later}) == 1 or (later and node is not None):
-        code, instruction, freed_at = later[0]
-        first = gradients.line_of((code, instruction))
+    if before is not None:
+        first, freed_at = gradients.line_of(before[:2]), before[2]
     found = Account()
     op = re.sub(r"Backward\d*$", "", type(node).__name__).lower() if node is not None else ""
     found.rows += gradients._row("made", made, f"{op} kept what its gradient needs")
@@ -303,6 +317,21 @@ def _freed(failure: Failure) -> Account | None:
         found.fix = gradients._retaining(first) if first is not None else None
     found.rows += gradients._row("needed", gradients._now(failure))
     return found if len(found.rows) > 1 else None
+
+
+def _used_up(roots: list[Any]) -> tuple[Any, Any]:
+    """The first node that an earlier backward() has used up, and that backward; this one has freed nodes as well."""
+    complaining = [one for one in _nodes(roots) if "a second time" in _complaint(one)[1]]
+    earlier = recorder.backwards()
+    for before in reversed(earlier):
+        found = [one for one in complaining if 0 < recorder.made(one)[1] < before[2]]
+        loss = before[3]()
+        if loss is not None and loss.grad_fn is not None and loss.grad_fn not in roots:
+            reached = set(_nodes([loss.grad_fn]))
+            found = [one for one in found if one in reached]
+        if found:
+            return max(found, key=lambda one: one._sequence_nr()), before
+    return (complaining[0] if len(complaining) == 1 else None), None
 
 
 def _edge(roots: list[Any], freed_at: int) -> tuple[Any, int, Any] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-import traceback
 from typing import Any
 
 _lock = threading.RLock()
@@ -17,7 +16,10 @@ _on = 0
 _before: dict[str, Any] = {}
 
 
-def _explain(error: BaseException | None) -> None:
+def explain_shown(error: BaseException | None) -> None:
+    """Explains an exception before it is shown. Never raises."""
+    if "torch" not in sys.modules or error is None:
+        return
     from devtensor._torch_errors.explaining import explain_chain
 
     explain_chain(error)
@@ -45,18 +47,20 @@ def is_on() -> bool:
 
 
 def _install() -> None:
+    import traceback
+
     made, shown, of_threads = traceback.TracebackException.__init__, sys.excepthook, threading.excepthook
 
     def init(self: Any, exc_type: Any, exc_value: Any, *args: Any, **kwargs: Any) -> None:
-        _explain(exc_value)
+        explain_shown(exc_value)
         made(self, exc_type, exc_value, *args, **kwargs)
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:
-        _explain(error)
+        explain_shown(error)
         shown(kind, error, trace)
 
     def thread_excepthook(given: Any) -> None:
-        _explain(given.exc_value)
+        explain_shown(given.exc_value)
         of_threads(given)
 
     _before.update(init=made, excepthook=shown, threads=of_threads)
@@ -68,6 +72,8 @@ def _install() -> None:
 
 def _remove() -> None:
     """Puts back what nobody else has replaced meanwhile."""
+    import traceback
+
     init, excepthook, thread_excepthook = _before["own"]
     if traceback.TracebackException.__init__ is init:
         traceback.TracebackException.__init__ = _before["init"]  # type: ignore[method-assign]
@@ -91,7 +97,7 @@ def _install_ipython() -> None:
 
         def showtraceback(exc_tuple: Any = None, *args: Any, **kwargs: Any) -> Any:
             with contextlib.suppress(Exception):
-                _explain(exc_tuple[1] if exc_tuple is not None else sys.exc_info()[1])
+                explain_shown(exc_tuple[1] if exc_tuple is not None else sys.exc_info()[1])
             return show(exc_tuple, *args, **kwargs)
 
         shell.showtraceback = showtraceback

@@ -72,7 +72,7 @@ class _Ref(weakref.ref[Any]):
 
 
 _table: dict[int, _Ref] = {}
-_backwards: collections.deque[tuple[CodeType, int, int]] = collections.deque(maxlen=64)
+_backwards: collections.deque[tuple[CodeType, int, int, Any]] = collections.deque(maxlen=64)
 _clock = itertools.count(1)
 _own: dict[str, bool] = {}
 
@@ -93,8 +93,8 @@ def write_of(tensor: Any) -> tuple[CodeType, int] | None:
     return ref.write if ref is not None and ref() is tensor else None
 
 
-def backwards() -> list[tuple[CodeType, int, int]]:
-    """The latest calls of backward() that used their graph up: code, instruction, and when."""
+def backwards() -> list[tuple[CodeType, int, int, Any]]:
+    """The latest calls of backward() that used their graph up: code, instruction, when, a weak reference to the loss."""
     return list(_backwards)
 
 
@@ -171,15 +171,19 @@ def note(torch: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], r
     if action == "backward":
         code, instruction = _user_place(frame)
         if code is not None and not kwargs.get("retain_graph") and not (len(args) > 2 and args[2]):
-            _backwards.append((code, instruction, next(_clock)))
+            _backwards.append((code, instruction, next(_clock), weakref.ref(args[0])))
         return
     if "out" in kwargs and issubclass(type(kwargs["out"]), kind):
         _note_write(kwargs["out"], action, frame)
         return
     if (action in _IN_PLACE or (action[-1:] == "_" and action[-2:] != "__")) and action not in _NO_WRITES:
         written = args[0] if args else kwargs.get("tensor")  # of nn.init
-        if issubclass(type(written), kind):
-            _note_write(written, action, frame)
+        for one in written if type(written) in (list, tuple) else (written,):  # _foreach_add_
+            if issubclass(type(one), kind):
+                _note_write(one, action, frame)
+        return
+    if kwargs.get("inplace") is True and args and result is args[0]:
+        _note_write(result, action, frame)
         return
     if issubclass(type(result), kind):
         if result is not (args[0] if args else None) or entry_of(result) is None:
