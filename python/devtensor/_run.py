@@ -30,7 +30,9 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m devtensor run", description="Runs a script as it is.")
     p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
     p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
-    p.add_argument("--torch", action="store_true", help="with the PyTorch that is installed, whose errors are explained")
+    p.add_argument(
+        "--torch", action="store_true", help="with the PyTorch that is installed, whose errors are explained"
+    )
     p.add_argument("--origins", action="store_true", help="with --torch: record which line made each tensor")
     p.add_argument("--check", action="store_true", help="run nothing: list what the script asks of torch in vain")
     p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")

@@ -1,5 +1,5 @@
-"""pytest plugin: --simulate-cuda=N, --explain-torch, a `device` fixture, and the markers devtensor_cuda, devtensor_cuda_real and
-devtensor_no_transfers.
+"""pytest plugin: --simulate-cuda=N, --explain-torch, a `device` fixture, and the markers devtensor_cuda,
+devtensor_cuda_real and devtensor_no_transfers.
 
 pytest loads it wherever devtensor is installed, also for suites that never heard of it. So it has no say in a test
 that neither uses its fixture nor carries one of its markers, and a `device` fixture of anybody else goes first.

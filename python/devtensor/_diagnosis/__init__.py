@@ -185,7 +185,7 @@ def _caller(frame: FrameType | None) -> FrameType | None:
 
 def _called(caller: FrameType, code: CodeType | None, innermost: FrameType | None) -> FrameType | None:
     """The frame of the function with this code below the caller, else the one that the caller called."""
-    frame = innermost or sys._getframe()
+    frame: FrameType | None = innermost or sys._getframe()
     first = found = None
     while frame is not None and frame is not caller:
         first = frame

@@ -120,13 +120,15 @@ def steps(array: Any) -> list[Recorded]:
 
 
 def signature(callee: Any) -> tuple[tuple[str, ...], bool] | None:
-    return _first(one.signature(callee) for one in _libraries)
+    found: tuple[tuple[str, ...], bool] | None = _first(one.signature(callee) for one in _libraries)
+    return found
 
 
 def method(base: Any, name: str, missing: Any) -> tuple[str, ...] | None:
     """The parameters of a method that is called on base; where that is not known, of arrays."""
     if base is missing:
-        return _first(one.method(name) for one in _libraries)
+        found: tuple[str, ...] | None = _first(one.method(name) for one in _libraries)
+        return found
     library = _of(base)
     return library.method(name) if library is not None else None
 
@@ -136,7 +138,8 @@ def is_module(value: Any) -> bool:
 
 
 def forward(kind: Any) -> CodeType | None:
-    return _first(one.forward(kind) for one in _libraries)
+    found: CodeType | None = _first(one.forward(kind) for one in _libraries)
+    return found
 
 
 def makes(callee: Any, action: str) -> bool:

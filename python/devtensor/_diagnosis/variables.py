@@ -61,9 +61,9 @@ def module_tables(value: Any) -> list[dict[str, Any]]:
     own = instance_dict(value)
     if is_a(value, type):
         return []
-    tables = [own.get(table) for table in ("_parameters", "_buffers", "_modules")]
+    tables: list[Any] = [own.get(table) for table in ("_parameters", "_buffers", "_modules")]
     if all(type(table) in _DICTS for table in tables) and arrays.is_module(value):
-        return [dict(table) for table in tables]  # type: ignore[call-overload]
+        return [dict(table) for table in tables]
     names = [own.get(table) for table in ("_parameter_names", "_buffer_names", "_module_names")]
     if not all(type(table) is dict for table in names):
         return []

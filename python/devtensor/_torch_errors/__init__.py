@@ -20,12 +20,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class explain_torch:
     """Explains errors that PyTorch raises: notes below its own message name the variables, the odd one and the fix.
 
-    Called once, `dt.explain_torch()`, it is on for the rest of the program; `with dt.explain_torch():` is on for a block,
-    and `@dt.explain_torch()` for a function. Class, message and traceback of an error stay as they are; errors that the
-    program catches and prints by traceback or logging have the notes too. Where it is not sure, nothing is added.
+    Called once, `dt.explain_torch()`, it is on for the rest of the program; `with dt.explain_torch():` is on for a
+    block, and `@dt.explain_torch()` for a function. Class, message and traceback of an error stay as they are; errors
+    that the program catches and prints by traceback or logging have the notes too. Where it is not sure, nothing is
+    added.
 
-    origins=True also records which line made, moved or cast each tensor, in the thread that turns it on; PyTorch must be
-    installed then. It costs some microseconds for each op; without it nothing is recorded, and what works costs nothing.
+    origins=True also records which line made, moved or cast each tensor, in the thread that turns it on; PyTorch must
+    be installed then. It costs some microseconds for each op; without it nothing is recorded, and what works costs
+    nothing.
 
     >>> with dt.explain_torch():
     ...     pass  # train with PyTorch
@@ -107,5 +109,3 @@ def explanation(error: BaseException) -> Explanation | None:
 
 def __dir__() -> list[str]:
     return __all__
-
-

@@ -28,7 +28,8 @@ _UNNAMED = {
     "huber_loss": ("input", "target"), "binary_cross_entropy": ("input", "target", "weight"),
     "embedding": ("weight", "input"),
     "batch_norm": ("input", "weight", "bias", "running_mean", "running_var"),
-    "layer_norm": ("input", "normalized_shape", "weight", "bias"), "group_norm": ("input", "num_groups", "weight", "bias"),
+    "layer_norm": ("input", "normalized_shape", "weight", "bias"),
+    "group_norm": ("input", "num_groups", "weight", "bias"),
     "broadcast_tensors": ("tensors",), "scaled_dot_product_attention": ("query", "key", "value", "attn_mask"),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import re
 import sys
 import threading
@@ -113,7 +114,7 @@ def _told(sentence: str, found: list[Family], stack: list[frames.At]) -> Explana
         failure.innermost = stack[-1]  # type: ignore[assignment]
         if not _CHECKS[family.about](sentence, failed, failure):
             continue
-        failure.passes = lambda conversions: _passes(failed, failure, conversions)
+        failure.passes = functools.partial(_passes, failed, failure)
         failure.remarks = _remarks
         return _finished(failure)
     return None
@@ -290,5 +291,3 @@ def _odd(facts: list[Fact], value: Any, wrong: Any) -> int:
     """The operand with the rarest value; of a tie, one that is wrong more often."""
     counts = collections.Counter(map(value, facts))
     return min(range(len(facts)), key=lambda i: (counts[value(facts[i])], not wrong(value(facts[i]))))
-
-

@@ -12,9 +12,9 @@ _NAME = "__devtensor__"
 class Explanation:
     """What an error says beyond its sentence: the operands, the odd one, and what to type.
 
-    Attributes are those of devtensor's own errors: op, code, operands (each with name, expression, shape, dtype, device,
-    origin and history), culprit, fix, fix_at (the line it belongs to, None for the failing one), fix_how ("before" or
-    "instead") and fix_of (the text that it replaces). notes are the lines below the message.
+    Attributes are those of devtensor's own errors: op, code, operands (each with name, expression, shape, dtype,
+    device, origin and history), culprit, fix, fix_at (the line it belongs to, None for the failing one), fix_how
+    ("before" or "instead") and fix_of (the text that it replaces). notes are the lines below the message.
 
     >>> try:
     ...     dt.ones(2, 3) @ dt.ones(3, 2).double()

@@ -1,7 +1,7 @@
 """The sentences of PyTorch that are explained, by family: what they are about, as regular expressions.
 
-Collected from PyTorch 2.4 to 2.13 on the cpu, the meta device and the sources for CUDA. A sentence only has to belong to
-a family: what disagrees is read from the operands, and where those do not show it nothing is said.
+Collected from PyTorch 2.13 on the cpu and the meta device, and from what 2.4 and later say on CUDA. A sentence only
+has to belong to a family: what disagrees is read from the operands, and where those do not show it nothing is said.
 """
 
 from __future__ import annotations

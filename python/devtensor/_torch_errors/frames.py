@@ -11,9 +11,10 @@ from typing import Any
 # What C code of PyTorch calls back into; no user and no layer stands there.
 _INSIDE = (
     "_prims", "_prims_common", "_refs", "_decomp", "_library", "_subclasses", "_ops.py", "_meta_registrations.py",
-    "_jit_internal.py", "_compile.py", "library.py", os.path.join("_dynamo", "eval_frame.py"), "overrides.py", "_custom_op", "_higher_order_ops", "fx", "_tensor_str.py",
-    os.path.join("utils", "_device.py"), os.path.join("utils", "_python_dispatch.py"),
-    os.path.join("utils", "_contextlib.py"), os.path.join("autograd", "grad_mode.py"),
+    "_jit_internal.py", "_compile.py", "library.py", os.path.join("_dynamo", "eval_frame.py"), "overrides.py",
+    "_custom_op", "_higher_order_ops", "fx", "_tensor_str.py", os.path.join("utils", "_device.py"),
+    os.path.join("utils", "_python_dispatch.py"), os.path.join("utils", "_contextlib.py"),
+    os.path.join("autograd", "grad_mode.py"),
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Why a gradient of PyTorch's failed: the lines that kept, changed, freed or cut, as far as they are known.
 
-With origins=True the nodes of autograd know the line that recorded them and tensors the line that wrote to them. Without
-it, a line is named only where the source of the failing function leaves no other.
+With origins=True the nodes of autograd know the line that recorded them and tensors the line that wrote to them.
+Without it, a line is named only where the source of the failing function leaves no other.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import ast
 import functools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from devtensor import _diagnosis
 from devtensor._diagnosis import arrays, gradients, notes, origins, sources, variables
-from devtensor._diagnosis.facts import Fact, Failure
+from devtensor._diagnosis.facts import Fact, Failure, Fix
 from devtensor._diagnosis.gradients import Account, Line
+from devtensor._errors import Origin
 from devtensor._torch_errors import families, frames, recorder
 from devtensor._torch_errors.explanation import Explanation
 
@@ -75,7 +76,9 @@ def _subject(site: sources.Site) -> tuple[ast.expr | None, str]:
     if not isinstance(node, ast.Call):
         return None, ""
     func = node.func
-    if isinstance(func, ast.Attribute) and not (node.args and func.attr in ("backward", "grad") and _is_module(func.value)):
+    if isinstance(func, ast.Attribute) and not (
+        node.args and func.attr in ("backward", "grad") and _is_module(func.value)
+    ):
         return gradients._base(func.value), func.attr
     given = node.args[0] if node.args else None
     return given, func.attr if isinstance(func, ast.Attribute) else ""
@@ -86,7 +89,7 @@ def _is_module(node: ast.expr) -> bool:
     return ast.unparse(node).rpartition(".")[2] == "autograd"
 
 
-_CHECKS = {
+_CHECKS: dict[str, Callable[[Any], bool]] = {
     "grad-missing": lambda x: not x.requires_grad,
     "grad-not-scalar": lambda x: x.numel() != 1,
     "grad-leaf-in-place": lambda x: x.is_leaf and x.requires_grad,
@@ -126,13 +129,14 @@ def _nodes(roots: list[Any]) -> Iterator[Any]:
 
 
 @functools.cache
-def _saved(kind: type) -> tuple[str, ...]:
+def _saved(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in dir(kind) if name.startswith("_saved_"))
 
 
 def _complaint(node: Any) -> tuple[str, str]:
     """The operand that a node can no longer read, and why; ("", "") of one that is whole."""
-    for name in _saved(type(node)):
+    kind: Any = type(node)
+    for name in _saved(kind):
         try:
             getattr(node, name)
         except RuntimeError as error:
@@ -166,13 +170,10 @@ def _modified(failure: Failure) -> Account | None:
     found.rows += gradients._row("changed", write, notes.MARK)
     found.rows += gradients._row("needed", gradients._now(failure))
     if subject is not None:
-        value = subject[1]
+        value, times = subject[1], int(said[2]) - int(said[3])
         found.remarks.append(
-            f"{subject[0]} {origins.dtype_name(value.dtype)} {notes.shape_text(tuple(value.shape))} on {value.device} was "
-            f"changed {int(said[2]) - int(said[3])} times after it was kept"
-            if int(said[2]) - int(said[3]) > 1
-            else f"{subject[0]} {origins.dtype_name(value.dtype)} {notes.shape_text(tuple(value.shape))} on "
-            f"{value.device} was changed after it was kept"
+            f"{subject[0]} {origins.dtype_name(value.dtype)} {notes.shape_text(tuple(value.shape))} on {value.device} "
+            f"was changed {f'{times} times ' if times > 1 else ''}after it was kept"
         )
     if write is not None:
         found.fix = gradients._before_write(failure, write)
@@ -273,10 +274,9 @@ def _writes_to(statement: ast.stmt, name: str) -> bool:
         return _is_name(gradients._base(statement.target), name)
     if isinstance(statement, ast.Assign):
         return any(isinstance(one, ast.Subscript) and _is_name(gradients._base(one), name) for one in statement.targets)
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        func = statement.value.func
-        written = isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.endswith("__")
-        return written and _is_name(gradients._base(func.value), name)  # type: ignore[union-attr]
+    func = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.endswith("__"):
+        return _is_name(gradients._base(func.value), name)
     return False
 
 
@@ -306,8 +306,8 @@ def _freed(failure: Failure) -> Account | None:
         found.rows += gradients._row("used", entered, notes.MARK)
         name, statement = gradients._carried(failure, edge, entered, source), entered.statement
         if name is not None and statement is not None:
-            at = gradients.Origin("detach", entered.filename, statement.lineno)
-            found.fix = gradients.Fix(f"{name} = {name}.detach()", at)
+            at = Origin("detach", entered.filename, statement.lineno)
+            found.fix = Fix(f"{name} = {name}.detach()", at)
             found.remarks.append(f"{name} was made by the graph that is used up, and is used again after that backward")
     elif first is not None:
         found.fix = gradients._retaining(first)

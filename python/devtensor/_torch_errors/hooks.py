@@ -1,7 +1,7 @@
 """Where exceptions are seen: when one is about to be shown.
 
-A traceback is made by traceback.TracebackException for print_exc, logging, concurrent futures, workers of a DataLoader and
-pytest alike; an uncaught one goes through sys.excepthook and threading.excepthook. Nothing runs while nothing is shown.
+traceback.TracebackException makes the text for print_exc, logging, workers of a DataLoader and pytest alike; an
+uncaught one goes through sys.excepthook and threading.excepthook. Nothing runs while nothing is shown.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """origins=True: which line made, moved or cast each tensor, and which wrote to it. Off unless asked for.
 
-A weak table has an entry for each tensor that lives: the op, the code object and instruction of the user's line, and the
-entry of the tensor that it was made of. No tensor, frame or source text is kept.
+A weak table has an entry for each tensor that lives: the op, the code object and instruction of the user's line, and
+the entry of the tensor that it was made of. No tensor, frame or source text is kept.
 """
 
 from __future__ import annotations
 
 import collections
 import functools
+import importlib
 import itertools
 import sys
 import threading
@@ -32,7 +33,9 @@ class Entry:
 
     __slots__ = ("action", "before", "code", "depth", "device", "dtype", "elided", "instruction", "off")
 
-    def __init__(self, action: str, code: CodeType | None, instruction: int, tensor: Any, off: bool, before: Any) -> None:
+    def __init__(
+        self, action: str, code: CodeType | None, instruction: int, tensor: Any, off: bool, before: Any
+    ) -> None:
         self.action, self.code, self.instruction, self.off = action, code, instruction, off
         self.device, self.dtype = tensor.device, tensor.dtype
         self.elided = False
@@ -54,7 +57,7 @@ class Entry:
             copy = entry if entry is self else object.__new__(Entry)
             for name in Entry.__slots__:
                 setattr(copy, name, getattr(entry, name))
-            copy.elided = entry.elided or entry.before is not None and entry.before not in kept
+            copy.elided = entry.elided or (entry.before is not None and entry.before not in kept)
             copy.before, copy.depth = below, below.depth + 1 if below is not None else 0
             below = copy
 
@@ -78,7 +81,8 @@ _own: dict[str, bool] = {}
 
 
 def _gone(ref: Any) -> None:
-    if _table.get(ref.key) is ref:
+    known: Any = _table.get(ref.key)
+    if known is ref:
         del _table[ref.key]
 
 
@@ -94,7 +98,7 @@ def write_of(tensor: Any) -> tuple[CodeType, int] | None:
 
 
 def backwards() -> list[tuple[CodeType, int, int, Any]]:
-    """The latest calls of backward() that used their graph up: code, instruction, when, a weak reference to the loss."""
+    """The latest calls of backward() that used a graph up: code, instruction, when, a weak reference to the loss."""
     return list(_backwards)
 
 
@@ -177,7 +181,7 @@ def note(torch: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], r
         _note_write(kwargs["out"], action, frame)
         return
     if (action in _IN_PLACE or (action[-1:] == "_" and action[-2:] != "__")) and action not in _NO_WRITES:
-        written = args[0] if args else kwargs.get("tensor")  # of nn.init
+        written: Any = args[0] if args else kwargs.get("tensor")  # of nn.init
         for one in written if type(written) in (list, tuple) else (written,):  # _foreach_add_
             if issubclass(type(one), kind):
                 _note_write(one, action, frame)
@@ -235,10 +239,10 @@ def _note_set(func: Any, args: tuple[Any, ...], frame: Any) -> None:
 
 def mode() -> Any:
     """A TorchFunctionMode that notes every op of its thread. PyTorch must be there."""
-    import torch
-    from torch.overrides import TorchFunctionMode
+    torch: Any = importlib.import_module("torch")
+    base: Any = importlib.import_module("torch.overrides").TorchFunctionMode
 
-    class Recorder(TorchFunctionMode):  # type: ignore[misc]
+    class Recorder(base):  # type: ignore[misc]
         def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **kwargs) if kwargs else func(*args)
             if result is not None or getattr(func, "__name__", "") in ("__set__", "backward", "__setitem__"):
@@ -259,8 +263,7 @@ class Numpy:
 
     @classmethod
     def begin(cls) -> None:
-        import torch
-
+        torch: Any = importlib.import_module("torch")
         cls._count += 1
         if cls._count > 1:
             return
@@ -281,7 +284,7 @@ class Numpy:
     @classmethod
     def end(cls) -> None:
         cls._count -= 1
-        torch = sys.modules["torch"]
+        torch: Any = sys.modules["torch"]
         if cls._count == 0 and getattr(torch.from_numpy, "__wrapped__", None) is cls._before:
             torch.from_numpy = cls._before
 

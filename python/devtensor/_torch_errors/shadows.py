@@ -1,7 +1,7 @@
 """What an expression would be, computed on tensors without elements: its shape, dtype and device.
 
-A temporary such as x.T or model_input * 2 has ended when its error arrives. Its expression is evaluated again on the meta
-device, where nothing is computed, if nothing but compiled ops of PyTorch stands in it.
+A temporary such as x.T or model_input * 2 has ended when its error arrives. Its expression is evaluated again on the
+meta device, where nothing is computed, if nothing but compiled ops of PyTorch stands in it.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ def function_of(frame: Any, func: ast.expr, owner: str | None) -> tuple[Any, Any
     return None, None
 
 
-def arguments_of(frame: Any, node: ast.Call, owner: str | None) -> tuple[list[Any], dict[str, Any], list[ast.expr]] | None:
+def arguments_of(
+    frame: Any, node: ast.Call, owner: str | None
+) -> tuple[list[Any], dict[str, Any], list[ast.expr]] | None:
     """Positional values, keyword values and the expressions of the positional ones; None where one is not known."""
     given: list[Any] = []
     nodes: list[ast.expr] = []
@@ -179,7 +181,11 @@ def arguments_of(frame: Any, node: ast.Call, owner: str | None) -> tuple[list[An
 def _called(frame: Any, node: ast.Call, owner: str | None) -> Any:
     read = arguments_of(frame, node, owner)
     callee = resolve(frame, node.func, owner)
-    if read is not None and getattr(callee, "__name__", "") == "get_enum" and callee.__module__ == "torch.nn._reduction":
+    if (
+        read is not None
+        and getattr(callee, "__name__", "") == "get_enum"
+        and callee.__module__ == "torch.nn._reduction"
+    ):
         return MISSING if any(one is MISSING for one in read[0]) else callee(*read[0])  # "mean" as a number
     function, base = function_of(frame, node.func, owner)
     if function is None or read is None:
