@@ -44,7 +44,7 @@ class explain_torch:
             self._begin()
 
     def _begin(self) -> None:
-        from devtensor._torch_errors import recorder
+        from devtensor._torch_errors import recorder, tensors  # noqa: F401  (which tells what files are PyTorch's)
 
         self._modes.append(recorder.begin())
 

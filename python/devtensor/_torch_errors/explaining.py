@@ -23,7 +23,6 @@ _INTEGERS = {"bool", "uint8", "int8", "int16", "int32", "int64"}
 _INDICES = ("index", "indices")
 _COMPILED = ("TorchRuntimeError", "BackendCompilerFailed", "InternalTorchDynamoError", "Unsupported")
 _busy = threading.local()
-arrays.register(tensors.TORCH)
 
 
 def explain(error: BaseException, notes: bool = True) -> Explanation | None:

@@ -72,6 +72,7 @@ class Torch(arrays.Library):
 
 
 TORCH = Torch()
+arrays.register(TORCH)
 
 
 def is_method(callee: Any) -> bool:
