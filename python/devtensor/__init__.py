@@ -92,6 +92,7 @@ from devtensor._switches import (
     use_deterministic_algorithms,
 )
 from devtensor._tensor_names import *
+from devtensor._torch_errors import Explanation, explain_torch, explanation
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
 
@@ -145,6 +146,7 @@ __all__ = [
     "DTypeMismatchError",
     "DeviceMismatchError",
     "DeviceNotAvailableError",
+    "Explanation",
     "GradientError",
     "GradientWarning",
     "HostAccessError",
@@ -177,6 +179,8 @@ __all__ = [
     "double",
     "e",
     "enable_grad",
+    "explain_torch",
+    "explanation",
     "finfo",
     "float",
     "forbid_transfers",
@@ -453,6 +457,18 @@ __all__ += [
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """%load_ext devtensor: errors of PyTorch in cells are explained."""
+    explain_torch()
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """%unload_ext devtensor."""
+    from devtensor._torch_errors import hooks
+
+    hooks.turn_off()
 
 
 if not TYPE_CHECKING:

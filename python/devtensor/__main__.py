@@ -13,6 +13,8 @@ USAGE = """usage: python -m devtensor                                    a repor
        python -m devtensor digits [--help]                    handwritten digits on every device
        python -m devtensor explain [CODE]                     the cause and the correction of an error
        python -m devtensor --version
+       python -m devtensor run --torch [--origins] script.py ...
+                                                              run a script with PyTorch itself, and explain its errors
        python -m devtensor run [--simulate N] [--as-torch] [--check] [--no-report] script.py ...
                                                               run a script, with - standard input, with -m a module:
                                                               with N simulated CUDA devices; `import torch` means

@@ -30,6 +30,10 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m devtensor run", description="Runs a script as it is.")
     p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
     p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
+    p.add_argument(
+        "--torch", action="store_true", help="with the PyTorch that is installed, whose errors are explained"
+    )
+    p.add_argument("--origins", action="store_true", help="with --torch: record which line made each tensor")
     p.add_argument("--check", action="store_true", help="run nothing: list what the script asks of torch in vain")
     p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")
     p.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="run a module instead")
@@ -48,6 +52,10 @@ def run(argv: list[str]) -> int:
         options = arguments.parse_args(argv)
         if options.module == [] or (options.module is None and options.script is None):
             arguments.error("a script or -m MODULE is required")
+        if options.torch and (options.as_torch or options.check or options.simulate is not None):
+            arguments.error("--torch is for PyTorch itself: not with --as-torch, --check or --simulate")
+        if options.origins and not options.torch:
+            arguments.error("--origins is for --torch")
     except SystemExit as end:
         return 2 if end.code else 0
     if options.simulate is not None:
@@ -65,6 +73,8 @@ def run(argv: list[str]) -> int:
     sys.path[0] = program.folder
     if options.check:
         return _check(program)
+    if options.torch:
+        return _run_torch(program, options.origins)
     totals = _transfers.Totals()
     stop_watching = None if options.no_report else _transfers.watch(totals.add)
     failed = None
@@ -84,6 +94,22 @@ def run(argv: list[str]) -> int:
         lacks = _lacking(program, failed)
         print("".join(f"\n{lack}" for lack in lacks), file=sys.stderr, end="\n" if lacks else "")
     return 1
+
+
+def _run_torch(program: Program, origins: bool) -> int:
+    """The script with PyTorch itself: its output and its exit code are its own, its errors have our notes."""
+    try:
+        explained = devtensor.explain_torch(origins)
+    except ImportError as error:
+        print(f"python -m devtensor run --torch --origins: {error}", file=sys.stderr)
+        return 2
+    try:
+        with explained:
+            program.run()
+            return 0
+    except Exception as error:
+        _show(error)
+        return 1
 
 
 class Program(NamedTuple):

@@ -1,5 +1,5 @@
-"""pytest plugin: --simulate-cuda=N, a `device` fixture, and the markers devtensor_cuda, devtensor_cuda_real and
-devtensor_no_transfers.
+"""pytest plugin: --simulate-cuda=N, --explain-torch, a `device` fixture, and the markers devtensor_cuda,
+devtensor_cuda_real and devtensor_no_transfers.
 
 pytest loads it wherever devtensor is installed, also for suites that never heard of it. So it has no say in a test
 that neither uses its fixture nor carries one of its markers, and a `device` fixture of anybody else goes first.
@@ -30,6 +30,12 @@ def pytest_addoption(parser):
         dest="devtensor_simulate_cuda",
         help="give devtensor N simulated CUDA devices",
     )
+    parser.getgroup("devtensor").addoption(
+        "--explain-torch",
+        action="store_true",
+        dest="devtensor_explain_torch",
+        help="explain errors of PyTorch: the variable, the odd one, the fix",
+    )
     parser.addini(
         "devtensor_short_markers",
         "cuda, cuda_real and no_transfers are markers of devtensor here, as devtensor_cuda and the others are",
@@ -44,6 +50,11 @@ def pytest_configure(config):
     for name, text in MARKERS.items():
         for marker in config.stash[_names][name]:
             config.addinivalue_line("markers", f"{marker}: {text}")
+    if config.getoption("devtensor_explain_torch"):
+        import devtensor
+
+        explained = devtensor.explain_torch()
+        config.add_cleanup(lambda: explained.__exit__(None, None, None))
     count = config.getoption("devtensor_simulate_cuda")
     if count < 0:
         raise pytest.UsageError(f"--simulate-cuda: {count} is not a number of devices")

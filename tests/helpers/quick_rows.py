@@ -55,6 +55,8 @@ SLOW = {
     "test_error_operands.py::test_devices": 40,
     "test_error_operands.py::test_dtypes": 40,
     "test_error_operands.py::test_shapes": 40,
+    "test_explain_torch.py::test_a_script_as_it_is": 1,
+    "test_explain_torch.py::test_ipython_and_pytest": 0,
     "test_files.py::test_ctrl_c_anywhere_leaves_the_old_file_or_the_new_one": 1,
     "test_fuzz.py::test_a_finding_is_replayed_by_its_line": 0,
     "test_fuzz.py::test_a_planted_bug_is_found": 0,

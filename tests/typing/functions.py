@@ -184,6 +184,21 @@ assert_type(dt.get_printoptions(), dict[str, Any])
 assert_type(dt.counters(), dict[str, int])
 dt.set_error_detail(dt.get_error_detail())
 
+
+@dt.explain_torch(origins=False)
+def step(rate: float) -> float:
+    return rate / 2
+
+
+assert_type(step(1.0), float)
+with dt.explain_torch() as explained:
+    assert_type(explained, dt.explain_torch)
+known = dt.explanation(ValueError("of a user's"))
+if known is not None:
+    assert_type(known, dt.Explanation)
+    assert_type(known.to_dict(), dict[str, Any])
+    assert_type(known.fix, str | None)
+
 for dtype in (
     dt.float16, dt.bfloat16, dt.float32, dt.float64, dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8, dt.bool,
     dt.half, dt.float, dt.double, dt.short, dt.int, dt.long,

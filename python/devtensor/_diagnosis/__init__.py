@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from devtensor import _C, _autocast
-from devtensor._diagnosis import expressions, fixes, gradients, notes, origins, sources, variables
+from devtensor._diagnosis import arrays, expressions, fixes, gradients, notes, origins, sources, variables
 from devtensor._diagnosis.devices import device_notes, fault_notes
 from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
 from devtensor._errors import Operand, Step
@@ -52,7 +52,7 @@ def get_error_detail() -> str:
 
 def is_own(filename: str) -> bool:
     """Whether a file is one of devtensor's own; its programs are users of it."""
-    return filename.startswith(_OWN) and not filename.startswith(_PROGRAMS)
+    return (filename.startswith(_OWN) and not filename.startswith(_PROGRAMS)) or arrays.is_own(filename)
 
 
 def warn_at(frame: FrameType | None, warning: Warning) -> None:
@@ -113,7 +113,7 @@ def _explain(error: Any, given: tuple[tuple[Any, ...], ...], culprit: int, about
     finally:
         for fact in facts:  # nothing of the caller's stays behind
             fact.object = fact.node = fact.owner = None
-        failure.frame = failure.site = failure.call = failure.held = failure.about = None
+        failure.frame = failure.site = failure.call = failure.held = failure.about = failure.innermost = None
 
 
 def _fact(name: str, shape: tuple[int, ...], dtype: Any, device: Any, steps: Any, held: Any) -> Fact:
@@ -183,9 +183,9 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _called(caller: FrameType, code: CodeType | None) -> FrameType | None:
+def _called(caller: FrameType, code: CodeType | None, innermost: FrameType | None) -> FrameType | None:
     """The frame of the function with this code below the caller, else the one that the caller called."""
-    frame: FrameType | None = sys._getframe()
+    frame: FrameType | None = innermost or sys._getframe()
     first = found = None
     while frame is not None and frame is not caller:
         first = frame
@@ -195,7 +195,7 @@ def _called(caller: FrameType, code: CodeType | None) -> FrameType | None:
 
 
 def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
-    failure.frame = frame = _caller(frame or sys._getframe())
+    failure.frame = frame = _caller(frame or failure.innermost or sys._getframe())
     if frame is None:
         return
     asked = sources.instruction(frame) if failure.op in expressions.IMPLICIT else "CALL"
@@ -206,7 +206,8 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.call = call = expressions.read_implicit(frame, site, asked) if implicit else expressions.read(frame, site)
     if call is None:
         return
-    passed = expressions.passed(frame, site, call, _called(frame, expressions.code_of(call.callee)))
+    code = expressions.code_of(call.callee) or expressions.forward_of(call.callee)
+    passed = expressions.passed(frame, site, call, _called(frame, code, failure.innermost))
     for fact in failure.facts:
         fact.node = expressions.match(frame, site, call, fact.name, fact.object)
         if fact.node is None:
@@ -219,7 +220,7 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
 
 def _may_be_owned(fact: Fact) -> bool:
     """What no expression stands for may be in a Module; a parameter or buffer is moved with its Module anyway."""
-    return fact.object is not None and (fact.node is None or type(fact.object) in (_C._Parameter, _C._Buffer))
+    return fact.object is not None and (fact.node is None or arrays.is_registered(fact.object))
 
 
 def _find_owners(failure: Failure, frame: FrameType, site: sources.Site) -> None:

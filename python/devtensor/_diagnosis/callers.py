@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from devtensor import _C
-from devtensor._diagnosis import expressions, origins, sources, variables
+from devtensor._diagnosis import arrays, expressions, origins, sources, variables
 from devtensor._diagnosis.facts import Fact, Failure
 from devtensor._diagnosis.reads import ARITHMETIC, FORMS, UNARY, Reads, arguments_of, root
 from devtensor._diagnosis.sources import Site
-from devtensor._diagnosis.variables import MISSING, is_a, resolve
+from devtensor._diagnosis.variables import MISSING, resolve
 from devtensor._errors import Step
 
 _DEPTH = 64
@@ -65,7 +64,7 @@ def _is_of_module(frame: FrameType) -> bool:
 
 
 def _steps(array: Any) -> tuple[Step, ...]:
-    return tuple(Step(*step) for step, _, _ in _C._steps(array))
+    return tuple(one.step for one in arrays.steps(array))
 
 
 def find(failure: Failure, fact: Fact, what: str) -> list[Held]:
@@ -146,7 +145,7 @@ class _Way:
             if held is self.array:
                 return node, held
         made = [pair for node in given for pair in self._entries(node, resolve(frame, node, site.owner))
-                if type(pair[1]) is _C.DeviceArray and self._is_made_of(pair[1]) is not None]  # fmt: skip
+                if arrays.is_plain_array(pair[1]) and self._is_made_of(pair[1]) is not None]  # fmt: skip
         return made[0] if len(made) == 1 else None
 
     def _entries(self, node: ast.expr, held: Any) -> list[tuple[ast.expr, Any]]:
@@ -193,7 +192,7 @@ class _Way:
     def _holds(self, value: Any, array: Any, depth: int = 2) -> bool:
         if value is array or value is self.fact.object:
             return True
-        if type(value) is _C.DeviceArray:
+        if arrays.is_plain_array(value):
             if self.what != "shape" and getattr(value, self.what) != getattr(array, self.what):
                 return False  # it was converted already
             steps = _steps(array)
@@ -266,7 +265,7 @@ def _maker(frame: FrameType, site: Site, step: Step) -> ast.Call | None:
 
 
 def _makes(frame: FrameType, call: ast.Call, action: str) -> bool:
-    return resolve(frame, call.func) is getattr(_C, action, MISSING)
+    return arrays.makes(resolve(frame, call.func), action)
 
 
 def _is_only_read(frame: FrameType, site: Site, call: ast.Call) -> bool:
@@ -291,4 +290,4 @@ def _device(failure: Failure, frame: FrameType, site: Site, device: str, here: b
 
 
 def _is_on(value: Any, device: str) -> bool:
-    return is_a(value, _C.DeviceArray) and str(value.device) == device
+    return arrays.is_array(value) and str(value.device) == device

@@ -159,6 +159,6 @@ CAUSES = {
 }
 
 
-def see(code: str | None) -> list[str]:
-    """The last note of an error: the command that shows more about its code."""
-    return [f"See: python -m devtensor explain {code}"] if code in CAUSES else []
+def see(code: str | None, library: str = "devtensor") -> list[str]:
+    """The last note of an error of devtensor's own: the command that shows more about its code."""
+    return [f"See: python -m devtensor explain {code}"] if code in CAUSES and library == "devtensor" else []

@@ -9,18 +9,15 @@ from __future__ import annotations
 import ast
 import dis
 import functools
-import types
+import inspect
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
-from devtensor import _C
+from devtensor._diagnosis import arrays
 from devtensor._diagnosis.sources import Site
 from devtensor._diagnosis.variables import MISSING, module_tables, resolve, variable
 
-_BUILTIN = types.BuiltinFunctionType
-_METHOD = types.MethodDescriptorType
-_ARRAYS = (_C.DeviceArray, _C._Parameter, _C._Buffer)
 _CONVERSIONS = (float, int, bool, len, iter)
 
 IMPLICIT = ("bool", "iter")  # what Python asks of an array also where no call stands
@@ -42,20 +39,6 @@ class Call(NamedTuple):
     callee: Any  # what is called, as far as it is known
     func: ast.expr | None
     writes: bool  # in place
-
-
-@functools.cache
-def parameters(name: str, method: bool) -> tuple[str, ...]:
-    """The positional names of an op, the keyword ones after them; of a method, the array itself is the first."""
-    function = getattr(_C.DeviceArray if method else _C, name, None)
-    if isinstance(function, types.FunctionType):  # composed of others
-        code = function.__code__
-        names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    else:
-        text = getattr(function, "__text_signature__", None) or ""
-        names = [part.split("=")[0].strip() for part in text.strip("()").split(",")]
-        names = [part for part in names if part.isidentifier() or part.startswith("$")]
-    return ("input", *names[1:]) if method else tuple(names)
 
 
 def synthetic(text: str) -> ast.expr:
@@ -107,7 +90,7 @@ def read_implicit(frame: FrameType, site: Site, instruction: str) -> Call | None
         node = None if several or hasattr(node, "generators") else node
     elif "COMPARE" in instruction and isinstance(node, ast.Compare):  # it may ask its own result, as an if does
         sides = [resolve(frame, side, site.owner) for side in (node.left, *node.comparators)]
-        node = node if len(sides) == 2 and any(type(side) in _ARRAYS for side in sides) else None
+        node = node if len(sides) == 2 and any(map(arrays.is_array, sides)) else None
     else:
         node = None
     return _operator([node], False) if isinstance(node, ast.expr) else None
@@ -141,18 +124,16 @@ def _call(frame: FrameType, site: Site, node: ast.Call) -> Call:
         if callee.args or callee.keywords:
             return Call([Argument(None, value, False) for _, value in given], callee, func, False)
         callee = callee.func
-    if type(callee) is _BUILTIN and callee.__self__ is _C:
-        return Call(_named(given, parameters(callee.__name__, False)), callee, func, False)
-    if type(callee) is _METHOD and callee.__objclass__ is _C.DeviceArray:
-        return Call(_named(given, parameters(callee.__name__, True)), callee, func, callee.__name__.endswith("_"))
+    signature = arrays.signature(callee)
+    if signature is not None:
+        return Call(_named(given, signature[0]), callee, func, signature[1])
     if any(callee is one for one in _CONVERSIONS) and len(given) == 1:
         return Call(_named(given, ("input",)), callee, func, False)
-    if callee is MISSING and isinstance(func, ast.Attribute) and hasattr(_C.DeviceArray, func.attr):
-        base = resolve(frame, func.value, site.owner)
-        if base is MISSING or type(base) is _C.DeviceArray:
+    if callee is MISSING and isinstance(func, ast.Attribute):
+        names = arrays.method(resolve(frame, func.value, site.owner), func.attr, MISSING)
+        if names is not None:
             receiver = Argument("input", func.value, True)
-            names = parameters(func.attr, True)[1:]
-            return Call([receiver, *_named(given, names)], callee, func, func.attr.endswith("_"))
+            return Call([receiver, *_named(given, names[1:])], callee, func, func.attr.endswith("_"))
     arguments = [Argument(None, value, False) for _, value in given]
     if isinstance(func, ast.Attribute):
         arguments.append(Argument(None, func.value, False))
@@ -253,6 +234,12 @@ def code_of(function: Any) -> CodeType | None:
     return code if type(code) is CodeType else None
 
 
+def forward_of(module: Any) -> CodeType | None:
+    """The code of forward of a Module."""
+    code = getattr(inspect.getattr_static(type(module), "forward", None), "__code__", None)
+    return code if type(code) is CodeType and module_tables(module) else None
+
+
 _WHOLE = {"to", "cuda", "cpu", "eval", "train", "float", "double", "half", "bfloat16", "requires_grad_"}
 
 
@@ -262,11 +249,11 @@ def _is_forward(frame: FrameType, site: Site, code: CodeType, inner: FrameType) 
     while isinstance(func, ast.Call):  # Net().to("cuda")(x)
         method = func.func if isinstance(func.func, ast.Attribute) and func.func.attr in _WHOLE else None
         held = resolve(frame, func.func, site.owner)
-        if type(held) is type(_C._Layer) and issubclass(held, _C._Layer):
-            return getattr(held.forward, "__code__", None) is code  # type: ignore[attr-defined]
+        forward = arrays.forward(held)
+        if forward is not None:
+            return forward is code
         func = method.value if method is not None else None
-    held = resolve(frame, func, site.owner)
-    return bool(module_tables(held)) and getattr(type(held).forward, "__code__", None) is code
+    return forward_of(resolve(frame, func, site.owner)) is code
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import inspect
 import re
+import sys
 import types
 from collections.abc import Sequence
 from types import FrameType
@@ -54,7 +55,7 @@ def propose(failure: Failure) -> Fix | None:
             for held in callers.find(failure, culprit, _OF_CALLERS[failure.code]):
                 failure.held, sure = held, held if held.sure else sure
     conversions = _conversions(failure)
-    if not conversions:
+    if not conversions or (failure.passes is not None and not failure.passes(conversions)):
         return None
     found = None
     if len(conversions) == 1 and conversions[0][0] is culprit:
@@ -106,7 +107,7 @@ def _instead(frame: FrameType, site: Site, node: ast.expr, text: str, lineno: in
 def blame(failure: Failure) -> None:
     """Where one operand alone has to change and it is sure how, that operand is the odd one."""
     found = {"shape-mismatch": _reshaped, "dtype-mismatch": _to_one_dtype}.get(failure.code, lambda _: [])(failure)
-    if len(found) == 1:
+    if len(found) == 1 and (failure.passes is None or failure.passes(found)):
         failure.culprit = next(i for i, fact in enumerate(failure.facts) if fact is found[0][0])
 
 
@@ -115,6 +116,8 @@ def blame(failure: Failure) -> None:
 
 def _conversions(failure: Failure) -> list[Conversion]:
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    if failure.proposed is not None:
+        return failure.proposed
     if failure.code == "device-mismatch":
         return _to_one_device(failure)
     if failure.code == "dtype-mismatch":
@@ -168,6 +171,8 @@ def _shapes(failure: Failure) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes_pass(failure: Failure) -> bool:
+    if failure.passes is not None:
+        return True  # which propose asks
     return failure.op in ("getitem", "setitem") or shapes.passes(failure.op, _shapes(failure)) is not False
 
 
@@ -366,9 +371,9 @@ def _is_plain_attribute(base: Any, name: str) -> bool:
 # ---------------------------------------------------------------- NumPy
 
 
-def library_name(frame: FrameType) -> str | None:
-    """What the frame calls devtensor."""
-    wanted = __import__("devtensor")
+def library_name(frame: FrameType, library: str = "devtensor") -> str | None:
+    """What the frame calls the library."""
+    wanted = sys.modules[library]
     return next((name for name, value in variables.visible(frame) if value is wanted), None)
 
 
@@ -384,7 +389,7 @@ def _from_numpy(failure: Failure) -> str | None:
     ours = next((fact for fact in failure.facts if fact is not theirs), None)
     if frame is None or site is None or theirs.node is None or theirs.name == "index" or theirs.expression is None:
         return None
-    array, library = theirs.object, library_name(frame)
+    array, library = theirs.object, library_name(frame, failure.library)
     usable = array.dtype.isnative and array.flags.aligned and all(stride >= 0 for stride in array.strides)
     if not is_ndarray(array) or library is None or array.dtype.name not in _CASTS or not usable:
         return None

@@ -9,7 +9,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from devtensor import _C
-from devtensor._diagnosis import fixes, notes, origins, sources, variables
+from devtensor._diagnosis import arrays, fixes, notes, origins, sources, variables
 from devtensor._diagnosis.causes import see
 from devtensor._diagnosis.facts import Failure, Fix
 from devtensor._errors import Origin, Step
@@ -74,12 +74,12 @@ class Account:
         found += self.remarks
         if error.fix is not None:
             found.append(f"Fix: {Fix(error.fix, error.fix_at, error.fix_how, error.fix_of)}")
-        return found + see(failure.code)
+        return found + see(failure.code, failure.library)
 
 
 def account(failure: Failure) -> Account | None:
     """What is known of a gradient that failed; None of other errors."""
-    explain = _ACCOUNTS.get(failure.code)
+    explain = (_ACCOUNTS if failure.accounts is None else failure.accounts).get(failure.code)
     return explain(failure) if explain is not None else None
 
 
@@ -236,7 +236,7 @@ def parameters_of(module: Any) -> Iterator[tuple[str, Any]]:
     """(path, parameter) of a Module and those below it."""
     for path, one in variables.below(module):
         for key, held in variables.module_tables(one)[0].items():
-            if variables.is_a(held, _C.DeviceArray):
+            if arrays.is_array(held):
                 yield f"{path}{key}", held
 
 
@@ -363,11 +363,11 @@ def _retaining(line: Line) -> Fix | None:
 
 def _missing(failure: Failure) -> Account | None:
     fact = failure.facts[0] if failure.facts else None
-    if fact is None or not variables.is_a(fact.object, _C.DeviceArray):
+    if fact is None or not arrays.is_array(fact.object):
         return None
     found = Account()
     found.rows += _row("needed", _now(failure))
-    for i, (step, (_, place, off)) in enumerate(zip(fact.history, _C._steps(fact.object), strict=False)):
+    for i, (step, (_, place, off)) in enumerate(zip(fact.history, arrays.steps(fact.object), strict=False)):
         line = line_of(place)
         if line is not None and _cut(failure, found, fact.history, i, off, line):
             break
@@ -477,7 +477,7 @@ def _read(failure: Failure, node: ast.expr) -> ast.expr | None:
 def _is_array(failure: Failure, node: ast.expr) -> bool:
     frame = failure.frame
     held = variables.resolve(frame, node) if frame is not None else variables.MISSING
-    return variables.is_a(held, _C.DeviceArray)
+    return arrays.is_array(held)
 
 
 def _frozen(failure: Failure) -> list[str]:
@@ -530,7 +530,7 @@ def _operand_elsewhere(failure: Failure) -> tuple[str, Any]:
 def _leaf_written(failure: Failure) -> Account | None:
     """An update by hand: the same statement in a block without recording."""
     now, frame = _now(failure), failure.frame
-    library = fixes.library_name(frame) if frame is not None else None
+    library = fixes.library_name(frame, failure.library) if frame is not None else None
     statement = now.statement if now is not None else None
     if now is None or now.site is None or library is None or statement is None:
         return None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from devtensor import _C
-from devtensor._diagnosis import origins, shapes
+from devtensor._diagnosis import arrays, origins, shapes
 from devtensor._diagnosis.callers import Held
 from devtensor._diagnosis.causes import CAUSES, see
 from devtensor._diagnosis.facts import Fact, Failure, Fix
-from devtensor._diagnosis.variables import instance_dict, is_a, module_tables, resolve
+from devtensor._diagnosis.variables import instance_dict, module_tables, resolve
 
 MARK = "<- the odd one"
 _WIDEST = 48
@@ -71,6 +70,7 @@ def remarks(failure: Failure) -> list[str]:
     )
     if text:
         found.append(text)
+    found += failure.remarks(failure) if failure.remarks is not None else []
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
     if culprit is not None and culprit.owner is not None:
         owner = culprit.owner
@@ -100,7 +100,7 @@ def _known_as(fact: Fact, held: Held) -> str:
 def _library(failure: Failure) -> str:
     from devtensor._diagnosis.fixes import library_name
 
-    return (library_name(failure.frame) if failure.frame is not None else None) or "devtensor"
+    return (library_name(failure.frame, failure.library) if failure.frame is not None else None) or "devtensor"
 
 
 def _unregistered(failure: Failure, fact: Fact) -> list[str]:
@@ -116,7 +116,7 @@ def _unregistered(failure: Failure, fact: Fact) -> list[str]:
         base = resolve(frame, node.value, site.owner)
         tables = module_tables(base)
         held: Any = instance_dict(base).get(node.attr)
-        if not tables or any(node.attr in table for table in tables) or not is_a(held, _C.DeviceArray):
+        if not tables or any(node.attr in table for table in tables) or not arrays.is_array(held):
             continue
         if held is fact.object or (not whole and held.device == fact.device):
             found.append(
@@ -133,7 +133,7 @@ def notes(failure: Failure, fix: Fix | None) -> list[str]:
     found += remarks(failure)
     if fix is not None:
         found.append(f"Fix: {fix}")
-    return found + see(failure.code)
+    return found + see(failure.code, failure.library)
 
 
 def explanation(error: Any) -> str:

@@ -14,7 +14,7 @@ _CREATES = {
     "array", "tensor", "asarray", "as_tensor", "empty", "zeros", "ones", "full", "arange", "linspace", "eye", "rand",
     "randn", "randint", "randperm", "normal", "from_numpy", "from_dlpack", "frombuffer", "unpickle", "load",
     "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "new_empty",
-    "new_zeros", "new_ones", "new_full", "new_tensor",
+    "new_zeros", "new_ones", "new_full", "new_tensor", "Parameter",
 }  # fmt: skip
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from devtensor import _C
+from devtensor._diagnosis import arrays
 from devtensor._diagnosis.sources import Site
-from devtensor._diagnosis.variables import MISSING, below, instance_dict, is_a, module_tables, resolve
+from devtensor._diagnosis.variables import MISSING, below, instance_dict, module_tables, resolve
 
 # What tells of an array without its elements.
 METADATA = {
@@ -63,7 +63,7 @@ def is_plain(frame: FrameType, node: ast.AST | None) -> bool:
         return True
     if isinstance(node, ast.Name | ast.Attribute):
         held = resolve(frame, node)
-        return type(held) in (int, float, bool, str, _C.dtype, _C.device) or held is None or held is Ellipsis
+        return type(held) in (int, float, bool, str) or arrays.is_told(held) or held is None or held is Ellipsis
     if isinstance(node, ast.Call):
         func, given = node.func, [*node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(func, ast.Attribute) and func.attr in METADATA:
@@ -84,9 +84,9 @@ def _is_stateless(module: Any) -> bool:
     """A layer of devtensor's own without parameters and buffers, such as ReLU."""
     found = below(module)
     for _, one in found:
-        if not type(one).__module__.startswith("devtensor."):
+        if not arrays.is_of_library(type(one)):
             return False
-        if any(module_tables(one)[:2]) or any(is_a(held, _C.DeviceArray) for held in instance_dict(one).values()):
+        if any(module_tables(one)[:2]) or any(map(arrays.is_array, instance_dict(one).values())):
             return False
     return bool(found)
 
@@ -140,12 +140,12 @@ class Reads:
 
     def _is_harmless(self, node: ast.expr) -> bool:
         value = resolve(self.frame, node, self.site.owner)
-        while value is not MISSING and not is_a(value, _C.DeviceArray):  # batch of batch["image"]
+        while value is not MISSING and not arrays.is_array(value):  # batch of batch["image"]
             outer = self.parents.get(node)
             if not isinstance(outer, ast.Attribute | ast.Subscript) or outer.value is not node:
                 break
             node, value = outer, resolve(self.frame, outer, self.site.owner)
-        if not isinstance(node, ast.Name) and value is not MISSING and not is_a(value, _C.DeviceArray):
+        if not isinstance(node, ast.Name) and value is not MISSING and not arrays.is_array(value):
             return type(value) not in (list, tuple, dict)  # another entry
         return self._ends_well(node)
 
@@ -234,7 +234,7 @@ class Reads:
             return parent if _is_stateless(held) and "relu" in self.ops else False
         name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
         others = [*parent.args[1:], *parent.keywords]
-        known = name in self.ops and (getattr(held, "__module__", None) or "").startswith("devtensor")
+        known = name in self.ops and arrays.is_of_library(held)
         plain = all(is_plain(self.frame, one) for one in others)
         return parent if known and plain and parent.args[:1] == [node] else False
 

@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from devtensor import _C
+from devtensor._diagnosis import arrays
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
@@ -34,7 +35,7 @@ def variable(frame: FrameType, name: str) -> Any:
     """The value of a name as the code of the frame sees it, or MISSING."""
     code = frame.f_code
     if name in fast_names(code):
-        value = _C._frame_variable(frame, name, MISSING)
+        value = _C._frame_variable(getattr(frame, "real", frame), name, MISSING)
         if value is not MISSING or code.co_flags & _OPTIMIZED:
             return value
     spaces = [frame.f_globals, frame.f_builtins]
@@ -58,15 +59,20 @@ def instance_dict(value: Any) -> dict[str, Any]:
 def module_tables(value: Any) -> list[dict[str, Any]]:
     """The parameters, buffers and modules of a Module by name, known by its registers; empty for anything else."""
     own = instance_dict(value)
+    if is_a(value, type):
+        return []
+    tables: list[Any] = [own.get(table) for table in ("_parameters", "_buffers", "_modules")]
+    if all(type(table) in _DICTS for table in tables) and arrays.is_module(value):
+        return [dict(table) for table in tables]
     names = [own.get(table) for table in ("_parameter_names", "_buffer_names", "_module_names")]
-    if is_a(value, type) or not all(type(table) is dict for table in names):
+    if not all(type(table) is dict for table in names):
         return []
     return [{name: own.get(name) for name in table} for table in names]  # type: ignore[union-attr]
 
 
 def attribute(value: Any, name: str) -> Any:
     """value.name, or MISSING where finding out would run code."""
-    if type(value) is _C.DeviceArray:
+    if arrays.is_plain_array(value) or arrays.is_registered(value):
         return MISSING  # x.T makes a new array each time
     if is_a(value, types.ModuleType):
         return instance_dict(value).get(name, MISSING)
@@ -78,6 +84,8 @@ def attribute(value: Any, name: str) -> Any:
     own = instance_dict(value)
     if name in own and found is own[name]:
         return found
+    if found is MISSING:  # a Module of PyTorch has them in its tables alone
+        return next((table[name] for table in module_tables(value) if table.get(name) is not None), MISSING)
     plain = is_a(found, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
     return found if plain or inspect.getattr_static(type(found), "__get__", None) is None else MISSING
 
@@ -136,7 +144,7 @@ def visible(frame: FrameType) -> Iterator[tuple[str, Any]]:
     code = frame.f_code
     seen = set()
     for name in fast_names(code):
-        value = _C._frame_variable(frame, name, MISSING)
+        value = _C._frame_variable(getattr(frame, "real", frame), name, MISSING)
         if value is not MISSING:
             seen.add(name)
             yield name, value
