@@ -92,7 +92,7 @@ def entry(name: str, value: Any) -> list[str]:
         text = inspect.getdoc(member) or ""
         function = getattr(dt, key, None)
         if value is dt.DeviceArray and callable(function) and len(text) > 200 and ">>>" in text:
-            text = text.partition("\n\n")[0] + f"\n\nAs `devtensor.{key}` with the array as first parameter."
+            text = text.partition("\n\n")[0] + f"\n\nSee `devtensor.{key}`, which takes the array as first parameter."
         if isinstance(member, (staticmethod, classmethod)):
             lines += directive("method", f"{key}{signature_of(getattr(value, key))}", text)
         elif callable(member):

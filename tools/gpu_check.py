@@ -188,7 +188,7 @@ class Check:
         lib = self.build / "lib"
         build = [sys.executable, "setup.py", "-q", "build_ext"]
         build += ["--build-temp", f"{self.build}/temp", "--build-lib", f"{lib}"]
-        steps = (["cd", str(tree)], build, ["cp", "-r", f"{ROOT}/python/.", f"{lib}/"])
+        steps = (["cd", str(tree)], build, ["cp", "-rL", f"{ROOT}/python/.", f"{lib}/"])
         script = " && ".join(map(shlex.join, steps))
         return self.step("build", "build", ["bash", "-c", script], 600, **arch) == "passed"
 
