@@ -116,7 +116,7 @@ planned_fault(int symbol, int *answer)
         return false;
     }
     int64_t left = atomic_fetch_sub(&fault.left, 1);
-    if (left == 0 && mode == CUDA_FAULT_LATE) {
+    if (left == 0 && (mode == CUDA_FAULT_LATE || mode == CUDA_FAULT_DROPPED)) {
         *answer = 0;
         return true;
     }
@@ -161,6 +161,7 @@ static void (*warn_user)(const char *text);
 static char first_use[512];
 static int requested_devices; /* 0: no simulation was asked for by the program */
 static size_t requested_memory;
+static int requested_races = -1; /* a sim_race_mode; -1: as the environment says */
 
 static void
 after_fork_in_child(void)
@@ -210,7 +211,7 @@ cuda_can_lend(void)
 }
 
 dt_status
-cuda_request_simulated(int devices, size_t memory, dt_error *err)
+cuda_request_simulated(int devices, size_t memory, int races, dt_error *err)
 {
     if (devices < 1 || devices > MAX_SIM_DEVICES) {
         return dt_fail(err, DT_EVALUE, "invalid-argument", NULL,
@@ -222,6 +223,9 @@ cuda_request_simulated(int devices, size_t memory, dt_error *err)
     if (!late) {
         requested_devices = devices;
         requested_memory = memory;
+        requested_races = races;
+    } else if (same && races >= 0) {
+        cuda_set_races((sim_race_mode)races);
     }
     pthread_mutex_unlock(&lock);
     if (late && !same) {
@@ -268,6 +272,8 @@ open_simulated(int devices, size_t memory, dt_error *err)
 {
     size_t usual = (size_t)dt_environment_number(DT_ENV_SIM_MEMORY, DEFAULT_SIM_MEMORY);
     DT_TRY(sim_open(devices, memory != 0 ? memory : usual, &real, err));
+    cuda_set_races(requested_races >= 0 ? (sim_race_mode)requested_races
+                                         : (sim_race_mode)dt_environment_word(DT_ENV_SIM_RACES, SIM_RACES_OFF));
     sim_set_kernel_seconds((unsigned)dt_environment_number(DT_ENV_SIM_SECONDS, DEFAULT_SIM_SECONDS));
     for (int i = 0; i < DT_NLIBRARIES; i++) {
         atomic_store(&loaded[i], true);

@@ -242,6 +242,7 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
         return status;
     }
     *block = (sim_block){.device = device, .offset = end + FRONT, .nbytes = nbytes, .pooled = pooled};
+    sim_histories_init(&block->histories, nbytes);
     memmove(device->blocks + i + 1, device->blocks + i, (device->nblocks - i) * sizeof(block));
     device->blocks[i] = block;
     device->nblocks++;
@@ -315,6 +316,7 @@ sim_block_free(sim_block *block)
     } else {
         sim_discharge(device, block->nbytes);
     }
+    sim_histories_clear(&block->histories);
     dt_free(block);
 }
 
@@ -329,9 +331,8 @@ sim_block_at(sim_device *device, uint64_t address)
     return device->blocks[i - 1];
 }
 
-/* The block that holds these bytes (at least one); NULL: none does. */
-static sim_block *
-holder(const sim_device *device, uint64_t address, size_t nbytes)
+sim_block *
+sim_block_holding(const sim_device *device, uint64_t address, size_t nbytes)
 {
     uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
     size_t i = offset < device->arena ? upper_bound(device, offset) : 0;
@@ -346,14 +347,14 @@ holder(const sim_device *device, uint64_t address, size_t nbytes)
 CUresult
 sim_check_range(sim_device *device, uint64_t address, size_t nbytes)
 {
-    const sim_block *block = holder(device, address, nbytes);
+    const sim_block *block = sim_block_holding(device, address, nbytes);
     return nbytes == 0 || (block != NULL && !block->freeing) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool
 sim_is_mapped(sim_device *device, uint64_t address)
 {
-    const sim_block *block = holder(device, address, 1);
+    const sim_block *block = sim_block_holding(device, address, 1);
     uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
     bool found = block != NULL && (block->pooled || !block->freeing);
     for (unsigned i = 0; i < SIM_FREED && i < device->nfreed && !found; i++) {
@@ -369,7 +370,7 @@ sim_resolve(sim_device *device, uint64_t address, size_t nbytes, void **memory)
         *memory = device->open;
         return CUDA_SUCCESS;
     }
-    sim_block *block = holder(device, address, nbytes);
+    sim_block *block = sim_block_holding(device, address, nbytes);
     if (block == NULL || !block->live) {
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     }

@@ -212,7 +212,9 @@ launch_ours(unsigned index, sim_stream *stream, void **parameters, void **extra)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(item.held, parameters[0], kernel->args_size);
-    CUresult status = sim_enqueue(stream, &item);
+    sim_touch touches[SIM_MOST_TOUCHES];
+    int n = sim_races_on() ? sim_touches_of(kernel->name, item.held, touches) : 0;
+    CUresult status = sim_enqueue_work(stream, &item, kernel->name, touches, n);
     if (status != CUDA_SUCCESS) {
         dt_free(item.held);
         return status;

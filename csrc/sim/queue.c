@@ -18,7 +18,11 @@ sim_stream_new(sim_device *device, bool blocking, sim_stream **stream)
     }
     (*stream)->device = device;
     (*stream)->blocking = blocking;
-    return CUDA_SUCCESS;
+    CUresult status = sim_pace_open(*stream);
+    if (status != CUDA_SUCCESS) {
+        dt_free(*stream);
+    }
+    return status;
 }
 
 /* The NULL stream is not in the list of its device. */
@@ -33,6 +37,7 @@ sim_stream_free(sim_stream *stream)
         *link = stream->next;
     }
     sim_stream_drop(stream);
+    sim_pace_close(stream);
     dt_free(stream);
 }
 
@@ -120,6 +125,9 @@ sim_run_one(sim_stream *stream)
     }
     const sim_item *item = &stream->items[stream->first];
     CUresult status = run_earlier(stream, item->ticket);
+    if (status == CUDA_SUCCESS && item->digest != 0 && (sim_race_digest(item->what, item->nbytes) | 1) != item->digest) {
+        sim_race_host_wrote(stream, item->nbytes, item->place);
+    }
     if (status == CUDA_SUCCESS) {
         status = item->run(device, item);
         sim_check_touched();
@@ -187,6 +195,19 @@ sim_enqueue(sim_stream *stream, const sim_item *item)
     }
     stream->count++;
     return CUDA_SUCCESS;
+}
+
+CUresult
+sim_enqueue_work(sim_stream *stream, const sim_item *item, const char *what, const sim_touch *touches, int n)
+{
+    CUresult status = sim_race_check(stream, what, touches, n);
+    if (status == CUDA_SUCCESS) {
+        status = sim_enqueue(stream, item);
+    }
+    if (status == CUDA_SUCCESS) {
+        sim_race_note(stream, what, touches, n);
+    }
+    return status;
 }
 
 CUresult

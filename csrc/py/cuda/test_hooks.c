@@ -23,10 +23,10 @@ py_api_fail(PY_PARAMS)
 {
     PY_PARSE(api_fail)
     int64_t n = -1, status = 0;
-    bool sticky = false, late = false;
+    bool sticky = false, late = false, dropped = false;
     int symbol = -1;
     if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
-        py_arg_bool(&a, 4, &late) < 0) {
+        py_arg_bool(&a, 4, &late) < 0 || py_arg_bool(&a, 5, &dropped) < 0) {
         return NULL;
     }
     if (a.v[0] != Py_None) {
@@ -41,7 +41,11 @@ py_api_fail(PY_PARAMS)
             return PyErr_Format(PyExc_ValueError, "api_fail(): no symbol %s", name);
         }
     }
-    cuda_api_fail(symbol, n, (int)status, late ? CUDA_FAULT_LATE : sticky ? CUDA_FAULT_STICKY : CUDA_FAULT_ONCE);
+    cuda_fault_mode mode = dropped  ? CUDA_FAULT_DROPPED
+                           : late   ? CUDA_FAULT_LATE
+                           : sticky ? CUDA_FAULT_STICKY
+                                    : CUDA_FAULT_ONCE;
+    cuda_api_fail(symbol, n, (int)status, mode);
     Py_RETURN_NONE;
 }
 
