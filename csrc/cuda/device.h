@@ -158,6 +158,8 @@ dt_status cuda_check_lost(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 dt_status cuda_fail_race(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);
 /* The host reads or writes page-locked memory; ours waits for what runs there already. */
 dt_status cuda_host_use(const char *what, const void *memory, size_t nbytes, bool writes, dt_error *err) DT_MUST_CHECK;
+/* What this thread orders from now on is no word of the program. */
+void cuda_imply(bool implied);
 void cuda_set_races(sim_race_mode mode);
 bool cuda_looks_for_races(void);
 /* Whoever gets this memory has nothing to do with who had it. */

@@ -30,6 +30,14 @@ cuda_looks_for_races(void)
     return cuda_is_simulated() && sim_races() != SIM_RACES_OFF;
 }
 
+void
+cuda_imply(bool implied)
+{
+    if (cuda_is_simulated()) {
+        sim_imply(implied);
+    }
+}
+
 /* ---------------------------------------------------------------- errors */
 
 static void
@@ -145,9 +153,9 @@ cuda_order_use(const char *what, const cuda_operands *operands, dt_error *err)
         return cuda_order(operands, err);
     }
     DT_TRY(say_uses(what, operands, err));
-    sim_imply(true);
+    cuda_imply(true);
     dt_status rc = cuda_order(operands, err);
-    sim_imply(false);
+    cuda_imply(false);
     return rc;
 }
 

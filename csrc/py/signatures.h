@@ -639,6 +639,8 @@
 #define PY_TEXT_ledger ""
 #define PY_SPEC_lend_simulated {"lend_simulated", 1, 1, -1, {"lend"}}
 #define PY_TEXT_lend_simulated "lend"
+#define PY_SPEC_sim_races {"sim_races", 1, 1, -1, {"mode"}}
+#define PY_TEXT_sim_races "mode"
 #define PY_SPEC_live_blocks {"live_blocks", 0, 0, -1, {NULL}}
 #define PY_TEXT_live_blocks ""
 #define PY_SPEC_origin_cost {"origin_cost", 1, 2, -1, {"n", "operand"}}

@@ -429,8 +429,8 @@ sim_cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t nbytes, 
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
         memcpy(item.held, source, nbytes);
-    } else if (sim_races_on()) {
-        item.digest = sim_race_digest(source, nbytes) | 1;
+    } else if (sim_race_host_is_behind_writes(source, nbytes)) {
+        item.digest = sim_race_digest(source, nbytes);
         item.place = sim_race_place();
     }
     const sim_touch touches[] = {{target, nbytes, true}, {(uint64_t)(uintptr_t)source, nbytes, false}};

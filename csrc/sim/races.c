@@ -422,6 +422,16 @@ sim_use_afresh(uint64_t address, size_t nbytes)
 
 /* ---------------------------------------------------------------- the host's own writes */
 
+bool
+sim_race_host_is_behind_writes(const void *memory, size_t nbytes)
+{
+    size_t into;
+    bool written;
+    sim_histories *histories = sim_races_on() ? sim_pinned_histories(memory, nbytes, &into) : NULL;
+    return histories != NULL && sim_history_conflict(&histories->of[SIM_ACTUAL], into, into + nbytes, false,
+                                                     &host[SIM_ACTUAL], &written) == NULL;
+}
+
 uint64_t
 sim_race_digest(const void *bytes, size_t nbytes)
 {
@@ -435,7 +445,7 @@ sim_race_digest(const void *bytes, size_t nbytes)
     for (; nbytes > 0; nbytes--, at++) {
         digest = (digest ^ *at) * UINT64_C(0x100000001b3);
     }
-    return digest;
+    return digest | 1;
 }
 
 void

@@ -101,7 +101,9 @@ void sim_race_host_drained_all(struct sim_device *device);
 /* The same name, which stays. */
 const char *sim_race_name(const char *name);
 
-/* Of bytes that a copy reads later; whoever changes them meanwhile is the host. */
+/* Whether page-locked memory is what it will be, unless the host writes to it. */
+bool sim_race_host_is_behind_writes(const void *memory, size_t nbytes);
+/* Of bytes that a copy reads later; never 0. */
 uint64_t sim_race_digest(const void *bytes, size_t nbytes);
 void sim_race_host_wrote(struct sim_stream *stream, size_t nbytes, uint32_t place);
 uint32_t sim_race_place(void);

@@ -357,7 +357,9 @@ allocate(cuda_device *device, size_t nbytes, bool free_alone, CUdeviceptr *addre
 dt_status
 cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
 {
-    return allocate(device, nbytes, false, address, err);
+    dt_status rc = allocate(device, nbytes, false, address, err);
+    cuda_use_afresh(*address, rc == DT_OK ? nbytes : 0);
+    return rc;
 }
 
 dt_status

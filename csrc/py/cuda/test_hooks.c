@@ -86,6 +86,21 @@ py_lend_simulated(PY_PARAMS)
 }
 
 static PyObject *
+py_sim_races(PY_PARAMS)
+{
+    PY_PARSE(sim_races)
+    int64_t mode = 0;
+    if (py_arg_int(&a, 0, &mode) < 0) {
+        return NULL;
+    }
+    int before = (int)sim_races();
+    if (mode >= SIM_RACES_OFF && mode <= SIM_RACES_STRICT) {
+        sim_set_races((sim_race_mode)mode);
+    }
+    return PyLong_FromLong(before);
+}
+
+static PyObject *
 py_guard_violations(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -214,6 +229,7 @@ PyMethodDef py_cuda_test_hooks[] = {
         "depthwise convolutions."),
     PY_HIDDEN(lend_simulated,
               "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
+    PY_HIDDEN(sim_races, "How simulated devices look for races: 0, 1 or 2 (strict); else nothing. The mode before."),
     PY_HIDDEN_GETTER(guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     PY_HIDDEN_GETTER(ledger, "What is alive on the simulated devices, a dict."),
     PY_HIDDEN(set_compute_capability, "The compute capability of the simulated devices."),
