@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory.h"
+#include "../memory/memory.h"
 #include "stream.h"
 
 static const char *(*text_of)(unsigned place);
