@@ -161,6 +161,8 @@ static void (*warn_user)(const char *text);
 static char first_use[512];
 static int requested_devices; /* 0: no simulation was asked for by the program */
 static size_t requested_memory;
+static int opened_devices; /* as they are */
+static size_t opened_memory;
 static int requested_races = -1; /* a sim_race_mode; -1: as the environment says */
 
 static void
@@ -219,7 +221,8 @@ cuda_request_simulated(int devices, size_t memory, int races, dt_error *err)
     }
     pthread_mutex_lock(&lock);
     bool late = atomic_load(&opened);
-    bool same = late && atomic_load(&simulated) && requested_devices == devices && requested_memory == memory;
+    bool same = late && atomic_load(&simulated) && opened_devices == devices &&
+                (memory == 0 ? requested_memory == 0 : opened_memory == memory);
     if (!late) {
         requested_devices = devices;
         requested_memory = memory;
@@ -271,9 +274,11 @@ static dt_status
 open_simulated(int devices, size_t memory, dt_error *err)
 {
     size_t usual = (size_t)dt_environment_number(DT_ENV_SIM_MEMORY, DEFAULT_SIM_MEMORY);
-    DT_TRY(sim_open(devices, memory != 0 ? memory : usual, &real, err));
+    opened_devices = devices;
+    opened_memory = memory != 0 ? memory : usual;
+    DT_TRY(sim_open(devices, opened_memory, &real, err));
     cuda_set_races(requested_races >= 0 ? (sim_race_mode)requested_races
-                                         : (sim_race_mode)dt_environment_word(DT_ENV_SIM_RACES, SIM_RACES_OFF));
+                                        : (sim_race_mode)dt_environment_word(DT_ENV_SIM_RACES, SIM_RACES_OFF));
     sim_set_kernel_seconds((unsigned)dt_environment_number(DT_ENV_SIM_SECONDS, DEFAULT_SIM_SECONDS));
     for (int i = 0; i < DT_NLIBRARIES; i++) {
         atomic_store(&loaded[i], true);

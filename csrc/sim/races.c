@@ -1,6 +1,7 @@
 /* races.c: the clocks of streams, events and the host, and what is in no order by them. */
 #include "sim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static atomic_int mode;
@@ -84,16 +85,15 @@ write_down(const sim_race *race)
 const char *
 sim_race_name(const char *name)
 {
-    static const char *names[NAMES];
+    static char names[NAMES][SIM_KERNEL_NAME];
     unsigned i = 0;
-    while (i < NAMES && names[i] != NULL && strcmp(names[i], name) != 0) {
+    while (i < NAMES && names[i][0] != '\0' && strcmp(names[i], name) != 0) {
         i++;
     }
-    if (i < NAMES && names[i] == NULL) {
-        char *copy = dt_malloc(strlen(name) + 1);
-        names[i] = copy != NULL ? memcpy(copy, name, strlen(name) + 1) : NULL;
+    if (i < NAMES && names[i][0] == '\0') {
+        snprintf(names[i], sizeof(names[i]), "%s", name);
     }
-    return i < NAMES && names[i] != NULL ? names[i] : "a user's kernel";
+    return i < NAMES ? names[i] : "a user's kernel";
 }
 
 /* ---------------------------------------------------------------- clocks */
@@ -368,8 +368,7 @@ sim_race_note(sim_stream *stream, const char *what, const sim_touch *touches, in
 static bool
 use_by_stream(int device, void *handle, const char *what, const sim_touch *touches, int n)
 {
-    sim_stream *stream =
-        device >= 0 && device < sim_ndevices ? sim_stream_named(&sim_devices[device], handle) : NULL;
+    sim_stream *stream = device >= 0 && device < sim_ndevices ? sim_stream_named(&sim_devices[device], handle) : NULL;
     if (stream == NULL || stream->pace.id == 0) {
         return true;
     }

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from support import REAL, counted
+from support import REAL, ROOT, counted, python_path
 
 import devtensor as dt
 
 pytestmark = pytest.mark.skipif(REAL, reason="the simulated device looks for races")
 
+EXAMPLE = ROOT / "examples" / "races.py"
 FILE = "<races>"
 SAXPY = """
 extern "C" __global__ void saxpy(const float *x, float *y, float a, int n) {
@@ -328,3 +332,21 @@ def test_a_race_is_an_error_of_its_call_alone(cuda: str, strict: None) -> None:
 def test_a_mode_that_there_is_not() -> None:
     with pytest.raises(ValueError, match="races must be True, False or 'strict'"):
         dt.testing.simulate_cuda(1, races="loud")
+
+
+@pytest.mark.skipif(not EXAMPLE.exists(), reason="runs the example")
+def test_the_example() -> None:
+    run = subprocess.run(
+        [sys.executable, str(EXAMPLE)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": python_path()},
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    lines = EXAMPLE.read_text().splitlines()
+    first, second = (i for i, line in enumerate(lines, 1) if re.search(r"(brighten|add_up)\[4", line))
+    assert re.search(
+        rf"stream-race:\nA race: add_up .*races\.py:{second}\) reads .* brighten .*races\.py:{first}\)", run.stdout
+    )
+    assert run.stdout.endswith("with the wait: 1.5\n")

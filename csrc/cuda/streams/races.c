@@ -57,12 +57,28 @@ name_stream(const sim_access *access, char *name, size_t size)
     }
 }
 
-/* "k_add_float32" is "add_float32" for people. */
+/* "k_add_float32" is "add_float32" for people, and a slot for many ops has no name of theirs. */
+static const char *
+name_of(const char *what)
+{
+    static const char *const families[][2] = {
+        {"unary", "an elementwise op"}, {"binary", "an elementwise op"}, {"ternary", "an elementwise op"},
+        {"reduce", "a reduction"},      {"scan", "a running sum"},       {"copy", "a copy"},
+        {"gather", "a selection"},      {"scatter", "an assignment"},
+    };
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        if (strcmp(what, families[i][0]) == 0) {
+            return families[i][1];
+        }
+    }
+    return strncmp(what, "k_", 2) == 0 ? what + 2 : what;
+}
+
 static void
 describe(const sim_access *access, char *text, size_t size)
 {
     char stream[64];
-    const char *what = strncmp(access->what, "k_", 2) == 0 ? access->what + 2 : access->what;
+    const char *what = name_of(access->what);
     const char *place = access->place != 0 && text_of != NULL ? text_of(access->place) : NULL;
     if (access->device < 0) {
         snprintf(text, size, "%s%s%s", what, place != NULL ? ", " : "", place != NULL ? place : "");

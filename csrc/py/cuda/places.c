@@ -9,10 +9,9 @@
 
 typedef struct place {
     struct place *next;
-    PyObject *code; /* stays, so that it is no other's */
-    int instruction;
     unsigned number;
-    char text[200];
+    int line;
+    char file[200], text[220];
 } place;
 
 static place *buckets[BUCKETS]; /* the GIL guards them */
@@ -36,7 +35,7 @@ make_room(void)
         return true;
     }
     unsigned more = room > 0 ? room * 2 : 256;
-    place **bigger = dt_malloc(more * sizeof(place *));
+    place **bigger = PyMem_RawMalloc(more * sizeof(place *));
     if (bigger == NULL) {
         return false;
     }
@@ -49,21 +48,31 @@ make_room(void)
     return true;
 }
 
+static unsigned
+bucket_of(const char *file, int line)
+{
+    uint64_t hash = (uint64_t)(unsigned)line;
+    for (; *file != '\0'; file++) {
+        hash = (hash ^ (unsigned char)*file) * UINT64_C(0x100000001b3);
+    }
+    return (unsigned)(hash % BUCKETS);
+}
+
 /* Takes code over. */
 static unsigned
 number_of(PyObject *code, int instruction)
 {
-    place **bucket = &buckets[((uintptr_t)code / 64 + (unsigned)instruction) % BUCKETS], *p = *bucket;
-    while (p != NULL && (p->code != code || p->instruction != instruction)) {
+    const char *file = PyCode_Check(code) ? PyUnicode_AsUTF8(((PyCodeObject *)code)->co_filename) : NULL;
+    int line = file != NULL ? PyCode_Addr2Line((PyCodeObject *)code, instruction) : 0;
+    PyErr_Clear();
+    place **bucket = &buckets[bucket_of(file != NULL ? file : "", line)], *p = *bucket;
+    while (p != NULL && (p->line != line || file == NULL || strncmp(p->file, file, sizeof(p->file) - 1) != 0)) {
         p = p->next;
     }
-    if (p == NULL && PyCode_Check(code) && make_room() && (p = dt_malloc(sizeof(*p))) != NULL) {
-        PyCodeObject *c = (PyCodeObject *)code;
-        const char *file = PyUnicode_AsUTF8(c->co_filename);
-        PyErr_Clear();
-        *p = (place){.next = *bucket, .code = Py_NewRef(code), .instruction = instruction, .number = nplaces + 1};
-        PyOS_snprintf(p->text, sizeof(p->text), "%s:%d", file != NULL ? short_name(file) : "?",
-                      PyCode_Addr2Line(c, instruction));
+    if (p == NULL && file != NULL && make_room() && (p = PyMem_RawMalloc(sizeof(*p))) != NULL) {
+        *p = (place){.next = *bucket, .number = nplaces + 1, .line = line};
+        PyOS_snprintf(p->file, sizeof(p->file), "%s", file);
+        PyOS_snprintf(p->text, sizeof(p->text), "%s:%d", short_name(p->file), line);
         places[nplaces++] = p;
         *bucket = p;
     }

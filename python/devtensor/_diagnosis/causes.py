@@ -52,6 +52,13 @@ CAUSES = {
         "The compiler refuses the source of a kernel. error.log is all that it said; docs/raw-kernel.md lists what a "
         "simulated GPU can run."
     ),
+    "stream-race": (
+        "Work on two streams, or of a stream and the host, uses the same memory, one of them writes, and nothing says "
+        "which comes first: the result may differ from run to run. Only simulated devices can tell, where they are "
+        'asked to (races="strict", races=True or DEVTENSOR_SIM_RACES). stream.wait_stream(other) lets what is sent to '
+        "stream from now on wait for all that other was sent; docs/races.md has the rules. The call that raised was "
+        "not made."
+    ),
     "not-contiguous": (
         "A kernel is given the address of an array and nothing about its strides, so the elements must lie one after "
         "the other. .contiguous() makes such a copy; a kernel that writes must be given the copy itself."
