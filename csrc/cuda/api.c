@@ -279,6 +279,8 @@ open_simulated(int devices, size_t memory, dt_error *err)
     DT_TRY(sim_open(devices, opened_memory, &real, err));
     cuda_set_races(requested_races >= 0 ? (sim_race_mode)requested_races
                                         : (sim_race_mode)dt_environment_word(DT_ENV_SIM_RACES, SIM_RACES_OFF));
+    sim_set_order(dt_environment_number(DT_ENV_SIM_ORDER, 0));
+    sim_set_fill(dt_environment_word(DT_ENV_SIM_FILL, 0) == 1);
     sim_set_kernel_seconds((unsigned)dt_environment_number(DT_ENV_SIM_SECONDS, DEFAULT_SIM_SECONDS));
     for (int i = 0; i < DT_NLIBRARIES; i++) {
         atomic_store(&loaded[i], true);

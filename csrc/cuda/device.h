@@ -162,6 +162,8 @@ dt_status cuda_host_use(const char *what, const void *memory, size_t nbytes, boo
 void cuda_imply(bool implied);
 void cuda_set_races(sim_race_mode mode);
 bool cuda_looks_for_races(void);
+/* What was released and is given to somebody new holds nothing that was there, where that is asked for. */
+void cuda_fill_again(cuda_device *device, CUdeviceptr address, size_t nbytes);
 /* Whoever gets this memory has nothing to do with who had it. */
 void cuda_use_afresh(CUdeviceptr address, size_t nbytes);
 /* The same for a device that an earlier call has lost. */

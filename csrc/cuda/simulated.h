@@ -12,6 +12,13 @@ void sim_set_kernel_seconds(unsigned seconds);
 /* Whether this system refuses a user's kernel what only the host could do for it. */
 bool sim_has_filters(void);
 
+/* Work runs as late as it may (0), or some of what may run does at each call, drawn from seed. */
+void sim_set_order(uint64_t seed);
+/* What memory holds before anybody wrote to it: bytes that are NaN in every float; or in turn, block by block, NaN,
+ * large numbers of both signs, and zeros. Then memory that its owner gives to somebody new is filled too. */
+void sim_set_fill(bool turns);
+void sim_fill_again(void *stream, int device, uint64_t address, size_t nbytes);
+
 /* ---------------------------------------------------------------- races: sim/races.c, cuda/races.c */
 
 /* ON: what really is in no order. STRICT: also what only the backend put in order, where the program says nothing. */

@@ -13,7 +13,6 @@
 #define FRONT 256 /* from the start of a block's span to the user's bytes */
 #define GRANULE 512
 #define GUARD_BYTE 0xc5
-#define FRESH_BYTE 0xff
 #define PUNCH ((size_t)1 << 20)  /* spans from this size give their pages back */
 #define CHUNK ((size_t)32 << 20) /* what a pool takes at a time, and gives back as a whole; */
 #define PAGE ((size_t)2 << 20)   /* of a device, which a pool takes when it is nearly full; */
@@ -21,6 +20,8 @@
 
 static sim_block *touched;
 static int64_t violations;
+static bool fill_turns;
+static unsigned filled;
 
 /* ---------------------------------------------------------------- the arena */
 
@@ -250,12 +251,39 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
     return CUDA_SUCCESS;
 }
 
+/* Of float64, float32 and the half types alike: NaN; large numbers of both signs; zero. Of ints -1, large ones, 0. */
+static int
+fresh_byte(void)
+{
+    static const int bytes[] = {0xff, 0x7b, 0xfb, 0x00};
+    return fill_turns ? bytes[filled++ % 4] : bytes[0];
+}
+
+void
+sim_set_fill(bool turns)
+{
+    sim_lock();
+    fill_turns = turns;
+    sim_unlock();
+}
+
+void
+sim_fill_again(void *handle, int device, uint64_t address, size_t nbytes)
+{
+    sim_lock();
+    sim_stream *stream = fill_turns ? sim_stream_named(&sim_devices[device], handle) : NULL;
+    if (stream != NULL && sim_devices[device].sticky == CUDA_SUCCESS) {
+        (void)sim_enqueue_fill(stream, address, (unsigned char)fresh_byte(), nbytes);
+    }
+    sim_unlock();
+}
+
 void
 sim_block_start(sim_block *block)
 {
     unsigned char *bytes = block->device->open + block->offset;
     memset(bytes - GUARD, GUARD_BYTE, GUARD);
-    memset(bytes, FRESH_BYTE, block->nbytes);
+    memset(bytes, fresh_byte(), block->nbytes);
     memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
     block->live = true;
 }

@@ -398,6 +398,14 @@ run_fill(sim_device *device, const sim_item *item)
     return status;
 }
 
+CUresult
+sim_enqueue_fill(sim_stream *stream, uint64_t address, unsigned char value, size_t nbytes)
+{
+    const sim_item item = {.run = run_fill, .target = address, .source = value, .nbytes = nbytes};
+    const sim_touch touch = {address, nbytes, true};
+    return sim_enqueue_work(stream, &item, "fill", &touch, 1);
+}
+
 static CUresult
 find_stream(CUstream handle, sim_device **device, sim_stream **stream)
 {
@@ -540,7 +548,5 @@ sim_cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, size_t nbytes, CUs
     if (status != CUDA_SUCCESS || nbytes == 0) {
         return status;
     }
-    sim_item item = {.run = run_fill, .target = pointer, .source = value, .nbytes = nbytes};
-    const sim_touch touch = {pointer, nbytes, true};
-    return sim_enqueue_work(stream, &item, "fill", &touch, 1);
+    return sim_enqueue_fill(stream, pointer, value, nbytes);
 }

@@ -158,7 +158,9 @@ void sim_pool_trim(sim_device *device, size_t keep);
 /* The block that holds these bytes, at least one; NULL: none does. */
 sim_block *sim_block_holding(const sim_device *device, uint64_t address, size_t nbytes);
 
-/* memory.c: whether one block of page-locked memory holds these bytes of the host. */
+/* memory.c */
+CUresult sim_enqueue_fill(sim_stream *stream, uint64_t address, unsigned char value, size_t nbytes);
+/* Whether one block of page-locked memory holds these bytes of the host. */
 bool sim_is_pinned(const void *memory, size_t nbytes);
 /* Its histories, and where in it they stand; NULL: none does. */
 sim_histories *sim_pinned_histories(const void *memory, size_t nbytes, size_t *into);

@@ -330,6 +330,7 @@ allocate(cuda_device *device, size_t nbytes, bool free_alone, CUdeviceptr *addre
         unsigned class = class_of(nbytes, &size);
         DT_TRY(take_from_cache(device, nbytes, class, size, address, err));
         if (*address != 0) {
+            cuda_fill_again(device, *address, nbytes);
             return DT_OK;
         }
         spare = dt_block_new();

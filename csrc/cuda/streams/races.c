@@ -183,6 +183,14 @@ cuda_host_use(const char *what, const void *memory, size_t nbytes, bool writes, 
 }
 
 void
+cuda_fill_again(cuda_device *device, CUdeviceptr address, size_t nbytes)
+{
+    if (cuda_is_simulated()) {
+        sim_fill_again(cuda_stream(device), device->index, address, nbytes);
+    }
+}
+
+void
 cuda_use_afresh(CUdeviceptr address, size_t nbytes)
 {
     if (cuda_looks_for_races()) {
