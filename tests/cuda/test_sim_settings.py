@@ -1,4 +1,4 @@
-"""What the environment may ask of the simulated GPU: work in an order that is drawn, memory that holds all kinds of things."""
+"""What the environment may ask of the simulated GPU: a drawn order of work, memory that holds all kinds of things."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_an_order_that_is_drawn() -> None:
 
 
 def test_memory_that_nobody_has_written() -> None:
-    assert [[math.isnan(float(x)) for x in held] for held in answer(HELD, DEVTENSOR_SIM_FILL="nan")][0] == [True] * 4
+    first, *_ = answer(HELD, DEVTENSOR_SIM_FILL="nan")
+    assert [math.isnan(float(x)) for x in first] == [True] * 4
     for held in answer(HELD, DEVTENSOR_SIM_FILL="turns"):
         values = [float(x) for x in held]
         assert sum(math.isnan(x) or x == -1 for x in values) == 1
