@@ -26,6 +26,7 @@ if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
     os.environ.pop("DEVTENSOR_CUDA", None)
 else:
     os.environ["DEVTENSOR_CUDA"] = "sim:1" if os.environ.get("DEVTENSOR_TEST_DEVICES") == "one" else "sim:2"
+    os.environ.setdefault("DEVTENSOR_SIM_RACES", "1")
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
 import quick_rows  # noqa: E402
@@ -106,6 +107,14 @@ def cuda(request: pytest.FixtureRequest) -> str:
 def streams(cuda: str) -> Iterator[list[dt.cuda.Stream]]:
     yield [dt.cuda.Stream(cuda), dt.cuda.Stream(cuda)]
     dt.cuda.synchronize(cuda)
+
+
+@pytest.fixture
+def races_unseen() -> Iterator[None]:
+    """For a test whose threads write and read one array with no order between them."""
+    before = dt._C._test.sim_races(0)
+    yield
+    dt._C._test.sim_races(before)
 
 
 @pytest.fixture(scope="session", autouse=True)

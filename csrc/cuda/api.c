@@ -116,7 +116,7 @@ planned_fault(int symbol, int *answer)
         return false;
     }
     int64_t left = atomic_fetch_sub(&fault.left, 1);
-    if (left == 0 && mode == CUDA_FAULT_LATE) {
+    if (left == 0 && (mode == CUDA_FAULT_LATE || mode == CUDA_FAULT_DROPPED)) {
         *answer = 0;
         return true;
     }
@@ -161,6 +161,9 @@ static void (*warn_user)(const char *text);
 static char first_use[512];
 static int requested_devices; /* 0: no simulation was asked for by the program */
 static size_t requested_memory;
+static int opened_devices; /* as they are */
+static size_t opened_memory;
+static int requested_races = -1; /* a sim_race_mode; -1: as the environment says */
 
 static void
 after_fork_in_child(void)
@@ -210,7 +213,7 @@ cuda_can_lend(void)
 }
 
 dt_status
-cuda_request_simulated(int devices, size_t memory, dt_error *err)
+cuda_request_simulated(int devices, size_t memory, int races, dt_error *err)
 {
     if (devices < 1 || devices > MAX_SIM_DEVICES) {
         return dt_fail(err, DT_EVALUE, "invalid-argument", NULL,
@@ -218,10 +221,14 @@ cuda_request_simulated(int devices, size_t memory, dt_error *err)
     }
     pthread_mutex_lock(&lock);
     bool late = atomic_load(&opened);
-    bool same = late && atomic_load(&simulated) && requested_devices == devices && requested_memory == memory;
+    bool same = late && atomic_load(&simulated) && opened_devices == devices &&
+                (memory == 0 ? requested_memory == 0 : opened_memory == memory);
     if (!late) {
         requested_devices = devices;
         requested_memory = memory;
+        requested_races = races;
+    } else if (same && races >= 0) {
+        cuda_set_races((sim_race_mode)races);
     }
     pthread_mutex_unlock(&lock);
     if (late && !same) {
@@ -267,7 +274,13 @@ static dt_status
 open_simulated(int devices, size_t memory, dt_error *err)
 {
     size_t usual = (size_t)dt_environment_number(DT_ENV_SIM_MEMORY, DEFAULT_SIM_MEMORY);
-    DT_TRY(sim_open(devices, memory != 0 ? memory : usual, &real, err));
+    opened_devices = devices;
+    opened_memory = memory != 0 ? memory : usual;
+    DT_TRY(sim_open(devices, opened_memory, &real, err));
+    cuda_set_races(requested_races >= 0 ? (sim_race_mode)requested_races
+                                        : (sim_race_mode)dt_environment_word(DT_ENV_SIM_RACES, SIM_RACES_OFF));
+    sim_set_order(dt_environment_number(DT_ENV_SIM_ORDER, 0));
+    sim_set_fill(dt_environment_word(DT_ENV_SIM_FILL, 0) == 1);
     sim_set_kernel_seconds((unsigned)dt_environment_number(DT_ENV_SIM_SECONDS, DEFAULT_SIM_SECONDS));
     for (int i = 0; i < DT_NLIBRARIES; i++) {
         atomic_store(&loaded[i], true);

@@ -45,7 +45,7 @@ order_update(const dt_update *update, dt_error *err)
 {
     for (int i = 0; update != NULL && i < update->n; i++) {
         cuda_operands operands = entry_operands(update, i);
-        DT_TRY(cuda_order(&operands, err));
+        DT_TRY(cuda_order_use("an optimizer's step", &operands, err));
     }
     return DT_OK;
 }
@@ -73,7 +73,7 @@ many_streams(void)
         if (many_streams()) {                                                                                          \
             cuda_operands uses_ = OPERANDS names;                                                                      \
             add_indices(&uses_, INDICES names);                                                                        \
-            DT_TRY(cuda_order(&uses_, err));                                                                           \
+            DT_TRY(cuda_order_use(#name, &uses_, err));                                                                \
             DT_TRY(order_update(UPDATE names, err));                                                                   \
         }                                                                                                              \
         dt_status rc = cuda_##name names;                                                                              \

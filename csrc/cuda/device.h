@@ -154,6 +154,18 @@ cuda_device *cuda_lost(int index);
 dt_status cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);
 /* Fails where the context is lost, which a library says without saying why. */
 dt_status cuda_check_lost(cuda_device *device, dt_error *err) DT_MUST_CHECK;
+/* races.c: DT_OK unless symbol answered status since two pieces of work race on a simulated device. */
+dt_status cuda_fail_race(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err);
+/* The host reads or writes page-locked memory; ours waits for what runs there already. */
+dt_status cuda_host_use(const char *what, const void *memory, size_t nbytes, bool writes, dt_error *err) DT_MUST_CHECK;
+/* What this thread orders from now on is no word of the program. */
+void cuda_imply(bool implied);
+void cuda_set_races(sim_race_mode mode);
+bool cuda_looks_for_races(void);
+/* What was released and is given to somebody new holds nothing that was there, where that is asked for. */
+void cuda_fill_again(cuda_device *device, CUdeviceptr address, size_t nbytes);
+/* Whoever gets this memory has nothing to do with who had it. */
+void cuda_use_afresh(CUdeviceptr address, size_t nbytes);
 /* The same for a device that an earlier call has lost. */
 dt_status cuda_fail_lost(const cuda_device *device, dt_error *err);
 

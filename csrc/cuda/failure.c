@@ -93,6 +93,7 @@ cuda_check_lost(cuda_device *device, dt_error *err)
 dt_status
 cuda_fail(cuda_device *device, dt_api_symbol symbol, int status, dt_error *err)
 {
+    DT_TRY(cuda_fail_race(device, symbol, status, err));
     if (device != NULL && may_be_lost(symbol, status)) {
         DT_TRY(cuda_check_lost(device, err));
     }

@@ -47,8 +47,11 @@ int64_t cuda_api_called(int symbol);
 
 /* ---------------------------------------------------------------- the simulated GPU: api.c */
 
-/* Makes "cuda" mean `devices` simulated GPUs of `memory` bytes each (0: the default); before the first use of CUDA. */
-dt_status cuda_request_simulated(int devices, size_t memory, dt_error *err) DT_MUST_CHECK;
+/* Makes "cuda" mean `devices` simulated GPUs of `memory` bytes each (0: the default); before the first use of CUDA.
+ * races: a sim_race_mode, also later; -1: as it is. */
+dt_status cuda_request_simulated(int devices, size_t memory, int races, dt_error *err) DT_MUST_CHECK;
+/* races.c: where a program is, as a number that stays, with any locks held; and the number as text, "train.py:12". */
+void cuda_set_places(unsigned (*place)(void), const char *(*text)(unsigned place));
 bool cuda_is_simulated(void);
 /* Whether this process, or one that it is a fork of, has used CUDA. */
 bool cuda_is_open(void);
@@ -271,7 +274,7 @@ dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, co
 
 /* LATE: the call answers success without being made, as work that goes wrong on the device later; the next call that
  * waits answers the status, and from there on all calls that touch the context. */
-typedef enum { CUDA_FAULT_ONCE, CUDA_FAULT_STICKY, CUDA_FAULT_LATE } cuda_fault_mode;
+typedef enum { CUDA_FAULT_ONCE, CUDA_FAULT_STICKY, CUDA_FAULT_LATE, CUDA_FAULT_DROPPED } cuda_fault_mode;
 /* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made;
  * all later ones too when sticky. nth < 0 disarms. */
 void cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode);

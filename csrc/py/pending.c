@@ -19,7 +19,11 @@ py_holds_gil(void)
 static void *
 enter_python(void)
 {
-    return py_holds_gil() ? PyEval_SaveThread() : NULL;
+    if (!py_holds_gil()) {
+        return NULL;
+    }
+    py_place_keep();
+    return PyEval_SaveThread();
 }
 
 static void

@@ -338,6 +338,10 @@ void py_sent_init(void);
 void py_sent_flush(void);
 void py_sent_clear(void);
 
+/* cuda/places.c: before the GIL is given up: where, for the race detector of simulated devices. */
+void py_places_init(void);
+void py_place_keep(void);
+
 /* After the GIL was given up: lines that were to be written down meanwhile. */
 void py_lines_flush(void);
 
@@ -355,6 +359,7 @@ int py_set_data(PyObject *self, PyObject *value);
     do {                                                                                                               \
         if (DT_UNLIKELY(release)) {                                                                                    \
             mark;                                                                                                      \
+            py_place_keep();                                                                                           \
             PyThreadState *thread_ = PyEval_SaveThread();                                                              \
             (status) = (call);                                                                                         \
             PyEval_RestoreThread(thread_);                                                                             \

@@ -455,8 +455,8 @@
 #define PY_TEXT__cuda_report ""
 #define PY_SPEC__cuda_set_search_path {"_cuda_set_search_path", 1, 1, -1, {"directories"}}
 #define PY_TEXT__cuda_set_search_path "directories"
-#define PY_SPEC__simulate_cuda {"simulate_cuda", 1, 2, -1, {"devices", "memory"}}
-#define PY_TEXT__simulate_cuda "devices, memory=0"
+#define PY_SPEC__simulate_cuda {"simulate_cuda", 1, 3, -1, {"devices", "memory", "races"}}
+#define PY_TEXT__simulate_cuda "devices, memory=0, races=-1"
 #define PY_SPEC__cuda_probe {"_cuda_probe", 0, 0, -1, {NULL}}
 #define PY_TEXT__cuda_probe ""
 #define PY_SPEC__cuda_hazard {"_cuda_hazard", 1, 1, -1, {"major"}}
@@ -619,8 +619,8 @@
 #define PY_TEXT_allocation_count ""
 #define PY_SPEC_api_calls {"api_calls", 0, 0, -1, {NULL}}
 #define PY_TEXT_api_calls ""
-#define PY_SPEC_api_fail {"api_fail", 3, 5, -1, {"symbol", "n", "status", "sticky", "late"}}
-#define PY_TEXT_api_fail "symbol, n, status, sticky=False, late=False"
+#define PY_SPEC_api_fail {"api_fail", 3, 6, -1, {"symbol", "n", "status", "sticky", "late", "dropped"}}
+#define PY_TEXT_api_fail "symbol, n, status, sticky=False, late=False, dropped=False"
 #define PY_SPEC_binary {"binary", 3, 6, -1, {"op", "input", "other", "p0", "p1", "in_place"}}
 #define PY_TEXT_binary "op, input, other, p0=0.0, p1=0.0, in_place=False"
 #define PY_SPEC_check_cost {"check_cost", 1, 1, -1, {"n"}}
@@ -639,6 +639,8 @@
 #define PY_TEXT_ledger ""
 #define PY_SPEC_lend_simulated {"lend_simulated", 1, 1, -1, {"lend"}}
 #define PY_TEXT_lend_simulated "lend"
+#define PY_SPEC_sim_races {"sim_races", 1, 1, -1, {"mode"}}
+#define PY_TEXT_sim_races "mode"
 #define PY_SPEC_live_blocks {"live_blocks", 0, 0, -1, {NULL}}
 #define PY_TEXT_live_blocks ""
 #define PY_SPEC_origin_cost {"origin_cost", 1, 2, -1, {"n", "operand"}}

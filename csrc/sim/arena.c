@@ -13,7 +13,6 @@
 #define FRONT 256 /* from the start of a block's span to the user's bytes */
 #define GRANULE 512
 #define GUARD_BYTE 0xc5
-#define FRESH_BYTE 0xff
 #define PUNCH ((size_t)1 << 20)  /* spans from this size give their pages back */
 #define CHUNK ((size_t)32 << 20) /* what a pool takes at a time, and gives back as a whole; */
 #define PAGE ((size_t)2 << 20)   /* of a device, which a pool takes when it is nearly full; */
@@ -21,6 +20,8 @@
 
 static sim_block *touched;
 static int64_t violations;
+static bool fill_turns;
+static unsigned filled;
 
 /* ---------------------------------------------------------------- the arena */
 
@@ -242,6 +243,7 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
         return status;
     }
     *block = (sim_block){.device = device, .offset = end + FRONT, .nbytes = nbytes, .pooled = pooled};
+    sim_histories_init(&block->histories, nbytes);
     memmove(device->blocks + i + 1, device->blocks + i, (device->nblocks - i) * sizeof(block));
     device->blocks[i] = block;
     device->nblocks++;
@@ -249,12 +251,39 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
     return CUDA_SUCCESS;
 }
 
+/* Of float64, float32 and the half types alike: NaN; large numbers of both signs; zero. Of ints -1, large ones, 0. */
+static int
+fresh_byte(void)
+{
+    static const int bytes[] = {0xff, 0x7b, 0xfb, 0x00};
+    return fill_turns ? bytes[filled++ % 4] : bytes[0];
+}
+
+void
+sim_set_fill(bool turns)
+{
+    sim_lock();
+    fill_turns = turns;
+    sim_unlock();
+}
+
+void
+sim_fill_again(void *handle, int device, uint64_t address, size_t nbytes)
+{
+    sim_lock();
+    sim_stream *stream = fill_turns ? sim_stream_named(&sim_devices[device], handle) : NULL;
+    if (stream != NULL && sim_devices[device].sticky == CUDA_SUCCESS) {
+        (void)sim_enqueue_fill(stream, address, (unsigned char)fresh_byte(), nbytes);
+    }
+    sim_unlock();
+}
+
 void
 sim_block_start(sim_block *block)
 {
     unsigned char *bytes = block->device->open + block->offset;
     memset(bytes - GUARD, GUARD_BYTE, GUARD);
-    memset(bytes, FRESH_BYTE, block->nbytes);
+    memset(bytes, fresh_byte(), block->nbytes);
     memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
     block->live = true;
 }
@@ -315,6 +344,7 @@ sim_block_free(sim_block *block)
     } else {
         sim_discharge(device, block->nbytes);
     }
+    sim_histories_clear(&block->histories);
     dt_free(block);
 }
 
@@ -329,9 +359,8 @@ sim_block_at(sim_device *device, uint64_t address)
     return device->blocks[i - 1];
 }
 
-/* The block that holds these bytes (at least one); NULL: none does. */
-static sim_block *
-holder(const sim_device *device, uint64_t address, size_t nbytes)
+sim_block *
+sim_block_holding(const sim_device *device, uint64_t address, size_t nbytes)
 {
     uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
     size_t i = offset < device->arena ? upper_bound(device, offset) : 0;
@@ -346,14 +375,14 @@ holder(const sim_device *device, uint64_t address, size_t nbytes)
 CUresult
 sim_check_range(sim_device *device, uint64_t address, size_t nbytes)
 {
-    const sim_block *block = holder(device, address, nbytes);
+    const sim_block *block = sim_block_holding(device, address, nbytes);
     return nbytes == 0 || (block != NULL && !block->freeing) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool
 sim_is_mapped(sim_device *device, uint64_t address)
 {
-    const sim_block *block = holder(device, address, 1);
+    const sim_block *block = sim_block_holding(device, address, 1);
     uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
     bool found = block != NULL && (block->pooled || !block->freeing);
     for (unsigned i = 0; i < SIM_FREED && i < device->nfreed && !found; i++) {
@@ -369,7 +398,7 @@ sim_resolve(sim_device *device, uint64_t address, size_t nbytes, void **memory)
         *memory = device->open;
         return CUDA_SUCCESS;
     }
-    sim_block *block = holder(device, address, nbytes);
+    sim_block *block = sim_block_holding(device, address, nbytes);
     if (block == NULL || !block->live) {
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     }

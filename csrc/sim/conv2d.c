@@ -370,6 +370,18 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
     return status;
 }
 
+static CUresult
+enqueue_convolution(sim_stream *stream, const sim_item *item)
+{
+    const convolution *call = item->held;
+    const sim_touch touches[] = {{call->x_address, sim_extent(&call->x), call->kind == SIM_INPUT_GRAD},
+                                 {call->weight_address, sim_extent(&call->weight), call->kind == SIM_WEIGHT_GRAD},
+                                 {call->bias_address, call->bias_address != 0 ? sim_extent(&call->bias) : 0, false},
+                                 {call->y_address, sim_extent(&call->y), call->kind == SIM_CONVOLUTION},
+                                 {call->workspace, call->workspace_size, true}};
+    return sim_enqueue_work(stream, item, "cudnnBackendExecute", touches, 5);
+}
+
 cudnnStatus_t
 sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_handle,
                         cudnnBackendDescriptor_t pack_handle)
@@ -419,7 +431,7 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
     }
     call.plan = plan_handle;
     memcpy(item.held, &call, sizeof(call));
-    CUresult queued = sim_enqueue(stream, &item);
+    CUresult queued = enqueue_convolution(stream, &item);
     if (queued != CUDA_SUCCESS) {
         dt_free(item.held);
         return queued == CUDA_ERROR_OUT_OF_MEMORY ? sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,

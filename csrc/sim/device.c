@@ -488,7 +488,8 @@ sim_cuCtxSynchronize(void)
     }
     if (status == CUDA_SUCCESS) {
         sim_check_all(device);
-        status = device->sticky;
+        sim_race_host_drained_all(device);
+        status = device->sticky != CUDA_SUCCESS ? device->sticky : sim_race_untold();
     }
     return status;
 }

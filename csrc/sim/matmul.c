@@ -305,6 +305,19 @@ fits(const cublasLtMatmulAlgo_t *algo, const problem *p, const void *const point
     return algo->data[0] == key_of(p) && algo->data[1] <= workspace_size && algo->data[6] < ALGORITHMS;
 }
 
+static CUresult
+enqueue_product(sim_stream *stream, const sim_item *item)
+{
+    const product *call = item->held;
+    const sim_touch touches[] = {{call->a_address, sim_extent(&call->a), false},
+                                 {call->b_address, sim_extent(&call->b), false},
+                                 {call->c_address, call->params.beta != 0 ? sim_extent(&call->c) : 0, false},
+                                 {call->bias_address, call->bias_address != 0 ? sim_extent(&call->bias) : 0, false},
+                                 {call->d_address, sim_extent(&call->d), true},
+                                 {call->workspace, call->workspace_size, true}};
+    return sim_enqueue_work(stream, item, "cublasLtMatmul", touches, 6);
+}
+
 cublasStatus_t
 sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, const void *alpha, const void *a,
                    cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
@@ -374,7 +387,7 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
         return CUBLAS_STATUS_ALLOC_FAILED;
     }
     memcpy(item.held, &call, sizeof(call));
-    CUresult queued = sim_enqueue(stream, &item);
+    CUresult queued = enqueue_product(stream, &item);
     if (queued != CUDA_SUCCESS) {
         dt_free(item.held);
         return queued == CUDA_ERROR_OUT_OF_MEMORY ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED;

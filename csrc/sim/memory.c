@@ -7,20 +7,36 @@ typedef struct pinned {
     struct pinned *next;
     unsigned char *bytes;
     size_t nbytes;
+    sim_histories histories;
 } pinned;
 
 static pinned *all_pinned;
 
+sim_histories *
+sim_pinned_histories(const void *memory, size_t nbytes, size_t *into)
+{
+    for (pinned *p = all_pinned; p != NULL; p = p->next) {
+        *into = (uintptr_t)memory - (uintptr_t)p->bytes;
+        if (*into < p->nbytes && nbytes <= p->nbytes - *into) {
+            return &p->histories;
+        }
+    }
+    return NULL;
+}
+
 bool
 sim_is_pinned(const void *memory, size_t nbytes)
 {
-    for (const pinned *p = all_pinned; p != NULL; p = p->next) {
-        uintptr_t into = (uintptr_t)memory - (uintptr_t)p->bytes;
-        if (into < p->nbytes && nbytes <= p->nbytes - into) {
-            return true;
-        }
+    size_t into;
+    return sim_pinned_histories(memory, nbytes, &into) != NULL;
+}
+
+void
+sim_pinned_forget(void)
+{
+    for (pinned *p = all_pinned; p != NULL; p = p->next) {
+        sim_histories_clear(&p->histories);
     }
-    return false;
 }
 
 /* ---------------------------------------------------------------- device memory */
@@ -92,6 +108,7 @@ sim_cuMemFree_v2(CUdeviceptr pointer)
     }
     status = sim_drain_device(owner);
     if (status == CUDA_SUCCESS || status == owner->sticky) {
+        sim_race_host_drained_all(owner);
         sim_block_free(block);
     }
     return device->sticky != CUDA_SUCCESS ? device->sticky : status;
@@ -134,7 +151,8 @@ sim_cuMemAllocAsync(CUdeviceptr *pointer, size_t nbytes, CUstream handle)
         return status;
     }
     sim_item item = {.run = run_start, .starts = block};
-    status = sim_enqueue(stream, &item);
+    const sim_touch touch = {sim_block_address(block), nbytes, true};
+    status = sim_enqueue_work(stream, &item, "allocation", &touch, 1);
     if (status == CUDA_SUCCESS) {
         *pointer = sim_block_address(block);
     } else {
@@ -166,7 +184,8 @@ sim_cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
         return CUDA_ERROR_INVALID_VALUE;
     }
     sim_item item = {.run = run_free, .block = block};
-    status = sim_enqueue(stream, &item);
+    const sim_touch touch = {pointer, block->nbytes, true};
+    status = sim_enqueue_work(stream, &item, "release", &touch, 1);
     block->freeing = status == CUDA_SUCCESS;
     return status;
 }
@@ -287,7 +306,8 @@ sim_cuMemHostAlloc(void **pointer, size_t nbytes, unsigned flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memset(bytes, 0xff, nbytes);
-    *p = (pinned){all_pinned, bytes, nbytes};
+    *p = (pinned){.next = all_pinned, .bytes = bytes, .nbytes = nbytes};
+    sim_histories_init(&p->histories, nbytes);
     all_pinned = p;
     *pointer = bytes;
     return CUDA_SUCCESS;
@@ -313,9 +333,13 @@ sim_cuMemFreeHost(void *pointer)
         if (sim_devices[i].context != NULL && sim_drain_device(&sim_devices[i]) == CUDA_ERROR_OUT_OF_MEMORY) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
+        if (sim_devices[i].context != NULL) {
+            sim_race_host_drained_all(&sim_devices[i]);
+        }
     }
     pinned *p = *link;
     *link = p->next;
+    sim_histories_clear(&p->histories);
     dt_free(p->bytes);
     dt_free(p);
     return device->sticky;
@@ -374,6 +398,14 @@ run_fill(sim_device *device, const sim_item *item)
     return status;
 }
 
+CUresult
+sim_enqueue_fill(sim_stream *stream, uint64_t address, unsigned char value, size_t nbytes)
+{
+    const sim_item item = {.run = run_fill, .target = address, .source = value, .nbytes = nbytes};
+    const sim_touch touch = {address, nbytes, true};
+    return sim_enqueue_work(stream, &item, "fill", &touch, 1);
+}
+
 static CUresult
 find_stream(CUstream handle, sim_device **device, sim_stream **stream)
 {
@@ -405,8 +437,12 @@ sim_cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t nbytes, 
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
         memcpy(item.held, source, nbytes);
+    } else if (sim_race_host_is_behind_writes(source, nbytes)) {
+        item.digest = sim_race_digest(source, nbytes);
+        item.place = sim_race_place();
     }
-    status = sim_enqueue(stream, &item);
+    const sim_touch touches[] = {{target, nbytes, true}, {(uint64_t)(uintptr_t)source, nbytes, false}};
+    status = sim_enqueue_work(stream, &item, "copy to the device", touches, item.held == NULL ? 2 : 1);
     if (status != CUDA_SUCCESS) {
         dt_free(item.held);
     }
@@ -431,11 +467,17 @@ sim_cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t nbytes, CUstre
         return status;
     }
     sim_item item = {.run = run_to_host, .target = (uint64_t)(uintptr_t)target, .source = source, .nbytes = nbytes};
+    const sim_touch touches[] = {{source, nbytes, false}, {item.target, nbytes, true}};
     if (sim_is_pinned(target, nbytes)) {
-        return sim_enqueue(stream, &item);
+        return sim_enqueue_work(stream, &item, "copy to the host", touches, 2);
     }
-    status = sim_settle(stream);
+    status = sim_race_check(stream, "copy to the host", touches, 1);
     if (status == CUDA_SUCCESS) {
+        status = sim_settle(stream);
+    }
+    if (status == CUDA_SUCCESS) {
+        sim_race_note(stream, "copy to the host", touches, 1);
+        sim_race_host_drained(stream);
         status = run_to_host(device, &item);
         sim_check_touched();
         if (status != CUDA_SUCCESS) {
@@ -443,6 +485,14 @@ sim_cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t nbytes, CUstre
         }
     }
     return status;
+}
+
+static CUresult
+enqueue_between(sim_stream *stream, CUdeviceptr target, CUdeviceptr source, size_t nbytes)
+{
+    const sim_item item = {.run = run_between, .target = target, .source = source, .nbytes = nbytes};
+    const sim_touch touches[] = {{target, nbytes, true}, {source, nbytes, false}};
+    return sim_enqueue_work(stream, &item, "copy on the device", touches, 2);
 }
 
 CUresult
@@ -460,8 +510,7 @@ sim_cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t nbytes, 
     if (status != CUDA_SUCCESS || nbytes == 0) {
         return status;
     }
-    sim_item item = {.run = run_between, .target = target, .source = source, .nbytes = nbytes};
-    return sim_enqueue(stream, &item);
+    return enqueue_between(stream, target, source, nbytes);
 }
 
 CUresult
@@ -484,8 +533,7 @@ sim_cuMemcpyPeerAsync(CUdeviceptr target, CUcontext target_context, CUdeviceptr 
     if (sim_check_range(to, target, nbytes) != CUDA_SUCCESS || sim_check_range(from, source, nbytes) != CUDA_SUCCESS) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    sim_item item = {.run = run_between, .target = target, .source = source, .nbytes = nbytes};
-    return nbytes == 0 ? CUDA_SUCCESS : sim_enqueue(stream, &item);
+    return nbytes == 0 ? CUDA_SUCCESS : enqueue_between(stream, target, source, nbytes);
 }
 
 CUresult
@@ -500,6 +548,5 @@ sim_cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, size_t nbytes, CUs
     if (status != CUDA_SUCCESS || nbytes == 0) {
         return status;
     }
-    sim_item item = {.run = run_fill, .target = pointer, .source = value, .nbytes = nbytes};
-    return sim_enqueue(stream, &item);
+    return sim_enqueue_fill(stream, pointer, value, nbytes);
 }

@@ -20,6 +20,8 @@ extern const dt_host_kernel __stop_dt_kernels[] __attribute__((weak, visibility(
 static sim_device *launched_on;
 static jmp_buf escape;
 static CUresult fault;
+static sim_touch declared[SIM_MOST_TOUCHES];
+static int ndeclared; /* -1: nobody asks */
 
 static int
 static_shared_bytes(const sim_module *module)
@@ -153,12 +155,31 @@ sim_cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
     return CUDA_ERROR_NOT_FOUND;
 }
 
+/* Whether the race detector has been told of it. */
+static bool
+is_declared(uint64_t address, uint64_t nbytes, bool written)
+{
+    for (int i = 0; i < ndeclared; i++) {
+        const sim_touch *touch = &declared[i];
+        if (address - touch->address < touch->nbytes && nbytes <= touch->nbytes - (address - touch->address) &&
+            (touch->writes || !written)) {
+            return true;
+        }
+    }
+    return ndeclared < 0 || nbytes == 0;
+}
+
 /* Of the device that runs, or page-locked: with one address space for both, kernels reach that too. */
 void *
-sim_global(uint64_t address, uint64_t nbytes)
+sim_global(uint64_t address, uint64_t nbytes, int written)
 {
     void *memory, *host = (void *)(uintptr_t)address;
     fault = sim_resolve(launched_on, address, nbytes, &memory);
+    if (fault == CUDA_SUCCESS && !is_declared(address, nbytes, written)) {
+        sim_set_fault_text(launched_on, "a kernel uses memory in another way than touches.c says");
+        fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+        longjmp(escape, 1);
+    }
     if (fault == CUDA_SUCCESS) {
         return memory;
     }
@@ -176,6 +197,7 @@ run_launch(sim_device *device, const sim_item *item)
     const dt_host_kernel *kernel = item->what;
     launched_on = device;
     fault = CUDA_SUCCESS;
+    ndeclared = sim_races_on() ? sim_touches_of(kernel->name, item->held, declared) : -1;
     if (setjmp(escape) == 0) {
         kernel->run(item->held);
     }
@@ -212,7 +234,9 @@ launch_ours(unsigned index, sim_stream *stream, void **parameters, void **extra)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(item.held, parameters[0], kernel->args_size);
-    CUresult status = sim_enqueue(stream, &item);
+    sim_touch touches[SIM_MOST_TOUCHES];
+    int n = sim_races_on() ? sim_touches_of(kernel->name, item.held, touches) : 0;
+    CUresult status = sim_enqueue_work(stream, &item, kernel->name, touches, n);
     if (status != CUDA_SUCCESS) {
         dt_free(item.held);
         return status;

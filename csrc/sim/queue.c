@@ -18,7 +18,11 @@ sim_stream_new(sim_device *device, bool blocking, sim_stream **stream)
     }
     (*stream)->device = device;
     (*stream)->blocking = blocking;
-    return CUDA_SUCCESS;
+    CUresult status = sim_pace_open(*stream);
+    if (status != CUDA_SUCCESS) {
+        dt_free(*stream);
+    }
+    return status;
 }
 
 /* The NULL stream is not in the list of its device. */
@@ -33,6 +37,7 @@ sim_stream_free(sim_stream *stream)
         *link = stream->next;
     }
     sim_stream_drop(stream);
+    sim_pace_close(stream);
     dt_free(stream);
 }
 
@@ -120,6 +125,9 @@ sim_run_one(sim_stream *stream)
     }
     const sim_item *item = &stream->items[stream->first];
     CUresult status = run_earlier(stream, item->ticket);
+    if (status == CUDA_SUCCESS && item->digest != 0 && sim_race_digest(item->what, item->nbytes) != item->digest) {
+        sim_race_host_wrote(stream, item->nbytes, item->place);
+    }
     if (status == CUDA_SUCCESS) {
         status = item->run(device, item);
         sim_check_touched();
@@ -172,9 +180,69 @@ sim_drain_device(sim_device *device)
     return status;
 }
 
+/* ---------------------------------------------------------------- in an order that is drawn */
+
+static uint64_t drawn; /* 0: as late as possible */
+
+void
+sim_set_order(uint64_t seed)
+{
+    sim_lock();
+    drawn = seed;
+    sim_unlock();
+}
+
+/* xorshift64* */
+static uint64_t
+draw(uint64_t n)
+{
+    drawn ^= drawn >> 12;
+    drawn ^= drawn << 25;
+    drawn ^= drawn >> 27;
+    return (drawn * UINT64_C(0x2545f4914f6cdd1d) >> 33) % n;
+}
+
+/* The nth stream of all that have work; NULL: there are not so many. */
+static sim_stream *
+busy_stream(uint64_t n)
+{
+    for (int i = 0; i < sim_ndevices; i++) {
+        sim_stream *stream = sim_devices[i].null_stream;
+        for (bool first = true; stream != NULL; first = false) {
+            if (stream->count > 0 && n-- == 0) {
+                return stream;
+            }
+            stream = first ? sim_devices[i].streams : stream->next;
+        }
+    }
+    return NULL;
+}
+
+/* What goes wrong is told by whoever waits for it. */
+static void
+run_some(void)
+{
+    uint64_t n = 0;
+    while (busy_stream(n) != NULL) {
+        n++;
+    }
+    for (; n > 0 && draw(3) == 0; n--) {
+        sim_stream *stream = busy_stream(draw(n));
+        if (stream != NULL) {
+            (void)sim_run_one(stream);
+        }
+    }
+}
+
 CUresult
 sim_enqueue(sim_stream *stream, const sim_item *item)
 {
+    if (drawn != 0) {
+        run_some();
+        if (stream->device->sticky != CUDA_SUCCESS) {
+            return stream->device->sticky;
+        }
+    }
     CUresult status = stream->count == SIM_QUEUE ? sim_drain(stream) : CUDA_SUCCESS;
     if (status != CUDA_SUCCESS) {
         return status;
@@ -187,6 +255,19 @@ sim_enqueue(sim_stream *stream, const sim_item *item)
     }
     stream->count++;
     return CUDA_SUCCESS;
+}
+
+CUresult
+sim_enqueue_work(sim_stream *stream, const sim_item *item, const char *what, const sim_touch *touches, int n)
+{
+    CUresult status = sim_race_check(stream, what, touches, n);
+    if (status == CUDA_SUCCESS) {
+        status = sim_enqueue(stream, item);
+    }
+    if (status == CUDA_SUCCESS) {
+        sim_race_note(stream, what, touches, n);
+    }
+    return status;
 }
 
 CUresult

@@ -364,6 +364,18 @@ run_program(sim_device *device, const sim_item *item)
     return result;
 }
 
+static CUresult
+enqueue_program(sim_stream *stream, const sim_item *item)
+{
+    const sim_launch *l = item->held;
+    sim_touch touches[SIM_LAUNCH_ARRAYS];
+    for (uint32_t i = 0; i < l->narrays; i++) {
+        touches[i] = (sim_touch){l->arrays[i].address, (size_t)l->arrays[i].nbytes, l->arrays[i].writable != 0};
+    }
+    const char *name = sim_races_on() ? sim_race_name(item->program->kernel) : "";
+    return sim_enqueue_work(stream, item, name, touches, (int)l->narrays);
+}
+
 CUresult
 sim_program_launch(sim_program *program, sim_stream *stream, const unsigned grid[3], const unsigned block[3],
                    unsigned shared_bytes, void **extra)
@@ -405,7 +417,7 @@ sim_program_launch(sim_program *program, sim_stream *stream, const unsigned grid
     l->narrays = (uint32_t)extents->n;
     sim_item item = {.run = run_program, .held = l, .program = program};
     program->refs++;
-    CUresult status = sim_enqueue(stream, &item);
+    CUresult status = enqueue_program(stream, &item);
     if (status != CUDA_SUCCESS) {
         program->refs--;
         dt_free(l);

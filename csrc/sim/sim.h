@@ -13,6 +13,7 @@
 #include "../core/numbers/sha256.h"
 #include "../cuda/api.h"
 #include "../cuda/simulated.h"
+#include "races.h"
 
 #define SIM_MAX_DEVICES 64
 #define SIM_SHARED_BYTES (48 << 10) /* of a block, as it is, and when a kernel asks for more: an H100's */
@@ -126,6 +127,7 @@ struct sim_block {
     bool pooled;
     bool touched;
     sim_block *next_touched;
+    sim_histories histories;
 };
 
 /* Maps the arena. */
@@ -153,8 +155,16 @@ void sim_check_touched(void);
 void sim_check_all(sim_device *device);
 void sim_pool_trim(sim_device *device, size_t keep);
 
-/* memory.c: whether one block of page-locked memory holds these bytes of the host. */
+/* The block that holds these bytes, at least one; NULL: none does. */
+sim_block *sim_block_holding(const sim_device *device, uint64_t address, size_t nbytes);
+
+/* memory.c */
+CUresult sim_enqueue_fill(sim_stream *stream, uint64_t address, unsigned char value, size_t nbytes);
+/* Whether one block of page-locked memory holds these bytes of the host. */
 bool sim_is_pinned(const void *memory, size_t nbytes);
+/* Its histories, and where in it they stand; NULL: none does. */
+sim_histories *sim_pinned_histories(const void *memory, size_t nbytes, size_t *into);
+void sim_pinned_forget(void);
 
 /* ---------------------------------------------------------------- streams: queue.c, stream.c */
 
@@ -179,6 +189,8 @@ typedef struct sim_item {
     size_t nbytes;
     const void *what;
     sim_block *starts; /* borrowed */
+    uint64_t digest;   /* of what a copy reads, in page-locked memory */
+    uint32_t place;
     /* given back at the end, also when the item is dropped */
     void *held;                  /* by dt_free */
     sim_point *point;            /* counted; done when this item is, if it has its ticket */
@@ -193,6 +205,7 @@ struct sim_stream {
     sim_stream *next;
     void *handle;  /* NULL: the NULL stream */
     bool blocking; /* ordered with the NULL stream */
+    sim_pace pace;
     unsigned first, count;
     sim_item items[SIM_QUEUE];
 };
@@ -205,6 +218,8 @@ sim_stream *sim_stream_named(sim_device *device, CUstream handle);
 CUresult sim_stream_find(sim_device *device, CUstream handle, sim_stream **stream);
 /* Queues a copy of item; what it holds is the stream's on success only. */
 CUresult sim_enqueue(sim_stream *stream, const sim_item *item);
+/* The same for work that uses memory: fails with CUDA_ERROR_UNKNOWN where that races. */
+CUresult sim_enqueue_work(sim_stream *stream, const sim_item *item, const char *what, const sim_touch *touches, int n);
 /* After a kernel or a product was queued: runs it where CUDA_LAUNCH_BLOCKING=1 asks for that. */
 CUresult sim_sent(sim_stream *stream);
 /* Runs what stands in the stream up to ticket, and what it must wait for. */
@@ -221,6 +236,7 @@ typedef struct {
     sim_device *device;
     sim_point *point; /* of the last record; NULL: never recorded */
     bool timed;
+    sim_moment moment; /* the same, for the order */
 } sim_event;
 
 void sim_event_free(sim_event *event);
@@ -238,6 +254,10 @@ typedef struct {
 } sim_module;
 
 void sim_module_free(sim_module *module);
+
+/* touches.c: the operands of a launch of one of our kernels. */
+#define SIM_MOST_TOUCHES 320
+int sim_touches_of(const char *kernel, const void *args, sim_touch touches[SIM_MOST_TOUCHES]);
 
 /* What the simulated NVRTC makes: it names what it was made from and for. */
 typedef struct {

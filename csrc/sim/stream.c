@@ -98,7 +98,12 @@ sim_cuStreamSynchronize(CUstream handle)
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    return stream == stream->device->null_stream ? sim_settle(stream) : sim_drain(stream);
+    status = stream == stream->device->null_stream ? sim_settle(stream) : sim_drain(stream);
+    if (status == CUDA_SUCCESS) {
+        sim_race_host_drained(stream);
+        status = sim_race_untold();
+    }
+    return status;
 }
 
 /* Polling makes progress, one item a call. */
@@ -112,6 +117,9 @@ sim_cuStreamQuery(CUstream handle)
     }
     bool pending = stream->count > 0;
     status = sim_run_one(stream);
+    if (status == CUDA_SUCCESS && !pending) {
+        sim_race_host_drained(stream);
+    }
     return status == CUDA_SUCCESS && pending ? CUDA_ERROR_NOT_READY : status;
 }
 
@@ -121,6 +129,7 @@ void
 sim_event_free(sim_event *event)
 {
     sim_point_release(event->point);
+    dt_free(event->moment.at);
     dt_free(event);
 }
 
@@ -227,6 +236,7 @@ sim_cuEventRecord(CUevent handle, CUstream stream_handle)
     if (status == CUDA_SUCCESS) {
         sim_point_release(event->point);
         event->point = point;
+        status = sim_race_record(&event->moment, stream->device, stream);
     }
     return status;
 }
@@ -271,7 +281,7 @@ sim_cuCtxRecordEvent(CUcontext context, CUevent handle)
     }
     sim_point_release(event->point);
     event->point = points;
-    return CUDA_SUCCESS;
+    return sim_race_record(&event->moment, device, NULL);
 }
 
 static bool
@@ -317,16 +327,22 @@ sim_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)
     if (status == CUDA_SUCCESS) {
         status = stream->device->sticky;
     }
-    if (status != CUDA_SUCCESS || is_done(event->point)) {
+    if (status != CUDA_SUCCESS) {
         return status;
+    }
+    if (is_done(event->point)) {
+        sim_race_wait(stream, &event->moment);
+        return CUDA_SUCCESS;
     }
     sim_item item = {.run = run_wait, .point = event->point};
     event->point->refs++;
     status = sim_enqueue(stream, &item);
     if (status != CUDA_SUCCESS) {
         sim_point_release(item.point);
+        return status;
     }
-    return status;
+    sim_race_wait(stream, &event->moment);
+    return CUDA_SUCCESS;
 }
 
 CUresult
@@ -337,7 +353,11 @@ sim_cuEventSynchronize(CUevent handle)
     if (status == CUDA_SUCCESS) {
         status = reach(event->point);
     }
-    return status == CUDA_SUCCESS ? event->device->sticky : status;
+    if (status == CUDA_SUCCESS) {
+        sim_race_host_reached(&event->moment);
+        status = event->device->sticky != CUDA_SUCCESS ? event->device->sticky : sim_race_untold();
+    }
+    return status;
 }
 
 CUresult
@@ -356,6 +376,7 @@ sim_cuEventQuery(CUevent handle)
         status = sim_run_one(point->stream);
         return status == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : status;
     }
+    sim_race_host_reached(&event->moment);
     return event->device->sticky;
 }
 

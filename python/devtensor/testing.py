@@ -29,8 +29,13 @@ _TOLERANCES = {
 _SHOWN = 5  # elements that assert_close shows
 
 
-def simulate_cuda(devices: int = 1, memory: int | None = None) -> None:
+def simulate_cuda(devices: int = 1, memory: int | None = None, *, races: bool | str | None = None) -> None:
     """Make "cuda" mean simulated devices of `memory` bytes each, before the first use of CUDA.
+
+    races=True looks for work of several streams, and of the host, that uses the same memory in no order: a call that
+    does so raises CudaError, code "stream-race". races="strict" also counts what only devtensor put in order, without a
+    word of the program, which PyTorch, CuPy and CUDA would not. None is as DEVTENSOR_SIM_RACES says (0, 1 or strict).
+    It may be switched on and off later by a call for the same devices. See docs/races.md.
 
     Raises RuntimeError when other devices are in use already.
 
@@ -38,7 +43,10 @@ def simulate_cuda(devices: int = 1, memory: int | None = None) -> None:
     """
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive, not {memory}")
-    _C._simulate_cuda(devices, memory or 0)
+    if races not in (None, False, True, "strict"):
+        raise ValueError(f"races must be True, False or 'strict', not {races!r}")
+    mode = -1 if races is None else 2 if races == "strict" else int(bool(races))
+    _C._simulate_cuda(devices, memory or 0, mode)
 
 
 def devices() -> list[str]:

@@ -63,9 +63,10 @@ emulated_sync(void)
 }
 
 void *
-sim_global(uint64_t address, uint64_t nbytes)
+sim_global(uint64_t address, uint64_t nbytes, int written)
 {
     (void)nbytes;
+    (void)written;
     return (void *)(uintptr_t)address;
 }
 

@@ -235,7 +235,7 @@ def test_a_stream_that_comes_later(cuda: str) -> None:
     assert got.to("cpu", dt.float64).numpy().tobytes() == want
 
 
-def test_threads_that_ask_and_one_that_writes(cuda: str) -> None:
+def test_threads_that_ask_and_one_that_writes(cuda: str, races_unseen: None) -> None:
     w, x = array(*SHAPE, device=cuda), image(cuda)
     stop = threading.Event()
 

@@ -40,12 +40,14 @@ def run(text: str, namespace: dict[str, Any] | None = None, filename: str | None
     filename = filename or f"<snippet {next(_numbers)}>"
     if cached:
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    races = dt._C._test.sim_races(-1)
     try:
         exec(compile(text, filename, "exec"), names() if namespace is None else namespace)
     except Exception as error:
         return error
     finally:
         linecache.cache.pop(filename, None)
+        dt._C._test.sim_races(races)
     return None
 
 

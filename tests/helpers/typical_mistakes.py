@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from race_mistakes import RACES
+
 # code -> (what it is about, program whose marked line fails)
 EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "device-mismatch": [
@@ -182,6 +184,7 @@ fill[1, 8](x, 300, 8)  # here
 """,
         ),
     ],
+    "stream-race": RACES,
     "not-contiguous": [
         (
             "A transposed array for a kernel",

@@ -123,6 +123,8 @@ def test_work_of_others_comes_before_ours(taken: str, many: bool, cuda: str, len
         address, waits = x.data_ptr(), counted(*WAITS)
         seen = Capsule(x.__dlpack__(stream=theirs.cuda_stream)) if taken == "dlpack" else x.__cuda_array_interface__
     y = dt.from_dlpack(Producer(address, (1000,), (1,), device=(2, int(cuda[-1])), flags=0))
+    if taken == "interface":
+        theirs.wait_stream(ours)  # as its "stream" asks of the consumer
     with dt.cuda.stream(theirs):
         y += 1
     if isinstance(seen, Capsule):

@@ -484,7 +484,7 @@ send_in_order(cuda_device *d, const cuda_raw *raw, cuda_raw_module *m, const cud
     cuda_operands operands;
     bool many = atomic_load_explicit(&cuda_many_streams, memory_order_acquire);
     for (int next = 0; many && next_operands(raw, args, &next, &operands);) {
-        DT_TRY(cuda_order(&operands, err));
+        DT_TRY(cuda_order_use(raw->name, &operands, err));
     }
     dt_status rc = send(d, raw, m, l, args, block, err);
     many = atomic_load_explicit(&cuda_many_streams, memory_order_acquire);

@@ -330,6 +330,7 @@ allocate(cuda_device *device, size_t nbytes, bool free_alone, CUdeviceptr *addre
         unsigned class = class_of(nbytes, &size);
         DT_TRY(take_from_cache(device, nbytes, class, size, address, err));
         if (*address != 0) {
+            cuda_fill_again(device, *address, nbytes);
             return DT_OK;
         }
         spare = dt_block_new();
@@ -357,7 +358,9 @@ allocate(cuda_device *device, size_t nbytes, bool free_alone, CUdeviceptr *addre
 dt_status
 cuda_allocate(cuda_device *device, size_t nbytes, CUdeviceptr *address, dt_error *err)
 {
-    return allocate(device, nbytes, false, address, err);
+    dt_status rc = allocate(device, nbytes, false, address, err);
+    cuda_use_afresh(*address, rc == DT_OK ? nbytes : 0);
+    return rc;
 }
 
 dt_status

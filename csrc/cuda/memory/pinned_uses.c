@@ -48,6 +48,9 @@ tell_pending(dt_storage *storage, const cuda_pinned_block *b)
             pending |= b->uses[i].writes ? DT_PENDING_WRITE : DT_PENDING_READ;
         }
     }
+    if (cuda_looks_for_races() && b->uses[0].event != NULL) {
+        pending = DT_PENDING_WRITE | DT_PENDING_READ; /* so that cuda_settle is asked, and looks */
+    }
     atomic_store_explicit(&storage->pending, pending, memory_order_release);
 }
 
@@ -101,9 +104,14 @@ cuda_settle(dt_storage *storage, dt_access access, dt_error *err)
         DT_TRY(cuda_api_open(err)); /* says that the process was forked */
     }
     pthread_mutex_lock(&b->lock);
+    cuda_imply(true);
     dt_status rc = settle(b, access == DT_WRITE, err);
+    cuda_imply(false);
     tell_pending(storage, b);
     pthread_mutex_unlock(&b->lock);
+    if (rc == DT_OK) {
+        rc = cuda_host_use("the host", storage->data, storage->nbytes, access == DT_WRITE, err);
+    }
     return rc;
 }
 
@@ -161,6 +169,7 @@ cuda_pinned_begin(cuda_device *device, const dt_array *a, bool writes, cuda_use 
     cuda_pinned_block *b = a->storage->owner;
     pthread_mutex_lock(&b->lock);
     dt_status rc = DT_OK;
+    cuda_imply(true);
     if (b->deferred != NULL) {
         rc = settle(b, writes, err);
     }
@@ -170,6 +179,7 @@ cuda_pinned_begin(cuda_device *device, const dt_array *a, bool writes, cuda_use 
     if (rc == DT_OK) {
         rc = find_use(device, b, writes, use, err);
     }
+    cuda_imply(false);
     if (rc != DT_OK) {
         pthread_mutex_unlock(&b->lock);
     }

@@ -176,7 +176,10 @@ send_part(transfer *t, const dt_array *host, size_t nbytes, dt_error *err)
     dt_storage storage;
     DT_TRY(take(t->device, nbytes, true, &slot, err));
     dt_array view = slot_view(slot, host, t->bus, &storage);
-    dt_status rc = cpu_copy(host, &view, false, err);
+    dt_status rc = cuda_host_use("staging", slot->memory, nbytes, true, err);
+    if (rc == DT_OK) {
+        rc = cpu_copy(host, &view, false, err);
+    }
     if (rc == DT_OK) {
         rc = CUDA_CALL(t->device, cuMemcpyHtoDAsync_v2, (t->address, slot->memory, nbytes, cuda_stream(t->device)));
     }
@@ -201,6 +204,9 @@ receive_first(transfer *t, dt_error *err)
     dt_status rc = wait_for_slot(t->device, slot, err);
     bool over = rc == DT_OK;
     if (over) {
+        rc = cuda_host_use("staging", slot->memory, dt_array_nbytes(&view), false, err);
+    }
+    if (rc == DT_OK) {
         rc = cpu_copy(&view, target, false, err);
     }
     give_back(t->device, slot, over ? CUDA_SLOT_IDLE : CUDA_SLOT_SENT);

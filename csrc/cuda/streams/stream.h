@@ -57,4 +57,9 @@ typedef struct {
 dt_status cuda_order(const cuda_operands *operands, dt_error *err) DT_MUST_CHECK;
 void cuda_note(const cuda_operands *operands);
 
+/* ---------------------------------------------------------------- races.c */
+
+/* cuda_order for an op of the user's, of which the program may be asked to have said the order itself. */
+dt_status cuda_order_use(const char *what, const cuda_operands *operands, dt_error *err) DT_MUST_CHECK;
+
 #endif

@@ -53,6 +53,7 @@ py_backends_register(void)
     cuda_set_place(find_place);
     cuda_set_warn(warn_soon);
     py_sent_init();
+    py_places_init();
     dt_register_backend(DT_CPU, &(dt_backend_entry){"cpu", NULL, cpu_open});
     dt_register_backend(DT_CUDA, &(dt_backend_entry){"CUDA", "CUDA_VISIBLE_DEVICES", cuda_open});
 }
@@ -245,8 +246,8 @@ static PyObject *
 py__simulate_cuda(PY_PARAMS)
 {
     PY_PARSE(_simulate_cuda)
-    int64_t devices = 0, memory = 0;
-    if (py_arg_int(&a, 0, &devices) < 0 || py_arg_int(&a, 1, &memory) < 0) {
+    int64_t devices = 0, memory = 0, races = -1;
+    if (py_arg_int(&a, 0, &devices) < 0 || py_arg_int(&a, 1, &memory) < 0 || py_arg_int(&a, 2, &races) < 0) {
         return NULL;
     }
     if (memory < 0 || devices > INT_MAX || devices < INT_MIN) {
@@ -254,7 +255,7 @@ py__simulate_cuda(PY_PARAMS)
         return NULL;
     }
     dt_error err;
-    if (cuda_request_simulated((int)devices, (size_t)memory, &err) != DT_OK) {
+    if (cuda_request_simulated((int)devices, (size_t)memory, (int)races, &err) != DT_OK) {
         return py_raise_args(&a, &err);
     }
     Py_RETURN_NONE;

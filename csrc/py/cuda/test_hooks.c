@@ -23,10 +23,10 @@ py_api_fail(PY_PARAMS)
 {
     PY_PARSE(api_fail)
     int64_t n = -1, status = 0;
-    bool sticky = false, late = false;
+    bool sticky = false, late = false, dropped = false;
     int symbol = -1;
     if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
-        py_arg_bool(&a, 4, &late) < 0) {
+        py_arg_bool(&a, 4, &late) < 0 || py_arg_bool(&a, 5, &dropped) < 0) {
         return NULL;
     }
     if (a.v[0] != Py_None) {
@@ -41,7 +41,11 @@ py_api_fail(PY_PARAMS)
             return PyErr_Format(PyExc_ValueError, "api_fail(): no symbol %s", name);
         }
     }
-    cuda_api_fail(symbol, n, (int)status, late ? CUDA_FAULT_LATE : sticky ? CUDA_FAULT_STICKY : CUDA_FAULT_ONCE);
+    cuda_fault_mode mode = dropped  ? CUDA_FAULT_DROPPED
+                           : late   ? CUDA_FAULT_LATE
+                           : sticky ? CUDA_FAULT_STICKY
+                                    : CUDA_FAULT_ONCE;
+    cuda_api_fail(symbol, n, (int)status, mode);
     Py_RETURN_NONE;
 }
 
@@ -79,6 +83,21 @@ py_lend_simulated(PY_PARAMS)
     }
     cuda_lend_simulated(lend);
     Py_RETURN_NONE;
+}
+
+static PyObject *
+py_sim_races(PY_PARAMS)
+{
+    PY_PARSE(sim_races)
+    int64_t mode = 0;
+    if (py_arg_int(&a, 0, &mode) < 0) {
+        return NULL;
+    }
+    int before = (int)sim_races();
+    if (mode >= SIM_RACES_OFF && mode <= SIM_RACES_STRICT) {
+        sim_set_races((sim_race_mode)mode);
+    }
+    return PyLong_FromLong(before);
 }
 
 static PyObject *
@@ -210,6 +229,7 @@ PyMethodDef py_cuda_test_hooks[] = {
         "depthwise convolutions."),
     PY_HIDDEN(lend_simulated,
               "Whether addresses of simulated devices are given to other libraries, which cannot use them."),
+    PY_HIDDEN(sim_races, "How simulated devices look for races: 0, 1 or 2 (strict); else nothing. The mode before."),
     PY_HIDDEN_GETTER(guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     PY_HIDDEN_GETTER(ledger, "What is alive on the simulated devices, a dict."),
     PY_HIDDEN(set_compute_capability, "The compute capability of the simulated devices."),

@@ -163,7 +163,7 @@ def _complete(error: Any, failure: Failure) -> None:
             text = memory_notes(error)
         elif failure.code == "cuda-error":
             text = fault_notes(error)
-        elif failure.code == "kernel-argument":
+        elif failure.code in ("kernel-argument", "stream-race"):
             text = notes.notes(failure, fix)
         elif account is not None:
             text = account.notes(failure, error)

@@ -53,6 +53,13 @@ CAUSES = {
         "inline PTX, cooperative groups, textures, surfaces, tensor-core fragments, __match_*, __reduce_*, launches "
         "from kernels, managed memory, and no __device__ variables that are not const."
     ),
+    "stream-race": (
+        "Work on two streams, or of a stream and the host, uses the same memory, one of them writes, and nothing says "
+        "which comes first: the result may differ from run to run. Only simulated devices can tell, where they are "
+        'asked to (races="strict", races=True or DEVTENSOR_SIM_RACES). stream.wait_stream(other) lets what is sent to '
+        "stream from now on wait for all that other was sent; docs/races.md has the rules. The call that raised was "
+        "not made."
+    ),
     "not-contiguous": (
         "A kernel gets the address of an array and does not know its strides, so the elements must lie one after the "
         "other. .contiguous() makes such a copy. If the kernel writes to the array, keep the copy: it has the results."
