@@ -67,21 +67,21 @@ def explains(row: Difference | Lacking, found: Seen) -> bool:
 
 PAGE = """# Where devtensor and PyTorch differ
 
-Ops have PyTorch's signatures and defaults. Their results have the dtype, shape and device that they have in PyTorch, and the
-same values, up to the rounding of the dtype. This table lists every exception. [Modules](nn.md#what-differs-from-pytorch) have a
-list of their own.
+Ops have PyTorch's signatures and defaults. Their results have the dtype, shape and device that they have in PyTorch,
+and the same values, up to the rounding of the dtype. This table lists every exception.
+[Modules](nn.md#what-differs-from-pytorch) have a list of their own.
 
-The tests run every op on PyTorch's own samples (`torch.testing`, version {version}): in all dtypes that both have, as function,
-method and in-place form, on the cpu and on a simulated GPU, with edge cases and mistakes. A difference that is not in the table
-fails the tests. So does a row that no longer differs.
+The tests run every op on PyTorch's own samples (`torch.testing`, version {version}): in all dtypes that both have, as
+function, method and in-place form, on the cpu and on a simulated GPU, with edge cases and mistakes. A difference that
+is not in the table fails the tests. So does a row that no longer differs.
 
 | op | here | PyTorch | why |
 |---|---|---|---|
 {different}
 
-Floats are compared with the tolerances of `torch.testing.assert_close`. If the two libraries differ by more, devtensor's result
-must be the one nearer to the result in float64: it computes half types in float32, and `linspace` in float64. Random
-numbers and uninitialised memory are compared by dtype and shape only.
+Floats are compared with the tolerances of `torch.testing.assert_close`. If the two libraries differ by more,
+devtensor's result must be the one nearer to the result in float64: it computes half types in float32, and `linspace`
+in float64. Random numbers and uninitialised memory are compared by dtype and shape only.
 
 ## Not there
 
