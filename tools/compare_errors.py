@@ -76,10 +76,10 @@ def table() -> str:
         [
             "# The same mistake in PyTorch and here",
             "",
-            "Written by `tools/compare_errors.py` from the programs of `tests/helpers/faulty_programs.py` that fail on",
-            "the cpu alone; device mistakes need a GPU in PyTorch. Shown is the first line; counted is the whole",
+            "This page shows the first line of each error in PyTorch and in devtensor. The counts are for the whole",
             "message with its notes. Both also have Python's traceback, which ends at the line that fails. The tests",
-            "execute every fix.",
+            "execute every fix. `tools/compare_errors.py` writes the page from `tests/helpers/faulty_programs.py`: the",
+            "programs that fail on the cpu, since PyTorch needs a GPU for device mistakes.",
             "",
             *summary,
             "",

@@ -301,16 +301,16 @@ def output(situation: Situation, cuda: str) -> str:
 
 PAGE = """# Sixteen situations
 
-These are the mistakes and needs that devtensor was written for. Each is a short script in `examples/situations`. It shows
-the mistake, what devtensor says, and the correction. The scripts run on any machine: `python FILE` uses the GPU if there is
-one and the cpu otherwise, and `python -m devtensor run --simulate 2 FILE` simulates two GPUs.
+These are the mistakes and needs that devtensor was written for. Each is a short script in `examples/situations`. It
+shows the mistake, what devtensor says, and the correction. The scripts run on any machine: `python FILE` uses the GPU
+if there is one and the cpu otherwise, and `python -m devtensor run --simulate 2 FILE` simulates two GPUs.
 
 | | situation | what devtensor says |
 |---|---|---|
 {table}
 
-Below is what each script prints on two simulated GPUs. The tests run every script on the cpu alone, with one GPU and with
-two, and compare the output. `tools/situations_page.py` writes this page.
+Below is what each script prints on two simulated GPUs. The tests run every script on the cpu alone, with one GPU and
+with two, and compare the output. `tools/situations_page.py` writes this page.
 
 {sections}"""
 

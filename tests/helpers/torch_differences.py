@@ -67,23 +67,25 @@ def explains(row: Difference | Lacking, found: Seen) -> bool:
 
 PAGE = """# Where devtensor and PyTorch differ
 
-Signatures, defaults, the dtype, shape and device of a result are PyTorch's, and so are values within the rounding of
-the dtype. The tests give every op PyTorch's own samples (`torch.testing`, version {version}): all dtypes that both
-have, functions, methods and in-place forms, on the cpu and on a simulated GPU, edge parameters and mistakes included.
-What differs is here: a difference that is not in the table fails the tests, and so does a row that no longer differs.
-Modules have their own list in [nn.md](nn.md#what-differs-from-pytorch).
+Ops have PyTorch's signatures and defaults. Their results have the dtype, shape and device that they have in PyTorch,
+and the same values, up to the rounding of the dtype. This table lists every exception.
+[Modules](nn.md#what-differs-from-pytorch) have a list of their own.
+
+The tests run every op on PyTorch's own samples (`torch.testing`, version {version}): in all dtypes that both have, as
+function, method and in-place form, on the cpu and on a simulated GPU, with edge cases and mistakes. A difference that
+is not in the table fails the tests. So does a row that no longer differs.
 
 | op | here | PyTorch | why |
 |---|---|---|---|
 {different}
 
-Floats are compared with the tolerances of `torch.testing.assert_close`. Where both are farther apart than that, the one
-nearer to the result in float64 must be devtensor's: half types are computed in float32, and `linspace` in float64.
-Random numbers and new memory are compared by dtype and shape.
+Floats are compared with the tolerances of `torch.testing.assert_close`. If the two libraries differ by more,
+devtensor's result must be the one nearer to the result in float64: it computes half types in float32, and `linspace`
+in float64. Random numbers and uninitialised memory are compared by dtype and shape only.
 
 ## Not there
 
-Keywords and types of argument that the ops of both do not share. Asking for one raises an exception that names it.
+These keywords and types of argument exist in PyTorch and not here. Using one raises an exception that names it.
 
 | op | not there |
 |---|---|
