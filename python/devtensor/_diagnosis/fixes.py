@@ -87,7 +87,7 @@ def _of_caller(held: callers.Held, text: str) -> Fix | None:
     value = f"{written}{text}" if isinstance(held.node, _ATOMS) else f"({written}){text}"
     line = next((one.lineno for one in reversed(held.site.path) if isinstance(one, ast.stmt)), 0)
     at = Origin("call", held.frame.f_code.co_filename, line)
-    if line and is_assignable(held.frame, held.site, held.node):
+    if line and is_assignable(held.frame, held.site, held.node) and not _comes_again(held.site, held.node, text):
         begins_anew = held.site.lines[line - 1].lstrip().startswith("elif")
         return None if begins_anew else Fix(f"{written} = {value}", at)
     unpacked = _repacked(held.frame, held.node, value)
@@ -287,7 +287,7 @@ def statement(failure: Failure, conversions: list[Conversion]) -> str | None:
             value = f"{written}{text}"
         else:
             value = f"({written}){text}"
-        if not is_assignable(frame, site, fact.node):
+        if not is_assignable(frame, site, fact.node) or _comes_again(site, fact.node, text):
             unpacked = _repacked(frame, fact.node, value) if len(conversions) == 1 else None
             if unpacked is not None:
                 return unpacked
@@ -345,6 +345,18 @@ def is_assignable(frame: FrameType, site: Site, node: ast.expr) -> bool:
         base, key = resolve(frame, node.value, site.owner), resolve(frame, node.slice, site.owner)
         return type(base) in (list, dict) and key is not MISSING and entry(base, key) is not MISSING
     return False
+
+
+# What is another array when it is done twice.
+_ONCE = (".T", ".mT", ".permute(", ".transpose(", ".unsqueeze(", ".squeeze(", ".argmax(")
+
+
+def _comes_again(site: Site, node: ast.expr, text: str) -> bool:
+    """Whether the statement may run again with what was assigned: x = x.T in a loop would turn x back."""
+    if not text.startswith(_ONCE):
+        return False
+    loops = [outer for outer in site.path if isinstance(outer, ast.For | ast.While | ast.AsyncFor)]
+    return bool(loops) or isinstance(node, ast.Attribute | ast.Subscript)
 
 
 def _is_own_name(frame: FrameType, name: str) -> bool:

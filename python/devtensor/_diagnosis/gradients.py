@@ -139,11 +139,15 @@ def operands_at(failure: Failure, line: Line) -> list[ast.expr]:
             held = variables.resolve(frame, node.func)
             if held is not variables.MISSING:
                 break
-        if variables.module_tables(held):
+        if variables.module_tables(held) or (held is variables.MISSING and not _is_method(node.func.attr)):
             return []  # which op of the Module it was is not known
         given = [one for one in node.args if not isinstance(one, ast.Starred)]
         return given if _is_library(failure, node.func.value) else [node.func.value, *given]
     return []
+
+
+def _is_method(name: str) -> bool:
+    return arrays.method(variables.MISSING, name, variables.MISSING) is not None
 
 
 def _targets(statement: ast.stmt | None) -> list[ast.expr]:

@@ -73,6 +73,8 @@ def chain(history: Sequence[Step], what: str) -> str:
     """The steps from the one that decided to the array itself; empty where that is one step. A move to another device
     is none on the way of a dtype or a shape."""
     i = deciding(history, what)
+    if i >= 0 and not history[i].action:
+        return ""  # it was there before anything was recorded
     steps: list[str] = []
     for k in range(i, -1, -1):
         if what != "device" and k < i and history[k].action in _MOVES:

@@ -238,10 +238,16 @@ def _of_parameters(stack: list[frames.At], at: frames.At) -> Failed | None:
         op = type(module).__name__
     found = Failed(op, None, None)
     changed = expressions.rebound(code)
-    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        if name not in changed:
-            _add(found, name, variable(public, name), None)  # type: ignore[arg-type]
+    handed = [variable(one, name) for one in stack[stack.index(public) + 1 :] for name in _arguments(one)]  # type: ignore[arg-type]
+    for name in _arguments(public):
+        value = variable(public, name)  # type: ignore[arg-type]
+        if name not in changed or any(value is one for one in handed):  # what a helper was given is there to be told
+            _add(found, name, value, None)
     return found if found.facts else None
+
+
+def _arguments(at: frames.At) -> tuple[str, ...]:
+    return at.f_code.co_varnames[: at.f_code.co_argcount + at.f_code.co_kwonlyargcount]
 
 
 def _is_container(at: frames.At) -> bool:

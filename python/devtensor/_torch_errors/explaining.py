@@ -209,6 +209,11 @@ def _shape(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
     again = failed.replay() if failed.whole else None
     if again == "":
         return False
+    hidden = re.match(r"Expected hidden(?:\[\d\])? size \(.*\), got \[(.*)\]", sentence)
+    if hidden is not None:
+        shape = tuple(map(int, hidden[1].split(",")))
+        wrong = [i for i, fact in enumerate(failure.facts) if fact.name.startswith("hx") and fact.shape == shape]
+        failure.culprit = wrong[0] if len(wrong) == 1 else -1
     return _is_borne_out(sentence, failure.facts)
 
 
@@ -218,9 +223,11 @@ def _is_borne_out(sentence: str, facts: list[Fact]) -> bool:
     whole = re.search(r"is invalid for input of size (\d+)", sentence)
     if whole is not None:
         return int(whole[1]) in map(_product, known)
+    sentence = re.sub(r"hidden\[\d\]", "hidden", sentence)
     lists = [tuple(map(int, re.findall(r"\d+", text))) for text in re.findall(r"\[((?:\d+(?:, ?)?)+)\]", sentence)]
     if lists:
-        return all(any(shape[-len(one) :] == one for shape in known) for one in lists)
+        # a convolution counts an image without its batch as a batch of one
+        return all(any(shape[-len(one) :] == one or (1, *shape) == one for shape in known) for one in lists)
     pairs = [(int(a), int(b)) for a, b in re.findall(r"\b(\d+)x(\d+)\b", sentence)]
     sizes = {size for shape in known for size in shape}
     if pairs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import heapq
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -27,7 +28,8 @@ _MOST = 5000  # nodes that are looked at
 def explained(sentence: str, family: families.Family, stack: list[frames.At]) -> Explanation | None:
     failure = Failure("backward", family.code, families.in_our_words(sentence), [], -1, library="torch")
     failure.innermost = stack[-1]  # type: ignore[assignment]
-    failure.accounts = _ACCOUNTS
+    known: list[Account | None] = []
+    failure.accounts = {code: functools.partial(_kept, known, tell) for code, tell in _ACCOUNTS.items()}
     user = _diagnosis._caller(stack[-1])  # type: ignore[arg-type]
     site = sources.locate(user) if user is not None else None
     if user is None or site is None:
@@ -48,7 +50,13 @@ def explained(sentence: str, family: families.Family, stack: list[frames.At]) ->
     from devtensor._torch_errors.explaining import _finished
 
     found = _finished(failure)
-    return found if found is not None and found.notes else None
+    alone = family.code in ("grad-missing", "grad-freed", "grad-modified") and known == [None]
+    return found if found is not None and found.notes and not alone else None
+
+
+def _kept(known: list[Account | None], tell: Callable[[Failure], Account | None], failure: Failure) -> Account | None:
+    known.append(tell(failure))
+    return known[-1]
 
 
 def _differentiated(stack: list[frames.At]) -> Any:
@@ -117,15 +125,31 @@ def _roots(stack: list[frames.At]) -> list[Any]:
     return []
 
 
-def _nodes(roots: list[Any]) -> Iterator[Any]:
-    seen, waiting = set(roots), list(roots)
-    while waiting and len(seen) < _MOST:
-        node = waiting.pop()
-        yield node
+def _nodes(roots: list[Any]) -> list[Any]:
+    return list(_dated(roots))
+
+
+def _dated(roots: list[Any]) -> dict[Any, tuple[Any, int]]:
+    """The nodes, the latest first, each with its line and when it was recorded: one inside of an op has those of the
+    op, which is the earliest that uses it."""
+    found: dict[Any, tuple[Any, int]] = {}
+    told: dict[Any, tuple[Any, int]] = {}
+    waiting = [(-one._sequence_nr(), i, one) for i, one in enumerate(roots)]
+    heapq.heapify(waiting)
+    while waiting and len(found) < _MOST:
+        _, _, node = heapq.heappop(waiting)
+        if node in found:
+            continue
+        own = recorder.made(node)
+        found[node] = own if own[1] else told.get(node, own)
         for below, _ in node.next_functions:
-            if below is not None and below not in seen:
-                seen.add(below)
-                waiting.append(below)
+            if below is None or type(below).__name__ == "AccumulateGrad":
+                continue
+            if found[node][1] and (below not in told or found[node][1] < told[below][1]):
+                told[below] = found[node]
+            if below not in found:
+                heapq.heappush(waiting, (-below._sequence_nr(), len(found) + len(waiting), below))
+    return found
 
 
 @functools.cache
@@ -291,7 +315,8 @@ def _freed(failure: Failure) -> Account | None:
     _, stack = failure.about
     roots = _roots(stack)
     node, before = _used_up(roots)
-    place, when = recorder.made(node) if node is not None else (None, 0)
+    dates = _dated(roots)
+    place, when = dates.get(node, (None, 0))
     made, first, freed_at = gradients.line_of(place), None, 0
     if before is not None:
         first, freed_at = gradients.line_of(before[:2]), before[2]
@@ -299,9 +324,9 @@ def _freed(failure: Failure) -> Account | None:
     op = re.sub(r"Backward\d*$", "", type(node).__name__).lower() if node is not None else ""
     found.rows += gradients._row("made", made, f"{op} kept what its gradient needs")
     found.rows += gradients._row("freed", first, "this backward used the graph up")
-    edge = _edge(roots, freed_at) if freed_at else None
-    entered = gradients.line_of(recorder.made(edge[0])[0]) if edge is not None else None
-    source = gradients.line_of(recorder.made(edge[2])[0]) if edge is not None else None
+    edge = _edge(roots, dates, freed_at) if freed_at else None
+    entered = gradients.line_of(dates[edge[0]][0]) if edge is not None else None
+    source = gradients.line_of(dates[edge[2]][0]) if edge is not None else None
     if edge is not None and entered is not None and source is not None and gradients._is_carried(entered, source):
         found.rows += gradients._row("used", entered, notes.MARK)
         name, statement = gradients._carried(failure, edge, entered, source), entered.statement
@@ -321,10 +346,11 @@ def _freed(failure: Failure) -> Account | None:
 
 def _used_up(roots: list[Any]) -> tuple[Any, Any]:
     """The first node that an earlier backward() has used up, and that backward; this one has freed nodes as well."""
-    complaining = [one for one in _nodes(roots) if "a second time" in _complaint(one)[1]]
+    dates = _dated(roots)
+    complaining = [one for one in dates if "a second time" in _complaint(one)[1]]
     earlier = recorder.backwards()
     for before in reversed(earlier):
-        found = [one for one in complaining if 0 < recorder.made(one)[1] < before[2]]
+        found = [one for one in complaining if 0 < dates[one][1] < before[2]]
         loss = before[3]()
         if loss is not None and loss.grad_fn is not None and loss.grad_fn not in roots:
             reached = set(_nodes([loss.grad_fn]))
@@ -334,11 +360,11 @@ def _used_up(roots: list[Any]) -> tuple[Any, Any]:
     return (complaining[0] if len(complaining) == 1 else None), None
 
 
-def _edge(roots: list[Any], freed_at: int) -> tuple[Any, int, Any] | None:
+def _edge(roots: list[Any], dates: dict[Any, tuple[Any, int]], freed_at: int) -> tuple[Any, int, Any] | None:
     """Where a new graph goes over into the one that was used up; None where the result itself belongs to that."""
 
     def used_up(node: Any) -> bool:
-        _, when = recorder.made(node)
+        _, when = dates.get(node, (None, 0))
         return when <= freed_at if when else "a second time" in _complaint(node)[1]
 
     if any(map(used_up, roots)):
@@ -351,7 +377,7 @@ def _edge(roots: list[Any], freed_at: int) -> tuple[Any, int, Any] | None:
             if below is None or type(below).__name__ == "AccumulateGrad":
                 continue
             if used_up(below):
-                if best is None or recorder.made(node)[1] > recorder.made(best[0])[1]:
+                if below in dates and (best is None or dates[node][1] > dates[best[0]][1]):
                     best = node, i, below
             elif below not in seen:
                 seen.add(below)
