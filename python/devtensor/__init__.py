@@ -8,8 +8,9 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
 import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
-from devtensor import _C, _refusals
+from devtensor import _C, _einops, _refusals
 from devtensor import _memory_formats as _formats
+from devtensor import _numpy as _of_numpy
 from devtensor import _second_names as _second
 from devtensor import _tensor_names as _names
 from devtensor._C import *
@@ -131,14 +132,16 @@ for _function in (
     *_public.METHODS,
     *_linalg_names.METHODS,
     *_names.METHODS,
+    *_of_numpy.METHODS,
     _type_of,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
     _C._add_method(_function.__name__, _method_of(_function))
 
-for _name, _method in (_second.methods() | _names.ATTRIBUTES | _refusals.methods()).items():
+for _name, _method in (_second.methods() | _names.ATTRIBUTES | _of_numpy.ATTRIBUTES | _refusals.methods()).items():
     _C._add_method(_name, _method)
+_einops.register()
 
 __all__ = [
     "CudaError",
