@@ -50,6 +50,8 @@ int64_t cuda_api_called(int symbol);
 /* Makes "cuda" mean `devices` simulated GPUs of `memory` bytes each (0: the default); before the first use of CUDA. */
 dt_status cuda_request_simulated(int devices, size_t memory, dt_error *err) DT_MUST_CHECK;
 bool cuda_is_simulated(void);
+/* Makes simulated devices that are lost usable again. */
+dt_status cuda_reset_simulated(dt_error *err) DT_MUST_CHECK;
 /* Whether this process, or one that it is a fork of, has used CUDA. */
 bool cuda_is_open(void);
 /* Whether the addresses of device memory mean something to other libraries of this process. */

@@ -42,6 +42,10 @@ class Transfer(NamedTuple):
         """ "train.py:12"."""
         return "?" if self.filename is None else f"{file_name(self.filename)}:{self.lineno}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as JSON takes them."""
+        return {**self._asdict(), "source": str(self.source), "target": str(self.target)}
+
 
 class Repeated(NamedTuple):
     """Copies of one kind at one line."""
@@ -179,6 +183,10 @@ class TransferLog(Sequence[Transfer]):
     def nbytes(self) -> int:
         """The bytes of all copies together."""
         return sum(one.nbytes for one in self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The count, the bytes and every Transfer, as JSON takes them."""
+        return {"count": len(self), "nbytes": self.nbytes, "transfers": [one.to_dict() for one in self]}
 
     def _totals(self) -> Totals:
         totals = Totals()

@@ -37,7 +37,9 @@ def fault_notes(error: Any) -> list[str]:
             times = len(list(same))
             place = f"  {file_name(filename)}:{line}" if filename is not None else ""
             found.append(f"  {what}{place}{f'  ({times} times)' if times > 1 else ''}")
-    return ["\n".join(found)] if found else []
+    lost = found or "cannot be used any more" in str(error)
+    again = ["devtensor.testing.reset_simulated() makes the simulated device usable again"]
+    return [*(["\n".join(found)] if found else []), *(again if lost and _C._cuda_is_simulated() else [])]
 
 
 def _settings() -> list[str]:
