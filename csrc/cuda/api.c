@@ -231,6 +231,19 @@ cuda_request_simulated(int devices, size_t memory, dt_error *err)
     return DT_OK;
 }
 
+dt_status
+cuda_reset_simulated(dt_error *err)
+{
+    if (!atomic_load(&simulated)) {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "reset_simulated(): no simulated device is in use; a real one that is lost stays so until the "
+                       "process ends");
+    }
+    sim_reset();
+    cuda_devices_found();
+    return DT_OK;
+}
+
 /* What DEVTENSOR_CUDA asks for. */
 static dt_status
 read_mode(cuda_mode *mode, int *devices, dt_error *err)

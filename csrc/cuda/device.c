@@ -147,22 +147,15 @@ cuda_lost(int index)
     return d != NULL && atomic_load(&d->poison) != 0 ? d : NULL;
 }
 
-dt_status
-cuda_reset_simulated(dt_error *err)
+void
+cuda_devices_found(void)
 {
-    if (!cuda_is_simulated()) {
-        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
-                       "reset_simulated(): no simulated device is in use; a real one that is lost stays so until the "
-                       "process ends");
-    }
-    sim_reset();
     for (int i = 0; i < MAX_DEVICES; i++) {
         cuda_device *d = atomic_load_explicit(&devices[i], memory_order_acquire);
         if (d != NULL) {
             atomic_store(&d->poison, 0);
         }
     }
-    return DT_OK;
 }
 
 int

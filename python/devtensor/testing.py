@@ -46,8 +46,8 @@ def reset_simulated() -> None:
     """Make simulated devices usable again after a kernel of yours went out of bounds there, or ran too long.
 
     Arrays keep the bytes that they have; work that was queued behind the fault is dropped. Memory of arrays that ended
-    while the device was lost stays taken. Raises DeviceNotAvailableError where the devices are not simulated: a real GPU
-    that is lost stays so until the process ends.
+    while the device was lost stays taken. Raises DeviceNotAvailableError where the devices are not simulated: a real
+    GPU that is lost stays so until the process ends.
 
     >>> dt.testing.reset_simulated()
     """
