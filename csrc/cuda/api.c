@@ -346,11 +346,8 @@ load_library(dt_library library, dt_error *err)
 {
     void *handle = cuda_load_library(library);
     if (handle == NULL) {
-        char tried[900];
-        cuda_load_report(library, tried, sizeof(tried));
-        return dt_fail(
-            err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.\n%s",
-            library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), tried);
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.",
+                       library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library));
     }
     for (int symbol = 0; symbol < DT_NAPI; symbol++) {
         if (cuda_api_libraries[symbol] != library) {

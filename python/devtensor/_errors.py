@@ -81,7 +81,7 @@ class _Facts:
     fix_of: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All that the error knows, in types of JSON: class, message, op, code, operands, culprit (its name), fix, notes.
+        """All that the error knows, in types of JSON: class, message, op, code, operands, culprit (a name), fix, notes.
 
         What str(error) leaves out is here, so a log can keep it.
         """
