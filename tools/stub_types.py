@@ -81,6 +81,8 @@ DUNDERS |= {
     "__format__": "(self, spec: str, /) -> str",
     "__array_ufunc__": "(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any",
     "__array_function__": "(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any",
+    "__array_namespace__": "(self, /, *, api_version: str | None = None) -> Any",
+    "__complex__": "(self) -> complex",
     "__round__": "(self, ndigits: builtins.int | None = None) -> DeviceArray",
 }
 OTHER_DUNDERS = {

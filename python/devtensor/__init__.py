@@ -120,11 +120,12 @@ from devtensor.linalg._second_names import (
 from devtensor.random import get_rng_state, set_rng_state
 
 if TYPE_CHECKING:
+    from devtensor import array_api as array_api
     from devtensor import data, distributed, distributions, hub, multiprocessing, optim, utils
 
 del _cuda_amp  # dt.cuda.amp
 # Loaded when they are asked for: they would make a fifth of the time of the import.
-_LATER = {"data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
+_LATER = {"array_api", "data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
 newaxis = None  # as an index it adds a dimension
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 

@@ -85,7 +85,7 @@ class _Facts:
 
         What str(error) leaves out is here, so a log can keep it.
         """
-        found = {
+        found: dict[str, Any] = {
             "type": type(self).__name__,
             "message": str(self),
             "op": self.op,

@@ -75,6 +75,34 @@ def __round__(self: DeviceArray, ndigits: int | None = None) -> DeviceArray:
     return rounded(self) if ndigits is None else rounded(self, decimals=ndigits)
 
 
+def __complex__(self: DeviceArray) -> complex:
+    """The one element as a complex number of Python, which is read from its device."""
+    return complex(self.item())
+
+
+def __array_namespace__(self: DeviceArray, /, *, api_version: str | None = None) -> Any:
+    """devtensor.array_api, the namespace of the array API standard. Raises ValueError for a version that it is not."""
+    from devtensor import array_api
+
+    if api_version is not None and api_version not in array_api.VERSIONS:
+        known = ", ".join(array_api.VERSIONS)
+        raise ValueError(f"__array_namespace__(): api_version must be one of {known}, not {_C._shown(api_version)}")
+    return array_api
+
+
+def to_device(self: DeviceArray, device: Any, /, *, stream: None = None) -> DeviceArray:
+    """The array on a device: to(device), by the name of the array API standard. stream must be None.
+
+    >>> dt.ones(2).to_device("cpu").device
+    device(type='cpu')
+    """
+    if stream is not None:
+        raise ValueError(
+            "to_device(): a stream is chosen with `with devtensor.cuda.stream(s):`, so stream must be None"
+        )
+    return self.to(_C._need_device("to_device", "device", device))
+
+
 def tobytes(self: DeviceArray) -> bytes:
     """The bytes of the elements in row-major order, a copy. Raises HostAccessError for an array on a device.
 
@@ -90,5 +118,13 @@ def tobytes(self: DeviceArray) -> bytes:
     return data
 
 
-METHODS: tuple[Callable[..., Any], ...] = (__array_ufunc__, __array_function__, __round__, tobytes)
+METHODS: tuple[Callable[..., Any], ...] = (
+    __array_ufunc__,
+    __array_function__,
+    __array_namespace__,
+    __complex__,
+    __round__,
+    to_device,
+    tobytes,
+)
 ATTRIBUTES = {"__array_interface__": property(_array_interface)}

@@ -311,7 +311,7 @@ static PyType_Slot own_slots[] = {
     {0, NULL},
 };
 
-#define MAX_SLOTS 80
+#define MAX_SLOTS 96
 
 PyTypeObject *
 py_array_type_new(PyObject *module)
