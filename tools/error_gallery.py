@@ -41,6 +41,40 @@ A fix may belong to another line than the failing one: that of a caller which pa
 that made it. `error.fix_at` is that line, `error.fix_how` says `before` or `instead`, and `error.fix_of` is the text to
 replace. devtensor proposes such a fix only if no code between the two lines needs the array as it was.
 
+## In a log
+
+`str(error)` is the first line alone. `log.exception("...")` writes the notes too. For structured logs there is
+`error.to_dict()`, in the types of JSON: class, message, op, code, operands, the name of the culprit, fix, notes. A
+`Transfer` and a log of them have `to_dict()` too.
+
+```python
+import json
+import logging
+import sys
+
+import devtensor as dt
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record):
+        entry = {"level": record.levelname, "message": record.getMessage()}
+        error = record.exc_info[1] if record.exc_info else None
+        if hasattr(error, "to_dict"):
+            entry["error"] = error.to_dict()
+        return json.dumps(entry)
+
+
+handler = logging.StreamHandler(sys.stdout)
+handler.setFormatter(JsonLines())
+log = logging.getLogger("training")
+log.addHandler(handler)
+
+try:
+    dt.ones(2, 3) @ dt.ones(2, 3)
+except RuntimeError:
+    log.exception("the step failed")
+```
+
 `tools/error_gallery.py` writes this page from programs that the tests run.
 """
 

@@ -32,7 +32,7 @@ _Ints: TypeAlias = _Int | Sequence[_Int]
 _Device: TypeAlias = device | str | builtins.int
 _DType: TypeAlias = dtype | str | builtins.type[Any] | np.dtype[Any]
 _Pair: TypeAlias = _Int | Sequence[_Int]
-_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | list[Any] | range | None
+_Item: TypeAlias = _Int | slice | EllipsisType | DeviceArray | npt.NDArray[Any] | list[Any] | range | None
 _Index: TypeAlias = _Item | tuple[_Item, ...]
 '''
 
@@ -79,7 +79,11 @@ DUNDERS |= {
     "__copy__": "(self) -> DeviceArray",
     "__deepcopy__": "(self, memo: Any, /) -> DeviceArray",
     "__format__": "(self, spec: str, /) -> str",
-    "__array_ufunc__": ": None",
+    "__array_ufunc__": "(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any",
+    "__array_function__": "(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any",
+    "__array_namespace__": "(self, /, *, api_version: str | None = None) -> Any",
+    "__complex__": "(self) -> complex",
+    "__round__": "(self, ndigits: builtins.int | None = None) -> DeviceArray",
 }
 OTHER_DUNDERS = {
     "__call__": "(self, /, *args: Any, **kwargs: Any) -> Any",
@@ -120,7 +124,10 @@ GETSETS = {
     "is_sparse": "bool",
     "layout": "_Layout",
     "real": "DeviceArray",
+    "__array_interface__": "dict[str, Any]",
     "__cuda_array_interface__": "dict[str, Any]",
+    "__numpy_dtype__": "np.dtype[Any]",
+    "dtype.dtype": "np.dtype[Any]",
     "requires_grad": "bool",
     "is_leaf": "bool",
     "origin": "Origin | None",

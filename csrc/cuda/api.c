@@ -238,6 +238,19 @@ cuda_request_simulated(int devices, size_t memory, int races, dt_error *err)
     return DT_OK;
 }
 
+dt_status
+cuda_reset_simulated(dt_error *err)
+{
+    if (!atomic_load(&simulated)) {
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL,
+                       "reset_simulated(): no simulated device is in use; a real one that is lost stays so until the "
+                       "process ends");
+    }
+    sim_reset();
+    cuda_devices_found();
+    return DT_OK;
+}
+
 /* What DEVTENSOR_CUDA asks for. */
 static dt_status
 read_mode(cuda_mode *mode, int *devices, dt_error *err)
@@ -346,11 +359,8 @@ load_library(dt_library library, dt_error *err)
 {
     void *handle = cuda_load_library(library);
     if (handle == NULL) {
-        char tried[900];
-        cuda_load_report(library, tried, sizeof(tried));
-        return dt_fail(
-            err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.\n%s",
-            library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library), tried);
+        return dt_fail(err, DT_ENODEVICE, "device-not-available", NULL, "%s is not available: %s could not be loaded.",
+                       library == DT_LIBRARY_CUDA ? "CUDA" : cuda_load_purpose(library), cuda_load_soname(library));
     }
     for (int symbol = 0; symbol < DT_NAPI; symbol++) {
         if (cuda_api_libraries[symbol] != library) {

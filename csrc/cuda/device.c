@@ -147,6 +147,17 @@ cuda_lost(int index)
     return d != NULL && atomic_load(&d->poison) != 0 ? d : NULL;
 }
 
+void
+cuda_devices_found(void)
+{
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        cuda_device *d = atomic_load_explicit(&devices[i], memory_order_acquire);
+        if (d != NULL) {
+            atomic_store(&d->poison, 0);
+        }
+    }
+}
+
 int
 cuda_device_index(const cuda_device *device)
 {

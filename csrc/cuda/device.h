@@ -147,6 +147,8 @@ struct cuda_device {
 cuda_device *cuda_find(int index);
 /* One that cannot be used any more, or NULL. */
 cuda_device *cuda_lost(int index);
+/* All that were lost can be used again. */
+void cuda_devices_found(void);
 
 /* ---------------------------------------------------------------- failure.c */
 

@@ -53,6 +53,8 @@ dt_status cuda_request_simulated(int devices, size_t memory, int races, dt_error
 /* races.c: where a program is, as a number that stays, with any locks held; and the number as text, "train.py:12". */
 void cuda_set_places(unsigned (*place)(void), const char *(*text)(unsigned place));
 bool cuda_is_simulated(void);
+/* Makes simulated devices that are lost usable again. */
+dt_status cuda_reset_simulated(dt_error *err) DT_MUST_CHECK;
 /* Whether this process, or one that it is a fork of, has used CUDA. */
 bool cuda_is_open(void);
 /* Whether the addresses of device memory mean something to other libraries of this process. */

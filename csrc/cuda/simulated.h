@@ -9,6 +9,8 @@
 
 /* How long a launch of a user's kernel may take from now on; 0: as long as it likes. */
 void sim_set_kernel_seconds(unsigned seconds);
+/* Devices that were lost can be used again; what was queued on them is gone. */
+void sim_reset(void);
 /* Whether this system refuses a user's kernel what only the host could do for it. */
 bool sim_has_filters(void);
 

@@ -52,6 +52,14 @@ get_is_floating_point(PyObject *self, void *closure)
     return PyBool_FromLong(dt_is_float(value(self)));
 }
 
+/* What np.dtype(devtensor.float32) reads. */
+static PyObject *
+get_numpy_dtype(PyObject *self, void *closure)
+{
+    (void)closure;
+    return py_numpy_dtype(value(self));
+}
+
 /* Pickled by name: devtensor.float32. */
 static PyObject *
 dtype_reduce(PyObject *self, PyObject *ignored)
@@ -88,6 +96,9 @@ static PyGetSetDef dtype_getset[] = {
     {"name", get_name, NULL, "str: the name without the module, such as \"float32\".", NULL},
     {"itemsize", get_itemsize, NULL, "int: bytes of one element.", NULL},
     {"is_floating_point", get_is_floating_point, NULL, "bool: whether elements are floating-point numbers.", NULL},
+    {"__numpy_dtype__", get_numpy_dtype, NULL, "numpy.dtype: NumPy's of this name; of bfloat16 that of ml_dtypes.",
+     NULL},
+    {"dtype", get_numpy_dtype, NULL, "numpy.dtype: the same, for NumPy before 2.4.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -421,6 +421,8 @@ PyObject *py_array_from_nested(py_state *state, const char *action, PyObject *ob
 bool py_is_numpys(PyObject *object);
 /* A view of the memory of a NumPy array, which stays alive. */
 PyObject *py_wrap_ndarray(py_state *state, const char *action, PyObject *ndarray);
+/* A copy on the cpu of any NumPy array of a dtype that there is. */
+PyObject *py_copy_ndarray(py_state *state, const char *op, PyObject *ndarray);
 /* How arrays are written: print_options.c. */
 typedef struct {
     int64_t precision, threshold, edgeitems, linewidth;

@@ -457,6 +457,8 @@
 #define PY_TEXT__cuda_set_search_path "directories"
 #define PY_SPEC__simulate_cuda {"simulate_cuda", 1, 3, -1, {"devices", "memory", "races"}}
 #define PY_TEXT__simulate_cuda "devices, memory=0, races=-1"
+#define PY_SPEC__reset_simulated {"_reset_simulated", 0, 0, -1, {NULL}}
+#define PY_TEXT__reset_simulated ""
 #define PY_SPEC__cuda_probe {"_cuda_probe", 0, 0, -1, {NULL}}
 #define PY_TEXT__cuda_probe ""
 #define PY_SPEC__cuda_hazard {"_cuda_hazard", 1, 1, -1, {"major"}}

@@ -56,6 +56,26 @@ sim_ledger(int64_t *blocks, int64_t *bytes, int64_t *streams, int64_t *events, i
     sim_unlock();
 }
 
+void
+sim_reset(void)
+{
+    sim_lock();
+    for (int i = 0; i < sim_ndevices; i++) {
+        sim_device *device = &sim_devices[i];
+        if (device->sticky == CUDA_SUCCESS) {
+            continue;
+        }
+        for (size_t j = 0; j < device->nblocks; j++) {
+            if (!device->blocks[j]->live) { /* what would have begun it was dropped */
+                sim_block_start(device->blocks[j]);
+            }
+        }
+        device->sticky = CUDA_SUCCESS;
+        device->fault[0] = '\0';
+    }
+    sim_unlock();
+}
+
 CUresult
 sim_ready(void)
 {

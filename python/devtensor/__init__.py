@@ -8,8 +8,9 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
 import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
-from devtensor import _C, _refusals
+from devtensor import _C, _einops, _refusals
 from devtensor import _memory_formats as _formats
+from devtensor import _numpy as _of_numpy
 from devtensor import _second_names as _second
 from devtensor import _tensor_names as _names
 from devtensor._C import *
@@ -120,11 +121,12 @@ from devtensor.linalg._second_names import (
 from devtensor.random import get_rng_state, set_rng_state
 
 if TYPE_CHECKING:
+    from devtensor import array_api as array_api
     from devtensor import data, distributed, distributions, hub, multiprocessing, optim, utils
 
 del _cuda_amp  # dt.cuda.amp
 # Loaded when they are asked for: they would make a fifth of the time of the import.
-_LATER = {"data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
+_LATER = {"array_api", "data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
 newaxis = None  # as an index it adds a dimension
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
@@ -132,14 +134,16 @@ for _function in (
     *_public.METHODS,
     *_linalg_names.METHODS,
     *_names.METHODS,
+    *_of_numpy.METHODS,
     _type_of,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
     _C._add_method(_function.__name__, _method_of(_function))
 
-for _name, _method in (_second.methods() | _names.ATTRIBUTES | _refusals.methods()).items():
+for _name, _method in (_second.methods() | _names.ATTRIBUTES | _of_numpy.ATTRIBUTES | _refusals.methods()).items():
     _C._add_method(_name, _method)
+_einops.register()
 
 __all__ = [
     "CudaError",

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from devtensor import _advice
 
-USAGE = """usage: python -m devtensor                                    a report of what is here
+USAGE = """usage: python -m devtensor [--verbose]                        a report of what is here; with all places
+                                                              where libraries were looked for
        python -m devtensor digits [--help]                    handwritten digits on every device
        python -m devtensor explain [CODE]                     the cause and the correction of an error
        python -m devtensor --version
@@ -94,10 +95,15 @@ def _kernels() -> str:
     return f"run in a process of their own: {means}"
 
 
-def _attempts() -> str:
+def _attempts(verbose: bool) -> str:
     import devtensor
 
-    return devtensor._C._cuda_report().strip() or "nothing was looked for"
+    lines = devtensor._C._cuda_report().strip().splitlines() or ["nothing was looked for"]
+    vain = [] if verbose else [line for line in lines if ": not loaded (" in line]
+    shown = [line for line in lines if line not in vain]
+    if vain:
+        shown.append(f"{len(vain)} place{'s' if len(vain) != 1 else ''} in vain: python -m devtensor --verbose")
+    return "\n".join(shown)
 
 
 def _version() -> str:
@@ -106,9 +112,10 @@ def _version() -> str:
     return f"{devtensor.__version__} ({os.path.dirname(devtensor.__file__)})"
 
 
-def report() -> str:
-    """What is here, as text. Never raises."""
+def report(verbose: bool = False) -> str:
+    """What is here, as text, and first what would make CUDA work. Never raises."""
     rows = [
+        ("for CUDA", _advice.command),
         ("devtensor", _version),
         ("Python", lambda: f"{platform.python_version()} ({sys.executable})"),
         ("platform", platform.platform),
@@ -119,8 +126,7 @@ def report() -> str:
         ("libraries", _libraries),
         ("hazards", _hazards),
         ("raw kernels", _kernels),
-        ("looked for", _attempts),
-        ("for CUDA", _advice.command),
+        ("looked for", lambda: _attempts(verbose)),
     ]
     lines = []
     for name, work in rows:
@@ -132,8 +138,8 @@ def report() -> str:
 
 def main(argv: list[str]) -> int:
     """The exit code."""
-    if not argv:
-        print(report())
+    if argv in ([], ["--verbose"], ["-v"]):
+        print(report(verbose=bool(argv)))
         return 0
     if argv[0] == "digits":
         from devtensor import digits

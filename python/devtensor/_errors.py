@@ -16,6 +16,10 @@ class Origin(NamedTuple):
     filename: str
     lineno: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as JSON takes them."""
+        return self._asdict()
+
 
 class Step(NamedTuple):
     """One step in the making of an array: the action and its place, and what the array was after it."""
@@ -27,6 +31,10 @@ class Step(NamedTuple):
     dtype: _C.dtype
     elided: bool = False  # steps before this one are left out
     decides: str = ""  # "device" or "dtype": what this step decided, where steps left out do not show it
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as JSON takes them."""
+        return {**self._asdict(), "device": str(self.device), "dtype": self.dtype.name}
 
 
 class Operand(NamedTuple):
@@ -44,6 +52,18 @@ class Operand(NamedTuple):
     origin: Origin | None
     history: tuple[Step, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as JSON takes them."""
+        return {
+            "name": self.name,
+            "expression": self.expression,
+            "shape": list(self.shape),
+            "dtype": getattr(self.dtype, "name", None),
+            "device": str(self.device),
+            "origin": self.origin.to_dict() if self.origin is not None else None,
+            "history": [step.to_dict() for step in self.history],
+        }
+
 
 Given = tuple[tuple[Any, ...], ...]  # (name, shape, dtype, device, steps, object) for each operand
 
@@ -59,6 +79,30 @@ class _Facts:
     fix_at: Origin | None = None  # the line that the fix belongs to; None: the failing one
     fix_how: str = "before"  # or "instead", of fix_of, a text on that line
     fix_of: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that the error knows, in types of JSON: class, message, op, code, operands, culprit (a name), fix, notes.
+
+        What str(error) leaves out is here, so a log can keep it.
+        """
+        found: dict[str, Any] = {
+            "type": type(self).__name__,
+            "message": str(self),
+            "op": self.op,
+            "code": self.code,
+            "operands": [operand.to_dict() for operand in self.operands],
+            "culprit": self.culprit.name if self.culprit is not None else None,
+            "fix": self.fix,
+            "fix_at": self.fix_at.to_dict() if self.fix_at is not None else None,
+            "fix_how": self.fix_how,
+            "fix_of": self.fix_of,
+            "notes": list(getattr(self, "__notes__", [])),
+        }
+        for name in ("module_path", "symbol", "status", "device", "requested", "log", "lineno"):
+            if hasattr(self, name):
+                value = getattr(self, name)
+                found[name] = value if value is None or isinstance(value, (int, str)) else str(value)
+        return found
 
 
 class _Explained(_Facts, RuntimeError):

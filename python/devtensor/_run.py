@@ -253,4 +253,5 @@ def end_report(totals: _transfers.Totals) -> str:
                 used.append(f"cuda:{i} (at most {_transfers.size_text(peak)})")
     kind = "simulated " if used and devtensor.cuda.is_simulated() else ""
     first = f"{kind}devices used: {', '.join(used)}; {launches} launches" if used else "devices used: cpu"
-    return f"devtensor: {first}\n{_transfers.report(totals)}"
+    width, colour = _transfers.of_stream(sys.stderr)
+    return f"devtensor: {first}\n{_transfers.report(totals, width=width, colour=colour)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import sys
 import threading
 import weakref
@@ -41,6 +42,10 @@ class Transfer(NamedTuple):
     def place(self) -> str:
         """ "train.py:12"."""
         return "?" if self.filename is None else f"{file_name(self.filename)}:{self.lineno}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as JSON takes them."""
+        return {**self._asdict(), "source": str(self.source), "target": str(self.target)}
 
 
 class Repeated(NamedTuple):
@@ -108,14 +113,15 @@ class Totals:
         return sorted(found, key=lambda line: -line.times)
 
 
-_HEADER = ["times", "bytes", "from", "to", "call", "array", "line", "host memory", ""]
+_HEADER = ["times", "total bytes", "from", "to", "call", "array", "line", "host memory", "host waits"]
+_COLOURS = {"yes": "\x1b[33m"}  # what costs time
 
 
 def _cells(line: Repeated) -> list[str]:
     one = line.first
     hosts = "" if "cpu" not in (one.source.type, one.target.type) else "pinned" if one.pinned else "pageable"
     action = f".{one.action}()" if hasattr(_C.DeviceArray, one.action) else one.action
-    waits = "waits" if one.synchronous else "asynchronous"
+    waits = "yes" if one.synchronous else "no"
     return [str(line.times), size_text(line.nbytes), str(one.source), str(one.target), action, line.array,
             one.place, hosts, waits]  # fmt: skip
 
@@ -139,15 +145,46 @@ def _trip_text(line: Repeated) -> str:
     return f"round trips: {one.place} waited for {one.source} {line.times} times ({what} of {line.array or 'an array'})"
 
 
-def report(totals: Totals, most: int = 40) -> str:
-    """The table that print shows: one line for each line of source and kind of copy."""
+def _fitted(rows: list[list[str]], width: int | None) -> list[list[str]]:
+    """The rows with the names of arrays, then of files, cut until a line fits the width; never below 12 characters."""
+    if width is None or not rows:
+        return rows
+    for column, last in ((5, False), (6, True)):  # of an array its beginning counts, of a place its end
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        room = max(12, widths[column] - max(0, sum(widths) + 2 * len(widths) - width))
+        rows = [[_cut(c, room, last) if i == column else c for i, c in enumerate(row)] for row in rows]
+    return rows
+
+
+def _cut(text: str, room: int, last: bool) -> str:
+    if len(text) <= room:
+        return text
+    return f"...{text[3 - room :]}" if last else f"{text[: room - 3]}..."
+
+
+def of_stream(stream: Any) -> tuple[int | None, bool]:
+    """The width of a terminal, None where it is none, and whether it shows colours (NO_COLOR, TERM=dumb: no)."""
+    try:
+        terminal = stream.isatty()
+    except Exception:  # whatever a program has put there
+        terminal = False
+    if not terminal:
+        return None, False
+    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return shutil.get_terminal_size().columns, colour
+
+
+def report(totals: Totals, most: int = 40, width: int | None = None, colour: bool = False) -> str:
+    """The table that print shows: one line for each line of source and kind of copy, cut to width if there is one."""
     lines = totals.lines()
     rows = [_HEADER, *map(_cells, lines[:most])] if lines else []
+    rows = _fitted(rows, width)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = [_headline(lines)]
     for row in rows:
         cells = [c.rjust(w) if i < 2 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        text.append("  " + "  ".join(cells).rstrip())
+        line = "  " + "  ".join(cells).rstrip()
+        text.append(f"{_COLOURS[row[-1]]}{line}\x1b[0m" if colour and row[-1] in _COLOURS else line)
     if len(lines) > most:
         text.append(f"  ... and {len(lines) - most} more lines")
     return "\n".join(text + [_trip_text(line) for line in totals.round_trips()])
@@ -180,6 +217,10 @@ class TransferLog(Sequence[Transfer]):
         """The bytes of all copies together."""
         return sum(one.nbytes for one in self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The count, the bytes and every Transfer, as JSON takes them."""
+        return {"count": len(self), "nbytes": self.nbytes, "transfers": [one.to_dict() for one in self]}
+
     def _totals(self) -> Totals:
         totals = Totals()
         for one in self:
@@ -195,7 +236,8 @@ class TransferLog(Sequence[Transfer]):
         return self._totals().round_trips(least)
 
     def __repr__(self) -> str:
-        return report(self._totals())
+        width, _ = of_stream(sys.stdout)
+        return report(self._totals(), width=width)
 
     def _repr_html_(self) -> str:
         from html import escape  # for notebooks alone

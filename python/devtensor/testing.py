@@ -10,6 +10,7 @@ __all__ = [
     "assert_close",
     "devices",
     "make_array",
+    "reset_simulated",
     "simulate_cuda",
 ]
 
@@ -47,6 +48,18 @@ def simulate_cuda(devices: int = 1, memory: int | None = None, *, races: bool | 
         raise ValueError(f"races must be True, False or 'strict', not {races!r}")
     mode = -1 if races is None else 2 if races == "strict" else int(bool(races))
     _C._simulate_cuda(devices, memory or 0, mode)
+
+
+def reset_simulated() -> None:
+    """Make simulated devices usable again after a kernel of yours went out of bounds there, or ran too long.
+
+    Arrays keep the bytes that they have; work that was queued behind the fault is dropped. Memory of arrays that ended
+    while the device was lost stays taken. Raises DeviceNotAvailableError where the devices are not simulated: a real
+    GPU that is lost stays so until the process ends.
+
+    >>> dt.testing.reset_simulated()
+    """
+    _C._reset_simulated()
 
 
 def devices() -> list[str]:
@@ -109,6 +122,7 @@ def assert_close(
 
     >>> dt.testing.assert_close(dt.tensor([1.0]), dt.tensor([1.0 + 1e-7]))
     """
+    __tracebackhide__ = True  # pytest and IPython end the traceback at the caller's line
     op = "assert_close"
     rtol = None if rtol is None else _C._need_number(op, "rtol", rtol)
     atol = None if atol is None else _C._need_number(op, "atol", atol)

@@ -88,12 +88,12 @@ def python(code: str, **more: str | None) -> subprocess.CompletedProcess[str]:
 
 
 def report(**more: str | None) -> list[str]:
-    """The lines of python -m devtensor, which must go well and be silent."""
-    command = [sys.executable, "-m", "devtensor"]
+    """The lines of python -m devtensor --verbose, which must go well and be silent."""
+    command = [sys.executable, "-m", "devtensor", "--verbose"]
     child = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=120)
     assert (child.returncode, child.stderr) == (0, "")
     lines = child.stdout.splitlines()
-    assert lines[-1].startswith("for CUDA ")
+    assert lines[0].startswith("for CUDA ")
     return lines
 
 
@@ -116,7 +116,7 @@ def test_all_there(good: Path) -> None:
     lines = report(DEVTENSOR_CUDA_LIB_DIR=str(good))
     assert libraries_of(lines) == {"driver": "13000", "cublasLt": "130200", "cudnn": "91900", "nvrtc": "13000"}
     assert any("1 real device" in line for line in lines)
-    assert "nothing, all is there" in lines[-1]
+    assert "nothing, all is there" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_missing_library(good: Path, tmp_path: Path, missing: str) -> None:
     lines = report(DEVTENSOR_CUDA_LIB_DIR=str(folder))
     wrong = [text for text in libraries_of(lines).values() if not text.isdigit()]
     assert len(wrong) == 1 and SONAMES[missing] in wrong[0] and "could not be loaded" in wrong[0]
-    advice = lines[-1]
+    advice = lines[0]
     assert ("devtensor[cuda13]" in advice) == (missing != "CUDA")
 
 
@@ -275,7 +275,7 @@ def test_an_old_version(tmp_path: Path, number: str, value: int, name: str, leas
     lines = report(DEVTENSOR_CUDA_LIB_DIR=str(build(tmp_path / "old", **{number: value})))
     text = libraries_of(lines)[name]
     assert str(value) in text and least in text and str(tmp_path) in text
-    assert ("devtensor[cuda13]" in lines[-1]) == (name != "driver")
+    assert ("devtensor[cuda13]" in lines[0]) == (name != "driver")
 
 
 @pytest.mark.parametrize(
@@ -355,4 +355,17 @@ def test_the_hazard_of_cublas(tmp_path: Path, cublas: int, capability: int, warn
     [("off", "unset DEVTENSOR_CUDA"), ("what", "unset DEVTENSOR_CUDA"), ("sim:2", "nothing, all is there")],
 )
 def test_the_advice_follows_the_setting(cuda: str, advice: str) -> None:
-    assert advice in report(DEVTENSOR_CUDA=cuda)[-1]
+    assert advice in report(DEVTENSOR_CUDA=cuda)[0]
+
+
+def test_the_short_report_counts_what_was_not_there(tmp_path: Path) -> None:
+    """And an error says what helps before it says where it was looked for."""
+    command = [sys.executable, "-m", "devtensor"]
+    short = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120).stdout
+    assert "not loaded (" not in short and "in vain: python -m devtensor --verbose" in short
+    assert short.splitlines()[0].startswith("for CUDA ")
+    child = python("import devtensor as dt\ndt.zeros(3, device='cuda')")
+    lines = child.stderr.splitlines()
+    first = next(i for i, line in enumerate(lines) if "DeviceNotAvailableError" in line)
+    assert lines[first].endswith("libcuda.so.1 could not be loaded.") and lines[first + 1].startswith("to use CUDA: ")
+    assert lines.index("looked for:") > first + 1

@@ -14,6 +14,7 @@ import pytest
 from support import CUDA_DEVICES, no_transfers
 
 import devtensor as dt
+from devtensor import _transfers as transfers
 from devtensor import nn
 
 GPU = CUDA_DEVICES[0]
@@ -287,3 +288,38 @@ def test_between_devices() -> None:
     (one,) = log
     assert (str(one.source), str(one.target), one.pinned, one.synchronous) == (CUDA_DEVICES[1], GPU, False, False)
     assert "1 between devices (12 bytes)" in str(log)
+
+
+class _Terminal:
+    """What stands for a stream of a terminal."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def isatty(self) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_the_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every column has a name; long names of arrays, then of files, are cut; nothing is where there is no terminal."""
+    an_array_with_a_name_that_nobody_would_give_to_an_array_of_his = dt.ones(3)
+    with dt.record_transfers() as log:
+        an_array_with_a_name_that_nobody_would_give_to_an_array_of_his.to("cuda:0")
+    whole = transfers.report(log._totals()).splitlines()
+    assert "total bytes" in whole[1] and "host waits" in whole[1] and whole[2].endswith("yes")
+    assert "an_array_with_a_name_that_nobody_would_give_to_an_array_of_his" in whole[2]
+    for width in (100, 120):
+        cut = transfers.report(log._totals(), width=width).splitlines()
+        assert max(map(len, cut)) <= width and "..." in cut[2], cut
+    assert transfers.report(log._totals(), width=400).splitlines() == whole
+    assert "\x1b[33m" in transfers.report(log._totals(), colour=True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "77")
+    assert transfers.of_stream(_Terminal(True)) == (77, True)
+    assert transfers.of_stream(_Terminal(False)) == transfers.of_stream(_Terminal(ValueError())) == (None, False)
+    assert transfers.of_stream(None) == (None, False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert transfers.of_stream(_Terminal(True)) == (77, False)

@@ -32,7 +32,9 @@ ALLOWED = (RuntimeError, TypeError, ValueError, IndexError, OverflowError, Memor
 
 # Other classes, by the call that documents them.
 DOCUMENTED: dict[str, tuple[type[BaseException], ...]] = {
-    "__cuda_array_interface__": (AttributeError,),  # so that hasattr() tells other libraries
+    **dict.fromkeys(
+        ("__array_interface__", "__cuda_array_interface__"), (AttributeError,)
+    ),  # so that hasattr() tells other libraries
     "from_cuda_array_interface": (AttributeError,),  # as every protocol that an object does not have
     "pickles": (pickle.UnpicklingError, EOFError, KeyError, AttributeError, ImportError, struct.error),  # pickle's own
     "loaders": (KeyError,),  # of the dataset that was given

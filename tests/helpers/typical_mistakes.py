@@ -147,6 +147,9 @@ x - mean  # here
 """,
         ),
     ],
+    "numpy-function": [
+        ("A function of NumPy", "\nimport numpy as np\nimport devtensor as dt\n\nx = dt.ones(2)\nnp.exp(x)  # here\n"),
+    ],
     "transfer-forbidden": [
         (
             "A loop that asks the GPU for a number each time",

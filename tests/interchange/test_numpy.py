@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import operator
+import os
+import subprocess
 import sys
 import weakref
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from formats import STORAGE
+from support import python_path
 
 import devtensor as dt
 
@@ -340,3 +343,120 @@ def test_arrays_of_other_libraries_are_no_numbers(device: str) -> None:
     with pytest.raises(IndexError, match="got OneElement"):
         x[OneElement()]
     assert x.tolist() == [1, 1]
+
+
+# ---------------------------------------------------------------- what programs written for NumPy do with an array
+
+
+def test_array_interface_both_ways() -> None:
+    x = dt.arange(12, dtype=dt.uint8).reshape(3, 4)
+    for y in (x, x.t(), x[:, 1:3]):
+        interface = y.__array_interface__
+        assert interface["shape"] == y.shape and interface["typestr"] == "|u1"
+        assert interface["data"][0] == y.data_ptr()
+        assert (interface["strides"] is None) == y.is_contiguous()
+
+    class Lends:
+        """As PIL's images do it: this protocol alone."""
+
+        @property
+        def __array_interface__(self) -> dict[str, Any]:
+            return {"shape": (2, 2), "typestr": "|u1", "data": bytes(range(4)), "version": 3}
+
+    assert dt.asarray(Lends()).tolist() == dt.tensor(Lends()).tolist() == [[0, 1], [2, 3]]
+
+
+def test_array_interface_is_not_there_where_memory_cannot_be_read(device: str) -> None:
+    for x in (dt.ones(2, dtype=dt.bfloat16, device=device), dt.ones(2, device=device, requires_grad=True)):
+        assert not hasattr(x, "__array_interface__")
+    assert hasattr(dt.ones(2, device=device), "__array_interface__") == (device == "cpu")
+
+
+def test_images_of_pil() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    x = dt.arange(24, dtype=dt.uint8).reshape(2, 4, 3)
+    image = pillow.fromarray(x)
+    assert image.size == (4, 2) and dt.asarray(image).tolist() == x.tolist()
+    assert np.asarray(pillow.fromarray(x.transpose(0, 1))).tolist() == x.transpose(0, 1).tolist()
+
+
+def test_ndarrays_index_arrays_of_the_host(device: str) -> None:
+    x = dt.arange(6.0, device=device).reshape(3, 2)
+    places, mask = np.array([2, 0]), np.array([True, False, True])
+    if device != "cpu":
+        for index in (places, mask, (slice(None), np.array([1]))):
+            with pytest.raises(dt.HostAccessError):
+                x[index]
+        return
+    host = x.numpy().copy()
+    for index in (places, places[::-1], places.astype(np.int32), mask, (mask, 0), (Ellipsis, np.array([[1], [0]])),
+                  np.array(1), np.array([], dtype=np.int64), (places, np.array([1, 0]))):  # fmt: skip
+        assert x[index].tolist() == host[index].tolist()
+    x[places] = 9
+    assert x.tolist() == [[9, 9], [2, 3], [9, 9]]
+    for wrong in (np.array([0.5]), np.array([1], dtype=np.int8), np.array([1], dtype=np.uint8)):
+        with pytest.raises(dt.DTypeMismatchError):
+            x[wrong]
+    with pytest.raises(IndexError):
+        x[np.array([3])]
+
+
+def test_gradients_do_not_see_what_becomes_of_an_index() -> None:
+    x = dt.ones(3, requires_grad=True)
+    places = np.array([2, 2])
+    y = x[places].sum()
+    places[:] = 0
+    y.backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize("name", ["exp", "sqrt", "sum", "mean", "add"])
+def test_functions_of_numpy_say_what_to_call(name: str, device: str) -> None:
+    x = dt.ones(2, device=device)
+    arguments = (x, x) if name == "add" else (x,)
+    with pytest.raises(dt.HostAccessError) as raised:
+        getattr(np, name)(*arguments)
+    host = "x.numpy()" if device == "cpu" else "x.cpu().numpy()"
+    assert f"devtensor.{name}(x" in str(raised.value) and f"numpy.{name}({host}" in str(raised.value)
+    assert raised.value.code == "numpy-function"
+
+
+def test_functions_of_numpy_that_read_buffers_still_do() -> None:
+    x = dt.ones(2)
+    assert np.concatenate([x, x]).tolist() == [1, 1, 1, 1]
+    assert np.shape(x) == (2,) and np.array_equal(x, [1, 1]) and np.allclose(x, np.ones(2))
+    with pytest.raises(dt.HostAccessError, match="multiply.reduce"):
+        np.multiply.reduce(x)
+
+
+def test_dtypes_are_numpys_too() -> None:
+    for name in NAMES:
+        assert np.dtype(getattr(dt, name)) == np.dtype(name)
+    assert np.zeros(2, dtype=dt.float32).dtype == np.float32
+
+
+def test_round_and_tobytes(device: str) -> None:
+    x = dt.tensor([1.25, 2.5, -0.5], device=device)
+    assert round(x).tolist() == [1, 2, 0] and round(x).device == x.device
+    assert round(x, 1).tolist() == dt.round(x, decimals=1).tolist()
+    if device != "cpu":
+        with pytest.raises(dt.HostAccessError):
+            x.tobytes()
+        return
+    assert x.tobytes() == x.numpy().tobytes()
+    assert dt.arange(6).reshape(2, 3).t().tobytes() == np.arange(6).reshape(2, 3).T.tobytes()
+    assert dt.tensor([1.0], dtype=dt.bfloat16).tobytes() == b"\x80\x3f"
+
+
+@pytest.mark.parametrize("first", ["einops", "devtensor"])
+def test_einops_takes_arrays(first: str, device: str) -> None:
+    pytest.importorskip("einops")
+    program = f"""
+import {first}, einops, devtensor as dt
+x = dt.arange(24.0, device={device!r}).reshape(2, 3, 4)
+assert einops.rearrange(x, "a b c -> b (a c)").tolist() == x.permute(1, 0, 2).reshape(3, 8).tolist()
+assert einops.reduce(x, "a b c -> b", "mean").tolist() == x.mean((0, 2)).tolist()
+assert einops.repeat(x, "a b c -> a b c k", k=2).shape == (2, 3, 4, 2)
+assert einops.einsum(x, x, "a b c, a b c -> a").device == x.device
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": python_path()})

@@ -333,3 +333,43 @@ def test_what_a_source_may_declare_beside_its_kernel(what: str) -> None:
     kernel = 'extern "C" __global__ void k(float *x) { x[threadIdx.x] = 1; }'
     dt.cuda.RawKernel(f"{DECLARED[what]}\n{kernel}", "k")[1, 4](x)
     assert x.tolist() == [1] * 4
+
+
+AGAIN = """
+import devtensor as dt
+bad = dt.cuda.RawKernel('extern "C" __global__ void f(float *x, int n) { x[n] = 1; }', "f")
+for device in ("cuda:0", "cuda:1", "cuda:0"):
+    x, many = dt.zeros(4, device=device), dt.ones(1000, device=device)
+    stream = dt.cuda.Stream(device)
+    bad(1, 1, (x, 10**6))
+    queued = x + 1
+    with dt.cuda.stream(stream):
+        beside = many * 2
+    try:
+        dt.cuda.synchronize(device)
+        raise SystemExit("no error")
+    except dt.CudaError as error:
+        assert "reset_simulated()" in error.__notes__[-1], error.__notes__
+    try:
+        x + 1
+        raise SystemExit("no error")
+    except dt.CudaError as error:
+        assert "cannot be used" in str(error) and "reset_simulated()" in error.__notes__[-1]
+    dt.testing.reset_simulated()
+    assert x.tolist() == [0] * 4 and many.sum().item() == 1000 and (x + 1).tolist() == [1] * 4
+    queued.zero_(), beside.zero_()
+    assert queued.tolist() == [0] * 4 and beside.sum().item() == 0
+    bad(1, 1, (x, 2))
+    assert x.tolist() == [0, 0, 1, 0]
+    dt.cuda.synchronize(device)
+    dt.cuda.empty_cache()
+"""
+
+
+def test_a_simulated_device_is_reset() -> None:
+    """A notebook goes on after a kernel that went out of bounds: the arrays are there, new work runs."""
+    environment = os.environ | {"DEVTENSOR_CUDA": "sim:2", "PYTHONPATH": python_path()}
+    subprocess.run([sys.executable, "-c", AGAIN], env=environment, check=True, timeout=120)
+    off = "import devtensor as dt\ntry: dt.testing.reset_simulated()\nexcept dt.DeviceNotAvailableError: print('told')"
+    environment["DEVTENSOR_CUDA"] = "off"
+    assert subprocess.check_output([sys.executable, "-c", off], env=environment, text=True) == "told\n"

@@ -47,7 +47,21 @@ for result in (
     -x, +x, abs(x), ~mask, mask & mask, mask | mask, mask ^ mask, x == y, x != 1, x < y, x <= 1, x > y, x >= 0,
 ):  # fmt: skip
     assert_type(result, dt.DeviceArray)
-for item in (x[0], x[0, 1], x[..., -1], x[:, None, ::2], x[mask], x[places[0] % 2], x[[1, 0]], x[True], x[-1, [0, 2]]):
+for item in (
+    x[np.array([0, 1])],
+    x[np.array([True, False]), 0],
+    round(x),
+    round(x, 2),
+    x[0],
+    x[0, 1],
+    x[..., -1],
+    x[:, None, ::2],
+    x[mask],
+    x[places[0] % 2],
+    x[[1, 0]],
+    x[True],
+    x[-1, [0, 2]],
+):
     assert_type(item, dt.DeviceArray)
 x[0] = 1.0
 x[mask] = 0
@@ -57,6 +71,8 @@ x -= 1
 x *= 2
 x /= 2
 square @= square
+assert_type(x.tobytes(), bytes)
+assert_type(x.__array_interface__, dict[str, Any])
 assert_type(len(x), int)
 assert_type(bool(x.sum() > 0), bool)
 assert_type(int(whole[0, 1]), int)

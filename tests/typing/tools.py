@@ -160,6 +160,8 @@ try:
     dt.ones(2).add(dt.ones(3))
 except dt.ShapeMismatchError as error:
     assert_type(error.fix, str | None)
+    assert_type(error.to_dict(), dict[str, Any])
+    assert_type(error.operands[0].to_dict(), dict[str, Any])
     assert_type(error.operands[0].device, dt.device)
     assert_type(error.operands[0].shape, tuple[int, ...])
 
@@ -168,6 +170,7 @@ except dt.ShapeMismatchError as error:
 testing.assert_close(x, x.numpy(), rtol=1e-3, atol=0.0)
 assert_type(testing.devices(), list[str])
 assert_type(testing.make_array(2, 3, dtype=dt.float16, device="cpu"), dt.DeviceArray)
+assert_type(testing.reset_simulated, Callable[[], None])
 simulate: Callable[[int, int | None], None] = testing.simulate_cuda
 images, digit = digits.load()
 assert_type(images, npt.NDArray[np.float64])

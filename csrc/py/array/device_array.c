@@ -311,7 +311,7 @@ static PyType_Slot own_slots[] = {
     {0, NULL},
 };
 
-#define MAX_SLOTS 80
+#define MAX_SLOTS 96
 
 PyTypeObject *
 py_array_type_new(PyObject *module)
@@ -334,13 +334,5 @@ py_array_type_new(PyObject *module)
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
         .slots = slots,
     };
-    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    /* NumPy leaves operators to us when this stands on the type, which an immutable type takes only here. */
-    if (type != NULL && PyDict_SetItemString(type->tp_dict, "__array_ufunc__", Py_None) < 0) {
-        Py_CLEAR(type);
-    }
-    if (type != NULL) {
-        PyType_Modified(type);
-    }
-    return type;
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }

@@ -65,11 +65,25 @@ items_of(PyObject *self, PyObject *list)
     return PySequence_List(list);
 }
 
-/* A list of ints or bools, or a range, on the device of self. One without items holds ints. */
+/* Whether an entry of an index becomes an array: a list, a range, or on the cpu a NumPy array. */
+static bool
+becomes_array(PyObject *self, PyObject *item)
+{
+    if (PyLong_CheckExact(item) || PySlice_Check(item) || py_is_array(item)) {
+        return false;
+    }
+    return is_list(item) || PyRange_Check(item) || (!py_on_device(py_array_of(self)) && py_is_ndarray(item));
+}
+
+/* A list of ints or bools, or a range, on the device of self. One without items holds ints. Of a NumPy array a copy, as
+ * gradients may read it later. */
 static PyObject *
 array_from_list(PyObject *self, const char *op, PyObject *list)
 {
     py_state *state = py_state_of(self);
+    if (py_is_ndarray(list)) {
+        return py_copy_ndarray(state, op, list);
+    }
     PyObject *items = items_of(self, list);
     PyObject *array = items == NULL ? NULL : py_array_from_nested(state, op, items, is_empty(items) ? DT_INT64 : -1);
     Py_XDECREF(items);
@@ -95,11 +109,11 @@ static PyObject *
 without_lists(PyObject *self, const char *op, PyObject *index)
 {
     if (!PyTuple_Check(index)) {
-        return is_list(index) || PyRange_Check(index) ? array_from_list(self, op, index) : Py_NewRef(index);
+        return becomes_array(self, index) ? array_from_list(self, op, index) : Py_NewRef(index);
     }
     Py_ssize_t n = PyTuple_GET_SIZE(index), lists = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        lists += is_list(PyTuple_GET_ITEM(index, i)) || PyRange_Check(PyTuple_GET_ITEM(index, i));
+        lists += becomes_array(self, PyTuple_GET_ITEM(index, i));
     }
     if (lists == 0) {
         return Py_NewRef(index);
@@ -107,7 +121,7 @@ without_lists(PyObject *self, const char *op, PyObject *index)
     PyObject *result = PyTuple_New(n);
     for (Py_ssize_t i = 0; result != NULL && i < n; i++) {
         PyObject *item = PyTuple_GET_ITEM(index, i);
-        item = is_list(item) || PyRange_Check(item) ? array_from_list(self, op, item) : Py_NewRef(item);
+        item = becomes_array(self, item) ? array_from_list(self, op, item) : Py_NewRef(item);
         if (item == NULL) {
             Py_CLEAR(result);
         } else {

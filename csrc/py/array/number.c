@@ -99,6 +99,65 @@ in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
 OPERATORS(DEFINE)
 #undef DEFINE
 
+/* a << b and a >> b, which are composed of other ops. */
+static PyObject *
+shift(const char *op, PyObject *a, PyObject *b)
+{
+    dt_scalar scalar;
+    PyObject *array = py_is_array(a) ? a : b, *other = array == a ? b : a;
+    int rc = py_is_array(other) ? 1 : py_scalar(other, &scalar);
+    if (rc < 0) {
+        return NULL;
+    }
+    if (rc == 0) {
+        if (py_is_ndarray(other)) {
+            return py_refuse_numpy(py_state_of(array), op, array == a ? "input" : "other", array, other);
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyObject *module = PyImport_ImportModule("devtensor");
+    PyObject *result = module == NULL ? NULL : PyObject_CallMethod(module, op, "OO", a, b);
+    Py_XDECREF(module);
+    return result;
+}
+
+static PyObject *
+nb_lshift(PyObject *a, PyObject *b)
+{
+    return shift("bitwise_left_shift", a, b);
+}
+
+static PyObject *
+nb_rshift(PyObject *a, PyObject *b)
+{
+    return shift("bitwise_right_shift", a, b);
+}
+
+/* The same into a, whose dtype stays. */
+static PyObject *
+shift_in_place(const char *op, PyObject *a, PyObject *b)
+{
+    PyObject *result = shift(op, a, b);
+    if (result == NULL || result == Py_NotImplemented) {
+        return result;
+    }
+    PyObject *same = PyObject_CallMethod(a, "copy_", "O", result);
+    Py_DECREF(result);
+    return same;
+}
+
+static PyObject *
+nb_inplace_lshift(PyObject *a, PyObject *b)
+{
+    return shift_in_place("bitwise_left_shift", a, b);
+}
+
+static PyObject *
+nb_inplace_rshift(PyObject *a, PyObject *b)
+{
+    return shift_in_place("bitwise_right_shift", a, b);
+}
+
 static PyObject *
 nb_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
@@ -265,6 +324,10 @@ PyType_Slot py_number_slots[] = {
 #undef SLOT
         {Py_nb_power, nb_power},
     {Py_nb_inplace_power, nb_inplace_power},
+    {Py_nb_lshift, nb_lshift},
+    {Py_nb_rshift, nb_rshift},
+    {Py_nb_inplace_lshift, nb_inplace_lshift},
+    {Py_nb_inplace_rshift, nb_inplace_rshift},
     {Py_nb_matrix_multiply, nb_matrix_multiply},
     {Py_nb_negative, nb_negative},
     {Py_nb_positive, nb_positive},

@@ -261,6 +261,16 @@ py__simulate_cuda(PY_PARAMS)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+py__reset_simulated(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    dt_error err;
+    if (cuda_reset_simulated(&err) != DT_OK) {
+        return py_raise(PyModule_GetState(self), &err, NULL, 0);
+    }
+    Py_RETURN_NONE;
+}
+
 /* [what is wrong with each library, or None]: the driver, cuBLASLt, cuDNN, NVRTC. */
 static PyObject *
 py__cuda_probe(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -318,6 +328,7 @@ PyMethodDef py_cuda_functions[] = {
      "_cuda_set_search_path(directories)\n--\n\nAbsolute directories, separated by colons, in which NVIDIA's Python "
      "packages keep their libraries."},
     PY_HIDDEN(_simulate_cuda, "Makes \"cuda\" mean simulated devices. Raises RuntimeError once CUDA is in use."),
+    PY_HIDDEN_GETTER(_reset_simulated, "Makes simulated devices that are lost usable again."),
     PY_HIDDEN_GETTER(_cuda_probe,
                      "What is wrong with the driver, cuBLASLt, cuDNN and NVRTC, None for nothing, a list."),
     PY_HIDDEN(_cuda_hazard, "Whether the cuBLAS in use may corrupt data on devices of this capability."),

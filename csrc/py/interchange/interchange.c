@@ -186,10 +186,16 @@ py_is_numpys(PyObject *object)
         py_is_tuple(object)) {
         return false;
     }
-    PyObject *method = py_attribute(object, "__array__");
-    PyErr_Clear();
-    Py_XDECREF(method);
-    return method != NULL;
+    static const char *const protocols[] = {"__array__",
+                                            "__array_interface__"}; /* PIL's images have the latter alone */
+    bool found = false;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(protocols) && !found; i++) {
+        PyObject *method = py_attribute(object, protocols[i]);
+        PyErr_Clear();
+        found = method != NULL;
+        Py_XDECREF(method);
+    }
+    return found;
 }
 
 /* The first leaf of nested lists and tuples is NumPy's: NumPy joins them, and its dtype stays. */
@@ -233,6 +239,20 @@ native_ndarray(const char *action, PyObject *object, bool *fresh)
     PyArray_Descr *native = PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE);
     PyObject *copy = native == NULL ? NULL : PyArray_FromArray(array, native, NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY);
     Py_DECREF(array);
+    return copy;
+}
+
+PyObject *
+py_copy_ndarray(py_state *state, const char *op, PyObject *object)
+{
+    bool fresh = false;
+    PyObject *native = import_numpy() < 0 ? NULL : native_ndarray(op, object, &fresh);
+    PyObject *wrapped = native == NULL ? NULL : py_wrap_ndarray(state, op, native), *copy = NULL;
+    Py_XDECREF(native);
+    if (wrapped != NULL) {
+        copy = py_convert(wrapped, op, (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(wrapped)->dtype, false, true);
+    }
+    Py_XDECREF(wrapped);
     return copy;
 }
 

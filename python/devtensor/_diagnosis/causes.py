@@ -38,6 +38,11 @@ CAUSES = {
         "An operator got a NumPy array and a DeviceArray. from_numpy makes a DeviceArray that shares the memory of the "
         "NumPy array. .cpu().numpy() goes the other way."
     ),
+    "numpy-function": (
+        "A function of NumPy was called with a DeviceArray. NumPy would have to copy the array, or compute on the host "
+        "what belongs on the device. devtensor has most of these functions under the same name; x.numpy() makes a "
+        "NumPy array that shares the memory."
+    ),
     "transfer-forbidden": (
         "Code inside `with forbid_transfers():` asked for a copy between devices. .item(), .tolist(), float(), `if` on "
         "an array and .cpu() copy to the host, and .to(device) copies to a device. Move data before the block and read "

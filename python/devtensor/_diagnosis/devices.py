@@ -14,14 +14,25 @@ from devtensor._diagnosis.sources import file_name
 
 
 def device_notes(error: Any) -> list[str]:
-    """Which devices are visible, the variables that choose them, what was tried, and the command that helps."""
+    """The command that helps, which devices are visible, the variables that choose them, and what was tried."""
+    tried = _tried(str(error))
     try:
         count = _C._cuda_device_count()
     except Exception:
-        return [*_settings(), f"to use CUDA: {command()}", *see("device-not-available")]
+        return [f"to use CUDA: {command()}", *_settings(), *tried, *see("device-not-available")]
     names = ", ".join(["cpu", *(f"cuda:{i}" for i in range(count))])
     kind = " (simulated)" if count and _C._cuda_is_simulated() else ""
-    return [f"visible: {names}{kind}", *_settings(), *see("device-not-available")]
+    help = [f"to use it: {command()}"] if tried else []
+    return [*help, f"visible: {names}{kind}", *_settings(), *tried, *see("device-not-available")]
+
+
+def _tried(text: str) -> list[str]:
+    """Where a library was looked for that could not be loaded."""
+    library = re.search(r"(\S+) could not be loaded", text)
+    if library is None:
+        return []
+    found = [line for line in _C._cuda_report().splitlines() if library.group(1) in line.partition(": ")[0]]
+    return ["\n".join(["looked for:", *(f"  {line}" for line in found)])] if found else []
 
 
 def fault_notes(error: Any) -> list[str]:
@@ -37,7 +48,9 @@ def fault_notes(error: Any) -> list[str]:
             times = len(list(same))
             place = f"  {file_name(filename)}:{line}" if filename is not None else ""
             found.append(f"  {what}{place}{f'  ({times} times)' if times > 1 else ''}")
-    return ["\n".join(found)] if found else []
+    lost = found or "cannot be used any more" in str(error)
+    again = ["devtensor.testing.reset_simulated() makes the simulated device usable again"]
+    return [*(["\n".join(found)] if found else []), *(again if lost and _C._cuda_is_simulated() else [])]
 
 
 def _settings() -> list[str]:

@@ -11,7 +11,8 @@ from devtensor._C import DeviceArray
 
 
 def _is_numpy(value: object) -> bool:
-    return type(value).__module__ == "numpy" or hasattr(type(value), "__array_interface__")
+    numpys = type(value).__module__ == "numpy" or hasattr(type(value), "__array_interface__")
+    return numpys and not isinstance(value, DeviceArray)
 
 
 def default_convert(data: Any) -> Any:
