@@ -57,7 +57,8 @@ dt_status
 dt_attention(const char *op, const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *mask,
              const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
 {
-    const dt_operand in[ARRAYS] = {{"query", query, -1}, {"key", key, -1}, {"value", value, -1}, {"attn_mask", mask, -1}};
+    const dt_operand in[ARRAYS] = {
+        {"query", query, -1}, {"key", key, -1}, {"value", value, -1}, {"attn_mask", mask, -1}};
     dt_array view;
     int64_t shape[DT_MAX_NDIM];
     DT_TRY(check(op, in, err));

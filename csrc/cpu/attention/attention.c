@@ -8,7 +8,8 @@
 
 #include "../gemm/gemm.h"
 
-#define BLOCK_KEYS 256
+#define BLOCK_KEYS 512
+#define CACHE_LINE 64
 #define FEW_QUERIES 4 /* are too few for panels of keys to be worth it */
 #define MOST_GROUP 8
 #define MOST_ROWS 512 /* of a head, that share the panels of a block of keys */
@@ -25,12 +26,13 @@ typedef struct {
     const dt_attention_params *params;
     const gemm_dtype *parts;
     cpu_row load, store;
-    dt_dtype wide;             /* of scores and sums */
-    int64_t itemsize, size;    /* of an array's number, of a score */
-    int64_t group;             /* heads of query that share one of keys */
+    dt_dtype wide;                         /* of scores and sums */
+    int64_t itemsize, size;                /* of an array's number, of a score */
+    int64_t group;                         /* heads of query that share one of keys */
     int64_t queries, keys, depth, columns; /* L, S, E, V */
-    int64_t panel, padded;     /* keys or columns of a panel; columns in whole panels */
-    int64_t rows, blocks;      /* queries of an item, items of a head */
+    int64_t panel, padded;                 /* keys or columns of a panel; columns in whole panels */
+    int64_t apart;        /* scores of a query from those of the next; they do not share sets of the cache */
+    int64_t rows, blocks; /* queries of an item, items of a head */
     int64_t items, shares;
     size_t part[NPARTS], nbytes; /* where parts of a share's scratch begin, and its size */
     char *scratch;
@@ -190,7 +192,7 @@ weigh(const job *j, const share *s, int64_t row, int64_t rows, int64_t seen)
     for (int64_t i = 0; i < rows; i++) {
         const int64_t query = s->begin + row + i;
         const int64_t own = j->params->causal ? CPU_MAX(CPU_MIN(query + 1 - s->first, seen), 0) : seen;
-        char *scores = s->part[SCORES] + i * BLOCK_KEYS * j->size;
+        char *scores = s->part[SCORES] + i * j->apart * j->size;
         if (own > 0) {
             const void *added = j->mask ? added_to(j, s, query, own) : NULL;
             const double factor = j->parts->weigh(scores, added, own, &tops[row + i], &totals[row + i]);
@@ -219,13 +221,13 @@ one_panel(const job *j, const share *s, int64_t p, int64_t n)
         .b = s->part[PANELS_KEY],
         .b_step = j->panel,
         .to = s->part[SCORES],
-        .to_row = BLOCK_KEYS,
+        .to_row = j->apart,
     };
     run_panels(j, kernel->packed, kernel->narrow, rows, products, seen);
     weigh(j, s, row, rows, seen);
     const void *weights[GEMM_MAX_ROWS];
     for (int64_t i = 0; i < rows; i++) {
-        weights[i] = s->part[SCORES] + i * BLOCK_KEYS * j->size;
+        weights[i] = s->part[SCORES] + i * j->apart * j->size;
     }
     char *sums = s->part[SUMS] + row * j->padded * j->size;
     gemm_block sum = {
@@ -304,7 +306,7 @@ few_queries(const job *j, share *s, int64_t item)
         .b_row = 1,
         .b_column = j->depth,
         .c_row = 1,
-        .c_column = BLOCK_KEYS,
+        .c_column = j->apart,
     };
     cpu_gemm_args sums = {
         .dtype = j->wide,
@@ -316,7 +318,7 @@ few_queries(const job *j, share *s, int64_t item)
         .a_row = stride(j->value, 1),
         .a_column = stride(j->value, 2),
         .b_row = 1,
-        .b_column = BLOCK_KEYS,
+        .b_column = j->apart,
         .c_row = 1,
         .c_column = j->padded,
     };
@@ -331,7 +333,7 @@ few_queries(const job *j, share *s, int64_t item)
                 added = added_to(j, s, grouped ? 0 : i, sums.k);
             }
             const double factor =
-                j->parts->weigh(s->part[SCORES] + i * BLOCK_KEYS * size, added, sums.k, &tops[i], &totals[i]);
+                j->parts->weigh(s->part[SCORES] + i * j->apart * size, added, sums.k, &tops[i], &totals[i]);
             if (s->first > 0 && factor != 1) {
                 scale(j, s->part[SUMS] + i * j->padded * size, j->columns, factor);
             }
@@ -392,12 +394,12 @@ choose_sizes(job *j, int64_t heads)
     }
     const int64_t work = heads * j->queries * CPU_MAX(j->keys * (j->depth + j->columns), 1);
     j->shares = CPU_MAX(CPU_MIN(CPU_MIN(work / THREAD_WORK, threads), j->items), 1);
-    const int64_t together = few ? j->rows : j->parts->kernel->rows, deep = few ? 0 : BLOCK_KEYS * j->size;
+    const int64_t together = few ? j->rows : j->parts->kernel->rows, deep = few ? 0 : j->apart * j->size;
     const int64_t sizes[NPARTS] = {
         [PANELS_KEY] = deep * j->depth,
         [PANELS_VALUE] = deep * j->padded,
         [QUERIES] = j->rows * j->depth * j->size,
-        [SCORES] = together * BLOCK_KEYS * j->size,
+        [SCORES] = together * j->apart * j->size,
         [SUMS] = j->rows * j->padded * j->size,
         [ADDED] = BLOCK_KEYS * j->size,
         [TOPS] = 2 * j->rows * (int64_t)sizeof(double),
@@ -435,6 +437,7 @@ cpu_attention(const dt_array *query, const dt_array *key, const dt_array *value,
     };
     j.panel = j.parts->kernel->columns;
     j.padded = CPU_CEIL_DIV(j.columns, j.panel) * j.panel;
+    j.apart = CPU_MIN(CPU_CEIL_DIV(j.keys, j.panel) * j.panel, BLOCK_KEYS) + CACHE_LINE / j.size;
     (void)made;
     choose_sizes(&j, dt_array_numel(out) / (j.queries * j.columns));
     j.scratch = dt_large_new((size_t)j.shares * j.nbytes);
