@@ -81,7 +81,7 @@ def _in_one_pass(arrays: _Arrays, scale: float, causal: bool) -> DeviceArray | N
         return _C._attention(*arrays, scale, causal)
     if arrays[3] is not None and arrays[3].requires_grad:
         return None  # parts know where the gradient of a mask goes
-    from devtensor._composed._attention_gradient import OnePass  # with the functions that are loaded late
+    from devtensor._composed.layers.attention_gradient import OnePass  # with the functions that are loaded late
 
     found: DeviceArray | None = OnePass.apply(*arrays, scale, causal)
     return found

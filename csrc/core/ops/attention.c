@@ -1,7 +1,7 @@
 /* attention.c: scaled dot-product attention, where a device does it in one pass over blocks. */
-#include "check.h"
+#include "../check/check.h"
 #include "ops.h"
-#include "result.h"
+#include "../result.h"
 
 enum { QUERY, KEY, VALUE, MASK, ARRAYS };
 

@@ -7,7 +7,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import widened
-from devtensor._composed.attention import _parts
+from devtensor._composed.layers.attention import _parts
 from devtensor.autograd.function import Function
 
 
