@@ -16,10 +16,9 @@ class OnePass(Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> DeviceArray | None:
-        *arrays, scale, causal = args
-        result = _C._attention(*arrays, scale, causal)
-        ctx.options = scale, causal
-        ctx.save_for_backward(*arrays, result)
+        query, key, value, mask, *ctx.options = args
+        result = _C._attention(query, key, value, mask, *ctx.options)
+        ctx.save_for_backward(query, key, value, mask, result)
         return result
 
     @staticmethod
