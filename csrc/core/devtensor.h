@@ -464,6 +464,11 @@ typedef struct {
 } dt_matmul_params;
 
 typedef struct {
+    double scale;
+    bool causal; /* query i sees the keys up to i */
+} dt_attention_params;
+
+typedef struct {
     int64_t stride[2], pad_before[2], pad_after[2], dilation[2], groups;
     dt_activation activation;
 } dt_conv2d_params;

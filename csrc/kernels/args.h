@@ -190,6 +190,25 @@ typedef struct {
     k_divisor by_pair, by_result, by_k, by_n; /* for it: of both matrices' elements, the results, k and n */
 } k_skinny_args;
 
+#define K_ATTENTION_MOST 128     /* numbers of a query, a key or a value */
+#define K_ATTENTION_LEAST 16     /* queries of a head that are worth a block */
+#define K_ATTENTION_SUMS 16      /* scores of a thread */
+#define K_ATTENTION_PAD 4        /* after a row in shared memory, so that neighbouring rows do not meet in its banks */
+#define K_ATTENTION_SHARED 11776 /* numbers, as the largest form needs */
+
+enum { K_MASK_NONE, K_MASK_BOOL, K_MASK_NUMBERS };
+
+/* out (queries, columns) = softmax(query @ key^T * scale + mask) @ value, for each entry of heads (arrays out, query,
+ * mask); groups (arrays key, value) has one entry for `group` of those. */
+typedef struct {
+    k_index heads, groups;
+    k_operand query, key, value, mask, out;
+    int64_t queries, keys, depth, columns, group;
+    int64_t query_strides[2], key_strides[2], value_strides[2], mask_strides[2], out_strides[2];
+    float scale;
+    int32_t causal, mask_kind;
+} k_attention_args;
+
 /* sums[part] = the sum of x * y over the part's chunk of k, for each of splits. Sums are accumulators: float32 or
  * float64. */
 typedef struct {

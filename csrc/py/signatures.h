@@ -206,6 +206,8 @@
 #define PY_SELF_baddbmm "$self, batch1, batch2, *, beta=1, alpha=1"
 #define PY_SPEC_linear {"linear", 2, 3, -1, {"input", "weight", "bias", "activation", "out"}}
 #define PY_TEXT_linear "input, weight, bias=None, *, activation=None, out=None"
+#define PY_SPEC__attention {"scaled_dot_product_attention", 6, 6, -1, {"query", "key", "value", "attn_mask", "scale", "is_causal"}}
+#define PY_TEXT__attention "query, key, value, attn_mask, scale, is_causal"
 #define PY_SPEC_conv2d {"conv2d", 2, 7, -1, {"input", "weight", "bias", "stride", "padding", "dilation", "groups", "activation", "out"}}
 #define PY_TEXT_conv2d "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation=None, out=None"
 #define PY_SPEC__conv_transpose2d {"conv_transpose2d", 8, 8, -1, {"input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"}}

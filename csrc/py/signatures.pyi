@@ -316,6 +316,15 @@ def linear(
     activation: Literal["relu", "gelu", "gelu_tanh"] | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
+@op("scaled_dot_product_attention")
+def _attention(
+    query: DeviceArray,
+    key: DeviceArray,
+    value: DeviceArray,
+    attn_mask: DeviceArray | None,
+    scale: _Number,
+    is_causal: bool,
+) -> DeviceArray | None: ...
 
 # ---------------------------------------------------------------- Convolution and pooling
 

@@ -10,6 +10,7 @@
 #define DT_ONLY_float32
 #define DT_ONLY_float16
 #define DT_ONLY_int64
+#include "../../csrc/kernels/attention.cu"
 #include "../../csrc/kernels/copy.cu"
 #include "../../csrc/kernels/depthwise.cu"
 #include "../../csrc/kernels/dot.cu"
@@ -229,6 +230,75 @@ test_transpose(void)
     }
 }
 
+/* ---------------------------------------------------------------- attention */
+
+static double
+score(const k_attention_args *a, const float *x, const float *y, const uint8_t *seen, const float *added, int64_t q,
+      int64_t k)
+{
+    double sum = 0;
+    if ((a->causal && k > q) || (a->mask_kind == K_MASK_BOOL && !seen[q * a->keys + k])) {
+        return -(double)INFINITY;
+    }
+    for (int64_t d = 0; d < a->depth; d++) {
+        sum += (double)x[q * a->depth + d] * y[k * a->depth + d];
+    }
+    return sum * (double)a->scale + (a->mask_kind == K_MASK_NUMBERS ? (double)added[q * a->keys + k] : 0);
+}
+
+static void
+test_attention(void)
+{
+    static const int64_t sizes[][4] = {{70, 150, 30, 32}, {33, 70, 64, 40}, {20, 40, 128, 100}, {17, 5, 3, 2}};
+    for (int form = 0; form < 4 * 4; form++) { /* a size; no mask, two masks, causal */
+        const int64_t *n = sizes[form % 4], queries = n[0], keys = n[1], depth = n[2], columns = n[3];
+        float *x = numbers(queries * depth, 0), *y = numbers(keys * depth, 0), *values = numbers(keys * columns, 0);
+        float *added = numbers(queries * keys, 0), *out = calloc((size_t)(queries * columns), 4);
+        uint8_t *seen = calloc((size_t)(queries * keys), 1);
+        for (int64_t i = 0; i < queries * keys; i++) {
+            seen[i] = i / keys != 3 && i % 5 != 0;
+        }
+        k_attention_args a = {.heads = line(1, 0, 0),
+                              .groups = line(1, 0, 0),
+                              .query = operand(x),
+                              .key = operand(y),
+                              .value = operand(values),
+                              .out = operand(out),
+                              .queries = queries,
+                              .keys = keys,
+                              .depth = depth,
+                              .columns = columns,
+                              .group = 1,
+                              .query_strides = {depth, 1},
+                              .key_strides = {depth, 1},
+                              .value_strides = {columns, 1},
+                              .mask_strides = {keys, 1},
+                              .out_strides = {columns, 1},
+                              .scale = 0.25f,
+                              .causal = form / 4 == 3,
+                              .mask_kind = form / 4 % 3};
+        a.mask = a.mask_kind == K_MASK_BOOL ? operand(seen) : operand(added);
+        run_all("k_attention_float32", &a, out, (size_t)(queries * columns) * 4, "attention");
+        int right = 1;
+        for (int64_t i = 0; i < queries * columns; i++) {
+            double total = 0, sum = 0;
+            for (int64_t k = 0; k < keys; k++) {
+                const double weight = exp(score(&a, x, y, seen, added, i / columns, k));
+                total += weight;
+                sum += weight * (double)values[k * columns + i % columns];
+            }
+            right = right && fabs((double)out[i] - (total > 0 ? sum / total : 0)) < 2e-5;
+        }
+        check(right, "values of attention");
+        free(x);
+        free(y);
+        free(values);
+        free(added);
+        free(out);
+        free(seen);
+    }
+}
+
 /* ---------------------------------------------------------------- products */
 
 static void
@@ -422,6 +492,7 @@ main(void)
     test_split_reduce();
     test_softmax();
     test_softmax_grad();
+    test_attention();
     test_transpose();
     test_skinny();
     test_small_products();

@@ -41,6 +41,13 @@ dt_status dt_eye(dt_device device, dt_dtype dtype, int64_t rows, int64_t columns
 dt_status dt_tri(const char *op, const dt_array *x, int64_t diagonal, bool upper, dt_array *out,
                  dt_error *err) DT_MUST_CHECK; /* tril, triu */
 
+/* attention.c: softmax(query @ key^T * scale + mask) @ value, the shapes as the slot has them; mask, or NULL,
+ * broadcasts to (.., L, S). *made is false, and out stays empty, where the device has no way of its own. No gradient.
+ */
+dt_status dt_attention(const char *op, const dt_array *query, const dt_array *key, const dt_array *value,
+                       const dt_array *mask, const dt_attention_params *params, dt_array *out, bool *made,
+                       dt_error *err) DT_MUST_CHECK;
+
 /* random.c: the generator that ops draw from when none is given is dt_default_generator. */
 typedef struct {
     atomic_uint_fast64_t seed, offset;

@@ -54,6 +54,8 @@ typedef struct {
     /* a depthwise convolution where channels lie side by side, rows of the result; of 3 x 3, rows of its planes; in
      * tiles; number by number */
     void (*depthwise[4])(const struct conv_rows *job, int64_t begin, int64_t end);
+    /* scores of attention become weights: attention/weigh.inc */
+    double (*weigh)(void *row, const void *added, int64_t n, double *top, double *sum);
 } gemm_dtype;
 
 /* Whether the sums are what is written. */

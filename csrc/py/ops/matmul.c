@@ -107,6 +107,42 @@ py_linear(PY_PARAMS)
               dt_linear(x, weight, bias, activation, out, &err));
 }
 
+/* Work that is worth a release of the GIL. */
+static bool
+is_large_attention(const dt_array *query, const dt_array *key)
+{
+    const int64_t keys = key->ndim > 1 ? key->shape[key->ndim - 2] : 1;
+    return keys > 0 && dt_array_numel(query) > LARGE_PRODUCT / keys;
+}
+
+/* None where the device has no way of its own. */
+static PyObject *
+py__attention(PY_PARAMS)
+{
+    PY_PARSE(_attention)
+    dt_attention_params params;
+    const dt_array *mask, *query = py_arg_array(&a, 0), *key = query == NULL ? NULL : py_arg_array(&a, 1);
+    const dt_array *value = key == NULL ? NULL : py_arg_array(&a, 2);
+    if (value == NULL || py_arg_optional_array(&a, 3, &mask) < 0 || py_arg_float(&a, 4, &params.scale) < 0 ||
+        py_arg_bool(&a, 5, &params.causal) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    bool made = true;
+    PY_CALL_ON(a.v, PY_MAX_ARGS, is_large_attention(query, key), status,
+               dt_attention(a.op, query, key, value, mask, &params, py_array_of(result), &made, &err));
+    if (status == DT_OK && !made) {
+        Py_DECREF(result);
+        Py_RETURN_NONE;
+    }
+    return py_done(&a, result, status, &err);
+}
+
 #define RAISES                                                                                                         \
     "\n\nFloats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,\n" \
     "DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit."
@@ -132,6 +168,9 @@ PyMethodDef py_matmul_functions[] = {
           "pass; on CUDA\n"
           "\"gelu\", and what cuBLASLt cannot do at its end, is a pass of its own. RuntimeError for another "
           "name." RAISES),
+    PY_HIDDEN(_attention,
+              "softmax(query @ key.mT * scale + attn_mask) @ value in one pass over blocks, without a gradient; None\n"
+              "where the device has none."),
     PY_END,
 };
 

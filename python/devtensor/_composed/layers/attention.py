@@ -53,17 +53,38 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         raise RuntimeError(f"{_SDPA}: Explicit attn_mask should not be set when is_causal=True")
     scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
-    heads, keys = math.prod(key.shape[:-2]), key.shape[-2]
-    group = lead[-1] // key.shape[-3] if enable_gqa else 1
-    whole = _Attention(
+    if not dropout_p:
+        result = _in_one_pass(arrays, scale, is_causal)
+        if result is not None:
+            return result
+    whole = _parts(arrays, scale, is_causal, dropout_p)
+    return whole.result().reshape(*lead, length, value.shape[-1]).to(query.dtype)
+
+
+def _parts(arrays: _Arrays, scale: float, causal: bool, dropout_p: float = 0.0) -> _Attention:
+    query, key, value, mask = arrays
+    lead, length, heads, keys = query.shape[:-2], query.shape[-2], math.prod(key.shape[:-2]), key.shape[-2]
+    group = math.prod(lead) // heads if heads else 1
+    return _Attention(
         (widened(query) * scale).reshape(heads, group, length, query.shape[-1]),
         widened(key).reshape(heads, keys, key.shape[-1]),
         widened(value).reshape(heads, keys, value.shape[-1]),
-        None if attn_mask is None else _Mask(attn_mask, lead, group),
-        is_causal,
+        None if mask is None else _Mask(mask, lead, group),
+        causal,
         dropout_p,
     )
-    return whole.result().reshape(*lead, length, value.shape[-1]).to(query.dtype)
+
+
+def _in_one_pass(arrays: _Arrays, scale: float, causal: bool) -> DeviceArray | None:
+    """By the device's own op, where it has one: the scores are never in memory."""
+    if not _C.is_grad_enabled() or not any(x is not None and x.requires_grad for x in arrays):
+        return _C._attention(*arrays, scale, causal)
+    if arrays[3] is not None and arrays[3].requires_grad:
+        return None  # parts know where the gradient of a mask goes
+    from devtensor._composed.layers.attention_gradient import OnePass  # with the functions that are loaded late
+
+    found: DeviceArray | None = OnePass.apply(*arrays, scale, causal)
+    return found
 
 
 # Bytes of scores that are in memory at a time: what a cache of the host holds, and what keeps a GPU busy. Dropout draws
@@ -111,17 +132,9 @@ class _Attention:
         heads, group, queries, _ = self.query.shape
         arrays = (self.query, self.key, self.value, *([] if self.mask is None else [self.mask.values]))
         recorded = _C.is_grad_enabled() and any(array.requires_grad for array in arrays)
-        row = group * self.key.shape[1] * self.query.itemsize  # bytes of the scores of one query
-        limit = _DRAWN if self.dropout_p else _BUSY if self.query.is_cuda else _CACHED
-        limit = max(limit, _RECORDED) if recorded else limit
-        if heads * queries * row <= limit or not row:
+        parts = self.cut(recorded)
+        if len(parts) == 1 and len(parts[0]) == 1:
             return self.part(slice(0, heads), slice(0, queries))
-        step = min(queries, max(limit // row, 16))  # queries of one head, then heads with all of theirs
-        together = max(limit // (step * row), 1)
-        parts = [
-            [(slice(h, h + together), slice(q, q + step)) for h in range(0, heads, together)]
-            for q in range(0, queries, step)
-        ]
         if recorded:
             from devtensor.utils.checkpoint import checkpoint  # with the modules that are loaded late
 
@@ -134,6 +147,21 @@ class _Attention:
                 result[one[0], :, one[1]] = self.part(*one)
         return result
 
+    def cut(self, recorded: bool) -> list[list[tuple[slice, slice]]]:
+        """Lines of parts, (heads, queries), whose scores fit in memory."""
+        heads, group, queries, _ = self.query.shape
+        row = group * self.key.shape[1] * self.query.itemsize  # bytes of the scores of one query
+        limit = _DRAWN if self.dropout_p else _BUSY if self.query.is_cuda else _CACHED
+        limit = max(limit, _RECORDED) if recorded else limit
+        if heads * queries * row <= limit or not row:
+            return [[(slice(0, heads), slice(0, queries))]]
+        step = min(queries, max(limit // row, 16))  # queries of one head, then heads with all of theirs
+        together = max(limit // (step * row), 1)
+        return [
+            [(slice(h, min(h + together, heads)), slice(q, min(q + step, queries))) for h in range(0, heads, together)]
+            for q in range(0, queries, step)
+        ]
+
     def later(self, queries: slice, rows: int, keys: int) -> DeviceArray:
         """0 for the keys up to each query, minus infinity for those after it."""
         if self._later is None or self._later[0] != queries:
@@ -141,22 +169,47 @@ class _Attention:
             self._later = (queries, later.triu(queries.start + 1))
         return self._later[1]
 
-    def part(self, heads: slice, queries: slice) -> DeviceArray:
-        """The result of some queries of some heads."""
-        query, key, value = self.query[heads, :, queries], self.key[heads], self.value[heads]
+    def weights(self, heads: slice, queries: slice) -> tuple[DeviceArray, DeviceArray | None]:
+        """Those of some queries of some heads, and which of the queries see a key, None where all do."""
+        query, key = self.query[heads, :, queries], self.key[heads]
         count, group, rows, size = query.shape
         if self.causal:  # later keys have no part in it
-            key, value = (array[:, : queries.start + rows] for array in (key, value))
+            key = key[:, : queries.start + rows]
         keys = key.shape[1]
         scores = (query.reshape(count, group * rows, size) @ key.mT).reshape(count, group, rows, keys)
-        kept = None
         if self.causal:
-            weights = _C.softmax(scores + self.later(queries, rows, keys), -1)
-        else:
-            weights, kept = attention_weights(scores, None if self.mask is None else self.mask.part(heads, queries))
+            return _C.softmax(scores + self.later(queries, rows, keys), -1), None
+        return attention_weights(scores, None if self.mask is None else self.mask.part(heads, queries))
+
+    def part(self, heads: slice, queries: slice) -> DeviceArray:
+        """The result of some queries of some heads."""
+        weights, kept = self.weights(heads, queries)
         weights = dropout(weights, self.dropout_p)
+        count, group, rows, keys = weights.shape
+        value = self.value[heads, :keys]
         result = (weights.reshape(count, group * rows, keys) @ value).reshape(count, group, rows, value.shape[2])
         return result if kept is None else _C.where(kept, result, 0.0)
+
+    def gradients(self, gradient: DeviceArray, result: DeviceArray) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+        """Those of query, key and value, part by part, where no weight is dropped; result is the sum of all parts.
+
+        With weights p and scores s, dv = p.T @ g, dp = g @ v.T, ds = p * (dp - sum(g * result)), dq = ds @ k and
+        dk = ds.T @ q.
+        """
+        query, key, value = (_C.zeros_like(array) for array in (self.query, self.key, self.value))
+        gradient, result = (array.reshape(*self.query.shape[:3], value.shape[2]) for array in (gradient, result))
+        for heads, queries in (part for line in self.cut(False) for part in line):
+            weights, kept = self.weights(heads, queries)
+            count, group, rows, keys = weights.shape
+            grad, own = gradient[heads, :, queries], result[heads, :, queries]
+            grad = grad if kept is None else _C.where(kept, grad, 0.0)
+            total = (grad * own).sum(-1).reshape(count, group * rows, 1)
+            weights, grad = weights.reshape(count, group * rows, keys), grad.reshape(count, group * rows, -1)
+            value[heads, :keys] += weights.mT @ grad
+            scores = weights * (grad @ self.value[heads, :keys].mT - total)
+            query[heads, :, queries] = (scores @ self.key[heads, :keys]).reshape(count, group, rows, -1)
+            key[heads, :keys] += scores.mT @ self.query[heads, :, queries].reshape(count, group * rows, -1)
+        return query, key, value
 
 
 def _broadcast(
