@@ -94,6 +94,17 @@ typedef void (*cpu_correlate_channels)(const void *a, const void *b, int64_t n, 
 /* n elements of one entry of an update, its arrays in float or double. */
 typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
 
+/* Of random numbers: the words of some blocks of the generator, and what n numbers of float32, or of int64, are made of
+ * them (philox.h). shuffled: x[i] becomes where it goes in a permutation. At most CPU_DRAWN numbers. */
+#define CPU_DRAWN 256
+typedef void (*cpu_drawn_floats)(const uint32_t *words, int64_t n, int digits, double a, double b, void *out);
+typedef struct {
+    void (*words)(uint64_t seed, uint64_t counter, int64_t blocks, uint32_t *words);
+    cpu_drawn_floats uniforms, normals;
+    void (*integers)(const uint32_t *words, int64_t n, uint64_t low, uint64_t range, int64_t *out);
+    void (*shuffled)(uint64_t seed, uint64_t offset, int half, int64_t n, uint64_t *x);
+} cpu_random_parts;
+
 /* An op that changes only the sign of a half type, as masks of bits: those that are kept, then those that are flipped,
  * then those that are cleared where the number is negative. Bits above those of infinity are NaN, which becomes the NaN
  * that casts make. */
@@ -122,6 +133,7 @@ typedef struct {
     cpu_correlate correlate[2];                   /* float32, float64 */
     cpu_correlate_channels correlate_channels[2]; /* the same */
     const cpu_update_row *updates[2];             /* float32, float64 */
+    const cpu_random_parts *random;
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;
