@@ -60,6 +60,19 @@ typedef struct {
     void (*line_finish)(const void *grad, const void *result, void *out, const double *sums, int64_t width, bool log);
 } cpu_softmax_grad_parts;
 
+/* The parts of layer norm in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
+ * gradient of x, and what is added to those of weight and bias. */
+typedef struct {
+    double mean, scale;
+} cpu_norm_row;
+typedef struct {
+    cpu_norm_row (*measure)(const void *x, int64_t n, const dt_normalize_params *params);
+    void (*finish)(const void *x, const void *weight, const void *bias, void *out, int64_t n, cpu_norm_row row);
+    void (*grad)(const void *grad, const void *x, const void *weight, void *out, int64_t n, cpu_norm_row row,
+                 bool centred);
+    void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, cpu_norm_row row);
+} cpu_norm_parts;
+
 /* acc[i] becomes the larger of acc[i] and x[i * stride], or NaN if one is; or their sum. acc is of float, or of double
  * where x is. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
@@ -134,6 +147,7 @@ typedef struct {
     cpu_correlate_channels correlate_channels[2]; /* the same */
     const cpu_update_row *updates[2];             /* float32, float64 */
     const cpu_random_parts *random;
+    const cpu_norm_parts *norm[2]; /* float32, float64 */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;
