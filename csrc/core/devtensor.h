@@ -475,6 +475,8 @@ typedef struct {
     double eps;
 } dt_normalize_params;
 
+typedef enum { DT_CELL_LSTM, DT_CELL_GRU, DT_NCELLS } dt_cell;
+
 typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;
 
 typedef struct {

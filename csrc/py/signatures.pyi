@@ -77,6 +77,10 @@ def _rms_norm(
     eps: float,
     centred: bool,
 ) -> DeviceArray: ...
+@op("lstm")
+def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
+@op("gru")
+def _gru_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Comparisons of whole arrays
 

@@ -73,6 +73,9 @@ typedef struct {
     void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, cpu_norm_row row);
 } cpu_norm_parts;
 
+/* One row of n numbers of a step of a recurrent layer, or of its gradient (cell.c). */
+typedef void (*cpu_cell_row)(const void *const *from, void *const *to, int64_t n);
+
 /* acc[i] becomes the larger of acc[i] and x[i * stride], or NaN if one is; or their sum. acc is of float, or of double
  * where x is. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
@@ -147,7 +150,8 @@ typedef struct {
     cpu_correlate_channels correlate_channels[2]; /* the same */
     const cpu_update_row *updates[2];             /* float32, float64 */
     const cpu_random_parts *random;
-    const cpu_norm_parts *norm[2]; /* float32, float64 */
+    const cpu_norm_parts *norm[2];        /* float32, float64 */
+    cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;

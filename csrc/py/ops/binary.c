@@ -1,6 +1,7 @@
 /* binary.c: functions of two arrays or of an array and a number, element by element; where and lerp; normalisation. */
 #include "../py.h"
 
+#include "../../core/ops/cell.h"
 #include "../../core/ops/norm.h"
 
 /* One side of an op: an array, or a number. */
@@ -295,6 +296,30 @@ normalized(const py_args *a)
 }
 
 static PyObject *
+cell_step(const py_args *a, dt_cell cell)
+{
+    const dt_array *own = py_arg_array(a, 0), *x = py_arg_array(a, 1), *state = py_arg_array(a, 2);
+    if (own == NULL || x == NULL || state == NULL) {
+        return NULL;
+    }
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x), dt_cell_step(cell, own, x, state, out, &err));
+}
+
+static PyObject *
+py__lstm_cell(PY_PARAMS)
+{
+    PY_PARSE(_lstm_cell)
+    return cell_step(&a, DT_CELL_LSTM);
+}
+
+static PyObject *
+py__gru_cell(PY_PARAMS)
+{
+    PY_PARSE(_gru_cell)
+    return cell_step(&a, DT_CELL_GRU);
+}
+
+static PyObject *
 py__layer_norm(PY_PARAMS)
 {
     PY_PARSE(_layer_norm)
@@ -352,6 +377,8 @@ PyMethodDef py_binary_functions[] = {
     PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),
     PY_HIDDEN(_layer_norm, "layer_norm of float32 or float64 on the cpu, over the dimensions from lead on."),
     PY_HIDDEN(_rms_norm, "The same without a mean."),
+    PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
+    PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
     PY_END,
 };
 
