@@ -108,11 +108,11 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
             f"({len(times)} for {input.ndim})"
         )
     x = result = input.reshape([1] * new + list(input.shape))
-    sizes = [_repeated("repeat", size, count) for size, count in zip(x.shape, times, strict=True)]
+    wide = [_repeated("repeat", size, count) for size, count in zip(x.shape, times, strict=True)]
     for d in reversed(range(x.ndim)):
         if times[d] != 1:
             again = result.unsqueeze(d).expand(*x.shape[:d], times[d], *result.shape[d:])
-            result = again.reshape(*x.shape[:d], *sizes[d:])
+            result = again.reshape(*x.shape[:d], *wide[d:])
     return result.clone() if result is x else result
 
 
