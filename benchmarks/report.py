@@ -115,6 +115,22 @@ def table(record):
     return lines_of(head, *(cells(row, peers, ceilings) for row in rows))
 
 
+BEHIND = 0.95  # of a peer's speed: below, a row is listed first
+
+
+def behind_table(record):
+    """The rows where a peer is ahead by 5 % or more, the furthest first."""
+    found = []
+    for row in record["rows"]:
+        ratios = {p: ratio for p, ratio in medians(row).items() if p in PEERS and p != "interpreter"}
+        if ratios and min(ratios.values()) < BEHIND:
+            peer = min(ratios, key=ratios.__getitem__)
+            times = [duration(row["median_ns"][name]) for name in ("devtensor", peer)]
+            found.append((ratios[peer], row["name"], times[0], f"{TITLES[peer]}, {times[1]}"))
+    lines = [[name, ours, peer, f"{ratio:.2f}"] for ratio, name, ours, peer in sorted(found)]
+    return lines_of(["a peer is ahead by 5 % or more", "devtensor", "peer", "ratio"], *lines) if lines else ""
+
+
 def geometric_means(record):
     """{group: {peer: geometric mean of the ratios}} of the groups with a target."""
     from .rows import GROUP_TARGETS
@@ -160,7 +176,7 @@ def ladder_table(record):
 
 
 def tables(record):
-    made = [make(record) for make in (goals, table, group_table, memory_table, ladder_table)]
+    made = [make(record) for make in (goals, behind_table, table, group_table, memory_table, ladder_table)]
     return "\n\n".join(text for text in made if text)
 
 

@@ -473,6 +473,15 @@ typedef struct {
     dt_activation activation;
 } dt_conv2d_params;
 
+/* The dimensions from lead on are normalised; centred: their mean is subtracted first. */
+typedef struct {
+    int lead;
+    bool centred;
+    double eps;
+} dt_normalize_params;
+
+typedef enum { DT_CELL_LSTM, DT_CELL_GRU, DT_NCELLS } dt_cell;
+
 typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;
 
 typedef struct {

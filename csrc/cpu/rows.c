@@ -254,6 +254,12 @@ indexed_part(void *ctx, int64_t begin, int64_t end)
 void
 cpu_indexed_walk(const dt_array *out, cpu_indexed_row row, const void *ctx)
 {
-    indexed_job job = {out, row, ctx};
+    dt_array whole = *out;
+    if (whole.ndim > 1 && dt_array_is_contiguous(out)) {
+        whole.shape[0] = dt_array_numel(out);
+        whole.strides[0] = 1;
+        whole.ndim = 1;
+    }
+    indexed_job job = {&whole, row, ctx};
     cpu_parallel(dt_array_numel(out), CPU_GRAIN, indexed_part, &job);
 }

@@ -36,6 +36,14 @@
 #define PY_TEXT__affine_ "input, scale, shift"
 #define PY_SPEC__batch_norm {"batch_norm", 6, 6, -1, {"input", "running_mean", "running_var", "weight", "bias", "eps"}}
 #define PY_TEXT__batch_norm "input, running_mean, running_var, weight, bias, eps"
+#define PY_SPEC__layer_norm {"layer_norm", 6, 6, -1, {"input", "weight", "bias", "lead", "eps", "centred"}}
+#define PY_TEXT__layer_norm "input, weight, bias, lead, eps, centred"
+#define PY_SPEC__rms_norm {"rms_norm", 6, 6, -1, {"input", "weight", "bias", "lead", "eps", "centred"}}
+#define PY_TEXT__rms_norm "input, weight, bias, lead, eps, centred"
+#define PY_SPEC__lstm_cell {"lstm", 3, 3, -1, {"own", "input", "state"}}
+#define PY_TEXT__lstm_cell "own, input, state"
+#define PY_SPEC__gru_cell {"gru", 3, 3, -1, {"own", "input", "state"}}
+#define PY_TEXT__gru_cell "own, input, state"
 #define PY_SPEC_isclose {"isclose", 2, 5, -1, {"input", "other", "rtol", "atol", "equal_nan"}}
 #define PY_TEXT_isclose "input, other, rtol=1e-05, atol=1e-08, equal_nan=False"
 #define PY_SELF_isclose "$self, other, rtol=1e-05, atol=1e-08, equal_nan=False"

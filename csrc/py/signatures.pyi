@@ -59,6 +59,28 @@ def _batch_norm(
     bias: DeviceArray | None,
     eps: float,
 ) -> DeviceArray: ...
+@op("layer_norm")
+def _layer_norm(
+    input: DeviceArray,
+    weight: DeviceArray | None,
+    bias: DeviceArray | None,
+    lead: _Int,
+    eps: float,
+    centred: bool,
+) -> DeviceArray: ...
+@op("rms_norm")
+def _rms_norm(
+    input: DeviceArray,
+    weight: DeviceArray | None,
+    bias: DeviceArray | None,
+    lead: _Int,
+    eps: float,
+    centred: bool,
+) -> DeviceArray: ...
+@op("lstm")
+def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
+@op("gru")
+def _gru_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Comparisons of whole arrays
 

@@ -16,6 +16,13 @@
 #define DT_ADD(a, b) ((a) + (b))
 #endif
 
+/* Straight code, so that the loops of the cpu over blocks become vectors. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define DT_TEN_ROUNDS _Pragma("GCC unroll 10")
+#else
+#define DT_TEN_ROUNDS
+#endif
+
 typedef struct {
     uint32_t word[4];
 } dt_philox_block;
@@ -37,7 +44,8 @@ dt_philox(uint64_t seed, uint64_t counter)
 {
     uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
+    DT_TEN_ROUNDS for (int round = 0; round < 10; round++)
+    {
         uint64_t p0 = dt_mul_wide(0xD2511F53u, c0), p1 = dt_mul_wide(0xCD9E8D57u, c2);
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)p1;
@@ -48,13 +56,6 @@ dt_philox(uint64_t seed, uint64_t counter)
     }
     dt_philox_block block = {{c0, c1, c2, c3}};
     return block;
-}
-
-DT_INLINE uint64_t
-dt_random_bits(uint64_t seed, uint64_t counter)
-{
-    dt_philox_block b = dt_philox(seed, counter);
-    return (uint64_t)b.word[1] << 32 | b.word[0];
 }
 
 /* Elements that a block makes. */
@@ -68,13 +69,19 @@ dt_random_half(const dt_philox_block *b, int i)
 
 /* From low on, as far as range: numbers in [0, 1) with the digits of the dtype's significand are exact there, and never
  * round up to 1. */
+DT_INLINE float
+dt_random_uniform_f32(uint32_t word, int digits, float low, float range)
+{
+    const float unit = 1.0f / (float)(1 << digits);
+    return low + range * ((float)(int32_t)(word >> (32 - digits)) * unit);
+}
+
 DT_INLINE void
 dt_random_uniforms_float(uint64_t seed, uint64_t counter, int digits, float low, float range, float *out)
 {
     const dt_philox_block b = dt_philox(seed, counter);
-    const float unit = 1.0f / (float)(1 << digits);
     for (int i = 0; i < 4; i++) {
-        out[i] = low + range * ((float)(int32_t)(b.word[i] >> (32 - digits)) * unit);
+        out[i] = dt_random_uniform_f32(b.word[i], digits, low, range);
     }
 }
 
@@ -93,16 +100,23 @@ dt_random_uniforms_double(uint64_t seed, uint64_t counter, int digits, double lo
 #define DT_DIGITS_float32 24
 #define DT_DIGITS_float64 53
 
-/* [low, high), bias below 2**-32 for ranges below 2**32 (the high word of a product; Lemire 2019) */
+/* [low, low + range), bias below 2**-32 for ranges below 2**32 (the high word of a product; Lemire 2019), of words b
+ * and a, the high one */
+DT_INLINE int64_t
+dt_random_integer(uint32_t b, uint32_t a, uint64_t low, uint64_t range)
+{
+    const uint64_t c = range >> 32, d = range & 0xffffffffu;
+    const uint64_t middle = a * d + (b * d >> 32);
+    return (int64_t)(low + a * c + (middle >> 32) + ((b * c + (middle & 0xffffffffu)) >> 32));
+}
+
 DT_INLINE void
 dt_random_integers(uint64_t seed, uint64_t counter, int64_t low, int64_t high, int64_t *out)
 {
     const dt_philox_block block = dt_philox(seed, counter);
-    const uint64_t range = (uint64_t)high - (uint64_t)low, c = range >> 32, d = range & 0xffffffffu;
     for (int i = 0; i < 2; i++) {
-        uint64_t a = block.word[2 * i + 1], b = block.word[2 * i], middle = a * d + (b * d >> 32);
-        uint64_t top = a * c + (middle >> 32) + ((b * c + (middle & 0xffffffffu)) >> 32);
-        out[i] = (int64_t)((uint64_t)low + top);
+        out[i] =
+            dt_random_integer(block.word[2 * i], block.word[2 * i + 1], (uint64_t)low, (uint64_t)high - (uint64_t)low);
     }
 }
 
@@ -190,24 +204,40 @@ dt_random_normals_float(uint64_t seed, uint64_t counter, float mean, float std, 
     }
 }
 
-/* Entry i of a permutation of [0, n): a Feistel network over the next even power of two, walked until it falls below n
- * (Black and Rogaway 2002). Needs no memory and no sorting. */
-DT_INLINE int64_t
-dt_random_permutation(uint64_t seed, uint64_t offset, int64_t i, int64_t n)
+/* Half of the bits of the next even power of two from n on. */
+DT_INLINE int
+dt_random_half_bits(int64_t n)
 {
     int half = 1;
     while (half < 31 && ((int64_t)1 << (2 * half)) < n) {
         half++;
     }
-    uint64_t mask = ((uint64_t)1 << half) - 1, x = (uint64_t)i;
+    return half;
+}
+
+/* Where x goes in a permutation of [0, 2**(2 * half)), a Feistel network. */
+DT_INLINE uint64_t
+dt_random_shuffled(uint64_t seed, uint64_t offset, int half, uint64_t x)
+{
+    const uint32_t mask = ((uint32_t)1 << half) - 1;
+    uint32_t left = (uint32_t)(x >> half), right = (uint32_t)x & mask;
+    for (uint32_t round = 0; round < 8; round++) {
+        const uint32_t next = left ^ (dt_philox(seed ^ (uint64_t)right << 3 ^ round, offset).word[0] & mask);
+        left = right;
+        right = next;
+    }
+    return (uint64_t)left << half | right;
+}
+
+/* Entry i of a permutation of [0, n): a permutation of more, walked until it falls below n (Black and Rogaway 2002).
+ * Needs no memory and no sorting. */
+DT_INLINE int64_t
+dt_random_permutation(uint64_t seed, uint64_t offset, int64_t i, int64_t n)
+{
+    const int half = dt_random_half_bits(n);
+    uint64_t x = (uint64_t)i;
     do {
-        uint64_t left = x >> half, right = x & mask;
-        for (uint64_t round = 0; round < 8; round++) {
-            uint64_t next = left ^ (dt_random_bits(seed ^ right << 3 ^ round, offset) & mask);
-            left = right;
-            right = next;
-        }
-        x = left << half | right;
+        x = dt_random_shuffled(seed, offset, half, x);
     } while (x >= (uint64_t)n);
     return (int64_t)x;
 }

@@ -1,8 +1,10 @@
-/* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. */
+/* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. Layer norm where the
+ * device has a way of its own. */
 #include "../check/check.h"
 #include "../grad/grad.h"
 #include "norm.h"
 #include "ops.h"
+#include "../result.h"
 
 #define OP "batch_norm"
 
@@ -84,6 +86,39 @@ dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, 
     }
     for (int i = 0; i < NMADE; i++) {
         dt_array_clear(&made[i]);
+    }
+    return rc;
+}
+
+dt_status
+dt_normalize(const char *op, const dt_array *input, const dt_array *weight, const dt_array *bias,
+             const dt_normalize_params *params, dt_array *out, dt_error *err)
+{
+    DT_RECORD(DT_GRAD_normalize, params, out, dt_normalize(op, input, weight, bias, params, out, err), input, weight,
+              bias);
+    const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}};
+    DT_TRY(dt_check_same_device(op, in, 3, err));
+    DT_TRY(dt_check_same_dtype(op, in, 3, err));
+    DT_TRY(dt_check_float(op, in, 3, err));
+    const dt_array *given[] = {input, weight, bias};
+    dt_array dense[3] = {DT_ARRAY_EMPTY, DT_ARRAY_EMPTY, DT_ARRAY_EMPTY};
+    dt_status rc = DT_OK;
+    for (int k = 0; k < 3 && rc == DT_OK; k++) {
+        rc = given[k] == NULL ? DT_OK : dt_contiguous(given[k], &dense[k], err);
+    }
+    rc = rc == DT_OK ? dt_empty(dt_array_device(input), (dt_dtype)input->dtype, input->ndim, input->shape, out, err)
+                     : rc;
+    if (rc == DT_OK) {
+        bool made = true;
+        rc = dt_call_new_normalize(&dense[0], weight == NULL ? NULL : &dense[1], bias == NULL ? NULL : &dense[2],
+                                   params, out, &made, err);
+        if (rc == DT_OK && !made) {
+            rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op);
+        }
+        rc = dt_result_made(rc, out);
+    }
+    for (int k = 0; k < 3; k++) {
+        dt_array_clear(&dense[k]);
     }
     return rc;
 }

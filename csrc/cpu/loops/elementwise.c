@@ -272,6 +272,53 @@ is_number(const dt_array *x, double value)
     return x->storage == NULL && dt_scalar_load((dt_dtype)x->dtype, x->immediate).f == value;
 }
 
+/* Powers that need no logarithm, as pow has them at the ends too: what stands here is never further from the true value
+ * than a power of floats is. */
+#define POWER_ROW(name, T, suffix, expr)                                                                               \
+    static void power_##name##suffix(char *const *data, const int64_t *strides, int64_t n, const void *ctx)            \
+    {                                                                                                                  \
+        T *out = (T *)(void *)data[0];                                                                                 \
+        const T *in = (const T *)(const void *)data[1];                                                                \
+        (void)ctx;                                                                                                     \
+        if (strides[0] == 1 && strides[1] == 1) {                                                                      \
+            CPU_INDEPENDENT                                                                                            \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const T x = in[i];                                                                                     \
+                out[i] = (expr);                                                                                       \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T x = in[i * strides[1]];                                                                            \
+            out[i * strides[0]] = (expr);                                                                              \
+        }                                                                                                              \
+    }
+POWER_ROW(cube, float, _f32, x *x *x)
+POWER_ROW(cube, double, _f64, x *x *x)
+POWER_ROW(inverse, float, _f32, 1 / x)
+POWER_ROW(inverse, double, _f64, 1 / x)
+POWER_ROW(root, float, _f32, x == 0 ? 0 : x == -INFINITY ? INFINITY : sqrtf(x))
+POWER_ROW(root, double, _f64, x == 0 ? 0 : x == -(double)INFINITY ? (double)INFINITY : sqrt(x))
+
+typedef struct {
+    double exponent;
+    cpu_row f32, f64;
+} power_rows;
+
+static const power_rows *
+known_power(const dt_array *exponent)
+{
+    static const power_rows known[] = {{3, power_cube_f32, power_cube_f64},
+                                       {-1, power_inverse_f32, power_inverse_f64},
+                                       {0.5, power_root_f32, power_root_f64}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        if (is_number(exponent, known[i].exponent)) {
+            return &known[i];
+        }
+    }
+    return NULL;
+}
+
 dt_status
 cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
@@ -281,6 +328,12 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
     if (op == DT_BINARY_pow && is_number(b, 2)) {
         return cpu_unary(DT_UNARY_square, params, a, out, err);
     }
+    if (op == DT_BINARY_pow && dt_is_float(taken) && b->storage == NULL && a->storage != NULL) {
+        const power_rows *known = known_power(b);
+        if (known != NULL) {
+            return run_row(taken == DT_FLOAT32 ? known->f32 : known->f64, taken, NULL, 1, arrays);
+        }
+    }
     if (op == DT_BINARY_gt || op == DT_BINARY_ge) { /* a > b is b < a */
         op = op == DT_BINARY_gt ? DT_BINARY_lt : DT_BINARY_le;
         arrays[1] = b;
@@ -289,6 +342,10 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
         taken = DT_BOOL;
     }
     cpu_row row = cpu_loops_here()->ops[taken]->binary[op];
+    if (op == DT_BINARY_fmod && taken == DT_FLOAT32) {
+        const division_job division = {row, fmodf, fmod};
+        return run_row(division_f32, taken, &division, 2, arrays);
+    }
     if ((op == DT_BINARY_floor_divide || op == DT_BINARY_remainder) && dt_is_float(taken)) {
         division_job division = {row, dt_floordivf, dt_floordiv};
         if (op == DT_BINARY_remainder) {

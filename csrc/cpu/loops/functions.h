@@ -322,6 +322,108 @@ cpu_powf(float x, float y)
     return rest * rest == rest ? odd : broken;
 }
 
+/* atan(t) for t from 0 to 1, by a polynomial of t * t, right to 34 bits. */
+static inline double
+cpu_atan_near(double t)
+{
+    double z = t * t, w = z * z, v = w * w;
+    double low = (-0x1.555555543c558p-2 + z * 0x1.9999971f59379p-3) +
+                 w * (-0x1.2491d128ef570p-3 + z * 0x1.c70a6be67ae2cp-4),
+           middle = (-0x1.73a719ae3adcap-4 + z * 0x1.36bfd21663df3p-4) +
+                    w * (-0x1.ffb2b91f407eap-5 + z * 0x1.83706143f298dp-5);
+    double high =
+        (-0x1.ea18ae731858ap-6 + z * 0x1.cd243b69cab63p-7) + w * (-0x1.14aba9e5471b0p-8 + z * 0x1.36ecfab2abf10p-11);
+    return t + t * z * (low + v * (middle + v * high));
+}
+
+/* The angle of the point (x, y): that of the smaller coordinate over the larger one, turned to where it belongs. */
+static inline double
+cpu_angle(double y, double x)
+{
+    const double height = fabs(y), width = fabs(x);
+    const double less = height < width ? height : width, more = height < width ? width : height;
+    double t = less / (more == 0 ? 1 : more);
+    t = less == (double)INFINITY ? 1 : t;
+    double angle = cpu_atan_near(t);
+    angle = height > width ? 0x1.921fb54442d18p+0 - angle : angle;
+    angle = dt_f64_bits(x) >> 63 ? 0x1.921fb54442d18p+1 - angle : angle;
+    angle = x == x && y == y ? angle : (double)NAN;
+    return copysign(angle, y);
+}
+
+static inline float
+cpu_atan2f(float y, float x)
+{
+    return (float)cpu_angle((double)y, (double)x);
+}
+
+static inline float
+cpu_atanf(float x)
+{
+    return (float)cpu_angle((double)x, 1);
+}
+
+static inline float
+cpu_acosf(float x)
+{
+    const double wide = (double)x;
+    return (float)cpu_angle(sqrt((1 - wide) * (1 + wide)), wide);
+}
+
+/* From e = exp(|x|) - 1: sinh = (e + e / (e + 1)) / 2, cosh = 1 + e * e / (e + 1) / 2. */
+static inline double
+cpu_expm1_of(float magnitude)
+{
+    double scale, rest = cpu_exp_parts((double)(magnitude > 200 ? 200 : magnitude), &scale);
+    return scale * rest + (scale - 1);
+}
+
+static inline float
+cpu_sinhf(float x)
+{
+    const double e = cpu_expm1_of(fabsf(x));
+    return copysignf((float)(0.5 * (e + e / (e + 1))), x);
+}
+
+static inline float
+cpu_coshf(float x)
+{
+    const double e = cpu_expm1_of(fabsf(x));
+    return (float)(1 + 0.5 * e * (e / (e + 1)));
+}
+
+static inline float
+cpu_asinhf(float x)
+{
+    const double length = fabs((double)x), square = length * length;
+    const float value = copysignf((float)cpu_log1p(length + square / (1 + sqrt(square + 1))), x);
+    return length < (double)INFINITY ? value : x;
+}
+
+static inline float
+cpu_acoshf(float x)
+{
+    const double beyond = (double)x - 1;
+    const float value = (float)cpu_log1p(beyond + sqrt(beyond * (beyond + 2)));
+    return x >= 1 ? value : NAN;
+}
+
+static inline float
+cpu_atanhf(float x)
+{
+    const double length = fabs((double)x);
+    return copysignf((float)(0.5 * cpu_log1p(2 * length / (1 - length))), x);
+}
+
+/* Squares of floats neither overflow nor vanish in double. */
+static inline float
+cpu_hypotf(float a, float b)
+{
+    const double x = (double)a, y = (double)b;
+    const float length = (float)sqrt(x * x + y * y);
+    return fabsf(a) == INFINITY || fabsf(b) == INFINITY ? INFINITY : length;
+}
+
 /* dt_floordivf and dt_floormodf, where CPU_DIVIDES_NEAR(a, b) holds. Computed in double, the quotient of two such
  * floats is an integer only if the exact one is. The product of that integer with b is exact, and so is the remainder.
  */
@@ -340,6 +442,14 @@ cpu_floormodf(float a, float b)
     double x = (double)a, y = (double)b, rest = x - (double)(int32_t)(x / y) * y;
     double step = dt_bits_f64(dt_f64_bits(y) & (0u - (uint64_t)(rest * y < 0)));
     return copysignf((float)(rest + step), b);
+}
+
+/* fmodf, there too */
+static inline float
+cpu_fmodf(float a, float b)
+{
+    double x = (double)a, y = (double)b;
+    return copysignf((float)(x - (double)(int32_t)(x / y) * y), a);
 }
 
 /* The same for float64, where CPU_DIVIDES_NEAR_F64(a, b) holds and there is a fused multiply-add, which makes the
@@ -393,16 +503,6 @@ cpu_dt_floormod(double a, double b)
 
 /* in place of the formulas of scalar.h */
 #define cpu_asinf asinf
-#define cpu_acosf acosf
-#define cpu_atanf atanf
-#define cpu_sinhf sinhf
-#define cpu_coshf coshf
-#define cpu_asinhf asinhf
-#define cpu_acoshf acoshf
-#define cpu_atanhf atanhf
-#define cpu_fmodf fmodf
-#define cpu_atan2f atan2f
-#define cpu_hypotf hypotf
 #define cpu_erfcf erfcf
 #define cpu_dt_erfinvf dt_erfinvf
 #define cpu_dt_geluf cpu_geluf

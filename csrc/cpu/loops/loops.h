@@ -60,6 +60,22 @@ typedef struct {
     void (*line_finish)(const void *grad, const void *result, void *out, const double *sums, int64_t width, bool log);
 } cpu_softmax_grad_parts;
 
+/* The parts of layer norm in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
+ * gradient of x, and what is added to those of weight and bias. */
+typedef struct {
+    double mean, scale;
+} cpu_norm_row;
+typedef struct {
+    cpu_norm_row (*measure)(const void *x, int64_t n, const dt_normalize_params *params);
+    void (*finish)(const void *x, const void *weight, const void *bias, void *out, int64_t n, cpu_norm_row row);
+    void (*grad)(const void *grad, const void *x, const void *weight, void *out, int64_t n, cpu_norm_row row,
+                 bool centred);
+    void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, cpu_norm_row row);
+} cpu_norm_parts;
+
+/* One row of n numbers of a step of a recurrent layer, or of its gradient (cell.c). */
+typedef void (*cpu_cell_row)(const void *const *from, void *const *to, int64_t n);
+
 /* acc[i] becomes the larger of acc[i] and x[i * stride], or NaN if one is; or their sum. acc is of float, or of double
  * where x is. */
 typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t n);
@@ -94,6 +110,17 @@ typedef void (*cpu_correlate_channels)(const void *a, const void *b, int64_t n, 
 /* n elements of one entry of an update, its arrays in float or double. */
 typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
 
+/* Of random numbers: the words of some blocks of the generator, and what n numbers of float32, or of int64, are made of
+ * them (philox.h). shuffled: x[i] becomes where it goes in a permutation. At most CPU_DRAWN numbers. */
+#define CPU_DRAWN 256
+typedef void (*cpu_drawn_floats)(const uint32_t *words, int64_t n, int digits, double a, double b, void *out);
+typedef struct {
+    void (*words)(uint64_t seed, uint64_t counter, int64_t blocks, uint32_t *words);
+    cpu_drawn_floats uniforms, normals;
+    void (*integers)(const uint32_t *words, int64_t n, uint64_t low, uint64_t range, int64_t *out);
+    void (*shuffled)(uint64_t seed, uint64_t offset, int half, int64_t n, uint64_t *x);
+} cpu_random_parts;
+
 /* An op that changes only the sign of a half type, as masks of bits: those that are kept, then those that are flipped,
  * then those that are cleared where the number is negative. Bits above those of infinity are NaN, which becomes the NaN
  * that casts make. */
@@ -122,6 +149,9 @@ typedef struct {
     cpu_correlate correlate[2];                   /* float32, float64 */
     cpu_correlate_channels correlate_channels[2]; /* the same */
     const cpu_update_row *updates[2];             /* float32, float64 */
+    const cpu_random_parts *random;
+    const cpu_norm_parts *norm[2];        /* float32, float64 */
+    cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */
 } cpu_loops;
 
 extern const cpu_loops cpu_loops_generic;

@@ -36,6 +36,14 @@ index_address(const cpu_places *p, int k, int64_t position)
 ADD_INDICES(int32_t)
 ADD_INDICES(int64_t)
 
+void
+cpu_note_bad(cpu_places *p, int64_t position)
+{
+    int64_t seen = atomic_load(&p->bad);
+    while (position < seen && !atomic_compare_exchange_weak(&p->bad, &seen, position)) {
+    }
+}
+
 bool
 cpu_find_offsets(cpu_places *p, int64_t position, int64_t n, int64_t step, int64_t *offsets)
 {
@@ -52,9 +60,7 @@ cpu_find_offsets(cpu_places *p, int64_t position, int64_t n, int64_t step, int64
     if (good == n) {
         return true;
     }
-    int64_t seen = atomic_load(&p->bad);
-    while (position + good < seen && !atomic_compare_exchange_weak(&p->bad, &seen, position + good)) {
-    }
+    cpu_note_bad(p, position + good);
     return false;
 }
 

@@ -16,6 +16,9 @@ typedef struct {
  * range. */
 bool cpu_find_offsets(cpu_places *p, int64_t position, int64_t n, int64_t step, int64_t *offsets);
 
+/* The index at position is out of range. */
+void cpu_note_bad(cpu_places *p, int64_t position);
+
 /* How far positions follow each other along the last dimension. */
 static inline int64_t
 cpu_run_from(const cpu_places *p, int64_t position)

@@ -1,13 +1,11 @@
 /* random.c: each block of a counter-based generator (philox.h) makes neighbouring elements, in row-major order. */
-#include "../cpu.h"
 #include "../../core/numbers/philox.h"
-
-#define ELEMENTS 256
+#include "loops.h"
 
 typedef union {
-    float f[ELEMENTS];
-    double d[ELEMENTS];
-    int64_t i[ELEMENTS];
+    float f[CPU_DRAWN];
+    double d[CPU_DRAWN];
+    int64_t i[CPU_DRAWN];
 } numbers;
 
 typedef struct {
@@ -22,27 +20,30 @@ static const int digits[DT_NDTYPES] = {[DT_FLOAT16] = DT_DIGITS_float16,
                                        [DT_FLOAT32] = DT_DIGITS_float32,
                                        [DT_FLOAT64] = DT_DIGITS_float64};
 
-#define DRAW(lanes, function, out, ...)                                                                                \
+#define DRAW(function, ...)                                                                                            \
     for (int64_t i = 0; i < nblocks; i++) {                                                                            \
-        function(p->seed, counter + (uint64_t)i, __VA_ARGS__, (out) + (lanes)*i);                                      \
+        function(p->seed, counter + (uint64_t)i, __VA_ARGS__, out->d + 2 * i);                                         \
     }
 
 static void
 draw_blocks(const random_job *job, uint64_t counter, int64_t nblocks, numbers *out)
 {
     const dt_random_params *p = job->params;
+    const cpu_random_parts *parts = cpu_loops_here()->random;
     const double range = DT_ADD(p->b, -p->a);
     const bool normal = p->kind == DT_RANDOM_NORMAL;
+    uint32_t words[2 * CPU_DRAWN];
     if (p->kind == DT_RANDOM_INTEGERS) {
-        DRAW(2, dt_random_integers, out->i, p->low, p->high)
-    } else if (normal && job->drawn == DT_FLOAT32) {
-        DRAW(4, dt_random_normals_float, out->f, (float)p->a, (float)p->b)
-    } else if (normal) {
-        DRAW(2, dt_random_normals_double, out->d, p->a, p->b)
+        parts->words(p->seed, counter, nblocks, words);
+        parts->integers(words, 2 * nblocks, (uint64_t)p->low, (uint64_t)p->high - (uint64_t)p->low, out->i);
     } else if (job->drawn == DT_FLOAT32) {
-        DRAW(4, dt_random_uniforms_float, out->f, digits[job->dtype], (float)p->a, (float)range)
+        parts->words(p->seed, counter, nblocks, words);
+        (normal ? parts->normals : parts->uniforms)(words, 4 * nblocks, digits[job->dtype], p->a, normal ? p->b : range,
+                                                    out->f);
+    } else if (normal) {
+        DRAW(dt_random_normals_double, p->a, p->b)
     } else {
-        DRAW(2, dt_random_uniforms_double, out->d, digits[job->dtype], p->a, range)
+        DRAW(dt_random_uniforms_double, digits[job->dtype], p->a, range)
     }
 }
 
@@ -55,7 +56,7 @@ random_row(char *data, int64_t stride, int64_t index, int64_t n, const void *ctx
     numbers block;
     for (int64_t done = 0, count; done < n; done += count) {
         const int64_t first = index + done, skipped = first % job->lanes;
-        count = CPU_MIN(ELEMENTS - skipped, n - done);
+        count = CPU_MIN(CPU_DRAWN - skipped, n - done);
         draw_blocks(job, job->params->offset + (uint64_t)(first / job->lanes), (skipped + count - 1) / job->lanes + 1,
                     &block);
         cast((char *[]){data + done * stride, (char *)&block + skipped * drawn},
@@ -63,13 +64,33 @@ random_row(char *data, int64_t stride, int64_t index, int64_t n, const void *ctx
     }
 }
 
+/* Numbers that fall outside are shuffled again, together with those of the same block. */
 static void
 permutation_row(char *data, int64_t stride, int64_t index, int64_t n, const void *ctx)
 {
     const random_job *job = ctx;
-    for (int64_t i = 0; i < n; i++) {
-        *(int64_t *)(void *)(data + i * stride) =
-            dt_random_permutation(job->params->seed, job->params->offset, index + i, job->numel);
+    const dt_random_params *p = job->params;
+    const int half = dt_random_half_bits(job->numel);
+    for (int64_t done = 0, count; done < n; done += count) {
+        uint64_t x[CPU_DRAWN];
+        int64_t place[CPU_DRAWN], left = count = CPU_MIN(CPU_DRAWN, n - done);
+        for (int64_t i = 0; i < count; i++) {
+            x[i] = (uint64_t)(index + done + i);
+            place[i] = done + i;
+        }
+        while (left > 0) {
+            cpu_loops_here()->random->shuffled(p->seed, p->offset, half, left, x);
+            const int64_t shuffled = left;
+            left = 0;
+            for (int64_t i = 0; i < shuffled; i++) {
+                if (x[i] < (uint64_t)job->numel) {
+                    *(int64_t *)(void *)(data + place[i] * stride) = (int64_t)x[i];
+                } else {
+                    place[left] = place[i];
+                    x[left++] = x[i];
+                }
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 /* binary.c: functions of two arrays or of an array and a number, element by element; where and lerp; normalisation. */
 #include "../py.h"
 
+#include "../../core/ops/cell.h"
 #include "../../core/ops/norm.h"
 
 /* One side of an op: an array, or a number. */
@@ -278,6 +279,60 @@ py__batch_norm(PY_PARAMS)
               dt_batch_norm(input, mean, var, weight, bias, eps, out, &err));
 }
 
+/* Over the dimensions from parameter 3 on; parameter 5: the mean is subtracted. op is what errors name. */
+static PyObject *
+normalized(const py_args *a)
+{
+    const dt_array *weight, *bias, *input = py_arg_array(a, 0);
+    dt_normalize_params params;
+    int64_t lead;
+    if (input == NULL || py_arg_optional_array(a, 1, &weight) < 0 || py_arg_optional_array(a, 2, &bias) < 0 ||
+        py_arg_int(a, 3, &lead) < 0 || py_arg_float(a, 4, &params.eps) < 0 || py_arg_bool(a, 5, &params.centred) < 0) {
+        return NULL;
+    }
+    params.lead = (int)lead;
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(input),
+              dt_normalize(a->op, input, weight, bias, &params, out, &err));
+}
+
+static PyObject *
+cell_step(const py_args *a, dt_cell cell)
+{
+    const dt_array *own = py_arg_array(a, 0), *x = py_arg_array(a, 1), *state = py_arg_array(a, 2);
+    if (own == NULL || x == NULL || state == NULL) {
+        return NULL;
+    }
+    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x), dt_cell_step(cell, own, x, state, out, &err));
+}
+
+static PyObject *
+py__lstm_cell(PY_PARAMS)
+{
+    PY_PARSE(_lstm_cell)
+    return cell_step(&a, DT_CELL_LSTM);
+}
+
+static PyObject *
+py__gru_cell(PY_PARAMS)
+{
+    PY_PARSE(_gru_cell)
+    return cell_step(&a, DT_CELL_GRU);
+}
+
+static PyObject *
+py__layer_norm(PY_PARAMS)
+{
+    PY_PARSE(_layer_norm)
+    return normalized(&a);
+}
+
+static PyObject *
+py__rms_norm(PY_PARAMS)
+{
+    PY_PARSE(_rms_norm)
+    return normalized(&a);
+}
+
 /* ---------------------------------------------------------------- tables */
 
 #define SHAPES "Shapes broadcast together. "
@@ -320,6 +375,10 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(lerp, LERP_DOC),
     PY_HIDDEN(_affine_, "input = input * scale + shift, rounded twice."),
     PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),
+    PY_HIDDEN(_layer_norm, "layer_norm of float32 or float64 on the cpu, over the dimensions from lead on."),
+    PY_HIDDEN(_rms_norm, "The same without a mean."),
+    PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
+    PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
     PY_END,
 };
 

@@ -1,4 +1,5 @@
 /* avx2.c: the loops with AVX2, and its conversions of float16. */
+#include "../../../core/numbers/philox.h"
 #include "../loops.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,5 @@
 /* avx512.c: the loops with the parts of AVX-512 that all such processors for servers and desktops have. */
+#include "../../../core/numbers/philox.h"
 #include "../loops.h"
 
 #if defined(__x86_64__)

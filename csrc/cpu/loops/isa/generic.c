@@ -1,4 +1,5 @@
 /* generic.c: the loops with what the compiler takes for granted. */
+#include "../../../core/numbers/philox.h"
 #include "../loops.h"
 
 #define SET generic

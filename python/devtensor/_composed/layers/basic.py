@@ -169,6 +169,9 @@ def layer_norm(
         if array is not None:
             _C._check_shape("layer_norm", names, arrays, i, shape)
     x, dims = widened(input), tuple(range(lead, input.ndim))
+    if not x.is_cuda:
+        wide = [None if a is None else widened(a) for a in (weight, bias)]
+        return _C._layer_norm(x, wide[0], wide[1], lead, eps, True).to(input.dtype)
     distance = x - x.mean(dims, keepdim=True)
     result = distance * (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
     return _affine(result, weight, bias).to(input.dtype)

@@ -79,7 +79,13 @@ def group_norm(
         )
         raise _C._explained(op, names, arrays, "invalid-argument", RuntimeError(text), 0)
     _need_several(op, input, input.shape[0] * channels // num_groups * math.prod(input.shape[2:]), "value per channel")
-    return _normalised(input, num_groups, weight, bias, eps)[0]
+    if input.is_cuda:
+        return _normalised(input, num_groups, weight, bias, eps)[0]
+    rows = widened(input).reshape(input.shape[0] * num_groups, math.prod(input.shape[1:]) // num_groups)
+    x = _C._layer_norm(rows, None, None, 1, eps, True).reshape(*input.shape[:2], -1)
+    by_channel = (1, channels, 1)
+    scale, shift = (None if a is None else widened(a).reshape(by_channel) for a in (weight, bias))
+    return _affine(x, scale, shift).reshape(input.shape).to(input.dtype)
 
 
 def _check_affine(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...]) -> None:
@@ -166,6 +172,9 @@ def rms_norm(
     x = widened(input)
     if small is None:
         small = _EPSILON.get(x.dtype, 2.0**-23)
+    if not x.is_cuda:
+        wide = None if weight is None else widened(weight)
+        return _C._rms_norm(x, wide, None, lead, small, False).to(input.dtype)
     result = x * (x.square().mean(tuple(range(lead, input.ndim)), keepdim=True) + small).rsqrt()
     return (result if weight is None else result * weight).to(input.dtype)
 

@@ -25,8 +25,16 @@ class Weights(NamedTuple):
 Step: TypeAlias = Callable[[DeviceArray, State, Weights], State]
 
 
+def _has_cell(x: DeviceArray) -> bool:
+    """Whether a step after its products is one call."""
+    return not x.is_cuda and x.dtype in (_C.float32, _C.float64)
+
+
 def lstm_step(x: DeviceArray, state: State, weights: Weights) -> State:
     h, c = state
+    if _has_cell(x):
+        h, c = _C._lstm_cell(_C.linear(h, weights.hh), x, c).unbind(0)
+        return h if weights.hr is None else _C.linear(h, weights.hr), c
     i, f, g, o = (_C.linear(h, weights.hh) + x).chunk(4, 1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     h = o.sigmoid() * c.tanh()
@@ -37,6 +45,8 @@ def gru_step(x: DeviceArray, state: State, weights: Weights) -> State:
     (h,) = state
     size = h.shape[1]
     own = _C.linear(h, weights.hh, weights.bias_hh)
+    if _has_cell(x):
+        return (_C._gru_cell(own, x, h),)
     r, z = (x[:, : 2 * size] + own[:, : 2 * size]).sigmoid().chunk(2, 1)
     new = (x[:, 2 * size :] + r * own[:, 2 * size :]).tanh()
     return (_C.lerp(new, h, z),)

@@ -131,9 +131,8 @@ def l1_loss(
 
 def _huber(distance: DeviceArray, delta: float) -> DeviceArray:
     """Half the square up to delta, from there on a line with the slope that it has there."""
-    size = distance.abs()
-    square = size.clamp(max=delta)
-    return square * (size - square * 0.5)
+    near = distance.clamp(-delta, delta)
+    return near * _C.add(distance, near, alpha=-0.5)
 
 
 @autocasts
@@ -185,7 +184,9 @@ def smooth_l1_loss(
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. Got: {beta}")
 
     def measure(distance: DeviceArray) -> DeviceArray:
-        return _huber(distance, beta) / beta if beta else distance.abs()
+        if not beta:
+            return distance.abs()
+        return _huber(distance, beta) if beta == 1 else _huber(distance, beta) / beta
 
     return _distance("smooth_l1_loss", input, target, None, reduction, measure)
 

@@ -108,10 +108,11 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
             f"({len(times)} for {input.ndim})"
         )
     x = result = input.reshape([1] * new + list(input.shape))
-    for d, count in enumerate(times):
-        if count != 1:
-            places = _C.arange(_repeated("repeat", x.shape[d], count), device=x.device)
-            result = result.index_select(d, places % x.shape[d])
+    wide = [_repeated("repeat", size, count) for size, count in zip(x.shape, times, strict=True)]
+    for d in reversed(range(x.ndim)):
+        if times[d] != 1:
+            again = result.unsqueeze(d).expand(*x.shape[:d], times[d], *result.shape[d:])
+            result = again.reshape(*x.shape[:d], *wide[d:])
     return result.clone() if result is x else result
 
 
