@@ -237,6 +237,10 @@ fit(dt_tape *t, const dt_node *node, dt_value gradient)
         t->rc = dt_fail_grad_moved(dt_derivatives[t->node->derivative].op, gradient, node->device, t->err);
         return NULL;
     }
+    if ((node->flags & DT_NODE_LEAF) && node->order > t->node->order && gradient->dtype != node->dtype) {
+        t->rc = dt_fail_grad_cast(dt_derivatives[t->node->derivative].op, gradient, (dt_dtype)node->dtype, t->err);
+        return NULL;
+    }
     if (gradient->ndim < node->ndim) { /* dimensions of size 1 that a write dropped */
         int64_t shape[DT_MAX_NDIM];
         for (int d = 0, lead = node->ndim - gradient->ndim; d < node->ndim; d++) {

@@ -92,6 +92,8 @@ dt_node_retain(dt_node *node)
 }
 
 void dt_node_release(dt_node *node);
+/* The nodes of ops that this thread has made, without those that it has freed. */
+extern _Thread_local int64_t dt_nodes_alive __attribute__((tls_model("initial-exec")));
 
 /* What a new node has; all borrowed. */
 typedef struct {

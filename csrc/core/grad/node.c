@@ -9,6 +9,7 @@ dt_grad_front dt_front;
 
 /* Later than all that this thread has recorded. */
 static _Thread_local uint64_t latest_order;
+_Thread_local int64_t dt_nodes_alive;
 
 void
 dt_set_grad_front(const dt_grad_front *front)
@@ -200,6 +201,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
                       .kept = (dt_kept *)(void *)(block + at_kept),
                       .params = plan->nbytes > 0 ? block + at_params : NULL};
     atomic_init(&node->refs, 1);
+    dt_nodes_alive += plan->ninputs > 0;
     memcpy(node->shape, result->shape, result->ndim * sizeof(int64_t));
     for (int i = 0; i < plan->ninputs; i++) {
         node->inputs[i] = dt_node_retain(plan->inputs[i]);
@@ -246,6 +248,7 @@ static _Thread_local dt_node **waiting;
 static void
 free_one(dt_node *node)
 {
+    dt_nodes_alive -= node->ninputs > 0;
     for (int i = 0; i < node->ninputs; i++) {
         dt_node_release(node->inputs[i]);
     }

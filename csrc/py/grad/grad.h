@@ -60,6 +60,9 @@ dt_node *py_node_behind(PyObject *object);
 PyObject *py_node_facts(PyObject *self, void *closure);
 /* What Python sees of node, None of NULL. */
 PyObject *py_node_object(py_state *state, dt_node *node);
+/* report.c: whether a report is made, and of what */
+extern bool py_training_watched;
+void py_leaf_reached(const dt_node *leaf);
 extern py_state *py_grad_state_module;
 extern PyGetSetDef py_grad_getset[];
 

@@ -21,7 +21,8 @@ _MOST = 1_000_000  # objects that are looked at
 _SHOWN = 5
 
 
-def _held() -> Iterator[Any]:
+def held() -> Iterator[Any]:
+    """What running functions and tracked objects hold, one after the other; often several times."""
     for frame in sys._current_frames().values():
         current: Any = frame
         for _ in range(1000):
@@ -40,7 +41,7 @@ def _held() -> Iterator[Any]:
 def live_arrays(device: str) -> list[tuple[int, Any]]:
     """(bytes, array) for the arrays on a device that can be found; views of what another one holds are left out."""
     seen: dict[int, Any] = {}
-    for found in _held():
+    for found in held():
         if type(found) in _ARRAYS and found.numel() and str(found.device) == device:
             seen[id(found)] = found
     spans = []

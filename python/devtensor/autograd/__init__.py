@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
+from devtensor._diagnosis import watching
 from devtensor._old_names import Variable
 from devtensor.autograd import function, functional
 from devtensor.autograd.anomaly import detect_anomaly, set_detect_anomaly
@@ -96,6 +97,8 @@ def backward(
         if not inputs:
             raise RuntimeError("'inputs' argument to backward() cannot be empty.")
     retain = create_graph if retain_graph is None else retain_graph
+    if watching.report is not None:
+        watching.report.ran()
     _C._backward(roots, _gradients("grad_tensors", grad_tensors, len(roots)), retain, create_graph, inputs)
 
 
