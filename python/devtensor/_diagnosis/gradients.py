@@ -451,16 +451,22 @@ def _numbers(failure: Failure, line: Line) -> tuple[str, Fix | None] | None:
     if not isinstance(node, ast.Call) or not node.args or line.site is None:
         return None
     given, library = node.args[0], ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    remark = "an array made of numbers, which have no gradient"
+    if isinstance(given, ast.ListComp | ast.GeneratorExp):
+        return (remark, None) if _is_read(given.elt) else None
     parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
     arrays = [_read(failure, part) for part in parts]
     if not any(arrays):
         return None
-    remark = "an array made of numbers, which have no gradient"
     names = [ast.unparse(part) for part in arrays if part is not None]
     if len(names) < len(parts) or library is None:
         return remark, None
     text = names[0] if given is parts[0] else f"{library}.stack([{', '.join(names)}])"
     return remark, Fix(text, line.origin("stack"), "instead", line.site.text(node))
+
+
+def _is_read(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOST
 
 
 def _read(failure: Failure, node: ast.expr) -> ast.expr | None:

@@ -342,9 +342,11 @@ def _leaf_first(failure: Failure) -> Fix | None:
     if line is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     inner = node.func.value
-    if node.func.attr not in ("cuda", "to") or not isinstance(inner, ast.Call):
+    if node.func.attr not in ("cuda", "to") or not isinstance(inner, ast.Call) or len(node.args) > 1:
         return None
-    if not any(keyword.arg == "requires_grad" for keyword in inner.keywords) or node.keywords or len(node.args) > 1:
+    if not any(keyword.arg == "requires_grad" for keyword in inner.keywords):
+        return None
+    if any(keyword.arg != "copy" for keyword in node.keywords):
         return None
     if any(keyword.arg in ("device", None) for keyword in inner.keywords):
         return None
