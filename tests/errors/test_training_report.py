@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import linecache
+import re
 from typing import Any
 
 import pytest
-from support import DEVICES
+from support import CUDA_DEVICES, DEVICES
 from training_mistakes import CORRECT, START
 
+import devtensor as dt
 from devtensor._diagnosis import report
 
 LOOP = """
@@ -131,3 +133,18 @@ def test_nothing_is_watched_afterwards() -> None:
     from devtensor._diagnosis import watching
 
     assert watching.report is None
+
+
+def test_a_device_that_is_full_names_the_lines_of_graphs() -> None:
+    gpu = CUDA_DEVICES[0]
+    model = dt.nn.Linear(3, 3).to(gpu)
+
+    def fill() -> None:
+        scores = [model(dt.ones(2, 3, device=gpu)) for _ in range(4)]
+        assert scores
+        dt.zeros(1 << 44, device=gpu)
+
+    with pytest.raises(dt.OutOfMemoryError) as caught:
+        fill()
+    line = fill.__code__.co_firstlineno + 1
+    assert re.search(rf" 4 x  made at .*test_training_report\.py:{line}$", caught.value.__notes__[1], re.MULTILINE)

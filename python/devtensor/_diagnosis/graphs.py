@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from devtensor import _C
-from devtensor._diagnosis import gradients, memory
+from devtensor._diagnosis import gradients, memory, sources
 
 _MOST = 20000  # nodes that are looked at, for each line
 
@@ -27,15 +27,21 @@ class Held(NamedTuple):
 
 def held_graphs(unused: bool = False) -> list[Held]:
     """One entry for each line, the most ops first; with unused only arrays that no backward has been called on."""
-    lines: dict[Any, dict[int, Any]] = {}
+    lines: dict[Any, tuple[Any, dict[int, Any]]] = {}
     for found in memory.held():
         node = found.grad_fn if type(found) is _C.DeviceArray else None
         if node is None or (unused and node._facts[2]):
             continue
         place = _C._steps(found)[0][1]
-        lines.setdefault(place, {})[id(found)] = found
-    held = [_behind(place, list(arrays.values())) for place, arrays in lines.items()]
+        lines.setdefault(line_key(place), (place, {}))[1][id(found)] = found
+    held = [_behind(place, list(arrays.values())) for place, arrays in lines.values()]
     return sorted(held, key=lambda one: -one.ops)
+
+
+def line_key(place: tuple[CodeType, int] | None) -> tuple[str, int] | None:
+    """File and line."""
+    where = sources.position(*place) if place is not None else None
+    return (place[0].co_filename, where[0]) if place is not None and where is not None else None
 
 
 def _behind(place: Any, arrays: list[Any]) -> Held:

@@ -179,29 +179,29 @@ def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None
 
 def _warn_growing(alive: int) -> None:
     """Graphs of earlier steps are kept: losses that are added up, or lists of them."""
-    from devtensor._diagnosis.graphs import held_graphs
+    from devtensor._diagnosis import graphs
 
-    largest = sought(lambda: held_graphs()[0])
+    largest = sought(lambda: graphs.held_graphs()[0])
     message = f"step(): more recorded ops were alive after each of {_RISES} steps, now {alive}"
     if largest is None or 2 * largest.ops < alive:
         _warn("step", "graphs-grow", f"{message}: something keeps the results of earlier steps", {})
         return
     line = gradients.line_of(largest.place)
     held = f"{largest.arrays} arrays made" if largest.arrays > 1 else "the array made"
-    name = sought(_collection, largest.place)
+    name = sought(_collection, largest.place, graphs.line_key)
     message += f": {held} at {largest.where}{f', in {name},' if name else ''} keep" + ("s"[largest.arrays > 1 :])
     message += f" {largest.ops} of them. Keep a number, .item(), or .detach() of it"
     _warn("step", "graphs-grow", message, {}, propose=lambda failure: _as_number(line))
 
 
-def _collection(place: Any) -> str | None:
+def _collection(place: Any, line_key: Callable[[Any], Any]) -> str | None:
     """A list of the caller's that holds many arrays of one line."""
     frame = frame_of_caller()
     while frame is not None:
         for name, value in list(variables.visible(frame))[:2000]:
             if type(value) in (list, collections.deque):
                 arrays = [one for one in list(value)[-10:] if type(one) is _C.DeviceArray]
-                if len(arrays) == 10 and all(_C._steps(one)[0][1] == place for one in arrays):
+                if len(arrays) == 10 and all(line_key(_C._steps(one)[0][1]) == line_key(place) for one in arrays):
                     return name
         frame = frame.f_back
     return None
