@@ -526,6 +526,7 @@ void py_backends_register(void);
     X(print_options)                                                                                                   \
     X(grad_facts)                                                                                                      \
     X(report)                                                                                                          \
+    X(saved_hooks)                                                                                                     \
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

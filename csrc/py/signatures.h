@@ -419,6 +419,14 @@
 #define PY_TEXT__note_step "params"
 #define PY_SPEC__watch_training {"_watch_training", 1, 1, -1, {"watched"}}
 #define PY_TEXT__watch_training "watched"
+#define PY_SPEC__pack_saved {"_pack_saved", 1, 1, -1, {"packs"}}
+#define PY_TEXT__pack_saved "packs"
+#define PY_SPEC__backward_of {"_backward_of", 1, 1, -1, {"array"}}
+#define PY_TEXT__backward_of "array"
+#define PY_SPEC__increment_version {"_increment_version", 1, 1, -1, {"array"}}
+#define PY_TEXT__increment_version "array"
+#define PY_SPEC__node_of {"_node_of", 1, 1, -1, {"array"}}
+#define PY_TEXT__node_of "array"
 #define PY_SPEC__kept_memory {"_kept_memory", 1, 1, -1, {"node"}}
 #define PY_TEXT__kept_memory "node"
 #define PY_SPEC__watch_transfers {"_watch_transfers", 1, 1, -1, {"by"}}

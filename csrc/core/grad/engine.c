@@ -67,6 +67,12 @@ is_marked(const dt_run *run, const dt_node *node)
     return node->task != NULL && node->task->run == run;
 }
 
+bool
+dt_node_is_needed(const dt_node *node)
+{
+    return node->task != NULL && node->task->needed;
+}
+
 /* Room for one more entry of the heap, which is the stack of the marking before. */
 static dt_status
 grow(dt_run *run, dt_error *err)

@@ -75,7 +75,7 @@ end_object(PyObject *object)
 }
 
 static void
-release_rerun(void *owner)
+release_object(void *owner)
 {
     WITH_GIL(end_object(owner));
 }
@@ -110,8 +110,11 @@ py_grad_init(py_state *state)
         .accumulate = py_grad_accumulate,
         .hooks = py_grad_run_hooks,
         .function = py_grad_function,
+        .pack = py_grad_pack,
+        .unpack = py_grad_unpack,
+        .release_packed = release_object,
         .rerun = py_grad_rerun,
-        .release_rerun = release_rerun,
+        .release_rerun = release_object,
         .watch = py_grad_watch,
         .wrote = py_write_note,
         .ended = py_write_forget,
