@@ -1,7 +1,7 @@
 """What a training program did that a correct one may do too: lines at the end of `python -m devtensor run`.
 
 The optimizers, Modules, dropout and backward() tell it what happens while watching.report is set, and so does the
-compiled part (csrc/py/report.c) of leaves and numbers.
+compiled part (csrc/py/grad/report.c) of leaves and numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /* saved_hooks.c: functions of the user's that nodes hand what they keep to, and ask for it
  * (devtensor.autograd.graph.saved_tensors_hooks); and what hooks of several arrays ask of the run that they are in. */
-#include "../core/check.h"
+#include "../../core/check/check.h"
 #include "grad.h"
 
 /* Calls devtensor.autograd.graph.name with nothing recorded; steals arguments. NULL: an exception. */
