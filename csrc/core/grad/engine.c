@@ -1,6 +1,6 @@
 /* engine.c: from results back to leaves. Every node that is reached is marked first, with the number of those that
- * will give to it; then nodes run when all have given, the latest first, so sums are always formed in one order. There
- * is no recursion: the stack, the heap and the marks are blocks of a run. */
+ * will give to it; then nodes run when all have given, leaves at once, else the latest first, so sums are always formed
+ * in one order. There is no recursion: the stack, the heap and the marks are blocks of a run. */
 #include <string.h>
 
 #include "../check/check.h"
@@ -191,14 +191,21 @@ end_run(dt_run *run)
     dt_free(run);
 }
 
-/* ---------------------------------------------------------------- the heap: the latest node first */
+/* ---------------------------------------------------------------- the heap: leaves at once, then the latest node */
+
+static uint64_t
+rank(const dt_task *task)
+{
+    const uint64_t leaf = task->node->flags & DT_NODE_LEAF ? (uint64_t)1 << 63 : 0;
+    return leaf | task->node->order;
+}
 
 static dt_status
 push(dt_run *run, dt_task *task, dt_error *err)
 {
     DT_TRY(grow(run, err));
     size_t at = run->nheap++;
-    for (; at > 0 && run->heap[(at - 1) / 2]->node->order < task->node->order; at = (at - 1) / 2) {
+    for (; at > 0 && rank(run->heap[(at - 1) / 2]) < rank(task); at = (at - 1) / 2) {
         run->heap[at] = run->heap[(at - 1) / 2];
     }
     run->heap[at] = task;
@@ -211,10 +218,10 @@ pop(dt_run *run)
     dt_task *first = run->heap[0], *last = run->heap[--run->nheap];
     size_t at = 0;
     for (size_t child = 1; child < run->nheap; child = 2 * at + 1) {
-        if (child + 1 < run->nheap && run->heap[child + 1]->node->order > run->heap[child]->node->order) {
+        if (child + 1 < run->nheap && rank(run->heap[child + 1]) > rank(run->heap[child])) {
             child++;
         }
-        if (run->heap[child]->node->order < last->node->order) {
+        if (rank(run->heap[child]) < rank(last)) {
             break;
         }
         run->heap[at] = run->heap[child];

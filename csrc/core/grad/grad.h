@@ -67,6 +67,7 @@ typedef struct dt_node {
     atomic_uint refs;
     uint8_t derivative, flags, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
     uint16_t nkept;
+    bool lasts; /* what it keeps is no array of the user's: it stays as long as the node */
     int ninputs;
     dt_device device;
     uint32_t rank;           /* among those of its rerun */
