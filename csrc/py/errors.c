@@ -207,6 +207,9 @@ static PyObject *
 raise_in(py_state *state, const char *op, const dt_error *err, const char *const *names, PyObject *const *objects,
          Py_ssize_t nobjects, PyObject *about)
 {
+    if (err->status == DT_EFRONT && PyErr_Occurred()) { /* of a function that the op has called */
+        return NULL;
+    }
     if (err->status == DT_ENOMEM) {
         PyErr_SetString(PyExc_MemoryError, err->message);
         return NULL;

@@ -415,6 +415,8 @@ int py_hand_out(PyObject *array);
 
 /* One element to a Python number; op is for the message. */
 PyObject *py_item_object(py_state *state, const char *op, PyObject *array);
+/* For a report of training programs (grad.c): op has given the user the number of array. */
+void py_number_read(const char *op, PyObject *array, const dt_scalar *value);
 /* A new array on the host from a number or nested sequences of numbers; dtype < 0: found out. */
 PyObject *py_array_from_nested(py_state *state, const char *action, PyObject *object, int dtype);
 /* Whether object is one that NumPy should read: its own, or one that says so. */
@@ -530,6 +532,8 @@ void py_backends_register(void);
     X(autocast)                                                                                                        \
     X(print_options)                                                                                                   \
     X(grad_facts)                                                                                                      \
+    X(report)                                                                                                          \
+    X(saved_hooks)                                                                                                     \
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

@@ -167,6 +167,8 @@
 #define PY_TEXT__pick_nll_loss "input, target, logs, dim, index"
 #define PY_SPEC__pick_cross_entropy {"cross_entropy", 5, 5, -1, {"input", "target", "logs", "dim", "index"}}
 #define PY_TEXT__pick_cross_entropy "input, target, logs, dim, index"
+#define PY_SPEC__check_binary_cross_entropy {"binary_cross_entropy", 3, 3, -1, {"input", "target", "what"}}
+#define PY_TEXT__check_binary_cross_entropy "input, target, what"
 #define PY_SPEC_take {"take", 2, 2, -1, {"input", "index", "out"}}
 #define PY_TEXT_take "input, index, *, out=None"
 #define PY_SELF_take "$self, index"
@@ -425,6 +427,20 @@
 #define PY_TEXT__made_by "array, op"
 #define PY_SPEC__note_step {"_note_step", 1, 1, -1, {"params"}}
 #define PY_TEXT__note_step "params"
+#define PY_SPEC__watch_training {"_watch_training", 1, 1, -1, {"watched"}}
+#define PY_TEXT__watch_training "watched"
+#define PY_SPEC__pack_saved {"_pack_saved", 1, 1, -1, {"packs"}}
+#define PY_TEXT__pack_saved "packs"
+#define PY_SPEC__backward_of {"_backward_of", 1, 1, -1, {"array"}}
+#define PY_TEXT__backward_of "array"
+#define PY_SPEC__increment_version {"_increment_version", 1, 1, -1, {"array"}}
+#define PY_TEXT__increment_version "array"
+#define PY_SPEC__lasting {"_lasting", 1, 1, -1, {"array"}}
+#define PY_TEXT__lasting "array"
+#define PY_SPEC__node_of {"_node_of", 1, 1, -1, {"array"}}
+#define PY_TEXT__node_of "array"
+#define PY_SPEC__kept_memory {"_kept_memory", 1, 1, -1, {"node"}}
+#define PY_TEXT__kept_memory "node"
 #define PY_SPEC__watch_transfers {"_watch_transfers", 1, 1, -1, {"by"}}
 #define PY_TEXT__watch_transfers "by"
 #define PY_SPEC__cuda_library_versions {"_cuda_library_versions", 0, 0, -1, {NULL}}

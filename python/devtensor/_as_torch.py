@@ -24,6 +24,7 @@ _MODULES = {
     "torch.autograd": "autograd",
     "torch.autograd.function": "autograd.function",
     "torch.autograd.functional": "autograd.functional",
+    "torch.autograd.graph": "autograd.graph",
     "torch.cuda": "cuda",
     "torch.cuda.amp": "cuda.amp",
     "torch.distributed": "distributed",

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import devtensor
 from devtensor import _C, _as_torch, _transfers
 from devtensor._as_torch import install_torch, modules_of_torch
+from devtensor._diagnosis import report
 from devtensor._missing import file_of_module, lacking, not_python, sentence
 
 _STDIN = "<stdin>"
@@ -77,9 +78,10 @@ def run(argv: list[str]) -> int:
         return _run_torch(program, options.origins)
     totals = _transfers.Totals()
     stop_watching = None if options.no_report else _transfers.watch(totals.add)
-    failed = None
+    training = None if options.no_report else report.start()
+    failed = kept = None
     try:
-        program.run()
+        kept = program.run()  # its variables are still there when the report is made
     except Exception as error:
         failed = error
     finally:
@@ -87,6 +89,10 @@ def run(argv: list[str]) -> int:
             stop_watching()
             with contextlib.suppress(Exception):  # what the script raised is what counts
                 print(f"\n{end_report(totals)}", file=sys.stderr)
+                for line in training.lines() if training is not None else ():
+                    print(f"training: {line}", file=sys.stderr)
+            report.stop()
+            del kept
     if failed is None:
         return 0
     _show(failed)
@@ -224,7 +230,7 @@ def _main_file(script: str) -> str | None:
     return None
 
 
-def _run_source(source: bytes) -> None:
+def _run_source(source: bytes) -> dict[str, object]:
     """Standard input as __main__, whose lines errors and tracebacks show as they do those of a file."""
     try:
         text = importlib.util.decode_source(source)
@@ -240,6 +246,7 @@ def _run_source(source: bytes) -> None:
         exec(compile(source, _STDIN, "exec"), vars(main))
     finally:
         sys.modules["__main__"] = before
+    return vars(main)
 
 
 def end_report(totals: _transfers.Totals) -> str:

@@ -431,6 +431,44 @@ loss.backward()  # here
         says=("(net.weight)", "Move a model before the forward pass"),
     ),
     Mistake(
+        "a model that is cast between forward and backward",
+        "grad-moved",
+        """
+net, x = dt.nn.Linear(3, 1).to(dev), dt.ones(2, 3, device=dev)
+loss = net(x).sum()  # made
+net.double()  # moved
+loss.backward()  # here
+""",
+        says=("(net.weight)", "float64 now", "Cast a model before the forward pass"),
+    ),
+    Mistake(
+        "losses in a list",
+        "grad-missing",
+        """
+w = dt.ones(3, requires_grad=True)
+one, two = (w * 2).sum(), w.sum()
+loss = dt.tensor([one, two]).sum()  # cut, fix
+loss.backward()  # here
+""",
+        "dt.stack([one, two])",
+        "dt.tensor([one, two])",
+    ),
+    Mistake(
+        "scores in the place of probabilities",
+        "not-probabilities",
+        """
+F = dt.nn.functional
+x, y = dt.full((4, 3), 2.0), dt.ones(4, 3)
+net = dt.nn.Linear(3, 3)
+dt.nn.init.ones_(net.weight)
+scores = net(x)
+F.binary_cross_entropy(scores, y).backward()  # here, fix
+""",
+        "F.binary_cross_entropy_with_logits",
+        "F.binary_cross_entropy",
+        says=("scores",),
+    ),
+    Mistake(
         "an optimizer whose state stayed behind",
         "device-mismatch",
         """

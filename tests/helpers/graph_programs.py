@@ -390,12 +390,22 @@ def flat(names: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def is_cut(x: Any) -> bool:
+    """Whether PyTorch refuses to be asked: a piece of split() whose memory was written to by another way."""
+    try:
+        return x.is_leaf is None
+    except RuntimeError:
+        return True
+
+
 def compare(theirs: dict[str, Any], ours: dict[str, Any]) -> list[tuple[str, str]]:
     """(name, what differs)"""
     a, b = flat(theirs), flat(ours)
     wrong = [(name, "only PyTorch has it" if name in a else "only devtensor has it") for name in a.keys() ^ b.keys()]
     for name in a.keys() & b.keys():
         x, y = a[name], b[name]
+        if is_cut(x):
+            continue
         if tuple(x.shape) != tuple(y.shape) or str(x.dtype).split(".")[1] != str(y.dtype).split(".")[-1]:
             wrong.append((name, f"{tuple(y.shape)} {y.dtype}, PyTorch {tuple(x.shape)} {x.dtype}"))
         elif (x.requires_grad, x.is_leaf) != (y.requires_grad, y.is_leaf):
@@ -427,7 +437,7 @@ class Difference:
 DIFFERENCES = [
     Difference("", r"RuntimeError: Trying to backward.*\n.*devtensor: no error", "numbers are kept, not arrays"),
     Difference("", r"RuntimeError: one of the variables.*\n.*devtensor: no error", "less is kept"),
-    Difference("", r"no error\n.*second time.*\(index_get\)", "repeat_interleave keeps an index"),
+    Difference("", r"no error\n.*second time.*needed by index_get", "repeat_interleave keeps an index"),
     Difference("", "(values|only).*create_graph.*prod", "no second derivative at 0; it reads its result"),
     Difference("", r"no error\n.*does not require grad.*create_graph", "a gradient of zeros is a constant"),
     Difference(

@@ -36,6 +36,12 @@ class Situation(NamedTuple):
         return self.path.read_text().partition("\n")[0].removeprefix('"""').partition(" ")[2].removesuffix(".")
 
 
+def both(*texts: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is said on the cpu and on a GPU alike."""
+    on = [tuple(text.replace("{device}", device) for text in texts) for device in ("cpu", "cuda")]
+    return on[0], on[1]
+
+
 SITUATIONS = [
     Situation(
         "01_conv2d_devices.py",
@@ -279,6 +285,107 @@ SITUATIONS = [
             "round trips: 16_round_trips.py:18 waited for cuda:0 5 times (.cpu() of y)",
             "round trips: 16_round_trips.py:20 waited for cuda:0 5 times (.item() of y.max())",
             "afterwards: 4 bytes, same result: True, largest 0.99",
+        ),
+    ),
+    Situation(
+        "17_state_carried_on.py",
+        "Fix: h = h.detach()   (before 17_state_carried_on.py:20)",
+        *both(
+            "GradientError: Trying to backward through the graph a second time",
+            "(freed by backward at 17_state_carried_on.py:22, needed by tanh at 17_state_carried_on.py:20)",
+            "h was made by the graph that is used up, and is used again after that backward",
+            "Fix: h = h.detach()   (before 17_state_carried_on.py:20)",
+            "fix: h = h.detach(), before line 20",
+            "three batches, gradient of (8, 8) on {device}",
+        ),
+    ),
+    Situation(
+        "18_changed_in_place.py",
+        "kept by sigmoid at 18_changed_in_place.py:17, changed at 18_changed_in_place.py:18",
+        *both(
+            "GradientError: one of the variables needed for gradient computation has been modified by an inplace",
+            "kept by sigmoid at 18_changed_in_place.py:17, changed at 18_changed_in_place.py:18",
+            "Fix: gate = gate.clone()   (before 18_changed_in_place.py:18)",
+            "net.2.weight float32 (1, 8) on {device}",
+            "kept by linear at 18_changed_in_place.py:26, changed at 18_changed_in_place.py:28",
+            "An optimizer stepped between forward and backward",
+            "a step on {device}",
+        ),
+    ),
+    Situation(
+        "19_left_the_graph.py",
+        "<- the odd one: no gradient flows through .detach()",
+        *both(
+            "19_left_the_graph.py:18  <- the odd one: no gradient flows through .detach()",
+            "Fix: encoder(x)   (instead of encoder(x).detach() at 19_left_the_graph.py:18)",
+            "off     @dt.no_grad()",
+            "19_left_the_graph.py:23  <- the odd one: nothing was recorded here",
+            "Fix: dt.enable_grad()   (instead of dt.no_grad() at 19_left_the_graph.py:21)",
+            "19_left_the_graph.py:28  <- the odd one: an array made of numbers, which have no gradient",
+            "both have gradients: True",
+        ),
+    ),
+    Situation(
+        "20_forgotten_zero_grad.py",
+        "a gradient that still holds what an earlier step has used. Call zero_grad() before backward()",
+        *both(
+            "20_forgotten_zero_grad.py:19: GradientWarning: step(): 2 parameters (model.weight first) had a gradient "
+            "that still holds what an earlier step has used. Call zero_grad() before backward()",
+            "20_forgotten_zero_grad.py:24: GradientWarning: step() changed nothing: no gradient in its 2 parameters; "
+            "zero_grad() has cleared the gradients at 20_forgotten_zero_grad.py:23",
+            "trained on {device}",
+        ),
+    ),
+    Situation(
+        "21_wrong_loss.py",
+        "the input is the result of softmax, but cross_entropy takes scores and applies log_softmax itself",
+        *both(
+            "21_wrong_loss.py:17: GradientWarning: cross_entropy(): the input is the result of softmax",
+            "Fix: classes(x)   (instead of dt.softmax(classes(x), dim=1) at 21_wrong_loss.py:16)",
+            "21_wrong_loss.py:21: GradientWarning: Using a target size ((4,)) that is different to the input size",
+            "Fix: predicted = predicted.squeeze(-1)",
+            "corrected on {device}, the losses differ: True",
+        ),
+    ),
+    Situation(
+        "22_no_leaf.py",
+        "can't optimize a non-leaf Tensor: parameter 0, float32 (3,), is the result of to at 22_no_leaf.py:12",
+        *both(
+            "22_no_leaf.py:14: GradientWarning: The .grad attribute of a Tensor that is not a leaf Tensor",
+            "Fix: dt.randn(3, requires_grad=True, device=device)",
+            "w.grad is None",
+            "can't optimize a non-leaf Tensor: parameter 0, float32 (3,), is the result of to at 22_no_leaf.py:12",
+            "22_no_leaf.py:25: GradientWarning:",
+            "result of sub at 22_no_leaf.py:23",
+            "w.grad is None",
+            "w is a leaf on {device}: True",
+        ),
+    ),
+    Situation(
+        "23_moved_meanwhile.py",
+        "it was moved between forward and backward (model.weight)",
+        cpu=(
+            "DTypeMismatchError: the gradient of linear is float32, but its operand is float64 now: it was cast "
+            "between forward and backward (model.weight)",
+            NO_GPU,
+            "two steps on cpu",
+        ),
+        gpu=(
+            "the gradient of linear is on cpu, but its operand is on cuda:0 now: it was moved between forward and "
+            "backward (model.weight)",
+            "moved   model.to(device, dt.float64)  23_moved_meanwhile.py:17  <- the odd one",
+            "momentum_buffer[0] on cpu)",
+            "two steps on cuda",
+        ),
+    ),
+    Situation(
+        "24_report_of_training.py",
+        "2 parameters of Adam never had a gradient in its 5 steps: net.old_head.weight, net.old_head.bias",
+        *both(
+            "2 parameters of Adam never had a gradient in its 5 steps: net.old_head.weight, net.old_head.bias",
+            "training: net.body.2 (Dropout) was in evaluation mode in 4 of 5 steps of Adam, since eval() at <stdin>:27",
+            "training: 5 arrays made at <stdin>:17 keep 15 recorded ops",
+            "afterwards: []",
         ),
     ),
 ]

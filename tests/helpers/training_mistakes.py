@@ -190,6 +190,50 @@ opt.step()
         says=("none of the 4 parameters",),
     ),
     Mistake(
+        "losses that are added up",
+        "graphs-grow",
+        """
+total = 0
+for epoch in range(60):
+    opt.zero_grad()
+    loss = F.cross_entropy(net(x), labels)
+    loss.backward()
+    opt.step()  # here
+    total += loss
+""",
+        "total += loss.item()",
+        "total += loss",
+        ("after each of 50 steps",),
+    ),
+    Mistake(
+        "losses that are added up anew",
+        "graphs-grow",
+        """
+total = 0
+for epoch in range(60):
+    opt.zero_grad()
+    loss = F.cross_entropy(net(x), labels)
+    loss.backward()
+    opt.step()  # here
+    total = total + loss
+""",
+        "total = total + loss.item()",
+        "total = total + loss",
+    ),
+    Mistake(
+        "losses in a list",
+        "graphs-grow",
+        """
+losses = []
+for epoch in range(60):
+    opt.zero_grad()
+    losses.append(F.cross_entropy(net(x), labels))
+    losses[-1].backward()
+    opt.step()  # here
+""",
+        says=("in losses,", ".item()"),
+    ),
+    Mistake(
         "a leaf that was moved",
         "grad-of-result",
         """
@@ -430,6 +474,24 @@ for epoch in range(3):
     both.zero_grad()
     F.cross_entropy(net(x) if epoch % 2 else net(branch(x)), labels).backward()
     both.step()
+""",
+    "losses without their graphs": """
+losses, total = [], 0.0
+for epoch in range(60):
+    opt.zero_grad()
+    loss = F.cross_entropy(net(x), labels)
+    loss.backward()
+    opt.step()
+    losses.append(loss.detach())
+    total += loss.detach()
+""",
+    "arrays that want gradients, in a list": """
+inputs = []
+for epoch in range(60):
+    inputs.append(x.clone().requires_grad_())
+    opt.zero_grad()
+    F.cross_entropy(net(inputs[-1]), labels).backward()
+    opt.step()
 """,
     "gradients that are read": """
 out = net(x)

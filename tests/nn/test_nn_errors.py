@@ -408,3 +408,16 @@ def test_a_checkpoint_of_many_other_sizes_shows_the_first() -> None:
         net.load_state_dict(other.state_dict())
     assert str(caught.value).count("size mismatch for") == len(sizes)
     assert [o.shape for o in caught.value.operands] == [s for n in sizes[:4] for s in ((1, n), (1, n + 1))]
+
+
+def test_what_is_no_probability(device: str) -> None:
+    inside = dt.tensor([0.0, 1.0], device=device)
+    for wrong in (-0.1, 1.1, float("nan")):
+        outside = dt.tensor([0.5, wrong], device=device)
+        for name, args in {"input": (outside, inside), "target": (inside, outside)}.items():
+            with pytest.raises(RuntimeError, match=f"all elements of {name} should be between 0 and 1") as caught:
+                F.binary_cross_entropy(*args)
+                dt.cuda.synchronize() if inside.is_cuda else None  # a device says so late
+            assert caught.value.code == "not-probabilities"  # type: ignore[attr-defined]
+    assert F.binary_cross_entropy(inside, inside).item() == 0
+    assert F.binary_cross_entropy(inside[:0], inside[:0], reduction="sum").item() == 0

@@ -178,3 +178,17 @@ with (
     net.register_full_backward_pre_hook(lambda module, grad_output: None),
 ):
     net(dt.ones(1, net.in_features)).sum().backward()
+
+# ---------------------------------------------------------------- what ops keep
+
+graph = dt.autograd.graph
+kept = dt.ones(2, requires_grad=True)
+with graph.saved_tensors_hooks(lambda x: x.half(), lambda x: x.float()), graph.save_on_cpu(pin_memory=True):
+    through = (kept * kept).sum()
+with graph.disable_saved_tensors_hooks("not here"):
+    graph.increment_version(kept.detach())
+graph.register_multi_grad_hook((kept,), lambda gradients: None, mode="all").remove()
+edge = graph.get_gradient_edge(kept)
+assert_type(edge, graph.GradientEdge)
+assert_type(edge.node, graph.Node)
+assert_type(dt.autograd.explain(through), str)

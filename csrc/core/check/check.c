@@ -232,6 +232,10 @@ dt_fail_index(const char *op, int64_t index, int dim, int64_t size, dt_error *er
         return dt_fail(err, DT_EINDEX, "index-out-of-range", op, "Target %lld is out of bounds: there are %lld classes",
                        (long long)index, (long long)size);
     }
+    if (dim == DT_PROBABILITIES) {
+        return dt_fail(err, DT_EVALUE, "not-probabilities", op, "all elements of %s should be between 0 and 1",
+                       index == 1 ? "input" : "target");
+    }
     return dt_fail(err, DT_EINDEX, "index-out-of-range", op,
                    "index %lld is out of bounds for dimension %d with size %lld", (long long)index, dim,
                    (long long)size);

@@ -168,5 +168,6 @@ dt_status dt_fail_grad_freed(const char *op, dt_error *err);
 dt_status dt_fail_grad_rerun(const char *op, unsigned recorded, unsigned again, dt_error *err);
 dt_status dt_fail_grad_modified(const char *op, const dt_array *x, uint32_t version, uint32_t expected, dt_error *err);
 dt_status dt_fail_grad_moved(const char *op, const dt_array *gradient, dt_device device, dt_error *err);
+dt_status dt_fail_grad_cast(const char *op, const dt_array *gradient, dt_dtype dtype, dt_error *err);
 
 #endif

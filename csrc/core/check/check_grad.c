@@ -105,6 +105,14 @@ dt_fail_grad_moved(const char *op, const dt_array *gradient, dt_device device, d
 }
 
 dt_status
+dt_fail_grad_cast(const char *op, const dt_array *gradient, dt_dtype dtype, dt_error *err)
+{
+    return dt_fail(err, DT_EDTYPE, "grad-moved", op,
+                   "the gradient of %s is %s, but its operand is %s now: it was cast between forward and backward", op,
+                   dt_dtypes[gradient->dtype].name, dt_dtypes[dtype].name);
+}
+
+dt_status
 dt_check_grad(const char *op, const dt_array *x, const dt_array *grad, dt_error *err)
 {
     const dt_operand in[] = {{"input", x, -1}, {"grad", grad, -1}};

@@ -77,14 +77,15 @@ dt_fail_index_late(const char *op, int64_t index, int dim, int64_t size, dt_devi
 {
     char where[DT_DEVICE_TEXT];
     dt_device_text(device, where);
+    dt_status status;
     if (size < 0) {
-        dt_fail(err, DT_EINDEX, "index-out-of-range", NULL,
-                "index %lld was out of bounds in an earlier operation on %s", (long long)index, where);
+        status = dt_fail(err, DT_EINDEX, "index-out-of-range", NULL,
+                         "index %lld was out of bounds in an earlier operation on %s", (long long)index, where);
     } else {
-        dt_fail_index(op, index, dim, size, err);
+        status = dt_fail_index(op, index, dim, size, err);
         dt_sentence_add(err, " (%s on %s, which tells it now that somebody waits for it)", op, where);
     }
     err->device = device;
     err->place = place;
-    return DT_EINDEX;
+    return status;
 }

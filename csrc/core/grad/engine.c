@@ -1,6 +1,6 @@
 /* engine.c: from results back to leaves. Every node that is reached is marked first, with the number of those that
- * will give to it; then nodes run when all have given, the latest first, so sums are always formed in one order. There
- * is no recursion: the stack, the heap and the marks are blocks of a run. */
+ * will give to it; then nodes run when all have given, leaves at once, else the latest first, so sums are always formed
+ * in one order. There is no recursion: the stack, the heap and the marks are blocks of a run. */
 #include <string.h>
 
 #include "../check/check.h"
@@ -65,6 +65,12 @@ static bool
 is_marked(const dt_run *run, const dt_node *node)
 {
     return node->task != NULL && node->task->run == run;
+}
+
+bool
+dt_node_is_needed(const dt_node *node)
+{
+    return node->task != NULL && node->task->needed;
 }
 
 /* Room for one more entry of the heap, which is the stack of the marking before. */
@@ -185,14 +191,21 @@ end_run(dt_run *run)
     dt_free(run);
 }
 
-/* ---------------------------------------------------------------- the heap: the latest node first */
+/* ---------------------------------------------------------------- the heap: leaves at once, then the latest node */
+
+static uint64_t
+rank(const dt_task *task)
+{
+    const uint64_t leaf = task->node->flags & DT_NODE_LEAF ? (uint64_t)1 << 63 : 0;
+    return leaf | task->node->order;
+}
 
 static dt_status
 push(dt_run *run, dt_task *task, dt_error *err)
 {
     DT_TRY(grow(run, err));
     size_t at = run->nheap++;
-    for (; at > 0 && run->heap[(at - 1) / 2]->node->order < task->node->order; at = (at - 1) / 2) {
+    for (; at > 0 && rank(run->heap[(at - 1) / 2]) < rank(task); at = (at - 1) / 2) {
         run->heap[at] = run->heap[(at - 1) / 2];
     }
     run->heap[at] = task;
@@ -205,10 +218,10 @@ pop(dt_run *run)
     dt_task *first = run->heap[0], *last = run->heap[--run->nheap];
     size_t at = 0;
     for (size_t child = 1; child < run->nheap; child = 2 * at + 1) {
-        if (child + 1 < run->nheap && run->heap[child + 1]->node->order > run->heap[child]->node->order) {
+        if (child + 1 < run->nheap && rank(run->heap[child + 1]) > rank(run->heap[child])) {
             child++;
         }
-        if (run->heap[child]->node->order < last->node->order) {
+        if (rank(run->heap[child]) < rank(last)) {
             break;
         }
         run->heap[at] = run->heap[child];
@@ -235,6 +248,10 @@ fit(dt_tape *t, const dt_node *node, dt_value gradient)
     }
     if (!dt_device_equal(dt_array_device(gradient), node->device)) {
         t->rc = dt_fail_grad_moved(dt_derivatives[t->node->derivative].op, gradient, node->device, t->err);
+        return NULL;
+    }
+    if ((node->flags & DT_NODE_LEAF) && node->order > t->node->order && gradient->dtype != node->dtype) {
+        t->rc = dt_fail_grad_cast(dt_derivatives[t->node->derivative].op, gradient, (dt_dtype)node->dtype, t->err);
         return NULL;
     }
     if (gradient->ndim < node->ndim) { /* dimensions of size 1 that a write dropped */

@@ -15,6 +15,7 @@
 #define KEEP_Y DT_KEEP_RESULT
 #define FUSED(x, op, definition) (t->create_graph ? (definition) : dt_tape_fused(t, DT_BINARY_##op, x, t->params))
 #define P0 N(((const dt_params *)t->params)->f[0])
+#define REST0 N(1 - ((const dt_params *)t->params)->f[0])
 #define P1 N(((const dt_params *)t->params)->f[1])
 
 static void

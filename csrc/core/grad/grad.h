@@ -48,6 +48,7 @@ typedef struct {
     int64_t offset;               /* or the bytes of the immediate; of the first, once released: see dt_node_freed_at */
     uint32_t version;             /* of the storage when it was kept */
     uint8_t dtype, ndim, operand; /* operand: its place among the op's, 15 for the result */
+    bool packed;                  /* the front has something in its place */
     int64_t *dims;                /* shape, then strides */
 } dt_kept;
 
@@ -66,6 +67,7 @@ typedef struct dt_node {
     atomic_uint refs;
     uint8_t derivative, flags, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
     uint16_t nkept;
+    bool lasts; /* what it keeps is no array of the user's: it stays as long as the node */
     int ninputs;
     dt_device device;
     uint32_t rank;           /* among those of its rerun */
@@ -73,6 +75,7 @@ typedef struct dt_node {
     void *place;             /* the front's: where the op was called; counted */
     void *owner;             /* the front's: hooks, the gradient of a leaf; owned */
     void *freed;             /* the front's: the backward that released what it kept; counted */
+    void *packed;            /* the front's: what it has in the place of kept arrays; owned */
     struct dt_rerun *rerun;  /* what it keeps comes from there; NULL: it has it */
     struct dt_task *task;    /* of the run that has marked it; while it is released, the next one */
     struct dt_node **inputs; /* NULL: wants no gradient */
@@ -92,6 +95,8 @@ dt_node_retain(dt_node *node)
 }
 
 void dt_node_release(dt_node *node);
+/* The nodes of ops that this thread has made, without those that it has freed. */
+extern _Thread_local int64_t dt_nodes_alive __attribute__((tls_model("initial-exec")));
 
 /* What a new node has; all borrowed. */
 typedef struct {
@@ -118,6 +123,10 @@ dt_node_flows(const dt_node *node)
 {
     return node != NULL && (node->flags & (DT_NODE_LEAF | DT_NODE_WANTS)) != DT_NODE_LEAF;
 }
+/* What the k-th that it keeps looks like, in the same memory; borrowed. */
+dt_array dt_node_kept(const dt_node *node, int k);
+/* Whether a run that has begun will give a gradient to node. */
+bool dt_node_is_needed(const dt_node *node);
 /* out becomes another holder of the same storage and node. */
 void dt_array_share(const dt_array *a, dt_array *out);
 /* Storages kept as nodes keep them: a holder that does not count as one, for which writes are counted. */
@@ -284,6 +293,9 @@ dt_notes_views(void)
 
 /* ---------------------------------------------------------------- the way back: engine.c */
 
+/* Whether the front of this thread takes over what new nodes keep. */
+extern _Thread_local bool dt_packs_kept __attribute__((tls_model("initial-exec")));
+
 /* What the front does: set once. */
 typedef struct {
     /* References that nodes hold; from any thread. */
@@ -297,6 +309,11 @@ typedef struct {
     /* Of a function: gradients of its n outputs, without a storage where nothing came, to those of its inputs, which
      * are empty. */
     dt_status (*function)(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);
+    /* Where dt_packs_kept: sets packed from what node keeps, from any thread, with its lock or not; the array that
+     * stands there for the k-th; and the end of packed. */
+    dt_status (*pack)(dt_node *node, dt_error *err);
+    dt_status (*unpack)(dt_node *node, int k, dt_array *out, dt_error *err);
+    void (*release_packed)(void *packed);
     /* Runs what the owner of a rerun stands for, recording; and its end. */
     dt_status (*rerun)(dt_rerun *rerun, dt_error *err);
     void (*release_rerun)(void *owner);

@@ -86,6 +86,24 @@ node_of_region(dt_derivative_id id, const dt_array *result, dt_node *const *inpu
         out, err);
 }
 
+/* The node of part, which history has the memory of. */
+static dt_status
+node_of_part(const dt_array *part, dt_node **history, dt_node **out, dt_error *err)
+{
+    const dt_array flat = flat_of(part);
+    const dt_strided_record record = {region_in_flat(part), region_in_flat(&flat), flat.shape[0]};
+    if (!dt_region_overlaps(&record.part)) {
+        return node_of_region(DT_GRAD_subset, part, history, 1, part, out, err);
+    }
+    return dt_node_new(&(dt_node_plan){.id = DT_GRAD_strided,
+                                       .result = part,
+                                       .inputs = history,
+                                       .ninputs = 1,
+                                       .params = &record,
+                                       .nbytes = sizeof(record)},
+                       out, err);
+}
+
 dt_status
 dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err)
 {
@@ -101,7 +119,7 @@ dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err)
             repeats = true;
         }
     }
-    dt_status rc = node_of_region(DT_GRAD_subset, &part, &history, 1, &part, out, err);
+    dt_status rc = node_of_part(&part, &history, out, err);
     dt_node_release(history);
     if (rc == DT_OK && repeats) {
         dt_node *node = *out;

@@ -9,6 +9,8 @@ dt_grad_front dt_front;
 
 /* Later than all that this thread has recorded. */
 static _Thread_local uint64_t latest_order;
+_Thread_local int64_t dt_nodes_alive;
+_Thread_local bool dt_packs_kept;
 
 void
 dt_set_grad_front(const dt_grad_front *front)
@@ -50,6 +52,33 @@ dt_node_empty(dt_node *node)
     for (int i = 0; i < node->nkept; i++) {
         release_kept(&node->kept[i]);
     }
+    if (DT_UNLIKELY(node->packed != NULL)) {
+        void *packed = node->packed;
+        node->packed = NULL;
+        dt_front.release_packed(packed);
+    }
+}
+
+/* What the front has made of the arrays takes their place. */
+static dt_status
+pack(dt_node *node, dt_error *err)
+{
+    DT_TRY(dt_front.pack(node, err));
+    for (int k = 0; k < node->nkept; k++) {
+        node->kept[k].packed = node->kept[k].storage != NULL;
+        release_kept(&node->kept[k]);
+    }
+    return DT_OK;
+}
+
+dt_array
+dt_node_kept(const dt_node *node, int k)
+{
+    const dt_kept *kept = &node->kept[k];
+    dt_array x = {.storage = kept->storage, .offset = kept->offset, .dtype = kept->dtype, .ndim = kept->ndim};
+    memcpy(x.shape, kept->dims, kept->ndim * sizeof(int64_t));
+    memcpy(x.strides, kept->dims + kept->ndim, kept->ndim * sizeof(int64_t));
+    return x;
 }
 
 static void
@@ -63,7 +92,7 @@ end_rerun(dt_node *node)
 void
 dt_node_forget(dt_node *node, void *place)
 {
-    if (node->nkept == 0 || (node->flags & (DT_NODE_RELEASED | DT_NODE_SECOND))) {
+    if (node->nkept == 0 || node->lasts || (node->flags & (DT_NODE_RELEASED | DT_NODE_SECOND))) {
         return;
     }
     node->flags |= DT_NODE_RELEASED;
@@ -84,6 +113,7 @@ keep(dt_kept *kept, const dt_array *x, int operand)
     kept->dtype = x->dtype;
     kept->ndim = x->ndim;
     kept->operand = (uint8_t)operand;
+    kept->packed = false;
     memcpy(kept->dims, x->shape, n);
     memcpy(kept->dims + x->ndim, x->strides, n);
     if (x->storage != NULL) {
@@ -97,13 +127,10 @@ dt_node_take_kept(dt_node *node, dt_node *second)
 {
     for (int k = 0; k < node->nkept; k++) {
         dt_kept *kept = &node->kept[k], *from = &second->kept[k];
-        const dt_array x = {.storage = from->storage, .offset = from->offset, .dtype = from->dtype, .ndim = from->ndim};
-        dt_array shaped = x;
-        memcpy(shaped.shape, from->dims, from->ndim * sizeof(int64_t));
-        memcpy(shaped.strides, from->dims + from->ndim, from->ndim * sizeof(int64_t));
+        const dt_array x = dt_node_kept(second, k);
         if (x.storage != NULL) {
             dt_storage_retain(x.storage);
-            keep(kept, &shaped, kept->operand);
+            keep(kept, &x, kept->operand);
             kept->version = from->version;
             dt_storage_release(x.storage);
         }
@@ -120,12 +147,13 @@ dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err)
     if (DT_UNLIKELY(node->rerun != NULL)) {
         DT_TRY(dt_rerun_fill(node, err));
     }
-    dt_array x = {.offset = kept->offset, .dtype = kept->dtype, .ndim = kept->ndim};
-    memcpy(x.shape, kept->dims, kept->ndim * sizeof(int64_t));
-    memcpy(x.strides, kept->dims + kept->ndim, kept->ndim * sizeof(int64_t));
+    if (DT_UNLIKELY(kept->packed)) {
+        return dt_front.unpack(node, (int)(kept - node->kept), out, err);
+    }
+    dt_array x = dt_node_kept(node, (int)(kept - node->kept));
     if (kept->storage != NULL) {
         const uint32_t version = atomic_load_explicit(&kept->storage->version, memory_order_relaxed);
-        x.storage = dt_storage_retain(kept->storage);
+        (void)dt_storage_retain(kept->storage);
         if (version != kept->version) {
             dt_status rc = dt_fail_grad_modified(dt_derivatives[node->derivative].op, &x, version, kept->version, err);
             dt_array_clear(&x);
@@ -200,6 +228,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
                       .kept = (dt_kept *)(void *)(block + at_kept),
                       .params = plan->nbytes > 0 ? block + at_params : NULL};
     atomic_init(&node->refs, 1);
+    dt_nodes_alive += plan->ninputs > 0;
     memcpy(node->shape, result->shape, result->ndim * sizeof(int64_t));
     for (int i = 0; i < plan->ninputs; i++) {
         node->inputs[i] = dt_node_retain(plan->inputs[i]);
@@ -226,6 +255,13 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
             return rc;
         }
     }
+    if (DT_UNLIKELY(dt_packs_kept) && plan->nkept > 0 && dt_rerun_here == NULL) {
+        const dt_status rc = pack(node, err);
+        if (rc != DT_OK) {
+            dt_node_release(node);
+            return rc;
+        }
+    }
     *out = node;
     return DT_OK;
 }
@@ -246,6 +282,7 @@ static _Thread_local dt_node **waiting;
 static void
 free_one(dt_node *node)
 {
+    dt_nodes_alive -= node->ninputs > 0;
     for (int i = 0; i < node->ninputs; i++) {
         dt_node_release(node->inputs[i]);
     }

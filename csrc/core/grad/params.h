@@ -11,6 +11,15 @@ typedef struct {
     int64_t shape[DT_MAX_NDIM], strides[DT_MAX_NDIM];
 } dt_region;
 
+/* Whether two elements may lie in one place. */
+bool dt_region_overlaps(const dt_region *region);
+
+/* What shows other elements of the memory of its operand: where both lie in the n elements of that. */
+typedef struct {
+    dt_region part, own;
+    int64_t n;
+} dt_strided_record;
+
 typedef struct {
     dt_params params;
     dt_scalar number; /* in place of an operand that is a number */

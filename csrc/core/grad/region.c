@@ -3,6 +3,36 @@
 #include "../layout/layout.h"
 #include "../ops/ops.h"
 
+bool
+dt_region_overlaps(const dt_region *region)
+{
+    int64_t strides[DT_MAX_NDIM], sizes[DT_MAX_NDIM], reach = 0;
+    int n = 0;
+    for (int d = 0; d < region->ndim; d++) {
+        int i = n;
+        if (region->shape[d] == 0) {
+            return false;
+        }
+        if (region->shape[d] == 1) {
+            continue;
+        }
+        for (; i > 0 && strides[i - 1] > region->strides[d]; i--) { /* by strides */
+            strides[i] = strides[i - 1];
+            sizes[i] = sizes[i - 1];
+        }
+        strides[i] = region->strides[d];
+        sizes[i] = region->shape[d];
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (strides[i] <= reach) {
+            return true;
+        }
+        reach += (sizes[i] - 1) * strides[i];
+    }
+    return false;
+}
+
 static dt_status
 view_region(const dt_array *whole, const dt_region *region, dt_array *out, dt_error *err)
 {

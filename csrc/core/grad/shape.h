@@ -9,6 +9,7 @@ void transpose_gradient(struct dt_tape *t);
 void permute_gradient(struct dt_tape *t);
 void pass_gradient(struct dt_tape *t);
 void subset_gradient(struct dt_tape *t);
+void strided_gradient(struct dt_tape *t);
 void embed_gradient(struct dt_tape *t);
 void without_gradient(struct dt_tape *t);
 void write_gradient(struct dt_tape *t);

@@ -302,3 +302,21 @@ dt_diagonal(const char *op, const dt_array *x, int64_t offset, int64_t dim1, int
     *out = view;
     return DT_OK;
 }
+
+dt_status
+dt_view_strided(const dt_array *x, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
+                dt_array *out, dt_error *err)
+{
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    if (DT_UNLIKELY(dt_is_tracked(x)) && dt_notes_views()) {
+        dt_strided_record record = {.part = {.offset = offset, .ndim = ndim},
+                                    .own = {.offset = x->offset / itemsize, .ndim = x->ndim},
+                                    .n = (int64_t)x->storage->nbytes / itemsize};
+        memcpy(record.part.shape, shape, (size_t)ndim * sizeof(*shape));
+        memcpy(record.part.strides, strides, (size_t)ndim * sizeof(*strides));
+        memcpy(record.own.shape, x->shape, x->ndim * sizeof(*shape));
+        memcpy(record.own.strides, x->strides, x->ndim * sizeof(*strides));
+        DT_RECORD_NEW(DT_GRAD_strided, &record, out, dt_view_strided(x, offset, ndim, shape, strides, out, err), x);
+    }
+    return dt_as_strided(x->storage, offset * itemsize, (dt_dtype)x->dtype, ndim, shape, strides, out, err);
+}

@@ -410,6 +410,15 @@ dt_pick_class(const char *op, const dt_array *logs, int64_t dim, const dt_array 
 }
 
 dt_status
+dt_check_probabilities(const char *op, const dt_array *what, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"what", what, -1}};
+    DT_TRY(dt_check_indices(op, in, 1, 0, false, err));
+    DT_TRY(dt_check_rank_between(op, in, 1, 0, 1, 1, err));
+    return dt_gather_along(op, what, 0, DT_PROBABILITIES, what, false, out, err);
+}
+
+dt_status
 dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t *dim, dt_array *out, dt_error *err)
 {
     static const char op[] = "take_along_dim";

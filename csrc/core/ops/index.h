@@ -5,7 +5,9 @@
 
 #include "../devtensor.h"
 
-#define DT_CLASSES (-1) /* in place of a dimension where indices are classes: dt_fail_index */
+/* In place of a dimension: dt_fail_index. */
+#define DT_CLASSES (-1)       /* indices are classes */
+#define DT_PROBABILITIES (-2) /* indices say what is no probability: 0 nothing, 1 an input, 2 a target */
 
 typedef struct {
     const dt_array *array; /* int32 or int64, in place of dimension dim; bool, of as many dimensions as it has */
@@ -33,6 +35,8 @@ dt_status dt_gather(const dt_array *input, int64_t dim, const dt_array *index, d
 /* gather for a loss, whose op it is: logs along dim at the classes in target. */
 dt_status dt_pick_class(const char *op, const dt_array *logs, int64_t dim, const dt_array *target, dt_array *out,
                         dt_error *err) DT_MUST_CHECK;
+/* Fails as an index does, on a device late, where the one element of what is not 0: see DT_PROBABILITIES. */
+dt_status dt_check_probabilities(const char *op, const dt_array *what, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_take(const dt_array *input, const dt_array *index, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* dim NULL: of the flat array */
 dt_status dt_take_along_dim(const dt_array *input, const dt_array *indices, const int64_t *dim, dt_array *out,

@@ -107,8 +107,7 @@ store(nest *n, const dt_scalar *value)
     return 0;
 }
 
-/* A number, or an array of the host without dimensions: of a dtype that the result has too, and without a gradient,
- * which would be lost. */
+/* A number, or an array of the host without dimensions, of a dtype that the result has too. No gradient flows. */
 static int
 scalar_of(const nest *n, PyObject *object, dt_scalar *value)
 {
@@ -118,7 +117,7 @@ scalar_of(const nest *n, PyObject *object, dt_scalar *value)
     const dt_array *x = py_array_of(object);
     const bool kept =
         n->given || x->dtype == DT_INT64 || x->dtype == DT_BOOL || x->dtype == (uint8_t)dt_default_dtype();
-    if (x->ndim != 0 || dt_array_device(x).type != DT_CPU || x->node != NULL || !kept) {
+    if (x->ndim != 0 || dt_array_device(x).type != DT_CPU || !kept) {
         return 0;
     }
     dt_error err;

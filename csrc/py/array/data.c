@@ -95,6 +95,9 @@ change_node(PyObject *self, const dt_array *x)
     }
     memcpy(node->shape, x->shape, x->ndim * sizeof(int64_t));
     node->device = dt_array_device(x);
+    if (node->dtype != x->dtype && atomic_load(&node->refs) > 1) {
+        dt_node_mark_epoch(node); /* ops that were recorded before gave gradients of another dtype */
+    }
     node->dtype = x->dtype;
     return 0;
 }

@@ -262,7 +262,11 @@ py_item_object(py_state *state, const char *op, PyObject *array)
     dt_scalar value;
     const dt_array *x = py_array_of(array);
     PY_MOVE(op, array, py_on_device(x), status, dt_item(op, x, &value, &err));
-    return status == DT_OK ? py_scalar_object(&value) : py_raise(state, &err, &array, 1);
+    if (status != DT_OK) {
+        return py_raise(state, &err, &array, 1);
+    }
+    py_number_read(op, array, &value);
+    return py_scalar_object(&value);
 }
 
 static int

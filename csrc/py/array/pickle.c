@@ -379,6 +379,11 @@ py__strided(PY_PARAMS)
     if (result == NULL) {
         return NULL;
     }
+    if (dtype == (dt_dtype)memory->dtype) { /* gradients may flow */
+        const int64_t offset = x.offset / (int64_t)dt_itemsize(dtype);
+        const dt_status status = dt_view_strided(memory, offset, n, x.shape, x.strides, py_array_of(result), &err);
+        return py_finish(result, status, &err, a.v, 1);
+    }
     const dt_status status =
         dt_as_strided(memory->storage, x.offset, dtype, n, x.shape, x.strides, py_array_of(result), &err);
     return py_finish(result, status, &err, NULL, 0);

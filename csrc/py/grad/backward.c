@@ -11,8 +11,9 @@
  * another one that the hook waits for: runs form a stack, and a hook's run goes on when those above it have ended,
  * whose marks lie over its own. */
 static PyThread_type_lock engine;
-static unsigned long holder; /* the thread that has it; 0: none */
-static int depth;            /* runs that have begun and not ended; who has the engine changes it */
+static unsigned long holder;          /* the thread that has it; 0: none */
+static unsigned long long begun, now; /* backward passes; the one that works */
+static int depth;                     /* runs that have begun and not ended; who has the engine changes it */
 
 /* In a child: the other threads are gone, with what they held. */
 static void
@@ -89,6 +90,18 @@ leave_engine(bool took)
     if (took) {
         give_engine();
     }
+}
+
+bool
+py_engine_is_ours(void)
+{
+    return holder == PyThread_get_thread_ident();
+}
+
+unsigned long long
+py_backward_now(void)
+{
+    return now;
 }
 
 int
@@ -264,7 +277,10 @@ run(py_state *state, PyObject *roots, PyObject *gradients, PyObject *inputs, boo
             .failed = &failed,
         };
         dt_error err;
+        const unsigned long long outer = now;
+        now = ++begun;
         const dt_status status = dt_backward(r.n, r.nodes, r.pointers, &options, &err);
+        now = outer;
         leave_engine(took);
         rc = status == DT_OK ? 0 : -1;
         if (status != DT_OK && status != DT_EFRONT) {

@@ -75,7 +75,7 @@ end_object(PyObject *object)
 }
 
 static void
-release_rerun(void *owner)
+release_object(void *owner)
 {
     WITH_GIL(end_object(owner));
 }
@@ -110,8 +110,11 @@ py_grad_init(py_state *state)
         .accumulate = py_grad_accumulate,
         .hooks = py_grad_run_hooks,
         .function = py_grad_function,
+        .pack = py_grad_pack,
+        .unpack = py_grad_unpack,
+        .release_packed = release_object,
         .rerun = py_grad_rerun,
-        .release_rerun = release_rerun,
+        .release_rerun = release_object,
         .watch = py_grad_watch,
         .wrote = py_write_note,
         .ended = py_write_forget,
@@ -383,6 +386,9 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
         return DT_EFRONT;
     }
     dt_array sum = DT_ARRAY_EMPTY;
+    if (DT_UNLIKELY(py_training_watched)) {
+        py_leaf_reached(leaf);
+    }
     if (!(leaf->flags & DT_NODE_WANTS)) { /* it has been told so since it was used */
         return py_grad_after(s);
     }
@@ -436,7 +442,7 @@ use_grad(py_grad_state *s)
 }
 
 /* After a step: how many of a list of parameters have a gradient, how many of these held one of an earlier step, the
- * place of the first of them, or -1, and how many parameters are in a graph that is alive. */
+ * place of the first of them, or -1, how many parameters are in a graph that is alive, and how many nodes are. */
 static PyObject *
 py__note_step(PY_PARAMS)
 {
@@ -458,7 +464,7 @@ py__note_step(PY_PARAMS)
             first = mixed++ == 0 ? i : first;
         }
     }
-    return Py_BuildValue("nnnn", given, mixed, first, recorded);
+    return Py_BuildValue("nnnnL", given, mixed, first, recorded, (long long)dt_nodes_alive);
 }
 
 /* ---------------------------------------------------------------- modes */

@@ -46,6 +46,12 @@ int py_engine_pause(void);
 void py_engine_resume(int at);
 dt_status py_grad_function(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);
 dt_status py_grad_rerun(dt_rerun *rerun, dt_error *err);
+/* Whether this thread has the engine; which backward it is in, 0: none. */
+bool py_engine_is_ours(void);
+unsigned long long py_backward_now(void);
+/* saved_hooks.c: what functions of the user's make of what nodes keep */
+dt_status py_grad_pack(dt_node *node, dt_error *err);
+dt_status py_grad_unpack(dt_node *node, int k, dt_array *out, dt_error *err);
 dt_status py_grad_watch(dt_node *node, int i, const dt_array *gradient, dt_error *err);
 /* writes.c: lines that write to memory that nodes keep */
 void py_write_note(const dt_storage *storage, uint32_t version);
@@ -60,6 +66,9 @@ dt_node *py_node_behind(PyObject *object);
 PyObject *py_node_facts(PyObject *self, void *closure);
 /* What Python sees of node, None of NULL. */
 PyObject *py_node_object(py_state *state, dt_node *node);
+/* report.c: whether a report is made, and of what */
+extern bool py_training_watched;
+void py_leaf_reached(const dt_node *leaf);
 extern py_state *py_grad_state_module;
 extern PyGetSetDef py_grad_getset[];
 

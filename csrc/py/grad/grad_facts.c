@@ -64,8 +64,8 @@ py_node_facts(PyObject *self, void *Py_UNUSED(closure))
                          (unsigned long long)(released ? dt_node_freed_at(node) : 0), kept);
 }
 
-/* Whether the node keeps memory of array that was written to, and whether array is an operand of it on another device
- * than its result. */
+/* Whether the node keeps memory of array that was written to, and whether array is an operand of it that is on another
+ * device now, or of another dtype. */
 static PyObject *
 py__node_has(PY_PARAMS)
 {
@@ -80,7 +80,8 @@ py__node_has(PY_PARAMS)
         changed |= is_changed(&node->kept[k]) && node->kept[k].storage == x->storage;
     }
     for (int i = 0; i < node->ninputs && x->storage != NULL && x->node != NULL; i++) {
-        elsewhere |= node->inputs[i] == x->node && !dt_device_equal(x->storage->device, node->device);
+        elsewhere |= node->inputs[i] == x->node &&
+                     (!dt_device_equal(x->storage->device, node->device) || x->node->order > node->order);
     }
     return Py_BuildValue("NN", PyBool_FromLong(changed), PyBool_FromLong(elsewhere));
 }
@@ -106,6 +107,29 @@ py__steps(PY_PARAMS)
     return steps;
 }
 
+/* (address, bytes) of each block of memory that a node keeps. */
+static PyObject *
+py__kept_memory(PY_PARAMS)
+{
+    PY_PARSE(_kept_memory)
+    if (Py_TYPE(a.v[0]) != a.state->node_type) {
+        return PyErr_Format(PyExc_TypeError, "_kept_memory(): a Node is needed");
+    }
+    const dt_node *node = py_node_behind(a.v[0]);
+    PyObject *list = PyList_New(0);
+    for (int k = 0; list != NULL && !(node->flags & DT_NODE_RELEASED) && k < node->nkept; k++) {
+        const dt_storage *storage = node->kept[k].storage;
+        PyObject *one = storage == NULL ? NULL
+                                        : Py_BuildValue("NK", PyLong_FromVoidPtr(storage->data),
+                                                        (unsigned long long)storage->nbytes);
+        if (storage != NULL && (one == NULL || PyList_Append(list, one) < 0)) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
 /* Whether the last step of an array is op. */
 static PyObject *
 py__made_by(PY_PARAMS)
@@ -122,6 +146,7 @@ py__made_by(PY_PARAMS)
 PyMethodDef py_grad_facts_functions[] = {
     PY_HIDDEN(_node_has, "What a node has to do with an array that was written to or moved."),
     PY_HIDDEN(_steps, "The steps of an array, with their lines."),
+    PY_HIDDEN(_kept_memory, "The memory that a node keeps."),
     PY_HIDDEN(_made_by, "Whether the last step of an array is an op."),
     PY_END,
 };

@@ -166,6 +166,33 @@ py__pick_cross_entropy(PY_PARAMS)
     return pick_class(&a);
 }
 
+/* what: int64 (1,), made of the others, of which errors speak. */
+static PyObject *
+py__check_binary_cross_entropy(PY_PARAMS)
+{
+    PY_PARSE(_check_binary_cross_entropy)
+    const dt_array *arrays[3];
+    for (int i = 0; i < 3; i++) {
+        if ((arrays[i] = py_arg_array(&a, i)) == NULL) {
+            return NULL;
+        }
+    }
+    dt_array out = DT_ARRAY_EMPTY;
+    dt_error err;
+    dt_status status;
+    SELECT(&a, arrays[2], false, arrays[2], status, dt_check_probabilities(a.op, arrays[2], &out, &err));
+    dt_array_clear(&out);
+    if (status == DT_OK) {
+        Py_RETURN_NONE;
+    }
+    for (err.noperands = 0; err.noperands < 2; err.noperands++) {
+        const dt_operand given = {a.spec->names[err.noperands], arrays[err.noperands], -1};
+        err.operands[err.noperands] = dt_describe_operand(&given);
+    }
+    err.culprit = strstr(err.message, "target") != NULL;
+    return py_raise(a.state, &err, a.v, 2);
+}
+
 static PyObject *
 call_take(py_args *a)
 {
@@ -380,6 +407,7 @@ PyMethodDef py_select_functions[] = {
                      "padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. " RANGE
                      ", ShapeMismatchError\nwhere weight is not a matrix, NotImplementedError for max_norm."),
     PY_HIDDEN(_pick_nll_loss, "gather(logs, dim, index), whose errors are nll_loss's."),
+    PY_HIDDEN(_check_binary_cross_entropy, "Raises, on a device late, where what is not 0."),
     PY_HIDDEN(_pick_cross_entropy, "gather(logs, dim, index), whose errors are cross_entropy's."),
     PY_END,
 };

@@ -103,9 +103,14 @@ CAUSES = {
         "This machine has no such device. `python -m devtensor` shows what was looked for and what was found. "
         "DEVTENSOR_CUDA=sim:2 simulates two devices on any machine."
     ),
+    "not-probabilities": (
+        "binary_cross_entropy takes probabilities, which sigmoid() makes of the scores of a model. "
+        "binary_cross_entropy_with_logits takes the scores themselves and is exact for large ones too. On a GPU the "
+        "next call that waits for the device raises this."
+    ),
     "grad-moved": (
-        "An op was recorded with an operand that is now on another device, so its gradient cannot be added there. This "
-        "happens when model.to(device) runs between the forward pass and backward()."
+        "An op was recorded with an operand that is now on another device or has another dtype, so its gradient does "
+        "not fit. Calling model.to(...) between the forward pass and backward() does that."
     ),
     "grad-missing": (
         "No ops were recorded between the leaves and this array. Either no array needed a gradient, or detach(), "

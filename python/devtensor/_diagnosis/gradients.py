@@ -455,16 +455,22 @@ def _numbers(failure: Failure, line: Line) -> tuple[str, Fix | None] | None:
     if not isinstance(node, ast.Call) or not node.args or line.site is None:
         return None
     given, library = node.args[0], ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    remark = "an array made of numbers, which have no gradient"
+    if isinstance(given, ast.ListComp | ast.GeneratorExp):
+        return (remark, None) if _is_read(given.elt) else None
     parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
     arrays = [_read(failure, part) for part in parts]
     if not any(arrays):
         return None
-    remark = "an array made of numbers, which have no gradient"
     names = [ast.unparse(part) for part in arrays if part is not None]
     if len(names) < len(parts) or library is None:
         return remark, None
     text = names[0] if given is parts[0] else f"{library}.stack([{', '.join(names)}])"
     return remark, Fix(text, line.origin("stack"), "instead", line.site.text(node))
+
+
+def _is_read(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOST
 
 
 def _read(failure: Failure, node: ast.expr) -> ast.expr | None:
@@ -499,25 +505,26 @@ def _frozen(failure: Failure) -> list[str]:
 
 
 def _moved(failure: Failure) -> Account | None:
-    """A parameter that another device has taken meanwhile."""
+    """A parameter that has another device or dtype meanwhile."""
     if type(failure.about) is not _C.Node:
         return None
     op, _, _, made, *_ = failure.about._facts
+    cast = "was cast" in failure.message
     found = Account()
     found.rows += _row("made", line_of(made), f"forward, with {op}")
     name, array = _operand_elsewhere(failure)
     if array is not None:
         steps = _C._steps(array)
-        decided = origins.deciding([Step(*step) for step, _, _ in steps], "device")
+        decided = origins.deciding([Step(*step) for step, _, _ in steps], "dtype" if cast else "device")
         found.rows += _row("moved", line_of(steps[decided][1]), notes.MARK)
         found.message = f"{failure.message} ({name})"
     found.rows += _row("needed", _now(failure))
-    found.remarks.append("Move a model before the forward pass, or after backward()")
+    found.remarks.append(f"{'Cast' if cast else 'Move'} a model before the forward pass, or after backward()")
     return found
 
 
 def _operand_elsewhere(failure: Failure) -> tuple[str, Any]:
-    """An operand of the node on another device than its result, and where a Module or a variable has it."""
+    """An operand of the node that has been moved or cast, and where a Module or a variable has it."""
     for frame in _frames(failure):
         for name, value in list(variables.visible(frame))[:2000]:
             if variables.is_a(value, _C.DeviceArray) and _C._node_has(failure.about, value)[1]:
@@ -544,11 +551,25 @@ def _leaf_written(failure: Failure) -> Account | None:
     return Account(fix=Fix(f"with {library}.no_grad(): {text}", None, "instead", text))
 
 
+def _scores(failure: Failure) -> Account | None:
+    """Scores in the place of probabilities: the loss that takes them."""
+    node = failure.site.node if failure.site is not None else None
+    fact = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    if failure.site is None or fact is None or fact.name != "input" or not isinstance(node, ast.Call):
+        return None
+    text = failure.site.text(node.func)
+    if not text.endswith("binary_cross_entropy"):
+        remark = "Scores that have not gone through sigmoid() are for nn.BCEWithLogitsLoss"
+        return Account(remarks=[remark]) if "binary_cross_entropy" in failure.op else None
+    return Account(fix=Fix(f"{text}_with_logits", None, "instead", text))
+
+
 _ACCOUNTS: dict[str, Callable[[Failure], Account | None]] = {
     "grad-modified": _modified,
     "grad-freed": _freed,
     "grad-missing": _missing,
     "grad-moved": _moved,
+    "not-probabilities": _scores,
     "grad-leaf-in-place": _leaf_written,
     "grad-leaf-view-in-place": _leaf_written,
 }

@@ -19,9 +19,11 @@ from devtensor._diagnosis.sources import file_name
 _ARRAYS = (_C.DeviceArray, _C._Parameter, _C._Buffer)
 _MOST = 1_000_000  # objects that are looked at
 _SHOWN = 5
+_GRAPHS = 3  # of one line that are worth a note
 
 
-def _held() -> Iterator[Any]:
+def held() -> Iterator[Any]:
+    """What running functions and tracked objects hold, one after the other; often several times."""
     for frame in sys._current_frames().values():
         current: Any = frame
         for _ in range(1000):
@@ -40,7 +42,7 @@ def _held() -> Iterator[Any]:
 def live_arrays(device: str) -> list[tuple[int, Any]]:
     """(bytes, array) for the arrays on a device that can be found; views of what another one holds are left out."""
     seen: dict[int, Any] = {}
-    for found in _held():
+    for found in held():
         if type(found) in _ARRAYS and found.numel() and str(found.device) == device:
             seen[id(found)] = found
     spans = []
@@ -73,4 +75,14 @@ def memory_notes(error: Any) -> list[str]:
     if not largest or index is None:
         return []
     rows = [f"  {size_text(held):>10}  {count:>4} x  {place}" for place, (held, count) in largest]
-    return ["\n".join([f"live arrays on {index.group()}, by the line that made them:", *rows])]
+    return ["\n".join([f"live arrays on {index.group()}, by the line that made them:", *rows]), *_graph_notes()]
+
+
+def _graph_notes() -> list[str]:
+    """The lines whose results keep graphs that no backward has used, which is forgotten no_grad more often than not."""
+    from devtensor._diagnosis.graphs import held_graphs
+    from devtensor._transfers import size_text
+
+    many = [one for one in held_graphs(unused=True) if one.arrays >= _GRAPHS][:_SHOWN]
+    rows = [f"  {size_text(one.nbytes):>10}  {one.arrays:>4} x  made at {one.where}" for one in many]
+    return ["\n".join(["kept by graphs that no backward() has used (no_grad keeps none):", *rows])] if rows else []

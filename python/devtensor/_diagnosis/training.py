@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import ast
+import collections
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from devtensor import _C, _diagnosis
-from devtensor._diagnosis import fixes, gradients, notes, variables
+from devtensor._diagnosis import fixes, gradients, notes, variables, watching
 from devtensor._diagnosis.facts import Fact, Failure, Fix
 from devtensor._errors import GradientWarning, Operand, Step
 
 _busy = threading.local()
 _MOST = 10000  # entries of a list that are looked at
+_RISES = 50  # steps after each of which more of graphs was alive
 _Proposal = Callable[[Failure], Fix | None]
 _T = TypeVar("_T")
 
 
-def _sought(search: Callable[..., _T], *args: Any) -> _T | None:
+def sought(search: Callable[..., _T], *args: Any) -> _T | None:
     """What a search through the user's variables finds; None where it fails. What it reads warns of nothing."""
     _busy.now = True
     try:
@@ -131,19 +133,25 @@ def note_step(optimizer: Any) -> None:
     """After a step: warns where it used a gradient a second time, or had none at all."""
     groups = getattr(optimizer, "param_groups", ())  # of a subclass, which may be without
     params = [param for group in groups for param in group["params"]]
-    given, mixed, first, recorded = _C._note_step(params)
+    given, mixed, first, recorded, alive = _C._note_step(params)
+    if watching.report is not None:
+        watching.report.stepped(optimizer, params)
+    before, rises = optimizer._alive
+    optimizer._alive = alive, rises + 1 if alive > before else 0
+    if rises + 1 == _RISES and alive > before:
+        _warn_growing(alive)
     if mixed:
         _warn_mixed(params, mixed, first)
     elif not given and params:
         _warn_no_gradient(optimizer, params, recorded > 0)
     if not optimizer._was_checked and given:
         optimizer._was_checked = True
-        for message in _sought(_unregistered, params) or ():
+        for message in sought(_unregistered, params) or ():
             _warn("step", "unregistered-parameters", message, {})
 
 
 def _warn_mixed(params: list[Any], mixed: int, first: int) -> None:
-    name = _sought(_named, params[first]) or "a parameter"
+    name = sought(named, params[first]) or "a parameter"
     _warn(
         "step",
         "zero-grad",
@@ -161,7 +169,7 @@ def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None
         reason = "zero_grad() has cleared the gradients" + (f" at {line.where}" if line is not None else "")
         reason += ": call it before backward(), or after step()"
     else:
-        others = _sought(_trained, params)
+        others = sought(_trained, params)
         if others is None and not recorded:
             return
         reason = f"those of {others} have some: is it their optimizer?" if others else "call backward() before step()"
@@ -169,11 +177,64 @@ def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None
     _warn("step", "step-without-gradient", message, {})
 
 
+def _warn_growing(alive: int) -> None:
+    """Graphs of earlier steps are kept: losses that are added up, or lists of them."""
+    from devtensor._diagnosis import graphs
+
+    largest = sought(lambda: graphs.held_graphs()[0])
+    message = f"step(): more recorded ops were alive after each of {_RISES} steps, now {alive}"
+    if largest is None or 2 * largest.ops < alive:
+        _warn("step", "graphs-grow", f"{message}: something keeps the results of earlier steps", {})
+        return
+    line = gradients.line_of(largest.place)
+    held = f"{largest.arrays} arrays made" if largest.arrays > 1 else "the array made"
+    name = sought(_collection, largest.place, graphs.line_key)
+    message += f": {held} at {largest.where}{f', in {name},' if name else ''} keep" + ("s"[largest.arrays > 1 :])
+    message += f" {largest.ops} of them. Keep a number, .item(), or .detach() of it"
+    _warn("step", "graphs-grow", message, {}, propose=lambda failure: _as_number(line))
+
+
+def _collection(place: Any, line_key: Callable[[Any], Any]) -> str | None:
+    """A list of the caller's that holds many arrays of one line."""
+    frame = frame_of_caller()
+    while frame is not None:
+        for name, value in list(variables.visible(frame))[:2000]:
+            if type(value) in (list, collections.deque):
+                arrays = [one for one in list(value)[-10:] if type(one) is _C.DeviceArray]
+                if len(arrays) == 10 and all(line_key(_C._steps(one)[0][1]) == line_key(place) for one in arrays):
+                    return name
+        frame = frame.f_back
+    return None
+
+
+def _as_number(line: gradients.Line | None) -> Fix | None:
+    """total += loss, or total = total + loss: of loss the number."""
+    statement = line.statement if line is not None else None
+    if line is None or line.site is None:
+        return None
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+        added = statement.value
+    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
+        sides = [statement.value.left, statement.value.right]
+        others = [one for one in sides if ast.unparse(one) not in {ast.unparse(to) for to in statement.targets}]
+        if len(others) != 1:
+            return None
+        added = others[0]
+    else:
+        return None
+    text = line.site.text(added)
+    if not isinstance(added, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        return None
+    whole = line.site.text(statement)
+    head, _, tail = whole.rpartition(text)
+    return Fix(f"{head}{text}.item(){tail}", line.origin("add"), "instead", whole)
+
+
 def _counted(n: int) -> str:
     return f"{n} parameter" + ("s" if n != 1 else "")
 
 
-def _modules() -> list[tuple[str, Any]]:
+def modules() -> list[tuple[str, Any]]:
     """The Modules among the variables of the user's frames."""
     frame = _diagnosis._caller(sys._getframe())
     found: list[tuple[str, Any]] = []
@@ -185,9 +246,9 @@ def _modules() -> list[tuple[str, Any]]:
     return found
 
 
-def _named(param: Any) -> str | None:
+def named(param: Any) -> str | None:
     """The path of a parameter in a Module of the caller's, or its variable."""
-    for name, module in _modules():
+    for name, module in modules():
         path = variables.inside(module, param)
         if path is not None:
             return f"{name}.{path}"
@@ -198,7 +259,7 @@ def _named(param: Any) -> str | None:
 def _trained(params: list[Any]) -> str | None:
     """A Module of the caller's whose parameters have gradients, none of which is among params."""
     held = {id(param) for param in params}
-    for name, module in _modules():
+    for name, module in modules():
         own = [param for _, param in gradients.parameters_of(module)]
         if any(param.grad is not None for param in own) and not any(id(param) in held for param in own):
             return name
@@ -209,7 +270,7 @@ def _unregistered(params: list[Any]) -> list[str]:
     """What to say of parameters with gradients that stand in a plain list of a Module whose others are optimized."""
     held = {id(param) for param in params}
     found = []
-    for name, module in _modules():
+    for name, module in modules():
         for path, one in variables.below(module):
             own = variables.module_tables(one)[0].values()
             if one is not module and not any(id(param) in held for param in own):
@@ -240,9 +301,14 @@ def _forgotten(value: Any, held: set[int]) -> str | None:
     return names[0] if modules else names[1]
 
 
+def frame_of_caller() -> FrameType | None:
+    """The nearest frame of the user's."""
+    return _diagnosis._caller(sys._getframe())
+
+
 def place_of_caller() -> tuple[CodeType, int] | None:
-    """Code and instruction of the nearest frame of the user's."""
-    frame = _diagnosis._caller(sys._getframe())
+    """Its code and instruction."""
+    frame = frame_of_caller()
     return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
@@ -276,9 +342,11 @@ def _leaf_first(failure: Failure) -> Fix | None:
     if line is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     inner = node.func.value
-    if node.func.attr not in ("cuda", "to") or not isinstance(inner, ast.Call):
+    if node.func.attr not in ("cuda", "to") or not isinstance(inner, ast.Call) or len(node.args) > 1:
         return None
-    if not any(keyword.arg == "requires_grad" for keyword in inner.keywords) or node.keywords or len(node.args) > 1:
+    if not any(keyword.arg == "requires_grad" for keyword in inner.keywords):
+        return None
+    if any(keyword.arg != "copy" for keyword in node.keywords):
         return None
     if any(keyword.arg in ("device", None) for keyword in inner.keywords):
         return None

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
+from devtensor._diagnosis import watching
 from devtensor._old_names import Variable
-from devtensor.autograd import function, functional
+from devtensor.autograd import function, functional, graph
+from devtensor.autograd._explain import explain
 from devtensor.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from devtensor.autograd.function import Function
 from devtensor.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -22,11 +24,13 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "explain",
     "function",
     "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
@@ -96,6 +100,8 @@ def backward(
         if not inputs:
             raise RuntimeError("'inputs' argument to backward() cannot be empty.")
     retain = create_graph if retain_graph is None else retain_graph
+    if watching.report is not None:
+        watching.report.ran()
     _C._backward(roots, _gradients("grad_tensors", grad_tensors, len(roots)), retain, create_graph, inputs)
 
 

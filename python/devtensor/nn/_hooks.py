@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from devtensor.nn._passage import Passage
@@ -27,6 +28,18 @@ class RemovableHandle:
 
     def __exit__(self, *details: object) -> None:
         self.remove()
+
+
+class Handles(RemovableHandle):
+    """That of several hooks together."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        super().__init__({}, 0)
+        self._handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
 
 
 class _Hooks:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
+from devtensor._diagnosis import watching
 from devtensor._errors import _Explained
 from devtensor._memory_formats import memory_format
 from devtensor._types import Device, DType
@@ -478,6 +479,8 @@ class Module(_C._Layer):
             raise ValueError("training mode is expected to be boolean")
         for module in self.modules():
             module.__dict__["training"] = mode
+        if watching.report is not None:
+            watching.report.moded(self)
         return self
 
     def eval(self: Self) -> Self:

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import Any
 
 from devtensor._C import DeviceArray, float32, full
-from devtensor._diagnosis import training
+from devtensor._diagnosis import training, watching
+from devtensor._diagnosis.sources import file_name
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle
 
@@ -73,6 +74,7 @@ class Optimizer:
     _hook_count = 0
     _opt_called = False
     _was_checked = False
+    _alive = (1 << 62, 0)  # recorded ops after the last step; steps in a row after which there were more
     _cleared: Any = None  # (code, instruction): where gradients that no step has used were cleared
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -91,6 +93,8 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        if watching.report is not None:
+            watching.report.made(self)
 
     def _add_hooks(self) -> None:
         for name in _HOOKS:
@@ -137,8 +141,8 @@ class Optimizer:
             raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_kind(param)} (index {i})")
         if not param.is_leaf and not getattr(param, "retains_grad", False):
             raise ValueError(
-                f"can't optimize a non-leaf Tensor: parameter {i}, {_shown(param)}, is the result of an op. Its "
-                "gradients go to the arrays that it was made of: give the optimizer those"
+                f"can't optimize a non-leaf Tensor: parameter {i}, {_shown(param)}, is the result of {_made(param)}. "
+                "Its gradients go to the arrays that it was made of: give the optimizer those"
             )
 
     def _check_apart(self, params: list[DeviceArray], names: list[str]) -> None:
@@ -357,6 +361,11 @@ def _named(params: Any) -> tuple[list[str], list[Any]]:
 def _kind(value: object) -> str:
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _made(array: DeviceArray) -> str:
+    origin = array.origin
+    return "an op" if origin is None else f"{origin.action} at {file_name(origin.filename)}:{origin.lineno}"
 
 
 def _shown(param: DeviceArray) -> str:

@@ -10,6 +10,7 @@ from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, conv2d
 from devtensor._composed.arguments import dims_of, need_array, need_sizes, widened
 from devtensor._composed.reductions.moments import norm
+from devtensor._diagnosis import watching
 from devtensor.autograd.grad_mode import no_grad
 
 _One: TypeAlias = int | Sequence[int]
@@ -212,6 +213,8 @@ def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: 
     if not training or p == 0.0:
         return input
     _C._check("dropout", ("input",), (input,))
+    if watching.report is not None and not _C.is_grad_enabled():
+        watching.report.dropped()
     keep = _C.rand(input.shape, dtype=_C.float32, device=input.device) >= p
     result = _C.where(keep, input * (1.0 / (1.0 - p) if p < 1.0 else 0.0), 0.0)
     return input.copy_(result) if inplace else result

@@ -11,6 +11,7 @@ from devtensor._composed.arguments import dims_of, need_array, widened
 from devtensor._composed.creating.sampling import _exponential
 from devtensor._composed.elementwise.activations import replaced
 from devtensor._composed.layers.basic import need_probability
+from devtensor._diagnosis import watching
 
 _SELU_LEAST = -1.7580993408473766  # what selu of minus infinity is: what is left out becomes that
 
@@ -97,6 +98,8 @@ def _dropped(
         return input
     _C._check(op, ("input",), (input,))
     _C._check_rank(op, ("input",), (input,), 0, 2 if features else 0, 8)
+    if watching.report is not None and not _C.is_grad_enabled():
+        watching.report.dropped()
     shape = [*input.shape[:2], *[1] * (input.ndim - 2)] if features else input.shape
     keep = _C.rand(shape, dtype=_C.float32, device=input.device) >= p
     x = widened(input)

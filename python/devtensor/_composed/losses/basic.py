@@ -257,19 +257,28 @@ def binary_cross_entropy(
 ) -> DeviceArray:
     """-(target * log(input) + (1 - target) * log(1 - input)), times weight: their mean, their sum, or all of them.
 
-    input holds probabilities; outside of 0 to 1 the loss is NaN. Logarithms are at least -100. Floats of one dtype on
-    one device; target has the shape of input, and weight broadcasts to it. Raises DeviceMismatchError,
-    DTypeMismatchError, ShapeMismatchError, ValueError for another reduction.
+    input and target hold probabilities. Logarithms are at least -100. Floats of one dtype on one device; target has
+    the shape of input, and weight broadcasts to it. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError,
+    ValueError for another reduction, RuntimeError for what is not between 0 and 1: on a GPU at the next wait.
 
     >>> F.binary_cross_entropy(dt.tensor([0.9, 0.2]), dt.tensor([1.0, 0.0]))
     DeviceArray(0.1643, device='cpu', dtype=float32)
     """
     reduction = chosen("binary_cross_entropy", size_average, reduce, reduction)
     _check_answers("binary_cross_entropy", input, target, weight=weight)
+    if input.numel():
+        wrong = _C.where(_exceeds(input), 1, _C.where(_exceeds(target), 2, 0))
+        _C._check_binary_cross_entropy(input, target, wrong.reshape(1))
     losses = cross_entropies(widened(input), widened(target))
     if weight is not None:
         losses = losses * widened(weight)
     return reduced(losses, reduction, input.dtype)
+
+
+def _exceeds(x: DeviceArray) -> DeviceArray:
+    """Whether an element is not between 0 and 1: bool ()."""
+    x = x.detach()
+    return (x.amin() >= 0).logical_and(x.amax() <= 1).logical_not()
 
 
 @autocasts

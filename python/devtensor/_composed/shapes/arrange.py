@@ -60,7 +60,7 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
     result = input.permute(order)
     for d in turned:
         back = _C.arange(input.shape[d] - 1, -1, -1, device=input.device)
-        result = result.index_select(order.index(d), back)
+        result = _C._lasting(result.index_select(order.index(d), back))
     return _permuted_back(result, order)
 
 

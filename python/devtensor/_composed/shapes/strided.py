@@ -12,8 +12,8 @@ from devtensor._composed.shapes.exchanged import check_free, exchanged
 
 def _view(
     op: str, input: DeviceArray, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
-) -> tuple[DeviceArray, tuple[int, ...], tuple[int, ...], int]:
-    """The view, its sizes and strides, and where it begins, all checked."""
+) -> DeviceArray:
+    """The view, after all checks."""
     need_array(op, "input", input)
     sizes, steps = _need_ints(op, "size", size), _need_ints(op, "stride", stride)
     begin = input.storage_offset() if storage_offset is None else _need_int(op, "storage_offset", storage_offset)
@@ -25,8 +25,7 @@ def _view(
     if len(sizes) > 8:
         raise RuntimeError(f"{op}(): size must hold at most 8 sizes, but got {len(sizes)}")
     try:
-        memory = input.detach()
-        found = _C._strided(memory, input.dtype, sizes, steps, begin * input.dtype.itemsize)
+        found = _C._strided(input, input.dtype, sizes, steps, begin * input.dtype.itemsize)
     except (OverflowError, ValueError):
         held = _C._storage(input)[1] // input.dtype.itemsize
         text = (
@@ -34,16 +33,7 @@ def _view(
             f"input, which holds {held} elements"
         )
         raise misshapen(op, ("input",), (input,), text, 0) from None
-    return found, sizes, steps, begin
-
-
-def _places(sizes: Sequence[int], steps: Sequence[int], begin: int, device: _C.device) -> DeviceArray:
-    """Where in the memory each element lies."""
-    places = _C.full((1,) * len(sizes), begin, dtype=_C.int64, device=device)
-    for d, (size, step) in enumerate(zip(sizes, steps, strict=True)):
-        along = _C.arange(size, device=device) * step
-        places = places + along.reshape([size if k == d else 1 for k in range(len(sizes))])
-    return places
+    return found
 
 
 def as_strided(
@@ -52,25 +42,15 @@ def as_strided(
     """A view of the memory of input: element (i, j, ...) lies storage_offset + i * stride[0] + j * stride[1] ... in it.
 
     storage_offset, by default that of input, counts elements from the begin of the memory. Elements may share memory.
-    Where a gradient flows to input the result is a copy; the gradient of an element of input is the sum of those of
-    the elements that lie on it. Raises ShapeMismatchError for what does not lie in the memory, RuntimeError for
-    negative numbers, and for another count of strides than sizes.
+    The gradient of an element of input is the sum of those of the elements that lie on it. Raises ShapeMismatchError
+    for what does not lie in the memory, RuntimeError for negative numbers, and for another count of strides than sizes.
 
     >>> dt.as_strided(dt.arange(4), (3, 2), (1, 1))
     DeviceArray([[0, 1],
                  [1, 2],
                  [2, 3]], device='cpu', dtype=int64)
     """
-    view, sizes, steps, begin = _view("as_strided", input, size, stride, storage_offset)
-    if not (input.requires_grad and _C.is_grad_enabled()) or not view.numel():
-        return view
-    places = _places(sizes, steps, begin, input.device)
-    own = _places(input.shape, input.stride(), input.storage_offset(), input.device)
-    held = _C._storage(input)[1] // input.dtype.itemsize
-    element = _C.full((held,), -1, dtype=_C.int64, device=input.device)
-    element[own.flatten()] = _C.arange(input.numel(), device=input.device)
-    which = element.take(places)
-    return _C.where(which < 0, view, input.take(which.clamp(min=0)))
+    return _view("as_strided", input, size, stride, storage_offset)
 
 
 def as_strided_(
@@ -84,7 +64,7 @@ def as_strided_(
     DeviceArray([0, 2], device='cpu', dtype=int64)
     """
     check_free("as_strided_", input)
-    return exchanged(input, _view("as_strided_", input, size, stride, storage_offset)[0])
+    return exchanged(input, _view("as_strided_", input, size, stride, storage_offset))
 
 
 __all__ = [
