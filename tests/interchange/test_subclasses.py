@@ -1,5 +1,5 @@
-"""Classes that derive from Tensor and Parameter, beside PyTorch's; in processes of their own, since ops look at types of
-operands from the first such class on."""
+"""Classes that derive from Tensor and Parameter, beside PyTorch's; in processes of their own, since such a class is told
+to all ops of a process."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ with torch._C.DisableTorchFunctionSubclass():
     print(kind(x + 1), kind(torch.cat([x, y])), kind(x.T), kind(x[0]), kind(x.flip(0)))
 
 a = y.as_subclass(Asking)
-for text in '''a + 1; a.add_(1); a.sub(1); torch.mul(a, 2); a.sum(0); 1 - a; a[0]; a.T; torch.cat([y, a]); a.clamp_(0, 1)
+for text in '''a + 1; a.add_(1); a.sub(1); torch.mul(a, 2); a.sum(0); 1 - a; a[0]; a.T; torch.cat([y, a])
+    a.clamp_(0, 1)
     a.pow_(2)
     a.float(); a.to(torch.float64); torch.nn.functional.relu(a); a.flip(0); torch.flip(a, (0,)); torch.mean(a); a.exp_()
     y[a.long()[0] * 0]; a.cumsum_(0); a.lerp_(y, 0.5); a.where(a > 0, a)'''.replace("\\n", ";").split(";"):
