@@ -110,9 +110,8 @@ def define(owner: str, name: str, value: object, indent: str) -> list[str]:
 
 def class_stub(name: str, cls: type) -> list[str]:
     parent = "(DeviceArray)" if cls.__base__ is not object else ""
-    ignored = "  # type: ignore[misc]" if parent else ""
     final = [] if cls.__flags__ & BASETYPE else ["@final"]
-    lines = ["", *final, f"class {name}{parent}:{ignored}", *docstring(cls, "    ")]
+    lines = ["", *final, f"class {name}{parent}:", *docstring(cls, "    ")]
     top = len(lines)
     members = dict(vars(cls))
     if name == "DeviceArray":

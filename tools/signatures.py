@@ -134,7 +134,7 @@ def text_signature(signature: Signature) -> str:
 
 
 def spec(entry: Entry) -> str:
-    """A py_spec: op, required, positional, varargs, names. The self of an array is its first operand, input."""
+    """A py_spec: op, required, positional, varargs, names, and the function that it stands in. self is named input."""
     given = [replace(p, name="input") if p.name == "self" else p for p in entry.signature.parameters]
     given = given if entry.owner in ("", "DeviceArray") or not given or given[0].name != "input" else given[1:]
     rest = next((i for i, p in enumerate(given) if p.kind == REST), -1)
@@ -145,7 +145,7 @@ def spec(entry: Entry) -> str:
         raise ValueError(f"{entry.name}: a parameter that must be given stands behind one that need not")
     positional = rest + 1 if rest >= 0 else sum(p.kind <= POSITIONAL for p in given)
     names = ['""' if anything and p.kind == REST else f'"{p.name}"' for p in given]
-    return f'{{"{entry.op}", {required}, {positional}, {rest}, {{{", ".join(names or ["NULL"])}}}}}'
+    return f'{{"{entry.op}", {required}, {positional}, {rest}, {{{", ".join(names or ["NULL"])}}}, __func__}}'
 
 
 def header(entries: list[Entry]) -> str:

@@ -6,9 +6,14 @@
 py_state *
 py_state_of(PyObject *self)
 {
-    return py_is_array(self)      ? PyType_GetModuleState(Py_TYPE(self))
-           : PyModule_Check(self) ? PyModule_GetState(self)
-                                  : PyType_GetModuleState(Py_TYPE(self));
+    if (!py_is_array(self)) {
+        return PyModule_Check(self) ? PyModule_GetState(self) : PyType_GetModuleState(Py_TYPE(self));
+    }
+    PyTypeObject *type = Py_TYPE(self);
+    while (DT_UNLIKELY(type->tp_dealloc != py_array_dealloc)) { /* a class of the user's belongs to no module of ours */
+        type = type->tp_base;
+    }
+    return PyType_GetModuleState(type);
 }
 
 static PyTypeObject *
@@ -156,6 +161,8 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->errors);
     Py_VISIT(state->autocast_rules);
     Py_VISIT(state->autocast_hook);
+    Py_VISIT(state->override_hook);
+    Py_VISIT(state->no_override);
     Py_VISIT(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {
         Py_VISIT(state->dtypes[i]);
@@ -184,6 +191,8 @@ module_clear(PyObject *module)
     Py_CLEAR(state->errors);
     Py_CLEAR(state->autocast_rules);
     Py_CLEAR(state->autocast_hook);
+    Py_CLEAR(state->override_hook);
+    Py_CLEAR(state->no_override);
     Py_CLEAR(state->cpu);
     for (int i = 0; i < DT_NDTYPES; i++) {
         Py_CLEAR(state->dtypes[i]);

@@ -1,27 +1,9 @@
 /* parameter.c: nn.Parameter and nn.Buffer: arrays that a Module registers. What an op makes of them is a plain
- * DeviceArray. They have the layout and the deallocator of DeviceArray, and no subclasses. */
+ * DeviceArray. They have the layout and the deallocator of DeviceArray. */
 #include "../core/grad/grad.h"
 #include "py.h"
 
 #include <structmember.h>
-
-/* A new object of type that shares the memory of array. */
-static PyObject *
-share(PyTypeObject *type, const char *action, PyObject *array)
-{
-    PyObject *self = py_array_new(type->tp_base, action);
-    if (self == NULL) {
-        return NULL;
-    }
-    dt_array_copy_handle(py_array_of(array), py_array_of(self));
-    py_step_link(self, &array, 1);
-    PyTypeObject *base = Py_TYPE(self);
-    Py_INCREF(type);
-    Py_SET_TYPE(self, type);
-    Py_DECREF(base);
-    ((py_array *)self)->persistent = true;
-    return self;
-}
 
 static PyObject *
 make_parameter(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *format, const char *option,
@@ -37,7 +19,7 @@ make_parameter(PyTypeObject *type, PyObject *args, PyObject *kwds, const char *f
         return PyErr_Format(PyExc_TypeError, "%s(): argument 'data' must be DeviceArray, not %s", action,
                             Py_TYPE(data)->tp_name);
     }
-    PyObject *self = share(type, action, data);
+    PyObject *self = py_share(type, action, data);
     if (self != NULL) {
         ((py_array *)self)->persistent = chosen;
     }
@@ -59,7 +41,7 @@ buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
 static PyObject *
 same_kind(PyObject *self, PyObject *array, const char *action)
 {
-    PyObject *result = array == NULL ? NULL : share(Py_TYPE(self), action, array);
+    PyObject *result = array == NULL ? NULL : py_share(Py_TYPE(self), action, array);
     Py_XDECREF(array);
     if (result != NULL) {
         ((py_array *)result)->persistent = ((py_array *)self)->persistent;
@@ -70,18 +52,22 @@ same_kind(PyObject *self, PyObject *array, const char *action)
 static PyObject *
 copy(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return same_kind(self, Py_NewRef(self), "copy");
+    return py_is_subclassed(self) ? py_of_subclass("copied", self, NULL) : same_kind(self, Py_NewRef(self), "copy");
 }
 
 static PyObject *
 deepcopy(PyObject *self, PyObject *memo)
 {
-    return same_kind(self, py_deep_copy(self, memo), "deepcopy");
+    return py_is_subclassed(self) ? py_of_subclass("deeply_copied", self, memo)
+                                  : same_kind(self, py_deep_copy(self, memo), "deepcopy");
 }
 
 static PyObject *
 reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
+    if (py_is_subclassed(self)) {
+        return py_of_subclass("reduced", self, NULL);
+    }
     PyObject *data = py_array_handle(self, "pickle");
     PyObject *wants = dt_wants_grad(py_array_of(self)) ? Py_True : Py_False;
     return data == NULL ? NULL : Py_BuildValue("O(NO)", Py_TYPE(self), data, wants);
@@ -91,6 +77,9 @@ reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *
 buffer_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
+    if (py_is_subclassed(self)) {
+        return py_of_subclass("reduced", self, NULL);
+    }
     PyObject *data = py_array_handle(self, "pickle");
     return data == NULL
                ? NULL
@@ -156,7 +145,7 @@ add(PyObject *module, PyTypeObject *base, const char *attribute, const char *nam
     PyType_Spec spec = {
         .name = name,
         .basicsize = sizeof(py_array),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
         .slots = slots,
     };
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, (PyObject *)base);
@@ -169,11 +158,8 @@ int
 py_parameters_init(PyObject *module, py_state *state)
 {
     PyTypeObject *base = state->array_type;
-    base->tp_flags |= Py_TPFLAGS_BASETYPE; /* for these two alone */
-    int rc = add(module, base, "_Parameter", "devtensor.nn.Parameter", parameter_slots) < 0 ||
-                     add(module, base, "_Buffer", "devtensor.nn.Buffer", buffer_slots) < 0
-                 ? -1
-                 : 0;
-    base->tp_flags &= ~Py_TPFLAGS_BASETYPE;
-    return rc;
+    return add(module, base, "_Parameter", "devtensor.nn.Parameter", parameter_slots) < 0 ||
+                   add(module, base, "_Buffer", "devtensor.nn.Buffer", buffer_slots) < 0
+               ? -1
+               : 0;
 }

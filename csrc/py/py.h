@@ -31,6 +31,7 @@ typedef struct {
     PyObject *cuda[PY_CACHED_DEVICES];
     PyObject *errors;                         /* devtensor._errors, imported when first needed */
     PyObject *autocast_rules, *autocast_hook; /* of devtensor._autocast; NULL until that is imported */
+    PyObject *override_hook, *no_override;    /* of devtensor._overrides, likewise */
 } py_state;
 
 extern PyModuleDef py_module;
@@ -65,11 +66,21 @@ typedef struct {
 
 void py_array_dealloc(PyObject *self);
 
-/* DeviceArray, Parameter and Buffer share a deallocator, and nothing else has it. */
+/* DeviceArray and every class derived from it inherit this slot, which nothing else has. */
+int py_array_is_gc(PyObject *object);
+
 static inline bool
 py_is_array(PyObject *object)
 {
-    return Py_TYPE(object)->tp_dealloc == py_array_dealloc;
+    return Py_TYPE(object)->tp_is_gc == py_array_is_gc;
+}
+
+/* Whether it is an array of a class of the user's. DeviceArray, Parameter and Buffer have this deallocator themselves.
+ */
+static inline bool
+py_is_subclassed(PyObject *object)
+{
+    return py_is_array(object) && Py_TYPE(object)->tp_dealloc != py_array_dealloc;
 }
 
 static inline dt_array *
@@ -78,8 +89,13 @@ py_array_of(PyObject *object)
     return &((py_array *)object)->array;
 }
 
-/* An empty array (no storage yet) made by action, from a free list. A plain DeviceArray also for type Parameter. */
+/* An empty array (no storage yet) made by action, from a free list. A plain DeviceArray also for types derived from it.
+ */
 PyObject *py_array_new(PyTypeObject *type, const char *action);
+/* The same of type itself: subclass.c. */
+PyObject *py_array_of_type(PyTypeObject *type, const char *action);
+/* A new array of type that shares the memory of array, without a history. */
+PyObject *py_share(PyTypeObject *type, const char *action, PyObject *array);
 /* The array of an operand, whose node knows what was written through other arrays (grad.c). NULL with an exception. */
 dt_array *py_written_operand(PyObject *array);
 static inline dt_array *
@@ -150,6 +166,7 @@ typedef struct {
     int positional; /* how many may be given without their name */
     int varargs;    /* the parameter that takes all further positional values, or -1 */
     const char *names[PY_MAX_ARGS + 1];
+    const char *function; /* py_ and its name in Python, or NULL where that is op */
 } py_spec;
 
 typedef struct {
@@ -169,6 +186,9 @@ int py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssiz
              py_args *out);
 int py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                    py_args *out);
+/* The same for the form in place of an op whose spec has no function. */
+int py_parse_in_place(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                      py_args *out);
 
 /* Whether ops choose their dtypes in this thread: autocast.c. */
 extern _Thread_local bool py_autocast_on __attribute__((tls_model("initial-exec")));
@@ -176,6 +196,32 @@ extern _Thread_local bool py_autocast_on __attribute__((tls_model("initial-exec"
 int py_autocast(py_args *a);
 /* The function op of two operands, one of them an array at least. */
 PyObject *py_autocast_operator(const char *op, PyObject *a, PyObject *b);
+
+/* Whether there are classes derived from DeviceArray that want to be asked about ops, and whether this thread asks
+ * none: subclass.c. */
+extern bool py_overrides;
+extern _Thread_local bool py_overrides_off __attribute__((tls_model("initial-exec")));
+/* Whether a class of an operand was asked; then *answer is what it said, NULL with an exception. */
+bool py_overridden(const py_spec *spec, bool in_place, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                   PyObject *kwnames, PyObject **answer);
+/* Whether the class of one of these, or of one of the entries of a tuple, is to be asked. b may be NULL. */
+bool py_asks(PyObject *a, PyObject *b);
+/* What it says. kind is "method", "reflected" or "attribute". */
+PyObject *py_ask(const char *kind, const char *name, PyObject *a, PyObject *b);
+PyObject *py_ask_operator(const char *name, PyObject *a, PyObject *b);
+
+/* What devtensor._overrides does with an instance of such a class: function(self), or function(self, memo). */
+PyObject *py_of_subclass(const char *function, PyObject *self, PyObject *memo);
+
+/* In front of what has no arguments to parse. */
+#define PY_ASK(kind, name, a, b)                                                                                       \
+    if (DT_UNLIKELY(py_overrides) && py_asks(a, b)) {                                                                  \
+        return py_ask(kind, name, a, b);                                                                               \
+    }
+#define PY_ASK_OPERATOR(name, a, b)                                                                                    \
+    if (DT_UNLIKELY(py_overrides) && py_asks(a, b)) {                                                                  \
+        return py_ask_operator(name, a, b);                                                                            \
+    }
 
 #define PY_PARAMS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
 
@@ -529,6 +575,7 @@ void py_backends_register(void);
     X(checks)                                                                                                          \
     X(need)                                                                                                            \
     X(settings)                                                                                                        \
+    X(subclass)                                                                                                        \
     X(autocast)                                                                                                        \
     X(print_options)                                                                                                   \
     X(grad_facts)                                                                                                      \

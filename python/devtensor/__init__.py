@@ -11,6 +11,7 @@ import devtensor._environment  # noqa: F401 (first: where warnings are errors, i
 from devtensor import _C, _einops, _refusals
 from devtensor import _memory_formats as _formats
 from devtensor import _numpy as _of_numpy
+from devtensor import _overrides as _overrides  # what classes derived from DeviceArray are asked
 from devtensor import _second_names as _second
 from devtensor import _tensor_names as _names
 from devtensor._C import *

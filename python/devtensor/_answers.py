@@ -11,7 +11,7 @@ import typing
 import warnings
 from typing import Any, NoReturn
 
-from devtensor import _C
+from devtensor import _C, _overrides
 
 
 def same(function: Any = None, *args: Any, **options: Any) -> Any:
@@ -83,10 +83,6 @@ class SDPBackend(enum.Enum):
     OVERRIDEABLE = 4
 
 
-def _is_tensor_like(value: Any) -> bool:
-    return isinstance(value, _C.DeviceArray)
-
-
 def _assert(condition: Any, message: Any) -> None:
     assert condition, message
 
@@ -137,10 +133,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "onnx": {"is_in_onnx_export": no, "register_custom_op_symbolic": nothing},
     "onnx.symbolic_helper": {"parse_args": decorator},
     "ops": {"load_library": _not_loaded},
-    "overrides": {
-        **dict.fromkeys(("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"), no),
-        "is_tensor_like": _is_tensor_like,
-    },
     "profiler": {"kineto_available": no, "record_function": _Block},
 }
 
@@ -159,11 +151,27 @@ def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
     return device, dtype, bool(options.get("non_blocking", False)), options.get("memory_format")
 
 
-# Of torch itself, where libraries assert.
-TORCH: dict[str, Any] = {"ScriptModule": ANSWERS["jit"]["ScriptModule"], "_assert": _assert, "_check": _check}
+def _sample_dirichlet(input: _C.DeviceArray, generator: Any = None) -> Any:
+    if generator is not None:
+        raise NotImplementedError("_sample_dirichlet(): draws of distributions take no generator: use manual_seed")
+    from devtensor.distributions import Dirichlet
+
+    return Dirichlet(input).sample()
+
+
+# Of torch itself, where libraries assert and draw.
+TORCH: dict[str, Any] = {
+    "_sample_dirichlet": _sample_dirichlet,
+    "ScriptModule": ANSWERS["jit"]["ScriptModule"],
+    "_assert": _assert,
+    "_check": _check,
+}
 # Of torch._C, for libraries that look into it.
 PRIVATE: dict[str, Any] = {
-    "DisableTorchFunctionSubclass": _Block,
+    "DisableTorchFunction": _overrides.DisableTorchFunction,
+    "DisableTorchFunctionSubclass": _overrides.DisableTorchFunctionSubclass,
+    "_disabled_torch_function_impl": _overrides.disabled,
+    "_is_torch_function_enabled": _C._overrides_on,
     "_TensorMeta": type(_C.DeviceArray),
     "_nn": types.SimpleNamespace(_parse_to=_parse_to),
     "_get_tracing_state": nothing,

@@ -69,7 +69,10 @@ _MODULES = {
     "torch._C": "_C",
     "torch._utils": "_torch_utils",
     "torch.backends": "backends",
-    **{f"torch.backends.{name}": f"backends.{name}" for name in ("cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp")},
+    **{
+        f"torch.backends.{name}": f"backends.{name}"
+        for name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp")
+    },
     "torch.hub": "hub",
     "torch.multiprocessing": "multiprocessing",
     "torch.linalg": "linalg",
@@ -112,6 +115,7 @@ _MODULES = {
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.optim.optimizer": "optim.optimizer",
     "torch.optim.swa_utils": "optim.swa_utils",
+    "torch.overrides": "_overrides",
     "torch.serialization": "serialization",
     "torch.random": "random",
     "torch.special": "special",

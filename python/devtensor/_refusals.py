@@ -86,7 +86,6 @@ _MODULES = {
     "nn.attention.bias": _ATTENTION,
     "nn.attention.flex_attention": _ATTENTION,
     "ops": _OPERATORS,
-    "overrides": "functions are not overridden: call them with arrays",
     "profiler": _PROFILER,
     "storage": _STORAGE,
     "utils.benchmark": "use timeit, and devtensor.cuda.synchronize() before the clock is read",

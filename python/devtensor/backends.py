@@ -13,7 +13,7 @@ from typing import Any
 from devtensor import _C
 from devtensor import cuda as _cuda
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
 
 
 class _Switches:
@@ -77,6 +77,13 @@ class _Cudnn(_Switches):
             self.allow_tf32 = before[1]
 
 
+class _Cpu(_Switches):
+    """Of the host: what asks which instruction set PyTorch's own loops use is told that they are not here."""
+
+    def get_cpu_capability(self) -> str:
+        return "DEFAULT"
+
+
 class _Cuda(_Switches):
     """Switches of products and of attention, of which there is one way here: they may be set, and change nothing."""
 
@@ -121,6 +128,7 @@ class _Absent(_Switches):
     is_built = is_available
 
 
+cpu: _Cpu = _Cpu("cpu")
 cudnn: _Cudnn = _Cudnn("cudnn", enabled=True, benchmark=False, deterministic=True, benchmark_limit=10)
 _PRODUCTS = {"allow_bf16_reduced_precision_reduction": False, "allow_fp16_reduced_precision_reduction": False}
 cuda: _Cuda = _Cuda("cuda", matmul=_Switches("cuda.matmul", **_PRODUCTS))

@@ -119,9 +119,6 @@ def test_parameters_take_only_arrays() -> None:
             nn.Parameter(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         nn.Parameter(dt.ones(1), True, True)  # type: ignore[call-arg]
-    for base in (dt.DeviceArray, nn.Parameter, nn.Buffer):
-        with pytest.raises(TypeError, match="not an acceptable base type"):
-            type("Mine", (base,), {})
     with pytest.raises(TypeError):
         nn.Parameter.anything = 1  # type: ignore[attr-defined]
 
@@ -187,8 +184,8 @@ def test_names_are_pytorchs() -> None:
     assert net.get_parameter("head.bias") is net.head.bias
     assert net.get_buffer("layer.1.scale") is net.layer[1].scale
     assert list(net._modules) == ["layer", "head"] and net._parameters["offset"] is net.offset
-    with pytest.raises(TypeError):
-        net._modules["more"] = nn.Identity()  # type: ignore[index]
+    net._modules["more"] = nn.Identity()
+    assert isinstance(net.more, nn.Identity) and [name for name, _ in net.named_children()] == ["layer", "head", "more"]
 
 
 def test_shared_parts_count_once() -> None:

@@ -92,7 +92,7 @@ def test_what_must_be_given() -> None:
 def test_no_more_must_be_given_and_no_other_name_is_known() -> None:
     """The specs in the header have no name and no need that the text beside them does not have."""
     header = (ROOT / "csrc" / "py" / "signatures.h").read_text()
-    specs = dict(re.findall(r'#define PY_SPEC_(\w+) \{"\w+", (\d+, .*)\}$', header, re.MULTILINE))
+    specs = dict(re.findall(r'#define PY_SPEC_(\w+) \{"\w+", (\d+, .*), __func__\}$', header, re.MULTILINE))
     texts = dict(re.findall(r'#define PY_TEXT_(\w+) "(.*)"$', header, re.MULTILINE))
     assert len(texts) > 150
     wrong = []

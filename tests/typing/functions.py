@@ -163,6 +163,7 @@ assert_type(dt.backends.mps.is_available(), bool)
 assert_type(dt.backends.mkl.is_available(), bool)
 assert_type(dt.backends.mkldnn.is_available(), bool)
 assert_type(dt.backends.openmp.is_available(), bool)
+assert_type(dt.backends.cpu.get_cpu_capability(), str)
 assert_type(dt.backends.cuda.flash_sdp_enabled(), bool)
 with dt.backends.cudnn.flags(benchmark=True), dt.backends.cuda.sdp_kernel(enable_flash=False), dt.device("cpu") as cpu:
     assert_type(cpu, dt.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import devtensor as dt
 from devtensor import accelerator, random, special
@@ -98,3 +98,22 @@ for written in (
     dt.hstack([x, x], out=dt.empty(2, 6)), dt.gather(x, 1, dt.zeros(2, 3, dtype=dt.int64), out=dt.empty(2, 3)),
 ):  # fmt: skip
     assert_type(written, dt.DeviceArray)
+
+
+class Image(dt.Tensor):
+    caption: str = ""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Weight(dt.nn.Parameter):
+    tag: int = 0
+
+
+shown: Image = x.as_subclass(Image)
+shown.caption = "two"
+weight: Weight = Weight(x)
+assert isinstance(shown + 1, Image)
+assert_type(weight * 2, dt.DeviceArray)

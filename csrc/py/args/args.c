@@ -95,6 +95,9 @@ int
 py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                py_args *out)
 {
+    if (DT_UNLIKELY(py_overrides) && py_overridden(spec, false, self, args, nargs, kwnames, &out->answer)) {
+        return -1;
+    }
     bool method = py_is_array(self);
     memset(out->v, 0, sizeof(out->v));
     out->state = py_state_of(self);
@@ -137,6 +140,16 @@ py_parse(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t 
 {
     int rc = py_parse_plain(spec, self, args, nargs, kwnames, out);
     return DT_UNLIKELY(py_autocast_on) && rc == 0 ? py_autocast(out) : rc;
+}
+
+int
+py_parse_in_place(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                  py_args *out)
+{
+    if (DT_UNLIKELY(py_overrides) && py_overridden(spec, true, self, args, nargs, kwnames, &out->answer)) {
+        return -1;
+    }
+    return py_parse_plain(spec, self, args, nargs, kwnames, out);
 }
 
 /* ---------------------------------------------------------------- one parameter */

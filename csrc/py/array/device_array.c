@@ -13,7 +13,7 @@ PyObject *
 py_array_new(PyTypeObject *type, const char *action)
 {
     py_array *self;
-    if (DT_UNLIKELY(type->tp_base != &PyBaseObject_Type)) {
+    while (DT_UNLIKELY(type->tp_base != &PyBaseObject_Type)) {
         type = type->tp_base;
     }
 #ifndef Py_GIL_DISABLED
@@ -68,8 +68,11 @@ py_array_dealloc(PyObject *object)
     if (self->step != NULL) {
         py_step_release(self->step);
     }
+    if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) { /* of a class of the user's */
+        type->tp_free(object);
+    } else
 #ifndef Py_GIL_DISABLED
-    if (free_list_count < FREE_LIST_SIZE) {
+        if (free_list_count < FREE_LIST_SIZE) {
         free_list[free_list_count++] = self;
     } else
 #endif
@@ -142,6 +145,7 @@ GETTER(get_is_cuda)
 
 GETTER(get_data)
 {
+    PY_ASK("attribute", "data", self, NULL)
     dt_error err;
     PyObject *result = py_array_new(Py_TYPE(self), "data");
     return result == NULL ? NULL
@@ -161,6 +165,7 @@ GETTER(get_origin)
 
 GETTER(get_T)
 {
+    PY_ASK("attribute", "T", self, NULL)
     const dt_array *x = py_array_of(self);
     int64_t dims[DT_MAX_NDIM];
     for (int d = 0; d < x->ndim; d++) {
@@ -177,6 +182,7 @@ GETTER(get_T)
 static PyObject *
 exchanged(PyObject *self, const char *name, int most)
 {
+    PY_ASK("attribute", name, self, NULL)
     const dt_array *x = py_array_of(self);
     dt_error err;
     if (x->ndim < 2 || x->ndim > most) {
@@ -284,19 +290,25 @@ collect_methods(void)
 
 /* DeviceArray(2, 3), DeviceArray([1.0]): PyTorch's first spelling. */
 static PyObject *
-array_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
+array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *names = PyImport_ImportModule("devtensor._old_names");
     PyObject *make = names == NULL ? NULL : PyObject_GetAttrString(names, "new_array");
     PyObject *result = make == NULL ? NULL : PyObject_Call(make, args, kwargs);
     Py_XDECREF(names);
     Py_XDECREF(make);
-    return result;
+    if (result == NULL || type == Py_TYPE(result)) {
+        return result;
+    }
+    PyObject *shared = py_share(type, "Tensor", result);
+    Py_DECREF(result);
+    return shared;
 }
 
 static PyType_Slot own_slots[] = {
     {Py_tp_new, array_new},
     {Py_tp_dealloc, py_array_dealloc},
+    {Py_tp_is_gc, py_array_is_gc},
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
     {Py_tp_members, members},
@@ -331,7 +343,7 @@ py_array_type_new(PyObject *module)
     PyType_Spec spec = {
         .name = "devtensor.DeviceArray",
         .basicsize = sizeof(py_array),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
         .slots = slots,
     };
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);

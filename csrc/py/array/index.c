@@ -484,6 +484,7 @@ ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
 static PyObject *
 getitem(PyObject *self, PyObject *index)
 {
+    PY_ASK("method", "__getitem__", self, index)
     PyObject *result = subscript(self, index);
     return result != NULL ? result : py_explain(self, "invalid-index", "getitem");
 }

@@ -167,7 +167,8 @@ is_cpu(PyObject *object)
 static PyObject *
 py_to(PY_PARAMS)
 {
-    if (nargs == 1 && kwnames == NULL && py_is_array(self)) { /* the everyday calls, with nothing to match to names */
+    if (nargs == 1 && kwnames == NULL && py_is_array(self) &&
+        !DT_UNLIKELY(py_overrides)) { /* the everyday calls, with nothing to match to names */
         int dtype = py_dtype_of(args[0]);
         if (dtype >= 0) {
             return py_convert(self, "to", dt_array_device(py_array_of(self)), (dt_dtype)dtype, false, false);
@@ -207,6 +208,7 @@ py_cuda(PY_PARAMS)
 static PyObject *
 py_cpu(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
+    PY_ASK("method", "cpu", self, NULL)
     return py_convert(self, "cpu", (dt_device){DT_CPU, 0}, (dt_dtype)py_array_of(self)->dtype, false, false);
 }
 
@@ -225,6 +227,7 @@ py_cpu(PyObject *self, PyObject *Py_UNUSED(ignored))
 #define DEFINE(name, dtype, text)                                                                                      \
     static PyObject *cast_##dtype(PyObject *self, PyObject *Py_UNUSED(ignored))                                        \
     {                                                                                                                  \
+        PY_ASK("method", #name, self, NULL)                                                                            \
         return py_convert(self, #name, dt_array_device(py_array_of(self)), DT_##dtype, false, false);                  \
     }
 CASTS(DEFINE)
@@ -257,6 +260,7 @@ py_astype(PY_PARAMS)
 static PyObject *
 py_pin_memory(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
+    PY_ASK("method", "pin_memory", self, NULL)
     const dt_array *x = py_array_of(self);
     if (x->storage->flags & DT_STORAGE_PINNED) {
         return Py_NewRef(self);
@@ -311,6 +315,7 @@ py_fill_(PY_PARAMS)
 static PyObject *
 py_zero_(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
+    PY_ASK("method", "zero_", self, NULL)
     const dt_scalar zero = dt_scalar_int(0);
     dt_error err;
     dt_status status;

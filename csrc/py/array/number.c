@@ -5,6 +5,7 @@
 PyObject *
 py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
 {
+    PY_ASK_OPERATOR(name, a, b)
     dt_scalar scalar;
     const dt_array *x = py_is_array(a) ? py_operand(a) : NULL, *y = py_is_array(b) ? py_operand(b) : NULL;
     if (DT_UNLIKELY((x == NULL && py_is_array(a)) || (y == NULL && py_is_array(b)))) {
@@ -45,6 +46,11 @@ py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
 static PyObject *
 in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
 {
+    if (DT_UNLIKELY(py_overrides) && py_asks(self, other)) {
+        char method[32];
+        PyOS_snprintf(method, sizeof(method), "%s_", name);
+        return py_ask("method", method, self, other);
+    }
     dt_scalar scalar;
     dt_array *x = py_operand(self);
     const dt_array *y = py_is_array(other) ? py_operand(other) : NULL;
@@ -178,6 +184,7 @@ nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 static PyObject *
 nb_matrix_multiply(PyObject *a, PyObject *b)
 {
+    PY_ASK_OPERATOR("matmul", a, b)
     PyObject *array = py_is_array(a) ? a : b, *other = array == a ? b : a;
     if (!py_is_array(other)) {
         if (py_is_ndarray(other)) {
@@ -220,6 +227,7 @@ compare(PyObject *a, PyObject *b, int op)
 static PyObject *
 unary(dt_unary_op op, const char *name, PyObject *self)
 {
+    PY_ASK("method", name, self, NULL)
     const dt_array *x = py_operand(self);
     if (DT_UNLIKELY(x == NULL)) {
         return NULL;

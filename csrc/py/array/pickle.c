@@ -14,6 +14,9 @@ wants_grad(PyObject *self)
 static PyObject *
 py___copy__(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
+    if (py_is_subclassed(self)) {
+        return py_of_subclass("copied", self, NULL);
+    }
     PyObject *result = py_array_handle(self, "copy");
     return wants_grad(self) ? py_want_grad(result) : result;
 }
@@ -82,6 +85,9 @@ py_deep_copy(PyObject *self, PyObject *memo)
 static PyObject *
 py___deepcopy__(PyObject *self, PyObject *memo)
 {
+    if (py_is_subclassed(self)) {
+        return py_of_subclass("deeply_copied", self, memo);
+    }
     const dt_array *x = py_array_of(self);
     if (!wants_grad(self)) {
         return py_deep_copy(self, memo);
@@ -180,7 +186,7 @@ reduce(PyObject *self, int protocol)
 static PyObject *
 py___reduce__(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return reduce(self, 2);
+    return py_is_subclassed(self) ? py_of_subclass("reduced", self, NULL) : reduce(self, 2);
 }
 
 /* A Parameter and a Buffer have a __reduce__ of their own, which holds a plain array. */

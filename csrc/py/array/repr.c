@@ -329,7 +329,7 @@ py_repr(PyObject *self)
         return py_raise(py_state_of(self), &err, &self, 1);
     }
     text t = {0};
-    const char *name = strrchr(Py_TYPE(self)->tp_name, '.') + 1;
+    const char *dot = strrchr(Py_TYPE(self)->tp_name, '.'), *name = dot == NULL ? Py_TYPE(self)->tp_name : dot + 1;
     size_t indent = strlen(name) + 1;
     choose_format(&t, &p);
     append_string(&t, name);

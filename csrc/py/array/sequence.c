@@ -17,6 +17,12 @@ static PyObject *
 item(PyObject *self, Py_ssize_t i)
 {
     const dt_array *x = py_array_of(self);
+    if (DT_UNLIKELY(py_overrides) && py_asks(self, NULL) && x->ndim > 0 && i >= 0 && i < x->shape[0]) {
+        PyObject *index = PyLong_FromSsize_t(i);
+        PyObject *entry = index == NULL ? NULL : py_ask("method", "__getitem__", self, index);
+        Py_XDECREF(index);
+        return entry;
+    }
     if (x->ndim == 0) {
         PyErr_SetString(PyExc_IndexError, "too many indices for array of dimension 0");
         return py_explain(self, "invalid-index", "getitem");

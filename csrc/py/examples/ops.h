@@ -209,6 +209,12 @@
             ">>> y[0] = 1\n"                                                                                           \
             ">>> x\n"                                                                                                  \
             "DeviceArray([0., 0.], device='cpu', dtype=float32)")
+#define EXAMPLE_as_subclass                                                                                            \
+    EXAMPLE(">>> class Image(dt.Tensor):\n"                                                                            \
+            "...     pass\n"                                                                                           \
+            ">>> x = dt.zeros(2).as_subclass(Image)\n"                                                                 \
+            ">>> x + 1\n"                                                                                              \
+            "Image([1., 1.], device='cpu', dtype=float32)")
 #define EXAMPLE_detach                                                                                                 \
     EXAMPLE(">>> x = dt.zeros(2)\n"                                                                                    \
             ">>> x.detach().fill_(1).device == x.device\n"                                                             \

@@ -50,7 +50,7 @@ static PyObject *
 call_binary(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
 {
     py_args a;
-    if ((in_place ? py_parse_plain : py_parse)(spec, self, args, nargs, kwnames, &a) < 0) {
+    if ((in_place ? py_parse_in_place : py_parse)(spec, self, args, nargs, kwnames, &a) < 0) {
         return a.answer;
     }
     return apply(&a, op, NULL, 2, in_place);
@@ -70,7 +70,7 @@ call_binary(const py_spec *spec, dt_binary_op op, bool in_place, PY_PARAMS)
 
 #define DEFINE_1(name)
 #define DEFINE_0(name)                                                                                                 \
-    static const py_spec spec_##name = {#name, 2, 2, -1, {"input", "other", "out"}};                                   \
+    static const py_spec spec_##name = {#name, 2, 2, -1, {"input", "other", "out"}, NULL};                             \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
         return call_binary(&spec_##name, DT_BINARY_##name, false, self, args, nargs, kwnames);                         \

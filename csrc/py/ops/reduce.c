@@ -47,7 +47,7 @@ call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
 #define DT_REDUCE(name, kind, ...)                                                                                     \
     static PyObject *py_##name(PY_PARAMS)                                                                              \
     {                                                                                                                  \
-        static const py_spec spec = {#name, 1, 3, -1, REDUCTION_NAMES_##kind};                                         \
+        static const py_spec spec = {#name, 1, 3, -1, REDUCTION_NAMES_##kind, NULL};                                   \
         return call_reduce(&spec, DT_REDUCE_##name, self, args, nargs, kwnames);                                       \
     }
 #include "../../core/reductions.def"

@@ -14,7 +14,7 @@ static PyObject *
 call_unary(const unary_op *u, bool in_place, PY_PARAMS)
 {
     py_args a;
-    if ((in_place ? py_parse_plain : py_parse)(&u->spec, self, args, nargs, kwnames, &a) < 0) {
+    if ((in_place ? py_parse_in_place : py_parse)(&u->spec, self, args, nargs, kwnames, &a) < 0) {
         return a.answer;
     }
     dt_params params;
@@ -68,8 +68,11 @@ call_unary(const unary_op *u, bool in_place, PY_PARAMS)
 #define SIGNATURE_2(p, d, q, e) ", " p "=" #d ", " q "=" #e
 
 #define DT_UNARY(name_, kind, i, f, params, doc)                                                                       \
-    static const unary_op op_##name_ = {                                                                               \
-        {#name_, 1, 1 + COUNT params, -1, NAMES params}, DT_UNARY_##name_, #name_, COUNT params, DEFAULTS params};     \
+    static const unary_op op_##name_ = {{#name_, 1, 1 + COUNT params, -1, NAMES params, NULL},                         \
+                                        DT_UNARY_##name_,                                                              \
+                                        #name_,                                                                        \
+                                        COUNT params,                                                                  \
+                                        DEFAULTS params};                                                              \
     static PyObject *py_##name_(PY_PARAMS)                                                                             \
     {                                                                                                                  \
         return call_unary(&op_##name_, false, self, args, nargs, kwnames);                                             \
@@ -126,32 +129,33 @@ parse_bound(const py_args *a, int i, dt_bound *out)
 }
 
 static PyObject *
-call_clamp(bool in_place, PY_PARAMS)
+call_clamp(const py_args *a, bool in_place)
 {
-    PY_PARSE(clamp)
     dt_bound low, high;
-    const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || parse_bound(&a, 1, &low) < 0 || parse_bound(&a, 2, &high) < 0) {
+    const dt_array *x = py_arg_array(a, 0);
+    if (x == NULL || parse_bound(a, 1, &low) < 0 || parse_bound(a, 2, &high) < 0) {
         return NULL;
     }
     if (!low.given && !high.given) {
-        return py_refuse_args(&a, DT_EVALUE, "invalid-argument",
+        return py_refuse_args(a, DT_EVALUE, "invalid-argument",
                               "clamp: At least one of 'min' or 'max' must not be None");
     }
-    PY_RETURN(&a, in_place ? Py_NewRef(self) : py_result(&a, 3), py_is_large(x),
+    PY_RETURN(a, in_place ? Py_NewRef(a->v[0]) : py_result(a, 3), py_is_large(x),
               dt_clamp(x, &low, &high, in_place, out, &err));
 }
 
 static PyObject *
 py_clamp(PY_PARAMS)
 {
-    return call_clamp(false, self, args, nargs, kwnames);
+    PY_PARSE(clamp)
+    return call_clamp(&a, false);
 }
 
 static PyObject *
 py_clamp_(PY_PARAMS)
 {
-    return call_clamp(true, self, args, nargs, kwnames);
+    PY_PARSE(clamp)
+    return call_clamp(&a, true);
 }
 
 /* ---------------------------------------------------------------- tables */

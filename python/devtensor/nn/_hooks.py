@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +13,23 @@ from devtensor.nn._passage import Passage
 if TYPE_CHECKING:
     from devtensor.nn.module import Module
 
+_numbers = itertools.count(1)
+
 
 class RemovableHandle:
     """Takes a hook out again: by remove(), or at the end of a with block."""
 
-    def __init__(self, hooks: dict[int, Any], key: int) -> None:
-        self._hooks = hooks
-        self._key = key
+    def __init__(self, hooks_dict: dict[int, Any], key: int | None = None, *, extra_dict: Any = None) -> None:
+        self._hooks = hooks_dict
+        self._beside = (
+            () if extra_dict is None else extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
+        )
+        self.id = next(_numbers) if key is None else key
 
     def remove(self) -> None:
         """Take the hook out; nothing happens the second time."""
-        self._hooks.pop(self._key, None)
+        for hooks in (self._hooks, *self._beside):
+            hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -46,23 +54,37 @@ class _Hooks:
     """The hooks of one module, which only modules with hooks have."""
 
     def __init__(self) -> None:
-        self.before: dict[int, Any] = {}
-        self.after: dict[int, Any] = {}
-        self.backward: dict[int, Any] = {}
-        self.before_backward: dict[int, Any] = {}
-        self.count = 0
+        self.before: dict[int, Any] = OrderedDict()
+        self.before_with_kwargs: dict[int, bool] = OrderedDict()
+        self.after: dict[int, Any] = OrderedDict()
+        self.after_with_kwargs: dict[int, bool] = OrderedDict()
+        self.after_always: dict[int, bool] = OrderedDict()
+        self.backward: dict[int, Any] = OrderedDict()
+        self.before_backward: dict[int, Any] = OrderedDict()
+        self.before_state: dict[int, Any] = OrderedDict()
+        self.after_state: dict[int, Any] = OrderedDict()
+        self.before_load: dict[int, Any] = OrderedDict()
+        self.after_load: dict[int, Any] = OrderedDict()
 
-    def add(self, hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
-        self.count += 1
+    def add(
+        self, hooks: dict[int, Any], entry: Any, prepend: bool, *marks: tuple[dict[int, bool], bool]
+    ) -> RemovableHandle:
+        """marks: dictionaries in which the hook has a True, where it shall."""
+        handle = RemovableHandle(hooks, extra_dict=[mark for mark, _ in marks])
         others = dict(hooks) if prepend else {}
         if prepend:
             hooks.clear()
-        hooks[self.count] = entry
+        hooks[handle.id] = entry
         hooks.update(others)
-        return RemovableHandle(hooks, self.count)
+        for mark, wanted in marks:
+            if wanted:
+                mark[handle.id] = True
+        return handle
 
     def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         kwargs, result, called = kwargs or {}, None, set()
+        if not (self.before or self.after or self.backward or self.before_backward):
+            return module.forward(*args, **kwargs)
         passage = None
         if self.backward or self.before_backward:
             passage = Passage(module, list(self.backward.values()), list(self.before_backward.values()))
@@ -72,7 +94,8 @@ class _Hooks:
             return result if given is None else given
 
         try:
-            for hook, with_kwargs in list(self.before.values()):
+            for key, hook in list(self.before.items()):
+                with_kwargs = key in self.before_with_kwargs
                 given = hook(module, args, kwargs) if with_kwargs else hook(module, args)
                 if given is not None and with_kwargs:
                     args, kwargs = given
@@ -81,14 +104,14 @@ class _Hooks:
             if passage is not None:
                 args = passage.enter(args)
             result = module.forward(*args, **kwargs)
-            for key, (hook, with_kwargs, _) in list(self.after.items()):
+            for key, hook in list(self.after.items()):
                 called.add(key)
-                result = call(hook, with_kwargs)
+                result = call(hook, key in self.after_with_kwargs)
         except Exception:
-            for key, (hook, with_kwargs, always) in list(self.after.items()):
-                if always and key not in called:
+            for key, hook in list(self.after.items()):
+                if key in self.after_always and key not in called:
                     try:
-                        result = call(hook, with_kwargs)
+                        result = call(hook, key in self.after_with_kwargs)
                     except Exception as error:
                         warnings.warn(f"a forward hook with always_call=True raised {error!r}", stacklevel=2)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
 from devtensor._errors import ShapeMismatchError
 from devtensor.autograd.grad_mode import no_grad
+from devtensor.nn._books import Books, extra_key
 
 if TYPE_CHECKING:
     from devtensor.nn.module import Module
@@ -30,16 +32,91 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
     """See Module.load_state_dict."""
     if not isinstance(state, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
+    problems: list[str] = []
+    state = _prepared(module, state, strict, problems)
     for path, part in module.named_modules(remove_duplicate=False):
         if hasattr(part, "_renamed"):  # a checkpoint may be older than the module
             state = part._renamed(state, path)
     for path, part in module.named_modules():
         if hasattr(part, "_take_shapes"):  # one that has had no call yet
             part._take_shapes(state, f"{path}." if path else "")
-    places = module.state_dict(keep_vars=True)
-    missing = [key for key in places if key not in state]
-    unexpected = [key for key in state if key not in places]
-    problems, differing = [], []
+    places = _places(module)
+    parts = [(f"{path}." if path else "", part) for path, part in module.named_modules()]
+    extra = {key: part for prefix, part in parts if (key := extra_key(part, prefix))}
+    missing = [key for key in (*places, *extra) if key not in state]
+    keys = IncompatibleKeys(missing, [key for key in state if key not in places and key not in extra])
+    # What these take out of the lists is not complained of.
+    how = _load_and_tell if any(_hooks(part, "after_load") for _, part in parts) else _load
+    return how(module, places, extra, state, strict, assign, keys, problems)
+
+
+def _places(module: Module) -> dict[str, Any]:
+    """What a dictionary may fill, as state_dict(keep_vars=True) has it without hooks."""
+    found: dict[str, Any] = {}
+    for path, part in module.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        for name in (*part._parameter_names, *(name for name, kept in part._buffer_names.items() if kept)):
+            if part.__dict__[name] is not None:
+                found[prefix + name] = part.__dict__[name]
+    return found
+
+
+def _hooks(module: Module, which: str) -> list[Any]:
+    return [] if module._hooks is None else list(getattr(module._hooks, which).values())
+
+
+def _prepared(module: Module, state: Mapping[str, Any], strict: bool, problems: list[str]) -> Mapping[str, Any]:
+    """What hooks, and subclasses that override _load_from_state_dict, make of a copy of the dictionary."""
+    copied: dict[str, Any] | None = None
+    for path, part in module.named_modules(remove_duplicate=False):
+        prefix, own = f"{path}." if path else "", type(part)._load_from_state_dict is not Books._load_from_state_dict
+        for hook in _hooks(part, "before_load") + ([type(part)._load_from_state_dict] if own else []):
+            copied = OrderedDict(state) if copied is None else copied
+            hook(part, copied, prefix, {"version": part._version}, strict, [], [], problems)
+    return state if copied is None else copied
+
+
+def _load_and_tell(
+    module: Module,
+    places: dict[str, Any],
+    extra: dict[str, Module],
+    state: Mapping[str, Any],
+    strict: bool,
+    assign: bool,
+    keys: IncompatibleKeys,
+    problems: list[str],
+) -> IncompatibleKeys:
+    """The hooks that are called after a module is filled, and then the complaints about keys."""
+    _load(module, places, extra, state, False, assign, keys, problems)
+    parts: list[Module] = []
+
+    def visit(part: Module) -> None:  # what is below comes first
+        for child in part.children():
+            visit(child)
+        parts.append(part)
+
+    visit(module)
+    for part in parts:
+        for hook in _hooks(part, "after_load"):
+            if hook(part, keys) is not None:
+                raise RuntimeError(
+                    "hooks of register_load_state_dict_post_hook return None: they change the lists of keys"
+                )
+    return _load(module, {}, {}, {}, strict, assign, keys, [])
+
+
+def _load(
+    module: Module,
+    places: dict[str, Any],
+    extra: dict[str, Module],
+    state: Mapping[str, Any],
+    strict: bool,
+    assign: bool,
+    keys: IncompatibleKeys,
+    problems: list[str],
+) -> IncompatibleKeys:
+    missing, unexpected = keys
+    differing: list[str] = []
     if strict and missing:
         problems.append(f"Missing key(s) in state_dict: {_quoted(missing)}.")
     if strict and unexpected:
@@ -58,7 +135,10 @@ def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -
         _assign(module, state)
     else:
         _copy(places, state)
-    return IncompatibleKeys(missing, unexpected)
+    for key, part in extra.items():
+        if key in state:
+            part.set_extra_state(state[key])
+    return keys
 
 
 def _difference(key: str, place: DeviceArray, value: Any) -> str | None:

@@ -13,6 +13,7 @@ from devtensor._errors import _Explained
 from devtensor._memory_formats import memory_format
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
+from devtensor.nn._books import Books, extra_key
 from devtensor.nn._hooks import RemovableHandle, _Hooks
 from devtensor.nn._path import add_module
 from devtensor.nn._state import IncompatibleKeys, load
@@ -59,7 +60,7 @@ class _HasForward(Protocol[P, R]):
     def forward(self) -> Callable[P, R]: ...
 
 
-class Module(_C._Layer):
+class Module(Books, _C._Layer):
     """The base of all layers and models. A subclass registers its parts in __init__ and computes in forward.
 
     Assigning a Parameter, a Buffer or a Module to an attribute registers it: parameters(), state_dict() and to() have
@@ -119,7 +120,7 @@ class Module(_C._Layer):
     ) -> RemovableHandle:
         """Call hook(module, args) before forward; what it returns, unless None, becomes the arguments."""
         hooks = self._own_hooks()
-        return hooks.add(hooks.before, (hook, with_kwargs), prepend)
+        return hooks.add(hooks.before, hook, prepend, (hooks.before_with_kwargs, with_kwargs))
 
     def register_forward_hook(
         self,
@@ -134,7 +135,8 @@ class Module(_C._Layer):
         with_kwargs: hook(module, args, kwargs, output). always_call: also when forward raises, with None as output.
         """
         hooks = self._own_hooks()
-        return hooks.add(hooks.after, (hook, with_kwargs, always_call), prepend)
+        marks = (hooks.after_with_kwargs, with_kwargs), (hooks.after_always, always_call)
+        return hooks.add(hooks.after, hook, prepend, *marks)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) when the gradients of the arguments have been computed.
@@ -363,18 +365,6 @@ class Module(_C._Layer):
         buffer: DeviceArray = found
         return buffer
 
-    @property
-    def _modules(self) -> Mapping[str, Any]:
-        return _view(self, self._module_names)
-
-    @property
-    def _parameters(self) -> Mapping[str, Any]:
-        return _view(self, self._parameter_names)
-
-    @property
-    def _buffers(self) -> Mapping[str, Any]:
-        return _view(self, self._buffer_names)
-
     # ------------------------------------------------------------ moving and casting
 
     def _apply(self: Self, convert: Callable[[DeviceArray], DeviceArray]) -> Self:
@@ -519,16 +509,29 @@ class Module(_C._Layer):
         With keep_vars the Parameters themselves instead of plain arrays.
         """
         found: dict[str, DeviceArray] = OrderedDict() if destination is None else destination
-        for name in self._parameter_names:
-            self._put(found, prefix, name, keep_vars)
-        for name, persistent in self._buffer_names.items():
-            if persistent:
-                self._put(found, prefix, name, keep_vars)
+        hooks = self._hooks
+        for hook in () if hooks is None else list(hooks.before_state.values()):
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(found, prefix, keep_vars)
         for name in self._module_names:
             module = self.__dict__[name]
             if module is not None:
                 module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in () if hooks is None else list(hooks.after_state.values()):
+            given = hook(self, found, prefix, {"version": self._version})
+            found = found if given is None else given
         return found
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """What the module itself has, without those below it."""
+        for name in self._parameter_names:
+            self._put(destination, prefix, name, keep_vars)
+        for name, persistent in self._buffer_names.items():
+            if persistent:
+                self._put(destination, prefix, name, keep_vars)
+        key = extra_key(self, prefix)
+        if key is not None:
+            destination[key] = self.get_extra_state()
 
     def _put(self, found: dict[str, DeviceArray], prefix: str, name: str, keep_vars: bool) -> None:
         value = self.__dict__[name]
@@ -570,13 +573,6 @@ class Module(_C._Layer):
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self)})
-
-
-def _view(module: Module, names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is registered under names, to read: assignment to an attribute of the module is how to change it."""
-    from types import MappingProxyType
-
-    return MappingProxyType({name: module.__dict__[name] for name in names})
 
 
 def _like(old: DeviceArray, new: DeviceArray) -> DeviceArray:

@@ -202,20 +202,31 @@ def _sections(op: str, input: DeviceArray, places: Any, d: int) -> tuple[DeviceA
     return tuple(input.narrow(d, i, max(j - i, 0)) for i, j in zip(starts, ends, strict=True))
 
 
-def tensor_split(input: DeviceArray, indices_or_sections: Dims, dim: int = 0) -> tuple[DeviceArray, ...]:
+def tensor_split(
+    input: DeviceArray,
+    indices_or_sections: Dims | None = None,
+    dim: int = 0,
+    *,
+    indices: Dims | None = None,
+    sections: int | None = None,
+) -> tuple[DeviceArray, ...]:
     """A tuple of pieces along dim: so many, the first ones longer by 1 where needed, or cut before each index: views.
 
-    Any dtype. Raises ShapeMismatchError for an array without dimensions, IndexError for a dim out of range,
-    RuntimeError for less than one piece.
+    indices and sections are other names of indices_or_sections. Any dtype. Raises ShapeMismatchError for an array
+    without dimensions, IndexError for a dim out of range, RuntimeError for less than one piece, TypeError unless one of
+    the three is given.
 
     >>> [part.shape for part in dt.tensor_split(dt.ones(7), 3)]
     [(3,), (2,), (2,)]
     """
     op = "tensor_split"
     need_array(op, "input", input)
+    given = [places for places in (indices_or_sections, indices, sections) if places is not None]
+    if len(given) != 1:
+        raise TypeError(f"{op}(): one of 'indices_or_sections', 'indices' and 'sections' must be given")
     _C._check_rank(op, ("input",), (input,), 0, 1, 8)
     (d,) = dims_of(op, _need_int(op, "dim", dim), input.ndim, input)
-    return _sections(op, input, indices_or_sections, d)
+    return _sections(op, input, given[0], d)
 
 
 def _split(op: str, input: DeviceArray, places: Any, least: int, d: int) -> tuple[DeviceArray, ...]:

@@ -85,7 +85,7 @@ class _Recomputed:
 
 def _hooks_of(module: Module, kind: type[_Recomputed], name: str) -> list[int]:
     hooks = module._own_hooks().before
-    return [key for key, (hook, _) in hooks.items() if isinstance(hook, kind) and hook.name == name]
+    return [key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name]
 
 
 def _recompute(op: str, module: Module, hook: _Recomputed) -> None:
@@ -101,7 +101,7 @@ def _removed(op: str, module: Module, kind: type[_Recomputed], name: str, parts:
     found = _hooks_of(module, kind, name)
     if not found:
         raise ValueError(f"{op.removeprefix('remove_')} of '{name}' not found in {module}")
-    hook = module._own_hooks().before.pop(found[0])[0]
+    hook = module._own_hooks().before.pop(found[0])
     with no_grad():
         weight = hook.compute(module, False)
     for part in ("", *parts):

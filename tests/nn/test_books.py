@@ -1,0 +1,129 @@
+"""A module's books by PyTorch's names: dictionaries of hooks, what is registered, hooks of state dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import devtensor as dt
+
+torch = pytest.importorskip("torch")
+
+
+def hooks(lib: Any) -> list[Any]:
+    """What a program sees that reads and writes dictionaries of hooks."""
+    layer, seen = lib.nn.Linear(2, 2), []
+    names = """_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks _forward_hooks_with_kwargs
+        _forward_pre_hooks_with_kwargs _forward_hooks_always_called _state_dict_hooks _state_dict_pre_hooks
+        _load_state_dict_pre_hooks _load_state_dict_post_hooks""".split()
+    found: list[Any] = [[len(getattr(layer, name)) for name in names], layer._is_full_backward_hook]
+    x = lib.ones(1, 2)
+    first = layer.register_forward_hook(lambda *values: seen.append(len(values)))
+    layer.register_forward_hook(lambda *values: seen.append(len(values)), with_kwargs=True, prepend=True)
+    before = layer.register_forward_pre_hook(lambda module, args, kwargs: seen.append("before"), with_kwargs=True)
+    layer.register_full_backward_hook(lambda *values: None)
+    layer(x)
+    found += [list(seen), [len(getattr(layer, name)) for name in names], layer._is_full_backward_hook is None]
+    found += [first.id in layer._forward_hooks, before.id in layer._forward_pre_hooks_with_kwargs]
+    hook = next(iter(layer._forward_hooks.values()))
+    found.append(callable(hook))
+    before.remove()
+    found.append(len(layer._forward_pre_hooks_with_kwargs))
+    layer._forward_hooks.clear()
+    layer(x)
+    found.append(list(seen))
+    layer._forward_hooks[7] = lambda *values: seen.append("mine")
+    layer(x)
+    layer._forward_hooks = type(layer._forward_hooks)()
+    layer(x)
+    found.append(list(seen))
+    for child in lib.nn.Sequential(layer, lib.nn.ReLU()).modules():
+        child._backward_hooks.clear()
+    return [*found, layer(x).shape == (1, 2)]
+
+
+def registered(lib: Any) -> list[Any]:
+    """The same for what is registered."""
+    norm = lib.nn.BatchNorm1d(2)
+    norm.register_buffer("mine", lib.ones(1), persistent=False)
+    found = [list(norm._parameters), list(norm._buffers), list(norm._modules), sorted(norm._non_persistent_buffers_set)]
+    norm._buffers["mine"] = lib.zeros(3)
+    norm._buffers["other"] = lib.zeros(1)
+    norm._modules["child"] = lib.nn.ReLU()
+    found += [norm.mine.shape == (3,), sorted(norm.state_dict()), [name for name, _ in norm.named_modules()]]
+    weight = norm._parameters["weight"]
+    del norm._parameters["weight"]
+    norm.weight = weight * 2
+    found += [list(norm._parameters), "weight" in norm._parameters, norm.weight.tolist(), norm._parameters.get("none")]
+    norm._parameters["bias"] = lib.nn.Parameter(lib.ones(2))
+    found += [
+        norm.bias.tolist(),
+        [name for name, _ in norm.named_parameters()],
+        len(norm._buffers),
+        bool(norm._modules),
+    ]
+    for name, value in norm._buffers.items():
+        found.append((name, None if value is None else list(value.shape)))
+    norm._modules.pop("child")
+    return [*found, hasattr(norm, "child"), dict(norm._modules) == {}]
+
+
+def states(lib: Any) -> list[Any]:
+    """The same for hooks of state dictionaries and what subclasses override."""
+
+    class Named(lib.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = lib.nn.Linear(1, 2)
+            self.words = "none"
+
+        def get_extra_state(self) -> Any:
+            return {"words": self.words}
+
+        def set_extra_state(self, state: Any) -> None:
+            self.words = state["words"]
+
+        def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+            if f"{prefix}old" in state_dict:
+                state_dict[f"{prefix}inner.weight"] = state_dict.pop(f"{prefix}old")
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    model, found, seen = lib.nn.Sequential(Named(), lib.nn.Linear(2, 2)), [], []
+    found.append(list(model.state_dict()))
+    model[0].words = "kept"
+    state = model.state_dict()
+    other = lib.nn.Sequential(Named(), lib.nn.Linear(2, 2))
+    other.load_state_dict(state)
+    found.append(other[0].words)
+    state["0.old"] = state.pop("0.inner.weight") * 0 + 5
+    other.load_state_dict(state)
+    found += [other[0].inner.weight.flatten().tolist(), "0.old" in state]
+    other[1].register_state_dict_pre_hook(lambda module, prefix, keep: seen.append((prefix, keep)))
+    other[1].register_state_dict_post_hook(
+        lambda module, state, prefix, local: state.update({f"{prefix}w": state.pop(f"{prefix}weight")})
+    )
+    found += [list(other.state_dict()), list(seen)]
+    other[1]._register_load_state_dict_pre_hook(
+        lambda state, prefix, *rest: state.update({f"{prefix}weight": state.pop(f"{prefix}w")})
+    )
+    found.append(str(other.load_state_dict(other.state_dict())))
+    other[1].register_load_state_dict_pre_hook(lambda module, state, *rest: seen.append(type(module).__name__))
+    other.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+    given = dict(other.state_dict())
+    del given["0.inner.bias"]
+    found += [str(other.load_state_dict(given)), list(seen)]
+    other.register_load_state_dict_post_hook(lambda module, keys: keys.unexpected_keys.append("q"))
+    try:
+        other.load_state_dict(given)
+    except RuntimeError as error:
+        found.append('"q"' in str(error))
+    return found
+
+
+@pytest.mark.parametrize("program", [hooks, registered, states])
+def test_books_are_pytorchs(program: Any) -> None:
+    ours, theirs = program(dt), program(torch)
+    assert ours == [
+        str(value).replace("_Incompatible", "Incompatible") if isinstance(value, str) else value for value in theirs
+    ]
