@@ -136,10 +136,10 @@ class Copy:
         self.env = os.environ | {"PYTHONPATH": str(self.root / "python"), "DEVTENSOR_BUILD_CUDA": "0"}
         self.env |= {"PYTHONDONTWRITEBYTECODE": "1"}
 
-    def build(self) -> bool:
+    def build(self, quiet: bool = False) -> bool:
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--build-temp", ".objects"]
         done = subprocess.run(command, cwd=self.root, env=self.env, capture_output=True, text=True)
-        if done.returncode != 0:
+        if done.returncode != 0 and not quiet:
             print(done.stderr[-2000:])
         return done.returncode == 0
 
