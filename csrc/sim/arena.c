@@ -9,6 +9,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* In the sanitized build the bytes of a block, and those around it, are closed to all but who has them from
+ * sim_resolve, until the piece of work is over: what reaches past an array is told at that line, though it stays in the
+ * block. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define CLOSE(bytes, n) __asan_poison_memory_region(bytes, n)
+#define OPEN(bytes, n) __asan_unpoison_memory_region(bytes, n)
+#define UNCHECKED __attribute__((no_sanitize_address))
+#else
+#define CLOSE(bytes, n) ((void)(bytes))
+#define OPEN(bytes, n) ((void)(bytes))
+#define UNCHECKED
+#endif
+
 #define GUARD 64
 #define FRONT 256 /* from the start of a block's span to the user's bytes */
 #define GRANULE 512
@@ -282,13 +296,15 @@ void
 sim_block_start(sim_block *block)
 {
     unsigned char *bytes = block->device->open + block->offset;
+    OPEN(bytes - GUARD, block->nbytes + 2 * GUARD);
     memset(bytes - GUARD, GUARD_BYTE, GUARD);
     memset(bytes, fresh_byte(), block->nbytes);
     memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
+    CLOSE(bytes - GUARD, block->nbytes + 2 * GUARD);
     block->live = true;
 }
 
-static bool
+static UNCHECKED bool
 guard_holds(const unsigned char *guard)
 {
     for (int i = 0; i < GUARD; i++) {
@@ -312,8 +328,10 @@ check_guards(sim_block *block)
         snprintf(text, sizeof(text), "bytes next to a block of %zu were overwritten", block->nbytes);
         sim_set_fault_text(block->device, text);
     }
+    OPEN(bytes - GUARD, block->nbytes + 2 * GUARD);
     memset(bytes - GUARD, GUARD_BYTE, GUARD);
     memset(bytes + block->nbytes, GUARD_BYTE, GUARD);
+    CLOSE(bytes - GUARD, block->nbytes + 2 * GUARD);
     sim_poison(block->device, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -408,6 +426,7 @@ sim_resolve(sim_device *device, uint64_t address, size_t nbytes, void **memory)
         touched = block;
     }
     *memory = device->open + (address - (uint64_t)(uintptr_t)device->closed);
+    OPEN(*memory, nbytes);
     return CUDA_SUCCESS;
 }
 
@@ -420,6 +439,7 @@ sim_check_touched(void)
         sim_block *block = touched;
         touched = block->next_touched;
         block->touched = false;
+        CLOSE(block->device->open + block->offset, block->nbytes);
         check_guards(block);
     }
 }

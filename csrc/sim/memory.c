@@ -378,10 +378,7 @@ run_between(sim_device *device, const sim_item *item)
     if (status == CUDA_SUCCESS) {
         status = sim_resolve(sim_owner(item->target), item->target, item->nbytes, &target);
     }
-    uint64_t apart = item->source > item->target ? item->source - item->target : item->target - item->source;
-    if (status == CUDA_SUCCESS && apart > 0 && apart < item->nbytes) { /* undefined: nothing like what was wanted */
-        memset(target, 0xff, item->nbytes);
-    } else if (status == CUDA_SUCCESS) {
+    if (status == CUDA_SUCCESS) {
         memmove(target, source, item->nbytes);
     }
     return status;
@@ -487,9 +484,14 @@ sim_cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t nbytes, CUstre
     return status;
 }
 
+/* A copy whose ends overlap is undefined on a real device, and refused here; onto itself it does nothing. */
 static CUresult
 enqueue_between(sim_stream *stream, CUdeviceptr target, CUdeviceptr source, size_t nbytes)
 {
+    uint64_t apart = source > target ? source - target : target - source;
+    if (apart > 0 && apart < nbytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     const sim_item item = {.run = run_between, .target = target, .source = source, .nbytes = nbytes};
     const sim_touch touches[] = {{target, nbytes, true}, {source, nbytes, false}};
     return sim_enqueue_work(stream, &item, "copy on the device", touches, 2);

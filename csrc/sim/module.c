@@ -171,10 +171,14 @@ is_declared(uint64_t address, uint64_t nbytes, bool written)
 
 /* Of the device that runs, or page-locked: with one address space for both, kernels reach that too. */
 void *
-sim_global(uint64_t address, uint64_t nbytes, int written)
+sim_global(uint64_t address, uint64_t nbytes, int written, unsigned alignment)
 {
     void *memory, *host = (void *)(uintptr_t)address;
-    fault = sim_resolve(launched_on, address, nbytes, &memory);
+    fault =
+        address % alignment == 0 ? sim_resolve(launched_on, address, nbytes, &memory) : CUDA_ERROR_MISALIGNED_ADDRESS;
+    if (fault == CUDA_ERROR_MISALIGNED_ADDRESS) {
+        longjmp(escape, 1);
+    }
     if (fault == CUDA_SUCCESS && !is_declared(address, nbytes, written)) {
         sim_set_fault_text(launched_on, "a kernel uses memory in another way than touches.c says");
         fault = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -197,7 +201,7 @@ run_launch(sim_device *device, const sim_item *item)
     const dt_host_kernel *kernel = item->what;
     launched_on = device;
     fault = CUDA_SUCCESS;
-    ndeclared = sim_races_on() ? sim_touches_of(kernel->name, item->held, declared) : -1;
+    ndeclared = sim_races_on() ? sim_touches_of(kernel, item->held, declared) : -1;
     if (setjmp(escape) == 0) {
         kernel->run(item->held);
     }
@@ -235,7 +239,7 @@ launch_ours(unsigned index, sim_stream *stream, void **parameters, void **extra)
     }
     memcpy(item.held, parameters[0], kernel->args_size);
     sim_touch touches[SIM_MOST_TOUCHES];
-    int n = sim_races_on() ? sim_touches_of(kernel->name, item.held, touches) : 0;
+    int n = sim_races_on() ? sim_touches_of(kernel, item.held, touches) : 0;
     CUresult status = sim_enqueue_work(stream, &item, kernel->name, touches, n);
     if (status != CUDA_SUCCESS) {
         dt_free(item.held);

@@ -13,6 +13,7 @@
 #include "../core/numbers/sha256.h"
 #include "../cuda/api.h"
 #include "../cuda/simulated.h"
+#include "../kernels/kernel.h"
 #include "races.h"
 
 #define SIM_MAX_DEVICES 64
@@ -257,7 +258,7 @@ void sim_module_free(sim_module *module);
 
 /* touches.c: the operands of a launch of one of our kernels. */
 #define SIM_MOST_TOUCHES 320
-int sim_touches_of(const char *kernel, const void *args, sim_touch touches[SIM_MOST_TOUCHES]);
+int sim_touches_of(const dt_host_kernel *kernel, const void *args, sim_touch touches[SIM_MOST_TOUCHES]);
 
 /* What the simulated NVRTC makes: it names what it was made from and for. */
 typedef struct {

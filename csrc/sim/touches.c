@@ -285,9 +285,10 @@ itemsize_of(const char *kernel)
 }
 
 int
-sim_touches_of(const char *kernel, const void *args, sim_touch touches[SIM_MOST_TOUCHES])
+sim_touches_of(const dt_host_kernel *launched, const void *args, sim_touch touches[SIM_MOST_TOUCHES])
 {
     list l = {touches, 0};
+    const char *kernel = launched->name;
     if (strncmp(kernel, "k_update_", strlen("k_update_")) == 0) {
         of_update(&l, args, itemsize_of(kernel));
         return l.n;
@@ -298,6 +299,8 @@ sim_touches_of(const char *kernel, const void *args, sim_touch touches[SIM_MOST_
             return l.n;
         }
     }
-    of_elementwise(&l, args);
+    if (launched->args_size == sizeof(k_elementwise_args)) {
+        of_elementwise(&l, args);
+    }
     return l.n;
 }

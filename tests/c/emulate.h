@@ -63,10 +63,11 @@ emulated_sync(void)
 }
 
 void *
-sim_global(uint64_t address, uint64_t nbytes, int written)
+sim_global(uint64_t address, uint64_t nbytes, int written, unsigned alignment)
 {
     (void)nbytes;
     (void)written;
+    (void)alignment;
     return (void *)(uintptr_t)address;
 }
 

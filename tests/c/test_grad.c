@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../../csrc/core/grad/grad.h"
-#include "../../csrc/core/ops.h"
+#include "../../csrc/core/ops/ops.h"
 #include "../../csrc/core/registry.h"
 #include "../../csrc/cpu/front.h"
 

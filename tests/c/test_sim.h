@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../csrc/cuda/image.h"
+#include "../../csrc/cuda/launch/image.h"
 #include "../../csrc/kernels/kernel.h"
 #include "../../csrc/sim/sim.h"
 

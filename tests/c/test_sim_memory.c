@@ -298,11 +298,12 @@ test_copies(void)
     OK(api.cuMemsetD8Async(p, 0, 4, stream));
     SAME(peek(q, stream), 2);
     SAME(peek(p, stream), 0);
-    /* onto itself is nothing, onto a part of itself is undefined */
+    /* onto itself is nothing, onto a part of itself is refused */
     OK(api.cuMemcpyHtoDAsync_v2(q, &two, 4, stream));
     OK(api.cuMemcpyDtoDAsync_v2(q, q, 16, stream));
     SAME(peek(q, stream), 2);
-    OK(api.cuMemcpyDtoDAsync_v2(q + 4, q, 8, stream));
+    SAME(api.cuMemcpyDtoDAsync_v2(q + 4, q, 8, stream), CUDA_ERROR_INVALID_VALUE);
+    SAME(api.cuMemcpyDtoDAsync_v2(q, q + 4, 8, stream), CUDA_ERROR_INVALID_VALUE);
     CHECK(isnan(peek(q + 4, stream)) && isnan(peek(q + 8, stream)));
     OK(api.cuMemcpyHtoDAsync_v2(q, &two, 4, stream));
     OK(api.cuMemcpyDtoDAsync_v2(q + 4, q, 4, stream));

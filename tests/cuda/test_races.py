@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import REAL, ROOT, counted, python_path
+from support import CUDA_DEVICES, REAL, ROOT, counted, python_path
 
 import devtensor as dt
 
@@ -178,6 +178,8 @@ PROGRAMS = {
         """,
 }
 
+NAMES = [name for name in PROGRAMS if name != "another device" or len(CUDA_DEVICES) > 1]
+
 # In order without a word, also by the strict rule.
 FINE = {
     "parts that do not overlap": """
@@ -263,7 +265,7 @@ def lines_of(message: str) -> list[int]:
     return [int(line) for line in re.findall(rf"{FILE}:(\d+)", message)]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_order_that_the_program_does_not_say(name: str, cuda: str, saxpy: Any, strict: None) -> None:
     """The strict rule: what only devtensor orders is told, as PyTorch and CuPy would not."""
     text = textwrap.dedent(PROGRAMS[name])
@@ -281,7 +283,7 @@ def test_programs_in_order(name: str, cuda: str, saxpy: Any, strict: None) -> No
     run(textwrap.dedent(FINE[name]), cuda, saxpy)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_call_that_the_backend_forgets(name: str, cuda: str, saxpy: Any, looked_for: None) -> None:
     """Without the line, devtensor orders the two itself; each of its calls that does so is left out in turn. Where
     nothing is in its place the race is found, with the same lines."""
