@@ -83,6 +83,17 @@ of_softmax_grad(list *l, const void *args)
 }
 
 static void
+of_attention(list *l, const void *args)
+{
+    const k_attention_args *a = args;
+    reads(l, &a->query);
+    reads(l, &a->key);
+    reads(l, &a->value);
+    reads(l, &a->mask);
+    writes(l, &a->out);
+}
+
+static void
 of_scan(list *l, const void *args)
 {
     const k_scan_args *a = args;
@@ -248,6 +259,7 @@ static const struct {
     {"k_softmax_grad_", of_softmax_grad},
     {"k_softmax_", of_softmax},
     {"k_log_softmax_", of_softmax},
+    {"k_attention_", of_attention},
     {"k_max_pool2d_grad_", of_max_pool2d_grad},
     {"k_max_pool2d_", of_pool2d},
     {"k_avg_pool2d_", of_pool2d},

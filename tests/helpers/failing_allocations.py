@@ -56,6 +56,8 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "DLPack and a copy": lambda x: np.from_dlpack(x, device="cpu", copy=True).tolist(),
     "CUDA array interface": lambda x: dt.asarray(lend(x, "__cuda_array_interface__")),
     "frombuffer": lambda x: dt.frombuffer(x.cpu(), dtype=dt.float32, offset=4),
+    "attention": lambda x: dt.nn.functional.scaled_dot_product_attention(*[x.repeat(6, 1)] * 3, x[:1, :1] > 0),
+    "gradients of attention": lambda x: gradient(x.repeat(6, 1), attend),
     "gradients of conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 1),
     "gradients of conv2d in float16": lambda x: gradients_of_layers(x.device, dt.float16, 1),
     "gradients of a depthwise conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 4),
@@ -153,6 +155,10 @@ def gradients_of_layers(device: dt.device, dtype: dt.dtype, groups: int) -> tupl
     loss = dt.max_pool2d(dt.conv2d(x, w, stride=2, padding=1, groups=groups), 2, 1).sum()
     dt.autograd.grad(loss, (x, w), create_graph=True)  # by formulas: the way round a library that refuses
     return dt.autograd.grad(loss, (x, w))
+
+
+def attend(x: dt.DeviceArray) -> dt.DeviceArray:
+    return dt.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
 def transposed(device: dt.device, **options: int) -> tuple[dt.DeviceArray, ...]:
