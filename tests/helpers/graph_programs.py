@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from graph_differences import known
 
 import devtensor as dt
 
@@ -422,48 +423,6 @@ def refuses_alike(s: Statement, theirs: Exception | None, ours: Exception | None
     if theirs is None or ours is None:
         return theirs is ours
     return "backward" in s.text or isinstance(ours, (type(theirs), RuntimeError, NotImplementedError))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A known one. text: a pattern of the statement; ours: of what devtensor says or does."""
-
-    text: str
-    ours: str
-    why: str
-
-
-# Where the two are to differ.
-DIFFERENCES = [
-    Difference("", r"RuntimeError: Trying to backward.*\n.*devtensor: no error", "numbers are kept, not arrays"),
-    Difference("", r"RuntimeError: one of the variables.*\n.*devtensor: no error", "less is kept"),
-    Difference("", r"no error\n.*second time.*needed by index_get", "repeat_interleave keeps an index"),
-    Difference("", "(values|only).*create_graph.*prod", "no second derivative at 0; it reads its result"),
-    Difference("", r"no error\n.*does not require grad.*create_graph", "a gradient of zeros is a constant"),
-    Difference(
-        "", r"is_leaf \(False, True\), PyTorch \(True, False\).*create_graph", "a gradient of zeros is a constant"
-    ),
-    Difference(
-        "", "only PyTorch has it.*(retain_grad|inputs=)", "retain_grad is of the op, not of what is written over"
-    ),
-    Difference(
-        "", "(values|only).*(allow_unused|inputs=).*register_hook", "PyTorch's hooks miss gradients that are asked for"
-    ),
-    Difference("", r"RuntimeError: Function ScatterAdd.*\n.*no error", "PyTorch: its index is smaller than src"),
-    Difference("", r"RuntimeError: output with shape.*\n.*no error", "PyTorch: clamp does not sum over wider limits"),
-    Difference("", r"no error\n.*DTypeMismatchError", "nothing is cast unasked"),
-    Difference("", "view size", "strides of results"),
-    Difference(r"\.mT|F\.linear|take_along_dim|unflatten|roll|repeat_interleave", "", "other rules for shapes"),
-    Difference("max_pool2d", r"RuntimeError.*\n.*no error", "no batch"),
-    Difference(r"\] = ", "the broadcast shape|shape mismatch", "leading sizes of 1 are not dropped"),
-    Difference("index_add|scatter_add", r"no error\n.*IndexError", "indices into nothing are looked at"),
-    Difference("index_select|embedding", r"RuntimeError.*\n.*(IndexError|no error)", "the builtin class"),
-    Difference("", r"RuntimeError: index.*out of bounds.*\n.*devtensor: IndexError", "the builtin class"),
-]
-
-
-def known(statement: str, text: str) -> Difference | None:
-    return next((d for d in DIFFERENCES if re.search(d.text, statement) and re.search(d.ours, text)), None)
 
 
 def mentioned(program: Program) -> str:

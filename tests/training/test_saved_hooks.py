@@ -255,3 +255,17 @@ def test_explain() -> None:
     cut = net(dt.ones(2, 3)).detach()
     assert "no gradient flows through .detach()" in dt.autograd.explain(cut.sum())
     assert dt.autograd.explain(CUDA_DEVICES and dt.ones(2, requires_grad=True)).startswith("leaf")
+
+
+def test_leaves_are_complete_before_backward_goes_on(device: str) -> None:
+    """A step in a hook of a parameter gives its gradient back before the next layer's is made, as in PyTorch."""
+    order: list[str] = []
+    w = [dt.ones(2, device=device, requires_grad=True) for _ in range(3)]
+    y = w[0] * 1
+    for i in (1, 2):
+        y = y * w[i]
+        y.register_hook(lambda g, i=i: order.append(f"y{i}"))  # type: ignore[misc]
+    for i, one in enumerate(w):
+        one.register_post_accumulate_grad_hook(lambda p, i=i: order.append(f"w{i}"))  # type: ignore[misc]
+    y.sum().backward()
+    assert order == ["y2", "w2", "y1", "w1", "w0"]
