@@ -35,6 +35,7 @@ from . import (
     recurrent_rows,
     report,
     rows,
+    training_rows,
 )
 
 OURS = "devtensor"
@@ -252,6 +253,7 @@ def run(options, threads):
         *nn_rows.ROWS,
         *attention_rows.ROWS,
         *gradient_rows.ROWS,
+        *training_rows.ROWS,
         *recurrent_rows.ROWS,
         *product_rows.ROWS,
         *order_rows.ROWS,

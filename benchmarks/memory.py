@@ -62,7 +62,23 @@ def conv2d(channels, height, filters, kernel):
     return Case(name, inputs, warm, calls, 4 * 8 * filters * height * height)
 
 
-CASES = [cast(1 << 24), matmul(2048), conv2d(64, 112, 64, 3), conv2d(256, 56, 256, 3), conv2d(128, 112, 256, 1)]
+def training_step(batch, size):
+    """Of ResNet-18: gradients and momentum count, as they are made by it."""
+    step = "__import__('benchmarks.training_rows', fromlist=['training_rows']).resnet_step(lib)"
+    inputs = {"x": ones(batch, 3, size, size), "y": f"lib.zeros({batch}, dtype=lib.int64)", "step": step}
+    warm = inputs | {"x": ones(2, 3, 64, 64), "y": "lib.zeros(2, dtype=lib.int64)"}
+    name = f"step of ResNet-18, batch {batch}, {size} x {size}"
+    return Case(name, inputs, warm, dict.fromkeys(("devtensor", "torch"), "step(x, y)"), 4)
+
+
+CASES = [
+    cast(1 << 24),
+    matmul(2048),
+    conv2d(64, 112, 64, 3),
+    conv2d(256, 56, 256, 3),
+    conv2d(128, 112, 256, 1),
+    training_step(8, 224),
+]
 
 
 def measure(cases, libs):
