@@ -18,9 +18,9 @@ def recorded(make):
     def recording(lib):
         call = make(lib)
 
-        def run(*args):
+        def run(*args, **named):
             with lib.enable_grad():
-                return call(*args)
+                return call(*args, **named)
 
         return run
 
@@ -39,7 +39,7 @@ def row(name, inputs, make, passed, aim, roundings=64):
         }
         dt.set_default_dtype(dt.float64)
         try:
-            exact = make(dt)(**wide).detach().numpy()
+            exact = recorded(make)(dt)(**wide).detach().numpy()
         finally:
             dt.set_default_dtype(dt.float32)
         return exact, np.full(exact.shape, roundings * EPS["float32"] * max(np.abs(exact).max(initial=0), 1))
