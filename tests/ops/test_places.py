@@ -248,3 +248,16 @@ def test_what_is_refused_says_what_to_do() -> None:
         dt.ones(2, dtype=dt.complex64)
     with pytest.raises(AttributeError, match="no attribute 'nothing_of_the_kind'"):
         dt.nothing_of_the_kind()
+
+
+def test_repeat_copies(device: str) -> None:
+    """Also where sizes of 1 repeat, which a view could show: what is written to it stays there."""
+    for shape in ((1, 3), (), (3,), (1, 1), (2, 1), (2, 1, 3), (0, 3)):
+        for times in ((2, 1), (1, 2), (2, 2), (1, 1), (3, 2, 1)):
+            if len(times) < len(shape):
+                continue
+            x = dt.ones(shape, device=device)
+            copied = x.repeat(*times)
+            copied += 1
+            assert copied.amin().item() == copied.amax().item() == 2 if copied.numel() else True
+            assert x.tolist() == dt.ones(shape).tolist()

@@ -113,7 +113,10 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
         if times[d] != 1:
             again = result.unsqueeze(d).expand(*x.shape[:d], times[d], *result.shape[d:])
             result = again.reshape(*x.shape[:d], *wide[d:])
-    return result.clone() if result is x else result
+    repeats = any(n > 1 and step == 0 for n, step in zip(result.shape, result.stride(), strict=True))
+    if not repeats and result.data_ptr() != input.data_ptr():
+        return result
+    return _C.empty(result.shape, dtype=result.dtype, device=result.device).copy_(result)  # of sizes of 1: a view
 
 
 def _repeated(op: str, size: int, count: int) -> int:
