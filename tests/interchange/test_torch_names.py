@@ -28,7 +28,8 @@ ctc_loss(x.reshape(3, 1, 3).log_softmax(2), i.reshape(1, 3)[:, :1] + 1, (3,), (1
 constant_pad_nd(x, (1, 2), 0.5); adaptive_max_pool1d(x[None], 2)[0]; adaptive_max_pool1d(x[None], 2)[1]
 max_pool1d_with_indices(x[None], 2)[1]
 grid_sampler(x[None, None], x[None, :, :2].unsqueeze(0)[0][:, None], 0, 1, False)
-grid_sampler_2d(x[None, None], x[None, :, :2][:, None], 1, 0, True); grid_sampler_3d(x[None, None, None], x[None, None, None], 0, 0, True)
+grid_sampler_2d(x[None, None], x[None, :, :2][:, None], 1, 0, True)
+grid_sampler_3d(x[None, None, None], x[None, None, None], 0, 0, True)
 affine_grid_generator(x[None, :2], (1, 1, 2, 2), False); rsub(x, y); rsub(x, 3.0, alpha=2); unsafe_chunk(x, 2)[1]
 unsafe_split(x, 2)[0]; unsafe_split_with_sizes(x, (1, 2))[1]; fill(x, 2.0); dropout_(x, 0.5, False)
 alpha_dropout_(x, 0.5, False); feature_alpha_dropout_(x[None], 0.5, False); feature_dropout(x[None], 0.5, False)
