@@ -2,6 +2,7 @@
  * DeviceArray. They have the layout and the deallocator of DeviceArray. */
 #include "../core/grad/grad.h"
 #include "py.h"
+#include "subclass.h"
 
 #include <structmember.h>
 

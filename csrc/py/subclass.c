@@ -1,6 +1,7 @@
 /* subclass.c: classes of the user's that derive from DeviceArray, Parameter or Buffer, and ops whose operands are of
  * such a class: what its __torch_function__ makes of them. devtensor/_overrides.py has what is asked. */
 #include "py.h"
+#include "subclass.h"
 
 bool py_overrides;
 _Thread_local bool py_overrides_off __attribute__((tls_model("initial-exec")));

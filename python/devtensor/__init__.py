@@ -482,4 +482,5 @@ if not TYPE_CHECKING:
         """A module that is loaded at its first use. What devtensor does not have on purpose says so when it is used."""
         if name in _LATER:
             return _import_module(f"devtensor.{name}")
-        return _refusals.find(name)
+        found = _import_module("devtensor._torch_names").find(name)
+        return _refusals.find(name) if found is None else found

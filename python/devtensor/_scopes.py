@@ -12,8 +12,8 @@ _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 class Scope:
     """The names that one function, class or file binds: "torch.nn.functional" for F, None for what is not torch's."""
 
-    def __init__(self, parent: Scope | None, is_class: bool = False) -> None:
-        self.parent, self.is_class = parent, is_class
+    def __init__(self, parent: Scope | None, is_class: bool = False, is_comprehension: bool = False) -> None:
+        self.parent, self.is_class, self.is_comprehension = parent, is_class, is_comprehension
         self.names: dict[str, str | None] = {}
         self.outer: set[str] = set()  # global and nonlocal ones
 
@@ -70,6 +70,13 @@ def _bind(node: ast.AST, scope: Scope) -> None:
             scope.bind(node.id, None)
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         scope.bind(node.name, None)
+    elif isinstance(node, ast.NamedExpr):
+        outer = scope
+        while outer.is_comprehension and outer.parent is not None:  # (x := ...) in one binds around it
+            outer = outer.parent
+        outer.bind(node.target.id, None)
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        scope.bind(node.rest, None)
     elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
         scope.bind(node.name, None)
 
@@ -93,5 +100,9 @@ def _parts(node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         inner = Scope(scope, is_class=True)
         around = [*node.decorator_list, *node.bases, *node.keywords]
         return [*((one, scope) for one in around), *((one, inner) for one in node.body)]
-    inner = Scope(scope) if isinstance(node, _COMPREHENSIONS) else scope
-    return [(one, inner) for one in ast.iter_child_nodes(node)]
+    if isinstance(node, _COMPREHENSIONS):  # its first iterable is computed where it stands
+        inner, first = Scope(scope, is_comprehension=True), node.generators[0]
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        inside: list[ast.AST] = [first.target, *first.ifs, *node.generators[1:], *results]
+        return [(first.iter, scope), *((one, inner) for one in inside)]
+    return [(one, scope) for one in ast.iter_child_nodes(node)]

@@ -9,6 +9,7 @@ from devtensor._C import sigmoid as expit
 from devtensor._composed.arguments import need_array
 from devtensor._composed.elementwise.bessel import i0, i0e, i1, i1e
 from devtensor._composed.elementwise.domains import entropy
+from devtensor._composed.elementwise.error_functions import erfcx, log_ndtr, multigammaln, xlog1py
 from devtensor._composed.elementwise.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
 from devtensor._composed.elementwise.pointwise import lgamma as gammaln
 from devtensor._composed.reductions.moments import logsumexp
@@ -19,6 +20,7 @@ __all__ = [
     "entr",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
     "exp2",
     "expit",
@@ -29,15 +31,18 @@ __all__ = [
     "i1",
     "i1e",
     "log1p",
+    "log_ndtr",
     "log_softmax",
     "logit",
     "logsumexp",
+    "multigammaln",
     "ndtr",
     "ndtri",
     "psi",
     "round",
     "sinc",
     "softmax",
+    "xlog1py",
     "xlogy",
 ]
 

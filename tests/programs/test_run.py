@@ -197,6 +197,12 @@ def reads(torch, nn=nn.Linear):
 def stores():
     nn = {}
     return nn.items(), [torch.own for torch in nn], lambda torch: torch.own
+def walrus(values):
+    return [(torch := value) for value in values], torch.own
+def rest(value):
+    match value:
+        case {"kind": 1, **torch}:
+            return torch.own
 """
 CAUGHT = """
 import torch
@@ -209,7 +215,9 @@ try:
 except ImportError:
     raise
 class Net(torch.nn.Module):
+    import torch as inside
     torch = None
+    places = [one for one in inside.orgqr]
     def forward(self, x=torch.ormqr):
         return torch.pca_lowrank
 """
@@ -222,8 +230,9 @@ def test_check_knows_what_a_name_stands_for_and_what_may_fail(tmp_path: Path) ->
     assert done.stdout.splitlines() == [
         "script.py:4: torch.lobpcg: devtensor does not provide it; the program catches errors there",
         "script.py:8: torch.svd_lowrank: devtensor does not provide it",
-        "script.py:13: torch.ormqr: devtensor does not provide it",
-        "script.py:14: torch.pca_lowrank: devtensor does not provide it",
+        "script.py:14: torch.orgqr: devtensor does not provide it",
+        "script.py:15: torch.ormqr: devtensor does not provide it",
+        "script.py:16: torch.pca_lowrank: devtensor does not provide it",
     ]
 
 

@@ -63,7 +63,8 @@ for value in (
     special.digamma(x), special.entr(x), special.erf(x), special.erfc(x), special.erfinv(x), special.exp2(x),
     special.expit(x), special.expm1(x), special.gammaln(x), special.log1p(x), special.log_softmax(x, 1),
     special.logit(x), special.logsumexp(x, 1), special.ndtr(x), special.ndtri(x), special.psi(x), special.round(x),
-    special.sinc(x), special.softmax(x, 1), special.xlogy(x, x),
+    special.sinc(x), special.softmax(x, 1), special.xlogy(x, x), special.xlog1py(x, 2.0), special.log_ndtr(x),
+    special.erfcx(x), special.multigammaln(x + 1, 2),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 

@@ -1,6 +1,7 @@
 /* args.c: what stands in a call is matched to the names of the parameters. */
 #include "../../core/check/check.h"
 #include "../py.h"
+#include "../subclass.h"
 
 /* NumPy's spellings. */
 static const char *const aliases[][2] = {

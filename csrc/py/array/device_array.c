@@ -1,5 +1,6 @@
 /* device_array.c: the type DeviceArray: its life, its attributes, the table of its methods. */
 #include "../grad/grad.h"
+#include "../subclass.h"
 
 #include <structmember.h>
 

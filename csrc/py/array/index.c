@@ -1,6 +1,7 @@
 /* index.c: x[...], x[...] = y. */
 #include "../../core/grad/index.h"
 #include "../py.h"
+#include "../subclass.h"
 
 /* What is left of self after the basic entries of an index, and what the others select in it. */
 typedef struct {

@@ -1,5 +1,6 @@
 /* number.c: the operators. */
 #include "../py.h"
+#include "../subclass.h"
 
 /* a op b, where one of them is a DeviceArray; NotImplemented when the other is nothing we know. */
 PyObject *

@@ -2,6 +2,7 @@
 #include "../../core/grad/grad.h"
 #include "../../core/ops/ops.h"
 #include "../py.h"
+#include "../subclass.h"
 
 /* ---------------------------------------------------------------- copies */
 

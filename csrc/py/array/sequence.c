@@ -1,5 +1,6 @@
 /* sequence.c: len, iteration, in. */
 #include "../py.h"
+#include "../subclass.h"
 
 static Py_ssize_t
 length(PyObject *self)
