@@ -87,7 +87,8 @@ def figures(report: Path) -> Counter[tuple[str, str]]:
     """How many tests of each file passed, failed or were skipped."""
     found: Counter[tuple[str, str]] = Counter()
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-        area = case.get("classname", "").rpartition(".")[2].removeprefix("test_").replace("_", " ")
+        file = next(part for part in case.get("classname", "test_").split(".") if part.startswith("test_"))
+        area = file.removeprefix("test_").replace("_", " ")
         failed = case.find("failure") is not None or case.find("error") is not None
         found[area, "failed" if failed else "skipped" if case.find("skipped") is not None else "passed"] += 1
     return found
