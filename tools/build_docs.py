@@ -23,7 +23,8 @@ START = ["start", "situations"]
 GUIDES = [
     *("guides/devices", "guides/dtypes", "guides/numpy", "guides/torch", "guides/training", "testing"),
     *("races", "raw-kernel"),
-    *("guides/notebooks", "performance", "nn", "data", "optim", "autograd", "distributions", "interchange", "threads"),
+    *("guides/notebooks", "performance", "nn", "data", "optim", "autograd", "distributions", "interchange"),
+    *("array-api", "threads"),
     *("cuda", "differences", "errors-compared", "examples"),
 ]
 CONTRIBUTORS = ["CONTRIBUTING", "architecture", "walks", "adding-an-op", "decisions/README"]

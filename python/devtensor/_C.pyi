@@ -3872,7 +3872,7 @@ class DeviceArray:
     def to(self, dtype: _DType, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: _MemoryFormat | None = None) -> DeviceArray: ...
     @overload
     def to(self, other: DeviceArray, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: _MemoryFormat | None = None) -> DeviceArray: ...
-    def to_device(self, device: _Device | _Int, /, *, stream: None = None) -> DeviceArray:
+    def to_device(self, /, device: _Device | _Int, *, stream: None = None) -> DeviceArray:
         """The array on a device: to(device), by the name of the array API standard. stream must be None.
 
         >>> dt.ones(2).to_device("cpu").device

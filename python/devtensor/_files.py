@@ -193,9 +193,9 @@ def _put(file: BinaryIO, data: bytes | memoryview) -> None:
             raise BlockingIOError(errno.EAGAIN, "the file takes no more now, and save() does not wait")
 
 
-def _bytes(x: DeviceArray) -> bytes:
-    data: bytes = x.data.contiguous().__reduce__()[1][2]  # row-major, as the format wants it
-    return data
+def _bytes(x: DeviceArray) -> memoryview:
+    """The bytes on the host, row-major, as the format wants them; of an array on the cpu those that it has."""
+    return memoryview(x.data.contiguous().__reduce_ex__(5)[1][2])
 
 
 # ---------------------------------------------------------------- load

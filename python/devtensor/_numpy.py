@@ -90,7 +90,7 @@ def __array_namespace__(self: DeviceArray, /, *, api_version: str | None = None)
     return array_api
 
 
-def to_device(self: DeviceArray, device: Any, /, *, stream: None = None) -> DeviceArray:
+def to_device(self: DeviceArray, device: Any, *, stream: None = None) -> DeviceArray:
     """The array on a device: to(device), by the name of the array API standard. stream must be None.
 
     >>> dt.ones(2).to_device("cpu").device

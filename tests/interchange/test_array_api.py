@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import itertools
 import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import array_api_signatures as standard
@@ -478,3 +480,54 @@ def test_creation(device: str) -> None:
     assert info.default_dtypes(device=device)["real floating"] is xp.float32
     with pytest.raises(ValueError, match="kind"):
         info.dtypes(kind="numbers")
+
+
+# ---------------------------------------------------------------- hostile arguments
+
+
+class Odd:
+    """Nothing that anyone could want."""
+
+
+ODD: list[Any] = [None, "x", Odd(), [1, "a"], (), {}, 2**70, 1.5, -3, np.ones(2)]
+REFUSALS = (TypeError, ValueError, IndexError, RuntimeError, OverflowError)
+
+
+def told(function: Callable[..., Any], *given_: Any, **options: Any) -> str:
+    """What a call says when it refuses; "" when it goes well."""
+    try:
+        function(*given_, **options)
+    except REFUSALS as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def test_hostile_arguments_are_told() -> None:
+    """In each place of each function; what is no array is told by the name that the standard gives the place."""
+    functions = [*((n, getattr(xp, n)) for n in standard.FUNCTIONS)]
+    functions += [*((n, getattr(xp.linalg, n)) for n in standard.LINALG)]
+    x = xp.ones((2, 2))
+    for name, function in functions:
+        parameters = inspect.signature(function).parameters.values()
+        needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_POSITIONAL]
+        for place, parameter in enumerate(needed):
+            for odd in ODD:
+                arguments = [odd if i == place else x for i in range(len(needed))]
+                text = told(function, *arguments)
+                if parameter.name in ("x", "x1", "x2") and isinstance(odd, (Odd, dict)) and name != "from_dlpack":
+                    assert f"'{parameter.name}'" in text or "'arrays_and_dtypes'" in text, (name, odd, text)
+        for parameter in parameters:
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                for odd in ODD:
+                    told(function, *[x] * len(needed), **{parameter.name: odd})
+
+
+def test_every_skip_of_the_public_suite_has_a_reason() -> None:
+    """A comment stands before each group, and no test is named twice: tools/array_api_suite.py reads the file."""
+    lines = (Path(__file__).parent.parent / "helpers" / "array_api_skips.txt").read_text().splitlines()
+    named = [line for line in lines if line and not line.startswith("#")]
+    assert len(set(named)) == len(named)
+    for before, line in itertools.pairwise(lines):
+        if line and not line.startswith("#"):
+            assert before, f"no reason before {line}"
+            assert re.match(r"(cuda: )?array_api_tests/test_\w+\.py", line)

@@ -12,6 +12,8 @@ from devtensor._composed.arguments import need_array
 from devtensor._types import Device
 from devtensor.array_api._operands import one_dtype
 
+_FAR = 2**62  # beyond every diagonal
+
 
 def arange(
     start: float,
@@ -99,7 +101,7 @@ def eye(
     >>> xp.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    k = _C._need_int("eye", "k", k)
+    k = _C._need_int("eye", "k", max(-_FAR, min(k, _FAR)) if isinstance(k, int) else k)
     columns = n_rows if n_cols is None else n_cols
     if k == 0:
         return _C.eye(n_rows, columns, dtype=dtype, device=device)

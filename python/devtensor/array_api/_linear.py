@@ -71,13 +71,9 @@ def tensordot(
     6.0
     """
     first, second = one_dtype("tensordot", ("x1", "x2"), (x1, x2))
+    mine, theirs = _summed_over(first, second, axes)
     if first.dtype.is_floating_point or second.dtype.is_floating_point:
-        return dt.tensordot(first, second, axes if isinstance(axes, int) else (list(axes[0]), list(axes[1])))
-    if isinstance(axes, int):
-        mine, theirs = list(range(first.ndim - axes, first.ndim)), list(range(axes))
-    else:
-        mine = [one_axis("tensordot", axis, first.ndim) for axis in axes[0]]
-        theirs = [one_axis("tensordot", axis, second.ndim) for axis in axes[1]]
+        return dt.tensordot(first, second, (mine, theirs))
     if [first.shape[axis] for axis in mine] != [second.shape[axis] for axis in theirs]:
         raise misshapen("tensordot", ("x1", "x2"), (first, second), f"sizes differ along the axes {axes}")
     keep = [axis for axis in range(first.ndim) if axis not in mine]
@@ -87,6 +83,20 @@ def tensordot(
     right = second.permute([*theirs, *others]).reshape(inner, math.prod(second.shape[axis] for axis in others))
     shape = [*(first.shape[axis] for axis in keep), *(second.shape[axis] for axis in others)]
     return _integers(left, right).reshape(shape)
+
+
+def _summed_over(x1: DeviceArray, x2: DeviceArray, axes: object) -> tuple[list[int], list[int]]:
+    """The axes of both that tensordot sums over, counted from the front."""
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError(f"tensordot(): axes must be an int or two sequences of ints, not {len(axes)} of them")
+        chosen = [_C._need_ints("tensordot", "axes", one) for one in axes]
+        mine = [one_axis("tensordot", axis, x1.ndim) for axis in chosen[0]]
+        return mine, [one_axis("tensordot", axis, x2.ndim) for axis in chosen[1]]
+    number = _C._need_int("tensordot", "axes", axes)
+    if not 0 <= number <= min(x1.ndim, x2.ndim):
+        raise ValueError(f"tensordot(): axes must be from 0 to {min(x1.ndim, x2.ndim)}, and is {number}")
+    return list(range(x1.ndim - number, x1.ndim)), list(range(number))
 
 
 def vecdot(x1: DeviceArray, x2: DeviceArray, /, *, axis: int = -1) -> DeviceArray:
