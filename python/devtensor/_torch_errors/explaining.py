@@ -148,9 +148,6 @@ def _passes(failed: calls.Failed, failure: Failure, conversions: list[tuple[Fact
 
 def _device(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
     facts = failure.facts
-    if len(facts) > 2:  # a number of 0 dimensions may be on the cpu
-        kept = [fact for fact in facts if fact.shape or str(fact.device) != "cpu"]
-        facts[:] = kept if len({str(fact.device) for fact in kept}) > 1 else facts
     if len({str(fact.device) for fact in facts}) < 2:
         return False
     failure.culprit = _odd(facts, lambda fact: str(fact.device), lambda value: value == "cpu")
