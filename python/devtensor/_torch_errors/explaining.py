@@ -211,6 +211,8 @@ def _shape(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
         shape = tuple(map(int, hidden[1].split(",")))
         wrong = [i for i, fact in enumerate(failure.facts) if fact.name.startswith("hx") and fact.shape == shape]
         failure.culprit = wrong[0] if len(wrong) == 1 else -1
+    if again is not None and failed.fresh:
+        return True
     return _is_borne_out(sentence, failure.facts)
 
 
