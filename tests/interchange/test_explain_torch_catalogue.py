@@ -45,7 +45,7 @@ def test_catalogue() -> None:
         for kind, _, variables, odd in rows(case):
             given = {name: converted(x) for name, x in variables.items()}
             plain = run(text, dict(given))
-            if plain is None or isinstance(plain, TypeError) or "meta" in str(plain) and "device" not in str(plain):
+            if plain is None or isinstance(plain, TypeError) or ("meta" in str(plain) and "device" not in str(plain)):
                 continue  # what PyTorch takes, or calls by other names
             counts["refused"] += 1
             error = run(text, dict(given))
