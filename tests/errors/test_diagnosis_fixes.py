@@ -236,7 +236,7 @@ def sentences(files: Iterable[Path]) -> dict[str, set[str]]:
 @pytest.mark.skipif(not CORE.exists(), reason="reads the source tree")
 def test_every_kind_is_documented() -> None:
     """Those with operands have a section of their own, which the notes point to."""
-    found = sentences(CORE.glob("check*.c"))
+    found = sentences(CORE.rglob("check*.c"))
     kinds = found["dt_sentence_begin"] | found["dt_sentence_shapes"]
     assert len(kinds) > 6
     assert kinds <= set(EXAMPLES)
@@ -249,7 +249,7 @@ NOT_OF_OPERANDS = {"invalid-parameter", "invalid-device", "device-not-available"
 
 @pytest.mark.skipif(not CORE.exists(), reason="reads the source tree")
 def test_sentences_about_operands_stand_in_check() -> None:
-    elsewhere = {path.name: sentences([path]) for path in CORE.glob("*.c") if not path.name.startswith("check")}
+    elsewhere = {path.name: sentences([path]) for path in CORE.rglob("*.c") if not path.name.startswith("check")}
     assert sum(len(found.get("dt_fail", ())) for found in elsewhere.values()) > 6
     for name, found in elsewhere.items():
         assert found.keys() <= {"dt_fail"}, name

@@ -48,9 +48,10 @@ def test_mistakes(origins: bool, tmp_path: Path) -> None:
 def test_mistakes_of_gradients(tmp_path: Path) -> None:
     found = torch_mistakes.gradients(True, tmp_path)
     assert len(found) > 30
-    for one, _ in found:
+    for one, mistake in found:
         assert (type(one.error), str(one.error)) == (type(one.plain), str(one.plain))
-        assert one.said and one.fixed in (None, ""), (one.name, one.fixed, one.said)
+        assert one.fixed in (None, ""), (one.name, one.fixed, one.said)
+        assert one.said or not mistake.code.startswith("grad-"), one.name
         for role in torch_mistakes.ROLES:
             for number in torch_mistakes.marked(one.text, role):
                 assert re.search(rf"^  {role} .*program\.py:{number}\b", one.said, re.MULTILINE), (one.name, one.said)
@@ -195,6 +196,47 @@ def test_a_mode_of_the_programs_sees_nothing() -> None:
     assert seen in (["matmul"], ["__matmul__"])
     with torch.device("meta"):  # a mode of PyTorch's own
         assert notes(lambda: x @ w)
+
+
+def test_no_random_number_is_drawn() -> None:
+    x = torch.ones(2, 3)
+    torch.manual_seed(3)
+    error = caught(lambda: x @ torch.rand(7, 7))
+    after = torch.get_rng_state()
+    torch.manual_seed(3)
+    torch.rand(7, 7)
+    assert torch.equal(after, torch.get_rng_state())
+    found = dt.explanation(error)
+    assert found is not None and found.operands[1].expression == "torch.rand(7, 7)"
+    assert found.operands[1].shape == (7, 7)
+
+
+def test_a_fix_in_a_loop_may_run_again() -> None:
+    def function() -> None:
+        x, w = torch.ones(2, 3), torch.ones(4, 3)
+        for _ in range(2):
+            x @ w
+
+    found = dt.explanation(caught(function))
+    assert found is not None and found.fix == "(w.T)"
+
+
+def test_states_of_recurrent_layers() -> None:
+    lstm = torch.nn.LSTM(5, 4)
+
+    def sizes() -> None:
+        x, hidden, cell = torch.ones(3, 2, 5), torch.zeros(1, 4, 2), torch.zeros(1, 2, 4)
+        lstm(x, (hidden, cell))
+
+    def dtypes() -> None:
+        x, hidden, cell = torch.ones(3, 2, 5).double(), torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)
+        lstm(x, (hidden, cell))
+
+    for function, odd in ((sizes, "hidden"), (dtypes, "x")):
+        found = dt.explanation(caught(function))
+        assert found is not None and found.culprit is not None
+        assert [operand.expression for operand in found.operands] == ["x", "hidden", "cell"]
+        assert found.culprit.expression == odd
 
 
 def test_an_error_is_explained_once() -> None:

@@ -44,6 +44,7 @@ class Failed:
     named: dict[str, Any] = field(default_factory=dict)
     facts: list[Fact] = field(default_factory=list)
     whole: bool = True  # every operand is among the facts
+    fresh: bool = False  # the frame has done nothing since: its variables are what they were
 
     def replay(self, conversions: list[tuple[Fact, str]] | None = None) -> str | None:
         """What the call says on the meta device after conversions: "" if it passes, None where that is not known."""
@@ -117,7 +118,10 @@ def read(stack: list[frames.At]) -> Failed | None:
     if frames.raises(at):
         return _of_parameters(stack, at)
     site = sources.locate(at, _KINDS)  # type: ignore[arg-type]
-    return _written(at, site) if site is not None else None
+    found = _written(at, site) if site is not None else None
+    if found is not None:
+        found.fresh = at.real.f_lasti == at.f_lasti
+    return found
 
 
 # ---------------------------------------------------------------- by the source
@@ -268,7 +272,7 @@ def _recorded(at: frames.At) -> Failed | None:
         names = tuple(inspect.signature(function).parameters)
     elif tensors.is_method(function) and names[:1] != ("input",):
         names = ("input", *names)
-    found = Failed(op, function, list(args), dict(kwargs or {}))
+    found = Failed(op, function, list(args), dict(kwargs or {}), fresh=True)
     for i, value in enumerate(args):
         _add(found, names[i] if i < len(names) else f"argument {i + 1}", value, None)
     for key, value in (kwargs or {}).items():

@@ -148,9 +148,6 @@ def _passes(failed: calls.Failed, failure: Failure, conversions: list[tuple[Fact
 
 def _device(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
     facts = failure.facts
-    if len(facts) > 2:  # a number of 0 dimensions may be on the cpu
-        kept = [fact for fact in facts if fact.shape or str(fact.device) != "cpu"]
-        facts[:] = kept if len({str(fact.device) for fact in kept}) > 1 else facts
     if len({str(fact.device) for fact in facts}) < 2:
         return False
     failure.culprit = _odd(facts, lambda fact: str(fact.device), lambda value: value == "cpu")
@@ -214,6 +211,8 @@ def _shape(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
         shape = tuple(map(int, hidden[1].split(",")))
         wrong = [i for i, fact in enumerate(failure.facts) if fact.name.startswith("hx") and fact.shape == shape]
         failure.culprit = wrong[0] if len(wrong) == 1 else -1
+    if again is not None and failed.fresh:
+        return True
     return _is_borne_out(sentence, failure.facts)
 
 
