@@ -319,20 +319,45 @@ known_power(const dt_array *exponent)
     return NULL;
 }
 
+static dt_status
+power_of_number(dt_dtype taken, const dt_params *params, const dt_array *const *arrays, dt_error *err)
+{
+    if (is_number(arrays[2], 2)) {
+        return cpu_unary(DT_UNARY_square, params, arrays[1], (dt_array *)(uintptr_t)arrays[0], err);
+    }
+    const power_rows *known = dt_is_float(taken) ? known_power(arrays[2]) : NULL;
+    if (known != NULL) {
+        return run_row(taken == DT_FLOAT32 ? known->f32 : known->f64, taken, NULL, 1, arrays);
+    }
+    return run_row(cpu_loops_here()->ops[taken]->binary[DT_BINARY_pow], taken, params, 2, arrays);
+}
+
+/* The quotients and remainders of floats: the three ops that follow each other in elementwise.def. */
+static dt_status
+divide(dt_binary_op op, cpu_row row, dt_dtype taken, const dt_array *const *arrays)
+{
+    division_job division = {row, dt_floordivf, dt_floordiv};
+    if (op == DT_BINARY_fmod) {
+        division = (division_job){row, fmodf, fmod};
+    } else if (op == DT_BINARY_remainder) {
+        division = (division_job){row, dt_floormodf, dt_floormod};
+    }
+    if (op == DT_BINARY_fmod && taken == DT_FLOAT64) {
+        return run_row(row, taken, NULL, 2, arrays);
+    }
+    return run_row(taken == DT_FLOAT32 ? division_f32 : division_f64, taken, &division, 2, arrays);
+}
+_Static_assert(DT_BINARY_remainder == DT_BINARY_floor_divide + 1 && DT_BINARY_fmod == DT_BINARY_remainder + 1,
+               "divide() is told by the order of its ops");
+
 dt_status
 cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
     (void)err;
     const dt_array *arrays[3] = {out, a, b};
     dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
-    if (op == DT_BINARY_pow && is_number(b, 2)) {
-        return cpu_unary(DT_UNARY_square, params, a, out, err);
-    }
-    if (op == DT_BINARY_pow && dt_is_float(taken) && b->storage == NULL && a->storage != NULL) {
-        const power_rows *known = known_power(b);
-        if (known != NULL) {
-            return run_row(taken == DT_FLOAT32 ? known->f32 : known->f64, taken, NULL, 1, arrays);
-        }
+    if (op == DT_BINARY_pow && b->storage == NULL) {
+        return power_of_number(taken, params, arrays, err);
     }
     if (op == DT_BINARY_gt || op == DT_BINARY_ge) { /* a > b is b < a */
         op = op == DT_BINARY_gt ? DT_BINARY_lt : DT_BINARY_le;
@@ -342,16 +367,8 @@ cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt
         taken = DT_BOOL;
     }
     cpu_row row = cpu_loops_here()->ops[taken]->binary[op];
-    if (op == DT_BINARY_fmod && taken == DT_FLOAT32) {
-        const division_job division = {row, fmodf, fmod};
-        return run_row(division_f32, taken, &division, 2, arrays);
-    }
-    if ((op == DT_BINARY_floor_divide || op == DT_BINARY_remainder) && dt_is_float(taken)) {
-        division_job division = {row, dt_floordivf, dt_floordiv};
-        if (op == DT_BINARY_remainder) {
-            division = (division_job){row, dt_floormodf, dt_floormod};
-        }
-        return run_row(taken == DT_FLOAT32 ? division_f32 : division_f64, taken, &division, 2, arrays);
+    if (op >= DT_BINARY_floor_divide && op <= DT_BINARY_fmod && dt_is_float(taken)) {
+        return divide(op, row, taken, arrays);
     }
     return run_row(row, taken, params, 2, arrays);
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define WIDTH 64      /* rows together */
+#define TOGETHER 4    /* rows that lie apart */
 #define CHUNK 32768   /* of a long row */
 #define FEW_ROWS 16   /* that are cut */
 #define TOTAL_LANES 8 /* of what a chunk comes to */
@@ -108,14 +109,29 @@ row_at(const scan_job *job, int64_t row, int64_t first, int64_t n)
     return rows_at(job, row_offset(job->x, row), row_offset(job->out, row), row_offset(job->indices, row), first, n);
 }
 
+/* Whether several rows, or chunks of one, may be gone over at a time. */
+static bool
+goes_together(const scan_job *job)
+{
+    return job->op == DT_SCAN_SUM || job->op == DT_SCAN_PROD;
+}
+
 static void
 rows_part(void *ctx, int64_t begin, int64_t end)
 {
     const scan_job *job = ctx;
-    for (int64_t row = begin; row < end; row++) {
-        scan_carry carry = job->none;
-        const scan_rows r = row_at(job, row, 0, job->n);
-        job->loops->lines[job->op](&r, &carry);
+    const int inner = job->x->ndim - 2;
+    for (int64_t row = begin; row < end;) {
+        scan_carry carry[TOGETHER] = {job->none, job->none, job->none, job->none};
+        scan_rows r = row_at(job, row, 0, job->n);
+        if (goes_together(job) && inner >= 0 && end - row >= TOGETHER &&
+            row % job->x->shape[inner] + TOGETHER <= job->x->shape[inner]) {
+            r.width = TOGETHER;
+            r.x_apart = job->x->strides[inner];
+            r.out_apart = job->out->strides[inner];
+        }
+        job->loops->lines[job->op](&r, carry);
+        row += r.width;
     }
 }
 
@@ -218,11 +234,18 @@ static void
 chunks_part(void *ctx, int64_t begin, int64_t end)
 {
     const scan_job *job = ctx;
-    for (int64_t item = begin; item < end; item++) {
+    for (int64_t item = begin; item < end;) {
         const int64_t chunk = item % job->chunks;
-        const scan_rows r = row_at(job, item / job->chunks, chunk * CHUNK, CPU_MIN(CHUNK, job->n - chunk * CHUNK));
-        scan_carry carry = job->carries[item];
-        job->loops->lines[job->op](&r, &carry);
+        scan_rows r = row_at(job, item / job->chunks, chunk * CHUNK, CPU_MIN(CHUNK, job->n - chunk * CHUNK));
+        if (goes_together(job) && end - item >= TOGETHER && (chunk + TOGETHER) * CHUNK <= job->n) {
+            r.width = TOGETHER;
+            r.x_apart = CHUNK * r.x_step;
+            r.out_apart = CHUNK * r.out_step;
+        }
+        scan_carry carry[TOGETHER];
+        memcpy(carry, &job->carries[item], (size_t)r.width * sizeof(*carry));
+        job->loops->lines[job->op](&r, carry);
+        item += r.width;
     }
 }
 

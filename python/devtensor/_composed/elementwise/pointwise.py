@@ -52,7 +52,11 @@ def _added(op: str, arrays: tuple[DeviceArray, DeviceArray, DeviceArray], value:
         _C._fail_dtype(op, _ADDED, arrays, 0, "numbers")
     x, a, b = (widened(array.to(dtype)) for array in arrays)
     scaled = a if value == 1 else a * value
-    return (x + (scaled / b if op == "addcdiv" else scaled * b)).to(dtype)
+    part = scaled / b if op == "addcdiv" else scaled * b
+    if part.shape == x.shape and part.dtype == x.dtype and not (part.requires_grad or x.requires_grad):
+        part += x  # part is new
+        return part.to(dtype)
+    return (x + part).to(dtype)
 
 
 @takes_out
