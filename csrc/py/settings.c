@@ -219,9 +219,8 @@ PyMethodDef py_settings_functions[] = {
           "The float dtype of arrays made from Python floats and by zeros, randn and the like.\n\nRaises TypeError for "
           "others."),
     PY_GETTER(get_default_dtype, "The default float dtype."),
-    PY_OP(
-        set_default_device,
-        "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError where there is no such device."),
+    PY_OP(set_default_device,
+          "The device of arrays made without device=.\n\nRaises DeviceNotAvailableError if there is no such device."),
     PY_GETTER(get_default_device, "The device of arrays made without device=."),
     PY_OP(set_num_threads, "How many threads the cpu's ops use.\n\nRaises RuntimeError for n below 1 or above 1024."),
     PY_GETTER(get_num_threads, "How many threads the cpu's ops use."),

@@ -305,7 +305,7 @@ class DeviceArray:
         """Largest element over the given dimensions; NaN if there is one.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+        Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result has the dtype of input.
 
         >>> dt.amax(dt.tensor([[1, 9], [5, 3]]), dim=1)
         DeviceArray([9, 5], device='cpu', dtype=int64)
@@ -317,7 +317,7 @@ class DeviceArray:
         """Smallest element over the given dimensions; NaN if there is one.
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+        Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result has the dtype of input.
 
         >>> dt.amin(dt.tensor([[1, 9], [5, 3]]), dim=1)
         DeviceArray([1, 3], device='cpu', dtype=int64)
@@ -462,7 +462,7 @@ class DeviceArray:
         """Position of the largest element (the first of equals; the first NaN if there is one).
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
+        Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result is int64.
 
         >>> dt.argmax(dt.tensor([1.0, 9.0, 5.0]))
         DeviceArray(1, device='cpu', dtype=int64)
@@ -474,7 +474,7 @@ class DeviceArray:
         """Position of the smallest element (the first of equals; the first NaN if there is one).
 
         dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-        Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
+        Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result is int64.
 
         >>> dt.argmin(dt.tensor([4.0, 1.0, 5.0]))
         DeviceArray(1, device='cpu', dtype=int64)
@@ -564,7 +564,7 @@ class DeviceArray:
     def astype(self, /, dtype: _DType, *, copy: builtins.bool = False) -> DeviceArray:
         """Casts to dtype on the same device.
 
-        Returns self when nothing changes. Raises TypeError for what is not a dtype.
+        Returns self when nothing changes. Raises TypeError for anything but a dtype.
 
         >>> dt.tensor([1.5, -2.5]).astype(dt.int32)
         DeviceArray([ 1, -2], device='cpu', dtype=int32)
@@ -1051,14 +1051,14 @@ class DeviceArray:
     def cuda(self, /, device: _Device | _Int | None = None, non_blocking: builtins.bool = False) -> DeviceArray:
         """Moves to a CUDA device, the current one by default.
 
-        Returns self when nothing changes. Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
+        Returns self when nothing changes. Raises DeviceNotAvailableError if there is no such device, OutOfMemoryError if it is full.
 
         >>> dt.zeros(2).cuda().device  # doctest: +SKIP
         device('cuda:0')
         """
     @overload
     def cummax(self, /, dim: _Int) -> cummax_result:
-        """The largest element so far along dim, and where it stands: a named tuple (values, indices).
+        """The largest element so far along dim, and its index: a named tuple (values, indices).
 
         values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
         IndexError for a dim out of range.
@@ -1070,7 +1070,7 @@ class DeviceArray:
     def cummax(self, /, axis: _Int) -> cummax_result: ...
     @overload
     def cummin(self, /, dim: _Int) -> cummin_result:
-        """The smallest element so far along dim, and where it stands: a named tuple (values, indices).
+        """The smallest element so far along dim, and its index: a named tuple (values, indices).
 
         values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
         IndexError for a dim out of range.
@@ -1505,7 +1505,7 @@ class DeviceArray:
         In place: self keeps device, dtype and shape, and is returned. The result has the shape and the dtype of input; floats and ints.
         """
     def flatten(self, /, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
-        """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
+        """Dimensions start_dim to end_dim become one. A view if the strides allow it, otherwise a copy.
 
         Any dtype. Raises IndexError for dims out of range.
 
@@ -1634,8 +1634,8 @@ class DeviceArray:
         """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
 
         index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
-        Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+        Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+        (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError.
 
         >>> dt.gather(dt.tensor([[1, 2], [3, 4]]), 1, dt.tensor([[1], [0]]))
         DeviceArray([[2],
@@ -1840,8 +1840,7 @@ class DeviceArray:
         source has the shape of input, but along dim that of index, int64 or int32.
         Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.
         Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,
-        ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for next, and
-        skips it.
+        ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises).
         Raises RuntimeError for an alpha with a fraction among integers.
 
         >>> dt.index_add(dt.tensor([1, 1, 1]), 0, dt.tensor([2, 2]), dt.tensor([10, 20]), alpha=2).tolist()
@@ -1856,8 +1855,7 @@ class DeviceArray:
         source has the shape of input, but along dim that of index, int64 or int32.
         Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.
         Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,
-        ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for next, and
-        skips it.
+        ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises).
         Raises RuntimeError for an alpha with a fraction among integers.
 
         In place: self keeps device, dtype and shape, and is returned.
@@ -1923,8 +1921,8 @@ class DeviceArray:
     def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
 
-        Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is not a vector.
+        Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+        (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError where index is not a vector.
 
         >>> dt.index_select(dt.tensor([[1, 2], [3, 4]]), 0, dt.tensor([1, 1]))
         DeviceArray([[3, 4],
@@ -2514,7 +2512,7 @@ class DeviceArray:
         the largest of each pair, as maximum.
 
         values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-        dim out of range, ShapeMismatchError where there is no element to choose from.
+        dim out of range, ShapeMismatchError if there is no element to choose from.
 
         >>> dt.max(dt.tensor([[1, 9], [5, 3]]), dim=1).indices
         DeviceArray([1, 0], device='cpu', dtype=int64)
@@ -2568,7 +2566,7 @@ class DeviceArray:
         the smallest of each pair, as minimum.
 
         values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-        dim out of range, ShapeMismatchError where there is no element to choose from.
+        dim out of range, ShapeMismatchError if there is no element to choose from.
 
         >>> dt.min(dt.tensor([[1, 9], [5, 3]]))
         DeviceArray(1, device='cpu', dtype=int64)
@@ -3218,7 +3216,7 @@ class DeviceArray:
         True
         """
     def reshape(self, /, *shape: _Ints) -> DeviceArray:
-        """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.
+        """The same elements in another shape; one size may be -1. A view if the strides allow it, otherwise a copy.
 
         Any dtype. Raises ShapeMismatchError where the number of elements differs.
 
@@ -3336,8 +3334,7 @@ class DeviceArray:
         index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input but in dim.
         Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.
         Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,
-        ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for next, and
-        skips it.
+        ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises).
 
         >>> dt.scatter_add(dt.tensor([1, 1, 1]), 0, dt.tensor([0, 2, 2]), dt.tensor([10, 20, 30]))
         DeviceArray([11,  1, 51], device='cpu', dtype=int64)
@@ -3351,8 +3348,7 @@ class DeviceArray:
         index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input but in dim.
         Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.
         Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,
-        ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for next, and
-        skips it.
+        ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises).
 
         In place: self keeps device, dtype and shape, and is returned.
 
@@ -3791,8 +3787,8 @@ class DeviceArray:
     def take(self, /, index: DeviceArray) -> DeviceArray:
         """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
-        Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-        a CUDA device tells of it when it is waited for next, and reads zeros there.
+        Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+        (a CUDA device reads zeros there, and the next wait raises).
 
         >>> dt.take(dt.tensor([[1, 2], [3, 4]]), dt.tensor([0, -1]))
         DeviceArray([1, 4], device='cpu', dtype=int64)
@@ -3801,8 +3797,8 @@ class DeviceArray:
     def take_along_dim(self, /, indices: DeviceArray, dim: _Int | None = None) -> DeviceArray:
         """Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the flat array without dim.
 
-        Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-        a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+        Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+        (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError.
 
         >>> dt.take_along_dim(dt.tensor([[1, 2], [3, 4]]), dt.tensor([[1], [0]]), dim=1)
         DeviceArray([[2],
@@ -3861,9 +3857,9 @@ class DeviceArray:
         """Moves and casts: to(device), to(dtype), to(device, dtype), to(other).
 
         Returns self when nothing changes. The strides of dense arrays stay, unless memory_format says otherwise; where nothing moves or is cast, contiguous_format changes channels_last alone. Casts round to nearest even; floats become integers by truncation, limited to the range.
-        With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the result waits.
+        With non_blocking, a copy from page-locked memory or to the cpu may still run after the call; reading the result waits for it.
         From other memory it cannot, and a UserWarning says so once a line.
-        Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full.
+        Raises DeviceNotAvailableError if there is no such device, OutOfMemoryError if it is full.
 
         >>> dt.tensor([1.5, 2.5], dtype=dt.float64).to(dt.float32)
         DeviceArray([1.5000, 2.5000], device='cpu', dtype=float32)
@@ -4253,7 +4249,7 @@ class Node:
 class Size(tuple[builtins.int, ...]):
     """A shape: a tuple of ints whose slices and sums are shapes too, with numel().
 
-    x.shape and x.size() are one. Raises TypeError for what is not an int.
+    x.shape and x.size() are one. Raises TypeError for anything but ints.
 
     >>> dt.Size([2, 3]).numel(), dt.ones(2, 3).shape[1:], type(dt.ones(2).shape)
     (6, (3,), <class 'devtensor.Size'>)
@@ -4272,7 +4268,7 @@ class Size(tuple[builtins.int, ...]):
 
 @final
 class Stream:
-    """A line of work on a device (the current one by default), beside the default stream's.
+    """A queue of work on a device (the current one by default), separate from the default stream.
 
     Ops of a thread go where stream(s) says, in order; those of two streams may overlap. An op waits for
     what other streams still do to its operands, so that results do not depend on streams. A priority
@@ -4705,7 +4701,7 @@ def amax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """Largest element over the given dimensions; NaN if there is one.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+    Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result has the dtype of input.
 
     >>> dt.amax(dt.tensor([[1, 9], [5, 3]]), dim=1)
     DeviceArray([9, 5], device='cpu', dtype=int64)
@@ -4717,7 +4713,7 @@ def amin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """Smallest element over the given dimensions; NaN if there is one.
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result has the dtype of input.
+    Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result has the dtype of input.
 
     >>> dt.amin(dt.tensor([[1, 9], [5, 3]]), dim=1)
     DeviceArray([1, 3], device='cpu', dtype=int64)
@@ -4751,7 +4747,7 @@ def argmax(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     """Position of the largest element (the first of equals; the first NaN if there is one).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
+    Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result is int64.
 
     >>> dt.argmax(dt.tensor([1.0, 9.0, 5.0]))
     DeviceArray(1, device='cpu', dtype=int64)
@@ -4763,7 +4759,7 @@ def argmin(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool 
     """Position of the smallest element (the first of equals; the first NaN if there is one).
 
     dim is an int, a tuple of ints or None for all dimensions; with keepdim they stay with size 1.
-    Raises IndexError for a dim out of range, ShapeMismatchError where there is no element to choose from. The result is int64.
+    Raises IndexError for a dim out of range, ShapeMismatchError if there is no element to choose from. The result is int64.
 
     >>> dt.argmin(dt.tensor([4.0, 1.0, 5.0]))
     DeviceArray(1, device='cpu', dtype=int64)
@@ -4786,7 +4782,7 @@ def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = No
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
-    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is not a number, DeviceNotAvailableError.
+    sequences of unequal length, OverflowError for ints that do not fit, TypeError for anything but numbers, DeviceNotAvailableError.
 
     >>> dt.array([[1.0, 2.0], [3.0, 4.0]])
     DeviceArray([[1., 2.],
@@ -5036,7 +5032,7 @@ def counters() -> dict[str, builtins.int]:
     """
 @overload
 def cummax(input: DeviceArray, dim: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummax_result:
-    """The largest element so far along dim, and where it stands: a named tuple (values, indices).
+    """The largest element so far along dim, and its index: a named tuple (values, indices).
 
     values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
     IndexError for a dim out of range.
@@ -5048,7 +5044,7 @@ def cummax(input: DeviceArray, dim: _Int, *, out: tuple[DeviceArray, DeviceArray
 def cummax(input: DeviceArray, axis: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummax_result: ...
 @overload
 def cummin(input: DeviceArray, dim: _Int, *, out: tuple[DeviceArray, DeviceArray] | None = None) -> cummin_result:
-    """The smallest element so far along dim, and where it stands: a named tuple (values, indices).
+    """The smallest element so far along dim, and its index: a named tuple (values, indices).
 
     values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises
     IndexError for a dim out of range.
@@ -5129,8 +5125,8 @@ def elu(input: DeviceArray, alpha: _Number = 1.0, *, out: DeviceArray | None = N
 def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> DeviceArray:
     """The rows of weight (n, d) at the indices in input, of any shape: (*, d).
 
-    padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError
+    padding_idx, scale_grad_by_freq and sparse concern gradients and change nothing. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+    (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError
     where weight is not a matrix, NotImplementedError for max_norm.
 
     >>> dt.embedding(dt.tensor([1, 0]), dt.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -5238,7 +5234,7 @@ def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: 
                  [0., 1.]], device='cpu', dtype=float32)
     """
 def flatten(input: DeviceArray, start_dim: _Int = 0, end_dim: _Int = -1) -> DeviceArray:
-    """Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.
+    """Dimensions start_dim to end_dim become one. A view if the strides allow it, otherwise a copy.
 
     Any dtype. Raises IndexError for dims out of range.
 
@@ -5335,8 +5331,8 @@ def gather(input: DeviceArray, dim: _Int, index: DeviceArray, *, out: DeviceArra
     """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
 
     index, int64 or int32, has as many dimensions as input, and is nowhere larger but in dim. Any dtype.
-    Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+    Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+    (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError.
 
     >>> dt.gather(dt.tensor([[1, 2], [3, 4]]), 1, dt.tensor([[1], [0]]))
     DeviceArray([[2],
@@ -5426,8 +5422,7 @@ def index_add(input: DeviceArray, dim: _Int, index: DeviceArray, source: DeviceA
     source has the shape of input, but along dim that of index, int64 or int32.
     Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.
     Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,
-    ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for next, and
-    skips it.
+    ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises).
     Raises RuntimeError for an alpha with a fraction among integers.
 
     >>> dt.index_add(dt.tensor([1, 1, 1]), 0, dt.tensor([2, 2]), dt.tensor([10, 20]), alpha=2).tolist()
@@ -5439,8 +5434,8 @@ def index_add(input: DeviceArray, axis: _Int, index: DeviceArray, source: Device
 def index_select(input: DeviceArray, dim: _Int, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
 
-    Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError where index is not a vector.
+    Any dtype. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+    (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError where index is not a vector.
 
     >>> dt.index_select(dt.tensor([[1, 2], [3, 4]]), 0, dt.tensor([1, 1]))
     DeviceArray([[3, 4],
@@ -5702,7 +5697,7 @@ def max(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *,
     the largest of each pair, as maximum.
 
     values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-    dim out of range, ShapeMismatchError where there is no element to choose from.
+    dim out of range, ShapeMismatchError if there is no element to choose from.
 
     >>> dt.max(dt.tensor([[1, 9], [5, 3]]), dim=1).indices
     DeviceArray([1, 0], device='cpu', dtype=int64)
@@ -5757,7 +5752,7 @@ def min(input: DeviceArray, dim: None = None, keepdim: builtins.bool = False, *,
     the smallest of each pair, as minimum.
 
     values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for a
-    dim out of range, ShapeMismatchError where there is no element to choose from.
+    dim out of range, ShapeMismatchError if there is no element to choose from.
 
     >>> dt.min(dt.tensor([[1, 9], [5, 3]]))
     DeviceArray(1, device='cpu', dtype=int64)
@@ -6020,7 +6015,7 @@ def remainder(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = 
     DeviceArray([1, 2], device='cpu', dtype=int64)
     """
 def reshape(input: DeviceArray, *shape: _Ints) -> DeviceArray:
-    """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.
+    """The same elements in another shape; one size may be -1. A view if the strides allow it, otherwise a copy.
 
     Any dtype. Raises ShapeMismatchError where the number of elements differs.
 
@@ -6053,8 +6048,7 @@ def scatter_add(input: DeviceArray, dim: _Int, index: DeviceArray, src: DeviceAr
     index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input but in dim.
     Sums are formed in a fixed order, in float32 for the half types: the same bits in every run.
     Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,
-    ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for next, and
-    skips it.
+    ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises).
 
     >>> dt.scatter_add(dt.tensor([1, 1, 1]), 0, dt.tensor([0, 2, 2]), dt.tensor([10, 20, 30]))
     DeviceArray([11,  1, 51], device='cpu', dtype=int64)
@@ -6081,7 +6075,7 @@ def select(input: DeviceArray, axis: _Int, index: _Int) -> DeviceArray: ...
 def set_default_device(device: _Device) -> None:
     """The device of arrays made without device=.
 
-    Raises DeviceNotAvailableError where there is no such device.
+    Raises DeviceNotAvailableError if there is no such device.
 
     >>> dt.set_default_device("cpu")
     >>> dt.zeros(1).device
@@ -6293,8 +6287,8 @@ def t(input: DeviceArray) -> DeviceArray:
 def take(input: DeviceArray, index: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The elements at the places of index in input as one row, negative ones from its end; the shape of index.
 
-    Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-    a CUDA device tells of it when it is waited for next, and reads zeros there.
+    Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+    (a CUDA device reads zeros there, and the next wait raises).
 
     >>> dt.take(dt.tensor([[1, 2], [3, 4]]), dt.tensor([0, -1]))
     DeviceArray([1, 4], device='cpu', dtype=int64)
@@ -6303,8 +6297,8 @@ def take(input: DeviceArray, index: DeviceArray, *, out: DeviceArray | None = No
 def take_along_dim(input: DeviceArray, indices: DeviceArray, dim: _Int | None = None, *, out: DeviceArray | None = None) -> DeviceArray:
     """Like gather along dim, with all other dimensions broadcast and negative indices from the end; of the flat array without dim.
 
-    Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range;
-    a CUDA device tells of it when it is waited for next, and reads zeros there, ShapeMismatchError.
+    Any dtype. Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index out of range
+    (a CUDA device reads zeros there, and the next wait raises), ShapeMismatchError.
 
     >>> dt.take_along_dim(dt.tensor([[1, 2], [3, 4]]), dt.tensor([[1], [0]]), dim=1)
     DeviceArray([[2],
@@ -6334,7 +6328,7 @@ def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = N
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
-    sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is not a number, DeviceNotAvailableError.
+    sequences of unequal length, OverflowError for ints that do not fit, TypeError for anything but numbers, DeviceNotAvailableError.
 
     >>> dt.tensor([1, 2, 3])
     DeviceArray([1, 2, 3], device='cpu', dtype=int64)

@@ -325,7 +325,7 @@ py_zero_(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 #define SAME "Returns self when nothing changes."
-#define NO_DEVICE "Raises DeviceNotAvailableError where there is no such device, OutOfMemoryError where it is full."
+#define NO_DEVICE "Raises DeviceNotAvailableError if there is no such device, OutOfMemoryError if it is full."
 
 PyMethodDef py_move_functions[] = {PY_END};
 
@@ -336,8 +336,8 @@ PyMethodDef py_move_methods[] = {
      " The strides of dense arrays stay, unless memory_format says otherwise; where nothing moves or is cast, "
      "contiguous_format changes channels_last alone. Casts round to nearest even; floats become integers by "
      "truncation, limited to the range.\n"
-     "With non_blocking a copy from page-locked memory or to the cpu goes on after the call; whoever looks at the "
-     "result waits.\n"
+     "With non_blocking, a copy from page-locked memory or to the cpu may still run after the call; reading the "
+     "result waits for it.\n"
      "From other memory it cannot, and a UserWarning says so once a line.\n" NO_DEVICE EXAMPLE_to},
     PY_METHOD(cuda, "Moves to a CUDA device, the current one by default.\n\n" SAME " " NO_DEVICE),
     PY_NOARGS(cpu, "Moves to the memory of the host.\n\n" SAME),
@@ -346,7 +346,7 @@ PyMethodDef py_move_methods[] = {
      #name "($self)\n--\n\nCasts to " text " on the same device.\n\n" SAME EXAMPLE_##name},
     CASTS(CAST)
 #undef CAST
-        PY_METHOD(astype, "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for what is not a dtype."),
+        PY_METHOD(astype, "Casts to dtype on the same device.\n\n" SAME " Raises TypeError for anything but a dtype."),
     PY_NOARGS(pin_memory,
               "A copy in page-locked memory, from which copies to a device can be asynchronous.\n\n" SAME
               " Raises DeviceNotAvailableError without CUDA, RuntimeError for an array that is not on the cpu."),

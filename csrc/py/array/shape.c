@@ -240,11 +240,11 @@ py_diagonal(PY_PARAMS)
 #define VIEW "The result is a view: it shares the memory of input, keeps its dtype and device. "
 #define OPS(X)                                                                                                         \
     X(reshape,                                                                                                         \
-      "The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy.\n\n"    \
+      "The same elements in another shape; one size may be -1. A view if the strides allow it, otherwise a copy.\n\n"  \
       "Any dtype. Raises ShapeMismatchError where the number of elements differs."),                                   \
         X(view, "The same elements in another shape; one size may be -1.\n\n" VIEW                                     \
                 "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),          \
-        X(flatten, "Dimensions start_dim to end_dim become one. A view where the strides allow it, else a copy.\n\n"   \
+        X(flatten, "Dimensions start_dim to end_dim become one. A view if the strides allow it, otherwise a copy.\n\n" \
                    "Any dtype. Raises IndexError for dims out of range."),                                             \
         X(unflatten, "Dimension dim becomes several; one size may be -1.\n\n" VIEW                                     \
                      "Raises ShapeMismatchError where the sizes do not multiply to that of dim."),                     \

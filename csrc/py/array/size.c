@@ -154,7 +154,7 @@ static PyType_Slot size_slots[] = {
     {Py_sq_repeat, size_repeat},
     {Py_tp_doc, "Size(iterable=(), /)\n--\n\n"
                 "A shape: a tuple of ints whose slices and sums are shapes too, with numel().\n\n"
-                "x.shape and x.size() are one. Raises TypeError for what is not an int." EXAMPLE_Size},
+                "x.shape and x.size() are one. Raises TypeError for anything but ints." EXAMPLE_Size},
     {0, NULL},
 };
 

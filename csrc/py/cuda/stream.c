@@ -292,7 +292,7 @@ static PyType_Slot stream_slots[] = {
     {Py_tp_getset, stream_getset},
     {Py_tp_doc,
      "Stream(device=None, priority=0)\n--\n\n"
-     "A line of work on a device (the current one by default), beside the default stream's.\n\n"
+     "A queue of work on a device (the current one by default), separate from the default stream.\n\n"
      "Ops of a thread go where stream(s) says, in order; those of two streams may overlap. An op waits for\n"
      "what other streams still do to its operands, so that results do not depend on streams. A priority\n"
      "outside the device's range becomes the nearest. More than 32 live streams of one priority are shared.\n"

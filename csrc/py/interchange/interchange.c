@@ -448,7 +448,7 @@ py___array__(PY_PARAMS)
     "An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.\n\n"      \
     "Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises "     \
     "ValueError for\n"                                                                                                 \
-    "sequences of unequal length, OverflowError for ints that do not fit, TypeError for what is not a number, "        \
+    "sequences of unequal length, OverflowError for ints that do not fit, TypeError for anything but numbers, "        \
     "DeviceNotAvailableError."
 #define ASARRAY_DOC                                                                                                    \
     "Like array, but without a copy where none is needed: a NumPy array on the cpu shares its memory.\n\n"             \

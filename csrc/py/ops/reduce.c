@@ -195,8 +195,8 @@ py_log_softmax(PY_PARAMS)
 #define KIND_SUM SHAPES ". Ints and bool give int64, floats their own dtype, or dtype."
 #define KIND_FLOAT SHAPES ", DTypeMismatchError for ints and bool (dtype= casts first)."
 #define KIND_SAME                                                                                                      \
-    SHAPES ", ShapeMismatchError where there is no element to choose from. The result has the dtype of input."
-#define KIND_ARG SHAPES ", ShapeMismatchError where there is no element to choose from. The result is int64."
+    SHAPES ", ShapeMismatchError if there is no element to choose from. The result has the dtype of input."
+#define KIND_ARG SHAPES ", ShapeMismatchError if there is no element to choose from. The result is int64."
 #define KIND_TEST SHAPES ". The result is bool, of uint8 a uint8 of 0 or 1."
 #define SIGNATURE_SUM ", dim=None, keepdim=False, *, dtype=None"
 #define OUT_SUM ", out=None"
@@ -214,7 +214,7 @@ py_log_softmax(PY_PARAMS)
     "the " word " of each pair, as " function ".\n\n"                                                                  \
     "values have the dtype of input, indices are int64 and name the first of equals; NaN wins. Raises IndexError for " \
     "a\n"                                                                                                              \
-    "dim out of range, ShapeMismatchError where there is no element to choose from."
+    "dim out of range, ShapeMismatchError if there is no element to choose from."
 #define SOFTMAX_DOC(formula)                                                                                           \
     formula                                                                                                            \
         " over dim, without overflow.\n\n"                                                                             \

@@ -194,7 +194,7 @@ py_topk(PY_PARAMS)
 #define CUMSUM_DOC SCAN_DOC("Running sums along dim: y[i] = x[0] + ... + x[i].")
 #define CUMPROD_DOC SCAN_DOC("Running products along dim: y[i] = x[0] * ... * x[i].")
 #define EXTREMUM_DOC(word)                                                                                             \
-    "The " word " element so far along dim, and where it stands: a named tuple (values, indices).\n\n"                 \
+    "The " word " element so far along dim, and its index: a named tuple (values, indices).\n\n"                       \
     "values have the dtype of input, indices are int64 and name the last of equals; NaN wins and stays. Raises\n"      \
     "IndexError for a dim out of range."
 #define ORDER                                                                                                          \

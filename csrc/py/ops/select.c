@@ -357,7 +357,7 @@ py_masked_fill_(PY_PARAMS)
 
 #define RANGE                                                                                                          \
     "Raises DeviceMismatchError, DTypeMismatchError for indices that are not int32 or int64, IndexError for an index " \
-    "out of range;\na CUDA device tells of it when it is waited for next, and reads zeros there"
+    "out of range\n(a CUDA device reads zeros there, and the next wait raises)"
 #define WAITS "On a CUDA device this waits for 8 bytes, the number of results.\n"
 #define MASK "Raises DeviceMismatchError, DTypeMismatchError for a mask that is not bool, ShapeMismatchError"
 #define FILL_DOC                                                                                                       \
@@ -369,8 +369,7 @@ py_masked_fill_(PY_PARAMS)
     "Integers wrap; bool is added as or. Any dtype, the same for both. Negative indices are refused. "
 #define WRITES                                                                                                         \
     "Raises DeviceMismatchError, DTypeMismatchError also for indices that are not int32 or int64,\n"                   \
-    "ShapeMismatchError, IndexError for an index out of range; a CUDA device tells of it when it is waited for "       \
-    "next, and\nskips it."
+    "ShapeMismatchError, IndexError for an index out of range (a CUDA device skips it, and the next wait raises)."
 #define SCATTER_ADD_DOC                                                                                                \
     "input with result[i][index[i][j][k]][k] += src[i][j][k] for dim 1.\n\n"                                           \
     "index, int64 or int32, has as many dimensions as input and src, and is nowhere larger than src, nor than input "  \
