@@ -1,6 +1,8 @@
-"""A line fitted to points: a script for PyTorch, with the usual mistake. devtensor finds it without PyTorch or a GPU.
+"""A line fitted to points: a script for PyTorch, with the usual mistake.
 
-python -m devtensor run --simulate 1 --as-torch examples/fit_line.py
+devtensor finds the mistake without PyTorch and without a GPU:
+
+    python -m devtensor run --simulate 1 --as-torch examples/fit_line.py
 """
 
 import torch

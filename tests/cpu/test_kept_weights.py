@@ -183,6 +183,7 @@ def with_out() -> list[str]:
 BOOL_RESULTS = {"isfinite", "isinf", "isnan", "eq", "ge", "gt", "le", "lt", "ne"}
 BOOL_RESULTS |= {"logical_and", "logical_not", "logical_or", "logical_xor", "any", "all"}
 INTEGERS = {"bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "argmax", "argmin"}
+OTHER_SHAPES = {"max", "min"}  # of one array a single number
 
 
 def through_numpy(w: dt.DeviceArray) -> None:
@@ -258,7 +259,7 @@ WRITES: dict[str, Callable[[dt.DeviceArray], Any]] = {
         for name in dir(dt.DeviceArray)
         if name.endswith("_") and not name.startswith("_") and name not in NOT_OF_FLOATS
     },
-    **{f"{name}(out=)": into(name) for name in with_out() if name not in BOOL_RESULTS | INTEGERS},
+    **{f"{name}(out=)": into(name) for name in with_out() if name not in BOOL_RESULTS | INTEGERS | OTHER_SHAPES},
 }
 if SIMULATED:
     WRITES["from_device"] = from_device

@@ -59,6 +59,7 @@ DOORS: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "to(device, dtype)": lambda p: p.to("cuda:0", dt.float16).tolist(),
     "to(device, non_blocking)": lambda p: p.to("cuda:0", non_blocking=True).tolist(),
     "view to a device": lambda p: p.T.to("cuda:0").T.tolist(),
+    "tobytes": lambda p: np.frombuffer(p.tobytes(), "float32").reshape(3, 4).tolist(),
     "pin_memory": lambda p: p.pin_memory().tolist(),
     "where": lambda p: dt.where(p >= 0, p, -p).tolist(),
     "equal": lambda p: p.equal(dt.arange(12, dtype=dt.float32).reshape(3, 4)) and p.tolist(),
@@ -132,7 +133,7 @@ READ_NOTHING = set(
     requires_grad_ reshape shape size squeeze stride strides swapaxes t transpose unflatten unsqueeze view view_as
     movedim moveaxis narrow select split chunk unbind swapdims storage_offset diagonal new_empty new_full new_ones
     new_zeros origin grad grad_fn register_hook register_post_accumulate_grad_hook retain_grad
-    as_strided as_strided_
+    as_strided as_strided_ as_subclass
     coalesce get_device is_cpu is_meta is_mps is_quantized is_shared is_sparse is_tensor layout new
     new_tensor reshape_as resize_ resize_as_ set_ share_memory_ storage unfold to_sparse to_sparse_csr untyped_storage
     istft stft""".split()
@@ -167,6 +168,7 @@ def test_the_table_of_doors_holds_every_method_that_hands_out_memory() -> None:
         "exponential_",
         "fill_diagonal_",
         "sum_to_size",
+        "to_device",
     }
     public = {n for n in dir(dt.DeviceArray) if not n.startswith("_")}
     unknown = {n for n in public - ops - named - READ_NOTHING if not hasattr(dt, n.rstrip("_"))}

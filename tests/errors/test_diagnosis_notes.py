@@ -378,9 +378,9 @@ def test_numpy_side_is_the_culprit() -> None:
 
 
 def test_numpy_in_an_index() -> None:
-    assert [o.expression for o in source_files.run("x[0, np.array([1])]").operands] == ["x", None]
-    assert [o.expression for o in source_files.run("i = np.array([1])\nx[0, i]").operands] == ["x", "i"]
-    assert [o.expression for o in source_files.run("x[np.array([1])]").operands] == ["x", "np.array([1])"]
+    assert [o.expression for o in source_files.run("g[0, np.array([1])]").operands] == ["g", None]
+    assert [o.expression for o in source_files.run("i = np.array([1])\ng[0, i]").operands] == ["g", "i"]
+    assert [o.expression for o in source_files.run("g[np.array([1])]").operands] == ["g", "np.array([1])"]
 
 
 def test_no_warning_from_the_source(recwarn: pytest.WarningsRecorder) -> None:

@@ -244,6 +244,10 @@ SAMPLES: dict[str, Sample] = {
 NOT_OPERANDS = {
     "ctc_loss": {"input_lengths", "target_lengths"},  # numbers, which may come in an array of the cpu
     "triplet_margin_with_distance_loss": {"distance_function"},
+    "multi_head_attention_forward": {  # which may be None: an error lists eight arrays
+        *("in_proj_bias", "bias_k", "bias_v", "out_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"),
+        *("key_padding_mask", "attn_mask", "static_k", "static_v"),
+    },
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {

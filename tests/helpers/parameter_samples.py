@@ -24,6 +24,7 @@ GIVEN = {
     "arange": ["end"],
     "randint_like": ["low"],
     "kl_div": ["reduction"],
+    "tensor_split": ["indices_or_sections"],
     "DistributedSampler": ["num_replicas", "rank"],
     "softmax": ["dim"],
     "softmin": ["dim"],
@@ -62,6 +63,9 @@ EXCEPTIONS = {
 # By parameter; "op.parameter" goes first. Functions of no parameter make values, as arrays need their devices.
 VALUES: dict[str, Any] = {
     "arange.start": 3,
+    "as_subclass.cls": lambda: dt.DeviceArray,
+    "explanation.error": lambda: ValueError("of a user's"),
+    "tensor_split.indices_or_sections": 2,
     "array": lambda: dt.ones(2, 3),
     "axis": 0,
     "batch1": lambda: dt.ones(2, 2, 3),

@@ -92,6 +92,8 @@ def results(text: str, path: Path, origins: bool | None) -> tuple[str, dict[str,
             exec(compile(text, str(path), "exec"), space)
     except Exception:
         return None
+    finally:
+        torch.set_default_device(None)  # which leaves a mode on, and under any mode l1_loss drops its weight
     kept = {name: value for name, value in space.items() if isinstance(value, torch.Tensor)}
     for name, value in space.items():
         if isinstance(value, torch.nn.Module):

@@ -72,6 +72,7 @@ x *= 2
 x /= 2
 square @= square
 assert_type(x.tobytes(), bytes)
+assert_type(x.to_device("cpu"), dt.DeviceArray)
 assert_type(x.__array_interface__, dict[str, Any])
 assert_type(len(x), int)
 assert_type(bool(x.sum() > 0), bool)

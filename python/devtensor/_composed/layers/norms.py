@@ -82,7 +82,7 @@ def group_norm(
     if input.is_cuda:
         return _normalised(input, num_groups, weight, bias, eps)[0]
     rows = widened(input).reshape(input.shape[0] * num_groups, math.prod(input.shape[1:]) // num_groups)
-    x = _C._layer_norm(rows, None, None, 1, eps, True).reshape(*input.shape[:2], -1)
+    x = _C._layer_norm(rows, None, None, 1, eps, True).reshape(*input.shape[:2], math.prod(input.shape[2:]))
     by_channel = (1, channels, 1)
     scale, shift = (None if a is None else widened(a).reshape(by_channel) for a in (weight, bias))
     return _affine(x, scale, shift).reshape(input.shape).to(input.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from devtensor import _C
@@ -111,7 +112,8 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
     wide = [_repeated("repeat", size, count) for size, count in zip(x.shape, times, strict=True)]
     for d in reversed(range(x.ndim)):
         if times[d] != 1:
-            again = result.unsqueeze(d).expand(*x.shape[:d], times[d], *result.shape[d:])
+            rows = result.reshape(math.prod(x.shape[:d]), 1, math.prod(result.shape[d:]))  # an array has 8 dimensions
+            again = rows.expand(rows.shape[0], times[d], rows.shape[2])
             result = again.reshape(*x.shape[:d], *wide[d:])
     repeats = any(n > 1 and step == 0 for n, step in zip(result.shape, result.stride(), strict=True))
     if not repeats and result.data_ptr() != input.data_ptr():

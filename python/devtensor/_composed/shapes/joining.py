@@ -221,7 +221,8 @@ def tensor_split(
     """
     op = "tensor_split"
     need_array(op, "input", input)
-    given = [places for places in (indices_or_sections, indices, sections) if places is not None]
+    named = {"indices_or_sections": indices_or_sections, "indices": indices, "sections": sections}
+    given = [_C._need_size(op, name, places) for name, places in named.items() if places is not None]
     if len(given) != 1:
         raise TypeError(f"{op}(): one of 'indices_or_sections', 'indices' and 'sections' must be given")
     _C._check_rank(op, ("input",), (input,), 0, 1, 8)
