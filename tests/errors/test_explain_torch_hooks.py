@@ -127,7 +127,7 @@ def test_an_explanation_of_ours_and_of_none() -> None:
         dt.explanation("text")  # type: ignore[arg-type]
 
 
-# Of versions and devices that are not at hand: from the sources of PyTorch 2.4 to 2.13.
+# Of versions and devices that are not at hand: from memory.
 SENTENCES = {
     "device-mismatch": [
         "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! (when checking "

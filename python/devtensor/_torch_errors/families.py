@@ -1,7 +1,8 @@
 """The sentences of PyTorch that are explained, by family: what they are about, as regular expressions.
 
-Collected from PyTorch 2.13 on the cpu and the meta device, and from what 2.4 and later say on CUDA. A sentence only
-has to belong to a family: what disagrees is read from the operands, and where those do not show it nothing is said.
+Collected from PyTorch 2.13 on the cpu and the meta device. Those of older versions and of CUDA are from memory, untried.
+A sentence only has to belong to a family: what disagrees is read from the operands, and where those do not show it
+nothing is said.
 """
 
 from __future__ import annotations
