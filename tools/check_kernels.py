@@ -61,7 +61,11 @@ HOST_BYTES = """
 #include <stdio.h>
 #include "KERNEL_H"
 extern const dt_host_kernel __start_dt_kernels[], __stop_dt_kernels[];
-void *sim_global(uint64_t address, uint64_t nbytes) { (void)address; (void)nbytes; return NULL; }
+void *sim_global(uint64_t address, uint64_t nbytes, int written, unsigned alignment)
+{
+    (void)address, (void)nbytes, (void)written, (void)alignment;
+    return NULL;
+}
 int main(void) {
     for (const dt_host_kernel *k = __start_dt_kernels; k < __stop_dt_kernels; k++)
         printf("%s %u\\n", k->name, k->args_size);

@@ -67,7 +67,7 @@ typedef struct {
 
 /* The memory behind a simulated device's address; a wrong address ends the launch as an illegal access. */
 void *sim_global(uint64_t address, uint64_t nbytes, int written, unsigned alignment);
-#define DT_IS_CONST(type) __builtin_types_compatible_p(type *, const type *)
+#define DT_IS_CONST(type) __builtin_types_compatible_p(type *, const __typeof__(type) *)
 #define DT_GLOBAL(type, address, nbytes)                                                                               \
     ((type *)sim_global((uint64_t)(address), (uint64_t)(nbytes), !DT_IS_CONST(type), (unsigned)__alignof__(type)))
 #ifdef DT_EMULATED

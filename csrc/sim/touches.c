@@ -164,7 +164,16 @@ of_dot(list *l, const void *args)
 static void
 of_arange(list *l, const void *args)
 {
-    writes(l, &((const k_arange_args *)args)->out);
+    const k_arange_args *a = args;
+    k_operand out = a->out;
+    for (int d = 0; d < a->index.ndim; d++) { /* the second half of linspace is counted from its end */
+        if (a->index.strides[0][d] < 0 && a->index.numel > 0) {
+            const uint64_t below = (uint64_t)(a->index.strides[0][d] * (1 - a->index.shape[d])) * out.nbytes;
+            out.address -= below;
+            out.nbytes += below;
+        }
+    }
+    writes(l, &out);
 }
 
 static void

@@ -25,6 +25,45 @@ from devtensor._composed.shapes import (
     turning,
 )
 
+__all__: list[str] = []  # pyright reads a list that is added to file by file
+__all__ += activations.__all__
+__all__ += arrange.__all__
+__all__ += bessel.__all__
+__all__ += bits.__all__
+__all__ += contraction.__all__
+__all__ += convolutions.__all__
+__all__ += covariance.__all__
+__all__ += creation.__all__
+__all__ += diagonals.__all__
+__all__ += distances.__all__
+__all__ += exchanged.__all__
+__all__ += extremes.__all__
+__all__ += forms.__all__
+__all__ += groups.__all__
+__all__ += in_place.__all__
+__all__ += joining.__all__
+__all__ += basic_layers.__all__
+__all__ += basic_losses.__all__
+__all__ += neighbours.__all__
+__all__ += noise.__all__
+__all__ += norms.__all__
+__all__ += order.__all__
+__all__ += places.__all__
+__all__ += pointwise.__all__
+__all__ += pooling.__all__
+__all__ += products.__all__
+__all__ += ranges.__all__
+__all__ += reals.__all__
+__all__ += sampling.__all__
+__all__ += scattered_views.__all__
+__all__ += shuffles.__all__
+__all__ += sizes.__all__
+__all__ += moments.__all__
+__all__ += strided.__all__
+__all__ += summaries.__all__
+__all__ += turning.__all__
+__all__ += windows.__all__
+
 _FILES = (
     activations,
     arrange,
@@ -64,7 +103,5 @@ _FILES = (
     turning,
     windows,
 )
-
-__all__ = [name for file in _FILES for name in file.__all__]
 
 METHODS = tuple(method for file in _FILES for method in getattr(file, "METHODS", ()))

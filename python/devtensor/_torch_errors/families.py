@@ -1,6 +1,6 @@
 """The sentences of PyTorch that are explained, by family: what they are about, as regular expressions.
 
-Collected from PyTorch 2.13 on the cpu and the meta device. Those of older versions and of CUDA are from memory, untried.
+Collected from PyTorch 2.13 on the cpu and the meta device. Those of older versions and of CUDA are from memory.
 A sentence only has to belong to a family: what disagrees is read from the operands, and where those do not show it
 nothing is said.
 """

@@ -97,14 +97,14 @@ class _Mask:
     """attn_mask as (masks, 1 or queries, 1 or keys), and which of the masks is for each head."""
 
     def __init__(self, mask: DeviceArray, lead: tuple[int, ...], group: int) -> None:
-        rows, columns = (mask.ndim > 1 and mask.shape[-2]) or 1, mask.shape[-1] if mask.ndim else 1
+        rows, columns = mask.shape[-2] if mask.ndim > 1 else 1, mask.shape[-1] if mask.ndim else 1
         own = mask.shape[:-2]
         count = math.prod(own)
         self.values = mask.reshape(count, rows, columns)
         self.which: DeviceArray | None = None
         if count != 1:
             places = _C.arange(count, device=mask.device).reshape(own)
-            self.which = places.expand(lead).reshape(-1, group)
+            self.which = places.expand(lead).reshape(math.prod(lead) // max(group, 1), group)
 
     def part(self, heads: slice, queries: slice) -> DeviceArray:
         """That of some heads (heads, group or 1, queries, keys), or of all."""
@@ -204,11 +204,16 @@ class _Attention:
             grad, own = gradient[heads, :, queries], result[heads, :, queries]
             grad = grad if kept is None else _C.where(kept, grad, 0.0)
             total = (grad * own).sum(-1).reshape(count, group * rows, 1)
-            weights, grad = weights.reshape(count, group * rows, keys), grad.reshape(count, group * rows, -1)
+            weights, grad = (
+                weights.reshape(count, group * rows, keys),
+                grad.reshape(count, group * rows, grad.shape[-1]),
+            )
             value[heads, :keys] += weights.mT @ grad
             scores = weights * (grad @ self.value[heads, :keys].mT - total)
-            query[heads, :, queries] = (scores @ self.key[heads, :keys]).reshape(count, group, rows, -1)
-            key[heads, :keys] += scores.mT @ self.query[heads, :, queries].reshape(count, group * rows, -1)
+            query[heads, :, queries] = (scores @ self.key[heads, :keys]).reshape(own.shape[:3] + (self.key.shape[-1],))
+            key[heads, :keys] += scores.mT @ self.query[heads, :, queries].reshape(
+                count, group * rows, self.key.shape[-1]
+            )
         return query, key, value
 
 
