@@ -42,8 +42,8 @@ that made it. `error.fix_at` is that line, `error.fix_how` says `before` or `ins
 replace. devtensor proposes such a fix only if no code between the two lines needs the array as it was.
 
 **In a log**, `str(error)` is the first line alone. `log.exception("...")` writes the notes too. For structured logs
-there is `error.to_dict()`, in the types of JSON: class, message, op, code, operands, the name of the culprit, fix, notes. A
-`Transfer` and a log of them have `to_dict()` too.
+there is `error.to_dict()`, in the types of JSON: class, message, op, code, operands, the name of the culprit, fix,
+notes. A `Transfer` and a log of them have `to_dict()` too.
 
 ```python
 import json
