@@ -201,7 +201,12 @@ run_launch(sim_device *device, const sim_item *item)
     const dt_host_kernel *kernel = item->what;
     launched_on = device;
     fault = CUDA_SUCCESS;
-    ndeclared = sim_races_on() ? sim_touches_of(kernel, item->held, declared) : -1;
+    const int touched = sim_touches_of(kernel, item->held, declared);
+    for (int i = 0; i < touched; i++) { /* a view may go backwards from the element that a kernel is given */
+        void *opened;
+        (void)sim_resolve(device, declared[i].address, declared[i].nbytes, &opened);
+    }
+    ndeclared = sim_races_on() ? touched : -1;
     if (setjmp(escape) == 0) {
         kernel->run(item->held);
     }

@@ -115,6 +115,6 @@ class Weight(dt.nn.Parameter):
 
 shown: Image = x.as_subclass(Image)
 shown.caption = "two"
-weight: Weight = Weight(x)
+weight = Weight(x)
 assert isinstance(shown + 1, Image)
 assert_type(weight * 2, dt.DeviceArray)

@@ -165,7 +165,9 @@ def _dtype(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
         return True
     if len(names) < 2 or not said <= names:
         return False
-    failure.culprit = _odd(facts, lambda fact: fact.dtype_name, lambda name: name == "float64" or name in _INTEGERS)
+    meant = [i for i, fact in enumerate(facts) if fact.dtype_name in said or not said]  # without indices
+    odd = _odd([facts[i] for i in meant], lambda fact: fact.dtype_name, lambda kind: kind in {"float64", *_INTEGERS})
+    failure.culprit = meant[odd]
     return True
 
 

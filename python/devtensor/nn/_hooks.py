@@ -24,7 +24,7 @@ class RemovableHandle:
         self._beside = (
             () if extra_dict is None else extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
         )
-        self.id = next(_numbers) if key is None else key
+        self.id: int = next(_numbers) if key is None else key
 
     def remove(self) -> None:
         """Take the hook out; nothing happens the second time."""
