@@ -25,7 +25,8 @@ class Explanation:
     """
 
     def __init__(self, op: str | None, code: str | None) -> None:
-        self.op, self.code = op, code
+        self.op: str | None = op
+        self.code: str | None = code
         self.operands: tuple[Operand, ...] = ()
         self.culprit: Operand | None = None
         self.fix: str | None = None

@@ -252,5 +252,8 @@ def _sizes(op: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
     return sizes
 
 
-e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+e: float = math.e
+inf: float = math.inf
+nan: float = math.nan
+pi: float = math.pi
 newaxis = None
