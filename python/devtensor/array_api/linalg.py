@@ -12,7 +12,7 @@ from devtensor._composed.arguments import misshapen, need_array
 from devtensor.array_api._linear import matmul, matrix_transpose, tensordot, vecdot
 from devtensor.array_api._operands import Axes, axes_of, one_axis, one_dtype, pair
 
-inf = float("inf")
+inf: float = float("inf")
 
 
 class eigh_result(NamedTuple):
