@@ -383,10 +383,10 @@ dt_status dt_narrow(const char *op, const dt_array *x, int64_t dim, int64_t star
 /* Python's slice, already clipped by the caller: length elements from start, step > 0 */
 dt_status dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start, int64_t step, int64_t length,
                    dt_array *out, dt_error *err) DT_MUST_CHECK;
-/* Drops dim; index may be negative */
 /* Other elements of the memory of x, which the caller has found to lie there; offset in elements. */
 dt_status dt_view_strided(const dt_array *x, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
                           dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Drops dim; index may be negative */
 dt_status dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_array *out,
                     dt_error *err) DT_MUST_CHECK;
 /* The elements whose index in dim2 is offset more than that in dim1, as the last dimension */

@@ -12,7 +12,7 @@
 /* In the sanitized build the bytes of a block, and those around it, are closed to all but who has them from
  * sim_resolve, until the piece of work is over: what reaches past an array is told at that line, though it stays in the
  * block. */
-#if defined(__SANITIZE_ADDRESS__)
+#if SIM_CLOSES
 #include <sanitizer/asan_interface.h>
 #define CLOSE(bytes, n) __asan_poison_memory_region(bytes, n)
 #define OPEN(bytes, n) __asan_unpoison_memory_region(bytes, n)

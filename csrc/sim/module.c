@@ -201,12 +201,11 @@ run_launch(sim_device *device, const sim_item *item)
     const dt_host_kernel *kernel = item->what;
     launched_on = device;
     fault = CUDA_SUCCESS;
-    const int touched = sim_touches_of(kernel, item->held, declared);
-    for (int i = 0; i < touched; i++) { /* a view may go backwards from the element that a kernel is given */
+    ndeclared = SIM_CLOSES || sim_races_on() ? sim_touches_of(kernel, item->held, declared) : -1;
+    for (int i = 0; SIM_CLOSES && i < ndeclared; i++) { /* a view may go backwards from the element that a kernel has */
         void *opened;
         (void)sim_resolve(device, declared[i].address, declared[i].nbytes, &opened);
     }
-    ndeclared = sim_races_on() ? touched : -1;
     if (setjmp(escape) == 0) {
         kernel->run(item->held);
     }

@@ -101,7 +101,7 @@ sim_race_name(const char *name)
 CUresult
 sim_pace_open(sim_stream *stream)
 {
-    unsigned id = 1;
+    unsigned id = nclocks < SIM_CLOCKS ? nclocks : 1; /* that of a stream which ended would hide its races */
     while (id < nclocks && clocks[id].stream != NULL) {
         id++;
     }

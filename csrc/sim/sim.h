@@ -120,6 +120,13 @@ void sim_set_fault_text(sim_device *device, const char *text);
 
 /* ---------------------------------------------------------------- memory: arena.c */
 
+/* Whether the bytes of blocks are closed to all but those who were given them: in the sanitized build. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SIM_CLOSES 1
+#else
+#define SIM_CLOSES 0
+#endif
+
 struct sim_block {
     sim_device *device;
     size_t offset, nbytes; /* of the user's bytes in the arena */

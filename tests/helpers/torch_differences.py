@@ -537,7 +537,7 @@ NOT_THERE: list[Lacking] = [
 
 def page() -> str:
     """docs/differences.md."""
-    different = [f"| {names_of(d)} | {d.ours} | {d.theirs} | {d.why} |" for d in DIFFERENT]
+    different = list(dict.fromkeys(f"| {names_of(d)} | {d.ours} | {d.theirs} | {d.why} |" for d in DIFFERENT))
     lacking = [f"| {names_of(d)} | {d.what} |" for d in NOT_THERE]
     return PAGE.format(version=VERSION, different="\n".join(different), lacking="\n".join(lacking))
 

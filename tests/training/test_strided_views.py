@@ -74,3 +74,15 @@ def test_nothing_moves() -> None:
     x = dt.ones(100, device="cuda", requires_grad=True)
     with dt.forbid_transfers():
         x.as_strided((96, 5), (1, 1)).square().sum().backward()
+
+
+def test_a_write_beyond_a_view_is_refused(device: str) -> None:
+    """as_strided of a part may reach what the part does not have: its gradient would not follow."""
+    x = dt.ones(3, device=device, requires_grad=True)
+    b = x * 1
+    with pytest.raises(NotImplementedError, match="write to a copy"):
+        b[1:].as_strided((1,), (1,), 0).mul_(3)
+    assert b.tolist() == [1, 1, 1]
+    b.as_strided((1,), (1,), 0).mul_(3)
+    (gradient,) = dt.autograd.grad(b.sum(), x)
+    assert gradient.tolist() == [3, 1, 1]

@@ -163,6 +163,18 @@ dt_node_under_views(const dt_node *node, dt_array *layout)
     return node;
 }
 
+/* Whether node is of as_strided on a view, which may reach memory of the storage that the view does not have. */
+static bool
+leaves_its_view(const dt_node *node)
+{
+    for (; node != NULL && node->source != NULL && node->inputs[0] != NULL; node = node->inputs[0]) {
+        if (node->derivative == DT_GRAD_strided && node->inputs[0]->source != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 dt_status
 dt_check_history(const char *op, const dt_array *x, dt_error *err)
 {
@@ -176,7 +188,8 @@ dt_check_history(const char *op, const dt_array *x, dt_error *err)
         return dt_fail_grad_view(op, x, err);
     }
     const bool has_views = (flags & DT_NODE_APART) && ((flags & DT_NODE_SEEN) || x->node->source != NULL);
-    return !fits || has_views || x->offset % itemsize != 0 ? dt_fail_grad_shared(op, x, err) : DT_OK;
+    return !fits || has_views || leaves_its_view(x->node) || x->offset % itemsize != 0 ? dt_fail_grad_shared(op, x, err)
+                                                                                       : DT_OK;
 }
 
 /* The content before the first write on record: that of the array which the views of it go back to. */
