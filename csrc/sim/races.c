@@ -8,7 +8,8 @@ static atomic_int mode;
 static unsigned (*place_now)(void);
 static _Thread_local int implied;
 
-/* Clock 0 is the host's. A clock is used again when its stream has ended, and goes on from its last tick. */
+/* Clock 0 is the host's. A clock is used again when its stream has ended and there is no other, and goes on from its
+ * last tick. */
 static struct {
     uint64_t tick;
     sim_stream *stream; /* NULL: nobody's */
