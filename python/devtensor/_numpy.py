@@ -52,9 +52,9 @@ def _refusal(name: str, full: str, array: DeviceArray, more: str = "") -> Except
     """The error that says what to write in place of a function of NumPy."""
     import devtensor
 
-    host = "x.numpy()" if array.device.type == "cpu" else "x.cpu().numpy()"
     ours = f"devtensor.{name}(x{more}), or " if name in devtensor.__all__ else ""
-    text = f"{name}(): NumPy's functions take NumPy arrays, and this is a DeviceArray: use {ours}{full}({host}{more})"
+    instead = f"{ours}{full}(x.cpu().numpy(){more})"
+    text = f"{name}(): NumPy's functions take NumPy arrays, and this is a DeviceArray: use {instead}"
     error: Exception = _C._explained(name, ("input",), (array,), "numpy-function", HostAccessError(text))
     return error
 

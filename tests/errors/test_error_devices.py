@@ -21,8 +21,7 @@ import devtensor as dt
 HOMES = ("cpu", CUDA_DEVICES[0])
 # Mistakes that are about devices, or that only one kind of device makes, or that a device tells of late.
 OF_DEVICES = {"grad-moved", "device-mismatch", "host-access", "numpy-operand", "transfer-forbidden", "kernel-argument",
-              "not-contiguous", "device-not-available", "read-only", "stream-race", "not-probabilities",
-              "numpy-function"}  # fmt: skip
+              "not-contiguous", "device-not-available", "read-only", "stream-race", "not-probabilities"}  # fmt: skip
 
 
 @pytest.fixture(params=HOMES)

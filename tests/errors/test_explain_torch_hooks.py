@@ -89,7 +89,7 @@ def test_what_is_caught_and_shown(tmp_path: Path) -> None:
         assert part.count(FIX) == 1, part
 
 
-def test_blocks_nest_and_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_blocks_nest_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
     import traceback
 
@@ -104,6 +104,9 @@ def test_blocks_nest_and_leave_nothing(capsys: pytest.CaptureFixture[str]) -> No
     assert hooks() == before
     with pytest.raises(TypeError, match="'origins' must be bool"):
         dt.explain_torch(origins=1)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(RuntimeError, match="PyTorch is not installed"):
+        dt.explain_torch(origins=True)
     assert hooks() == before
 
 

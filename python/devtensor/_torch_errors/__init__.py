@@ -25,9 +25,9 @@ class explain_torch:
     that the program catches and prints by traceback or logging have the notes too. Where it is not sure, nothing is
     added.
 
-    origins=True also records which line made, moved or cast each tensor, in the thread that turns it on; PyTorch must
-    be installed then. It costs some microseconds for each op; without it nothing is recorded, and what works costs
-    nothing.
+    origins=True also records which line made, moved or cast each tensor, in the thread that turns it on. That costs
+    some microseconds for each op; without it nothing is recorded, and what works costs nothing. Raises RuntimeError
+    where origins are wanted and PyTorch is not installed.
 
     >>> with dt.explain_torch():
     ...     pass  # train with PyTorch
@@ -38,15 +38,19 @@ class explain_torch:
             raise TypeError(f"explain_torch(): argument 'origins' must be bool, not {type(origins).__name__}")
         self._origins = origins
         self._modes: list[Any] = []
-        hooks.turn_on()
-        self._alone = True  # until it is a block or a decorator
         if origins:
             self._begin()
+        hooks.turn_on()
+        self._alone = True  # until it is a block or a decorator
 
     def _begin(self) -> None:
         from devtensor._torch_errors import recorder, tensors  # noqa: F401  (which tells what files are PyTorch's)
 
-        self._modes.append(recorder.begin())
+        try:
+            self._modes.append(recorder.begin())
+        except ModuleNotFoundError as error:
+            text = "explain_torch(): origins=True records what PyTorch does, and PyTorch is not installed"
+            raise RuntimeError(text) from error
 
     def _end(self) -> None:
         from devtensor._torch_errors import recorder
