@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import source_files
+from support import ONE
 from typical_mistakes import EXAMPLES
 
 import devtensor as dt
@@ -15,7 +16,7 @@ import devtensor as dt
 
 def test_every_kind_of_error_is_ready_for_json() -> None:
     for code, examples in EXAMPLES.items():
-        for _, text in examples:
+        for _, text in examples if code != "stream-race" or not ONE else ():  # which simulates two devices
             error = source_files.run(text.lstrip("\n"), {"__name__": "__main__"}, filename="<train.py>")
             if not hasattr(error, "to_dict"):  # a class of Python's own
                 assert type(error).__module__ == "builtins"
