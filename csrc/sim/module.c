@@ -201,8 +201,9 @@ run_launch(sim_device *device, const sim_item *item)
     const dt_host_kernel *kernel = item->what;
     launched_on = device;
     fault = CUDA_SUCCESS;
-    ndeclared = SIM_CLOSES || sim_races_on() ? sim_touches_of(kernel, item->held, declared) : -1;
-    for (int i = 0; SIM_CLOSES && i < ndeclared; i++) { /* a view may go backwards from the element that a kernel has */
+    const int touched = SIM_CLOSES || sim_races_on() ? sim_touches_of(kernel, item->held, declared) : -1;
+    ndeclared = sim_races_on() ? touched : -1;
+    for (int i = 0; SIM_CLOSES && i < touched; i++) { /* a view may go backwards from the element that a kernel has */
         void *opened;
         (void)sim_resolve(device, declared[i].address, declared[i].nbytes, &opened);
     }
