@@ -123,11 +123,12 @@ from devtensor.random import get_rng_state, set_rng_state
 
 if TYPE_CHECKING:
     from devtensor import array_api as array_api
-    from devtensor import data, distributed, distributions, hub, multiprocessing, optim, utils
+    from devtensor import data, distributed, distributions, func, hub, multiprocessing, optim, utils
+    from devtensor.func import vmap
 
 del _cuda_amp  # dt.cuda.amp
 # Loaded when they are asked for: they would make a fifth of the time of the import.
-_LATER = {"array_api", "data", "distributed", "distributions", "hub", "multiprocessing", "optim", "utils"}
+_LATER = {"array_api", "data", "distributed", "distributions", "func", "hub", "multiprocessing", "optim", "utils"}
 newaxis = None  # as an index it adds a dimension
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
@@ -189,6 +190,7 @@ __all__ = [
     "finfo",
     "float",
     "forbid_transfers",
+    "func",
     "get_autocast_dtype",
     "get_error_detail",
     "get_float32_matmul_precision",
@@ -235,6 +237,7 @@ __all__ = [
     "testing",
     "use_deterministic_algorithms",
     "utils",
+    "vmap",
 ]
 __all__ += _formats.__all__
 __all__ += _names.__all__
@@ -482,5 +485,7 @@ if not TYPE_CHECKING:
         """A module that is loaded at its first use. What devtensor does not have on purpose says so when it is used."""
         if name in _LATER:
             return _import_module(f"devtensor.{name}")
+        if name == "vmap":
+            return _import_module("devtensor.func").vmap
         found = _import_module("devtensor._torch_names").find(name)
         return _refusals.find(name) if found is None else found

@@ -73,6 +73,7 @@ _MODULES = {
         f"torch.backends.{name}": f"backends.{name}"
         for name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp")
     },
+    "torch.func": "func",
     "torch.hub": "hub",
     "torch.multiprocessing": "multiprocessing",
     "torch.linalg": "linalg",
@@ -111,6 +112,7 @@ _MODULES = {
     "torch.nn.utils.parametrize": "nn.utils.parametrize",
     "torch.nn.utils.prune": "nn.utils.prune",
     "torch.nn.utils.rnn": "nn.utils.rnn",
+    "torch.nn.utils.stateless": "func.stateless",
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.optim.optimizer": "optim.optimizer",

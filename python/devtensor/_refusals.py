@@ -17,7 +17,6 @@ _FOURIER = "there are no Fourier transforms: use numpy.fft on x.cpu().numpy()"
 _SCRIPT = "nothing is compiled to TorchScript: save and call the Python function or module itself"
 _COMPILED = "nothing is compiled: call the Python function or module itself"
 _ONNX = "nothing is exported: save the weights with dt.save(model.state_dict(), path)"
-_VMAP = "functions are not transformed: write the batch dimension out, or use a loop and dt.stack"
 _QUANTIZED = "there are no quantised arrays: use float16 or bfloat16"
 _FLOAT8 = "there are no floats of 8 or 4 bits: use float16 or bfloat16"
 _UNSIGNED = "of unsigned integers there is uint8: use int32 or int64"
@@ -42,7 +41,6 @@ _FUNCTIONS = {
         _COMPLEX,
     ),
     **dict.fromkeys(("stft", "istft"), _FOURIER),
-    **dict.fromkeys(("vmap",), _VMAP),
     **{
         f"distributed.{name}": _COLLECTIVES
         for name in """all_to_all all_to_all_single batch_isend_irecv irecv isend monitored_barrier reduce_scatter
@@ -77,7 +75,6 @@ _MODULES = {
     "autograd.profiler": _PROFILER,
     "export": _COMPILED,
     "fft": _FOURIER,
-    "func": _VMAP,
     **dict.fromkeys(("fx", "fx.graph", "fx.graph_module", "fx.node", "fx.proxy"), _SCRIPT),
     "jit": _SCRIPT,
     "library": _OPERATORS,

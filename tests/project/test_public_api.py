@@ -114,7 +114,7 @@ def test_nn() -> None:
     [
         *(dt.nn.functional, dt.nn.init, dt.nn.parallel, dt.nn.utils, dt.nn.utils.rnn),
         *(dt.data, dt.data.distributed, dt.distributed, dt.hub, dt.linalg, dt.optim, dt.optim.lr_scheduler),
-        *(dt.optim.swa_utils, dt.autograd.functional, dt.autograd.graph),
+        *(dt.optim.swa_utils, dt.autograd.functional, dt.autograd.graph, dt.func),
         *(dt.nn.utils.parametrize, dt.nn.utils.parametrizations, dt.nn.utils.prune),
     ],
     ids=lambda m: m.__name__,

@@ -192,3 +192,20 @@ edge = graph.get_gradient_edge(kept)
 assert_type(edge, graph.GradientEdge)
 assert_type(edge.node, graph.Node)
 assert_type(dt.autograd.explain(through), str)
+
+# ---------------------------------------------------------------- functions of functions
+
+func = dt.func
+layer = dt.nn.Linear(2, 1)
+parameters = dict(layer.named_parameters())
+scores: dt.DeviceArray = func.functional_call(layer, dict(parameters), (dt.ones(2),), {}, tie_weights=True, strict=True)
+slope = func.grad(lambda p, x: func.functional_call(layer, p, x).sum(), argnums=0, has_aux=False)
+dt.vmap(slope, in_dims=(None, 0), out_dims=0, randomness="different", chunk_size=None)({**parameters}, dt.ones(3, 2))
+gradient, value = func.grad_and_value(lambda x: x.sum())(dt.ones(2))
+primal, pull = func.vjp(lambda x: x * x, dt.ones(2), has_aux=False)
+func.jvp(lambda x: x * x, (dt.ones(2),), (dt.ones(2),), strict=False, has_aux=False)
+func.jacrev(lambda x: x * x, 0, has_aux=False, chunk_size=1)(dt.ones(2))
+func.jacfwd(lambda x: x * x, (0,), False, randomness="error")(dt.ones(2))
+func.hessian(lambda x: (x * x).sum(), argnums=0)(dt.ones(2))
+stacked, its_buffers = func.stack_module_state([layer, dt.nn.Linear(2, 1)])
+assert_type(stacked, dict[str, dt.DeviceArray])
