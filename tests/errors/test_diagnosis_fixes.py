@@ -306,6 +306,81 @@ def test_an_array_that_is_not_registered() -> None:
     assert source_files.run(source_files.repaired(text, error), source_files.names() | {"nn": nn}) is None
 
 
+@pytest.mark.parametrize(("held", "told"), [
+    ("[nn.Linear(3, 3), nn.Linear(3, 2)]", "self.parts is a plain list, so .to() on the Module leaves what is in it "
+     "where it is; make it an nn.ModuleList: self.parts = nn.ModuleList(self.parts)"),
+    ("(nn.Linear(3, 3),)", "self.parts is a plain tuple, so .to() on the Module leaves what is in it where it is; "
+     "make it an nn.ModuleList: self.parts = nn.ModuleList(self.parts)"),
+    ('{"a": nn.Linear(3, 3)}', "make it an nn.ModuleDict: self.parts = nn.ModuleDict(self.parts)"),
+    ("nn.ModuleList([nn.Linear(3, 3)])", None),
+])  # fmt: skip
+def test_layers_in_a_plain_container(held: str, told: str | None) -> None:
+    parts = "self.parts.values()" if held.startswith("{") else "self.parts"
+    text = f"""\
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = {held}
+        def forward(self, x):
+            for part in {parts}:
+                x = part(x)  # here
+            return x
+    net = Net().to(GPU)
+    net(dt.ones(2, 3, device=GPU))
+    """
+    space = source_files.names() | {"nn": nn, "GPU": GPU}
+    error = source_files.run(text, space)
+    if told is None:
+        assert error is None
+        return
+    assert error.fix == f"part{TO}"
+    assert told in "\n".join(error.__notes__)
+    assert source_files.run(source_files.repaired(text, error), source_files.names() | {"nn": nn, "GPU": GPU}) is None
+    inside = told.rpartition(": ")[2].partition(" = ")[2].replace("self.parts", held)
+    assert source_files.run(text.replace(held, inside), source_files.names() | {"nn": nn, "GPU": GPU}) is None
+
+
+def test_parameters_in_a_plain_list() -> None:
+    text = """\
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scales = [nn.Parameter(dt.ones(3))]
+        def forward(self, x):
+            return x * self.scales[0]  # here
+    Net().to(GPU)(dt.ones(2, 3, device=GPU))
+    """
+    error = source_files.run(text, source_files.names() | {"nn": nn, "GPU": GPU})
+    assert "make it an nn.ParameterList: self.scales = nn.ParameterList(self.scales)" in "\n".join(error.__notes__)
+
+
+@pytest.mark.parametrize(("state", "fix"), [
+    ("(dt.zeros(1, 2, 4), dt.zeros(1, 2, 4))", f"state = tuple(one{TO} for one in state)"),
+    ("(dt.zeros(1, 2, 4, device=GPU), dt.zeros(1, 2, 4))", f"state = (*state[:1], state[1]{TO}, *state[2:])"),
+])  # fmt: skip
+def test_a_state_that_stayed_on_the_cpu(state: str, fix: str) -> None:
+    text = f"""\
+    lstm = nn.LSTM(3, 4, batch_first=True).to(GPU)
+    state = {state}
+    lstm(dt.ones(2, 5, 3, device=GPU), state)  # here
+    """
+    error = source_files.run(text, source_files.names() | {"nn": nn, "GPU": GPU})
+    assert error.fix == fix
+    assert source_files.run(source_files.repaired(text, error), source_files.names() | {"nn": nn, "GPU": GPU}) is None
+
+
+def test_what_a_layer_takes_is_told() -> None:
+    text = """\
+    layer = nn.Linear(12, 2)
+    layer(dt.ones(2, 3, 4))  # here
+    """
+    error = source_files.run(text, source_files.names() | {"nn": nn})
+    told = (
+        "layer takes 12 features in the last dimension; dt.ones(2, 3, 4) has 4, and dt.ones(2, 3, 4).flatten(1) would"
+    )
+    assert told in "\n".join(error.__notes__)
+
+
 @pytest.mark.parametrize("text", [
     "x + y", "dt.linear(x, y)", "dt.conv2d(dt.ones((1, 2, 4, 4)), dt.ones((3, 2, 3, 3)))", f"x.to('{GPU}') + g",
     "x @ m", "dt.cat([x, y])", "x + 1", "g.cpu().numpy()", "dt.from_numpy(np.ones(3)) + x", "x[0] = y[0]", "x += 1",

@@ -76,7 +76,6 @@ class Failure:
     proposed: list[tuple[Fact, str]] | None = None  # what to convert, where the error itself says so
     accounts: Any = None  # what tells of gradients: code -> function; None: ours
     passes: Any = None  # whether the call passes after conversions; None: by our own rules
-    remarks: Any = None  # further ones: a function of the failure
 
     def named(self, name: str) -> Fact | None:
         return next((fact for fact in self.facts if fact.name == name), None)

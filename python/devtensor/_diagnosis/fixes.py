@@ -278,6 +278,9 @@ def statement(failure: Failure, conversions: list[Conversion]) -> str | None:
     assert frame is not None and site is not None
     if all(fact.owner is not None and same_owner(fact, conversions[0][0]) for fact, _ in conversions):
         return _module_statement(failure, conversions)
+    of_tuple = _tuple_statement(frame, site, conversions)
+    if of_tuple is not None:
+        return of_tuple
     targets, values = [], []
     for fact, text in conversions:
         if fact.node is None or fact.expression is None:
@@ -307,6 +310,29 @@ def _repacked(frame: FrameType, node: ast.expr, value: str) -> str | None:
         return None
     name = base.id
     return f"{name} = (*{name}[:{key}], {value}, *{name}[{key + 1}:])"
+
+
+def _tuple_statement(frame: FrameType, site: Site, conversions: list[Conversion]) -> str | None:
+    """The tuple whose entries several operands are, such as a state (h, c), with them converted."""
+    places: dict[int, str] = {}
+    for fact, text in conversions:
+        node = fact.node
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        key = resolve(frame, node.slice, site.owner)
+        if type(key) is not int:
+            return None
+        places[key] = text
+    names = {fact.node.value.id for fact, _ in conversions}  # type: ignore[union-attr]
+    held = variables.variable(frame, name := min(names))
+    if len(conversions) < 2 or len(names) > 1 or type(held) is not tuple or len(held) > 4:
+        return None
+    if not is_assignable(frame, site, ast.Name(name)):
+        return None
+    if len(places) == len(held) and len(set(places.values())) == 1:
+        return f"{name} = tuple(one{min(places.values())} for one in {name})"
+    entries = ", ".join(f"{name}[{i}]{places.get(i, '')}" for i in range(len(held)))
+    return f"{name} = ({entries})"
 
 
 def _is_written(failure: Failure, fact: Fact) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 from devtensor._diagnosis import arrays, origins, shapes
 from devtensor._diagnosis.callers import Held
 from devtensor._diagnosis.causes import CAUSES, see
 from devtensor._diagnosis.facts import Fact, Failure, Fix
-from devtensor._diagnosis.variables import instance_dict, module_tables, resolve
+from devtensor._diagnosis.variables import instance_dict, module_tables, resolve, visible
 
 MARK = "<- the odd one"
 _WIDEST = 48
@@ -70,7 +71,7 @@ def remarks(failure: Failure) -> list[str]:
     )
     if text:
         found.append(text)
-    found += failure.remarks(failure) if failure.remarks is not None else []
+    found += _features(failure)
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
     if culprit is not None and culprit.owner is not None:
         owner = culprit.owner
@@ -87,8 +88,24 @@ def remarks(failure: Failure) -> list[str]:
     if culprit is not None and failure.held is not None:
         found.append(_known_as(culprit, failure.held))
     if culprit is not None and failure.code == "device-mismatch":
-        found += _unregistered(failure, culprit)
+        found += _unregistered(failure, culprit) or _in_plain_containers(failure, culprit)
     return found
+
+
+def _features(failure: Failure) -> list[str]:
+    """What a linear layer takes, where its operand has another size."""
+    weight, given = failure.named("weight"), failure.named("input")
+    if failure.code != "shape-mismatch" or failure.op != "linear" or weight is None or given is None:
+        return []
+    if weight.owner is None or len(weight.shape) != 2 or not given.shape or given.shape[-1] == weight.shape[1]:
+        return []
+    path = weight.owner.path.rpartition(".")[0]
+    layer = weight.owner.expression + (f".{path}" if path else "")
+    name = given.expression or "what it was given"
+    text = f"{layer} takes {weight.shape[1]} features in the last dimension; {name} has {given.shape[-1]}"
+    if len(given.shape) > 2 and math.prod(given.shape[1:]) == weight.shape[1]:
+        text += f", and {name}.flatten(1) would have {weight.shape[1]}"
+    return [text]
 
 
 def _known_as(fact: Fact, held: Held) -> str:
@@ -124,6 +141,30 @@ def _unregistered(failure: Failure, fact: Fact) -> list[str]:
                 f'it where it is; register it: {ast.unparse(node.value)}.register_buffer("{node.attr}", ...)'
             )
     return found
+
+
+_REGISTERING = {"list": ("ModuleList", "ParameterList"), "dict": ("ModuleDict", "ParameterDict")}
+
+
+def _in_plain_containers(failure: Failure, fact: Fact) -> list[str]:
+    """Lists and dictionaries of a Module that hold the odd one, or the Module that it belongs to, unregistered."""
+    frame = failure.frame if fact.owner is None else fact.owner.frame
+    wanted = fact.object if fact.owner is None else fact.owner.module
+    if frame is None or (fact.owner is None and not arrays.is_registered(wanted)):
+        return []
+    for name, base in visible(frame):
+        tables = module_tables(base)
+        for key, held in instance_dict(base).items() if tables else ():
+            kind = "list" if type(held) in (list, tuple) else "dict" if type(held) is dict else None
+            if kind is None or any(key in table for table in tables) or key.startswith("_"):
+                continue
+            if any(one is wanted for one in (held.values() if kind == "dict" else held)):
+                fits = _REGISTERING[kind][fact.owner is None]
+                return [
+                    f"{name}.{key} is a plain {type(held).__name__}, so .to() on the Module leaves what is in it where "
+                    f"it is; make it an nn.{fits}: {name}.{key} = nn.{fits}({name}.{key})"
+                ]
+    return []
 
 
 def notes(failure: Failure, fix: Fix | None) -> list[str]:

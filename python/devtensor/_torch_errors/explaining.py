@@ -114,7 +114,6 @@ def _told(sentence: str, found: list[Family], stack: list[frames.At]) -> Explana
         if not _CHECKS[family.about](sentence, failed, failure):
             continue
         failure.passes = functools.partial(_passes, failed, failure)
-        failure.remarks = _remarks
         return _finished(failure)
     return None
 
@@ -127,7 +126,7 @@ def _finished(failure: Failure) -> Explanation | None:
         for fact in failure.facts:
             fact.object = fact.node = fact.owner = None
         failure.frame = failure.site = failure.call = failure.held = failure.about = failure.innermost = None
-        failure.passes = failure.proposed = failure.remarks = None
+        failure.passes = failure.proposed = None
     return explanation
 
 
@@ -244,22 +243,6 @@ def _product(shape: tuple[int, ...]) -> int:
     for n in shape:
         size *= n
     return size
-
-
-def _remarks(failure: Failure) -> list[str]:
-    """What a layer takes, where its operand has another size."""
-    weight, given = failure.named("weight"), failure.named("input")
-    if failure.code != "shape-mismatch" or failure.op != "linear" or weight is None or given is None:
-        return []
-    if weight.owner is None or len(weight.shape) != 2 or not given.shape or given.shape[-1] == weight.shape[1]:
-        return []
-    path = weight.owner.path.rpartition(".")[0]
-    layer = weight.owner.expression + (f".{path}" if path else "")
-    name = given.expression or "what it was given"
-    text = f"{layer} takes {weight.shape[1]} features in the last dimension; {name} has {given.shape[-1]}"
-    if len(given.shape) > 2 and _product(given.shape[1:]) == weight.shape[1]:
-        text += f", and {name}.flatten(1) would have {weight.shape[1]}"
-    return [text]
 
 
 def _alone(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
