@@ -36,7 +36,7 @@ def test_a_script(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "begins\n")
     assert "RuntimeError: Expected all tensors to be on the same device" in done.stderr
     assert TABLE in done.stderr and FIX in done.stderr
-    assert "_run.py" not in done.stderr
+    assert "_commands" not in done.stderr
 
 
 def test_a_script_that_succeeds_is_silent(tmp_path: Path) -> None:

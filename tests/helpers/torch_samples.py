@@ -22,7 +22,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch_differences import Seen
 
 import devtensor as dt
-from devtensor import _refusals
+from devtensor._names import refusals
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
@@ -146,7 +146,7 @@ OPS = [
     for op in op_db
     if our_function(op) is not None
     and op.variant_test_name != "triton_optimized"
-    and op.name not in (*_refusals.METHODS, *_refusals.names())
+    and op.name not in (*refusals.METHODS, *refusals.names())
 ]
 
 

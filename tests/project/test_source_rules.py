@@ -87,6 +87,12 @@ def test_the_page_names_every_room() -> None:
     assert {room(path) for path in SOURCES} == set(ROOMS)
 
 
+def test_the_page_names_every_private_folder_of_the_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    there = {path.parent.name for path in (ROOT / "python" / "devtensor").glob("_*/__init__.py")}
+    assert set(re.findall(r"`(_\w+)/`", page)) == there
+
+
 def forbidden(path: Path) -> set[str]:
     """What a file includes that its room may not."""
     here = room(path)

@@ -9,7 +9,7 @@ import importlib.machinery
 import types
 from typing import Any, NoReturn
 
-from devtensor._answers import ANSWERS
+from devtensor._names.answers import ANSWERS
 
 _SPARSE = "there are no sparse arrays: make a dense one, or use index_select, scatter_add and embedding"
 _COMPLEX = "there are no complex numbers: keep the real and the imaginary part as two arrays"

@@ -19,10 +19,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import devtensor
-from devtensor import _C, _as_torch, _transfers
-from devtensor._as_torch import install_torch, modules_of_torch
+from devtensor import _C, _transfers
+from devtensor._as_torch import install
+from devtensor._as_torch.install import install_torch, modules_of_torch
+from devtensor._as_torch.missing import file_of_module, lacking, not_python, sentence
 from devtensor._diagnosis import report
-from devtensor._missing import file_of_module, lacking, not_python, sentence
 
 _STDIN = "<stdin>"
 
@@ -182,7 +183,7 @@ def _show(error: Exception) -> None:
 
 def _is_runner(filename: str) -> bool:
     return (
-        filename in (__file__, _as_torch.__file__)
+        filename in (__file__, install.__file__)
         or filename in ("<frozen runpy>", runpy.__file__)
         or filename.startswith("<frozen imp")
     )

@@ -13,9 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import devtensor
-from devtensor import _C, _refusals, _torch_version, version
-from devtensor._answers import PRIVATE, TORCH
-from devtensor._missing import sentence
+from devtensor import _C, version
+from devtensor._as_torch.missing import sentence
+from devtensor._as_torch.version import __version__ as torch_version
+from devtensor._names import refusals
+from devtensor._names.answers import PRIVATE, TORCH
 
 # What `import torch.x` may ask for, and where devtensor has it.
 _MODULES = {
@@ -67,7 +69,7 @@ _MODULES = {
     "torch.distributions.von_mises": "distributions.von_mises",
     "torch.distributions.weibull": "distributions.extremes",
     "torch._C": "_C",
-    "torch._utils": "_torch_utils",
+    "torch._utils": "_as_torch.utils",
     "torch.backends": "backends",
     **{
         f"torch.backends.{name}": f"backends.{name}"
@@ -115,7 +117,7 @@ _MODULES = {
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.optim.optimizer": "optim.optimizer",
     "torch.optim.swa_utils": "optim.swa_utils",
-    "torch.overrides": "_overrides",
+    "torch.overrides": "_interchange.overrides",
     "torch.serialization": "serialization",
     "torch.random": "random",
     "torch.special": "special",
@@ -133,8 +135,8 @@ _MODULES = {
     "torch.utils._pytree": "utils._pytree",
     "torch.utils.tensorboard.writer": "utils.tensorboard",
     "torch.testing": "testing",
-    "torch.torch_version": "_torch_version",
-    "torch.types": "_torch_types",
+    "torch.torch_version": "_as_torch.version",
+    "torch.types": "_as_torch.types",
     "torch.version": "version",
 }
 # Where PyTorch keeps what stands in a package of devtensor.
@@ -170,7 +172,7 @@ def install_torch() -> None:
     for name, _ in modules_of_torch():
         del sys.modules[name]
     sys.modules["torch"] = devtensor
-    for name, refused in _refusals.modules().items():
+    for name, refused in refusals.modules().items():
         sys.modules[f"torch.{name}"] = refused
     for name, ours in _MODULES.items():
         module = _find(f"devtensor.{ours}")
@@ -185,7 +187,7 @@ def install_torch() -> None:
         if not isinstance(own, functools.partial):
             module.__getattr__ = functools.partial(_no_attribute, name, own)  # type: ignore[method-assign]
     vars(_C).update(PRIVATE)
-    devtensor.__version__ = version.__version__ = _torch_version.__version__
+    devtensor.__version__ = version.__version__ = torch_version
     for name in _REGISTRATIONS:
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.meta_path.insert(0, _NoOthers())
@@ -211,8 +213,8 @@ def _no_attribute(module: str, own: Callable[[str], Any] | None, name: str) -> A
     if module == "torch" and name in TORCH:
         return TORCH[name]
     below = found.removeprefix("torch.")
-    if _refusals.reason(below) is not None:
-        return _refusals.find(below)
+    if refusals.reason(below) is not None:
+        return refusals.find(below)
     text = f"module {module!r} has no attribute {name!r}" if name.startswith("__") else sentence(found)
     raise AttributeError(text, name=name, obj=sys.modules[module])
 
@@ -222,7 +224,7 @@ class _NoOthers:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if name.startswith("torch.") and _refusals.module(name.removeprefix("torch.")) is not None:
+        if name.startswith("torch.") and refusals.module(name.removeprefix("torch.")) is not None:
             return importlib.machinery.ModuleSpec(name, _Refused())
         asked = sys._getframe(2).f_globals.get("__name__") == "importlib.util"  # whether there is one, of no import
         if name.startswith("torch.") and not asked:
@@ -234,7 +236,7 @@ class _Refused(importlib.abc.Loader):
     """Loads a module inside of one that is refused."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return _refusals.module(spec.name.removeprefix("torch."))
+        return refusals.module(spec.name.removeprefix("torch."))
 
     def exec_module(self, module: types.ModuleType) -> None:
         pass

@@ -13,8 +13,9 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from devtensor import _C, _refusals
-from devtensor._scopes import scopes, targets
+from devtensor import _C
+from devtensor._as_torch.scopes import scopes, targets
+from devtensor._names import refusals
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FORGIVEN = {"ImportError", "ModuleNotFoundError", "AttributeError"}  # who catches these asks whether a name is there
@@ -122,7 +123,7 @@ def _trees(path: str, source: bytes | None, root: str | None) -> dict[str, ast.A
 def sentence(name: str) -> str:
     """'torch.optim.LBFGS: devtensor does not provide it', with the nearest name that is there, or what to do."""
     owner, _, rest = name.partition(".")
-    reason = _refusals.METHODS.get(rest) if owner == "Tensor" else _refusals.reason(rest)
+    reason = refusals.METHODS.get(rest) if owner == "Tensor" else refusals.reason(rest)
     return f"{name}: devtensor does not provide it{_hint(name) if reason is None else f': {reason}'}"
 
 
@@ -296,7 +297,7 @@ class _Reader:
 
     def _method(self, node: ast.Attribute) -> Iterator[tuple[int, str, str]]:
         name = node.attr
-        there = hasattr(_C.DeviceArray, name) and name not in _refusals.METHODS
+        there = hasattr(_C.DeviceArray, name) and name not in refusals.METHODS
         if there or name in self.asked | self.own or name.startswith("_") or self.full(node):
             return
         base = node.value
@@ -409,7 +410,7 @@ def first_lack(name: str) -> str | None:
             found = module if module is not None else getattr(found, part)
         except Exception:
             return ".".join(parts[:i])
-        if isinstance(found, _refusals.Refused):
+        if isinstance(found, refusals.Refused):
             return ".".join(parts[:i])
         if not isinstance(found, types.ModuleType):
             return None  # what hangs on classes and values is seen when it is used

@@ -11,7 +11,8 @@ import typing
 import warnings
 from typing import Any, NoReturn
 
-from devtensor import _C, _overrides
+from devtensor import _C
+from devtensor._interchange import overrides
 
 
 def same(function: Any = None, *args: Any, **options: Any) -> Any:
@@ -168,9 +169,9 @@ TORCH: dict[str, Any] = {
 }
 # Of torch._C, for libraries that look into it.
 PRIVATE: dict[str, Any] = {
-    "DisableTorchFunction": _overrides.DisableTorchFunction,
-    "DisableTorchFunctionSubclass": _overrides.DisableTorchFunctionSubclass,
-    "_disabled_torch_function_impl": _overrides.disabled,
+    "DisableTorchFunction": overrides.DisableTorchFunction,
+    "DisableTorchFunctionSubclass": overrides.DisableTorchFunctionSubclass,
+    "_disabled_torch_function_impl": overrides.disabled,
     "_is_torch_function_enabled": _C._overrides_on,
     "_TensorMeta": type(_C.DeviceArray),
     "_nn": types.SimpleNamespace(_parse_to=_parse_to),

@@ -10,10 +10,11 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
-from devtensor import _C, _safetensors, _whole
+from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._errors import ShapeMismatchError
-from devtensor._safetensors import Entry
+from devtensor._files import safetensors, whole
+from devtensor._files.safetensors import Entry
 from devtensor._types import Device, Path
 
 _NAMES = {
@@ -76,7 +77,7 @@ def save(
     else:
         path = _path(f, "save(): argument 'f' must be a path or a file open for writing bytes")
         _check_name(path)
-        _whole.write(path, fill)
+        whole.write(path, fill)
 
 
 def _check_pickle(op: str, module: Any) -> None:
@@ -102,7 +103,7 @@ def _safetensors_of(obj: Any, metadata: Any) -> Callable[[BinaryIO], None]:
         notes[_MARK] = _ALONE
     entries = _entries(arrays)
     try:
-        header = _safetensors.pack(entries, notes)
+        header = safetensors.pack(entries, notes)
     except ValueError as error:
         raise ValueError(f"save(): {error}") from None
     parts = sorted(arrays, key=lambda key: entries[key].first)
@@ -262,7 +263,7 @@ def _is_pickle(begin: bytes) -> bool:
 def _is_safetensors(file: BinaryIO, nbytes: int) -> bool:
     """Whether what could begin a pickle is the length of a header."""
     try:
-        _safetensors.unpack(file, nbytes)
+        safetensors.unpack(file, nbytes)
     except ValueError:
         return False
     finally:
@@ -318,7 +319,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 def _header(file: BinaryIO, name: str, nbytes: int) -> tuple[dict[str, Entry], dict[str, str], int]:
     try:
-        return _safetensors.unpack(file, nbytes)
+        return safetensors.unpack(file, nbytes)
     except ValueError as error:
         file.seek(0)
         text = f"{name} is not a safetensors file, or is damaged: {error}"

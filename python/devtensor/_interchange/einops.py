@@ -1,12 +1,11 @@
 """A backend for einops, so that einops.rearrange(x, "b c -> c b") takes a DeviceArray.
 
 einops asks the subclasses of its AbstractBackend which of them knows an array. Ours is defined when einops is
-imported, before or after devtensor, and einops is not imported for it.
+imported, before or after devtensor, and einops is not imported for it. Nor is importlib.abc: what it needs takes long.
 """
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import sys
 import types
@@ -31,7 +30,7 @@ def _define(backends: Any) -> None:
     backends.DevtensorBackend = type("DevtensorBackend", (theirs,), own)  # else nobody holds it
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """einops' own loader, and then _define."""
 
     def __init__(self, loader: Any) -> None:
@@ -47,7 +46,7 @@ class _Loader(importlib.abc.Loader):
         _define(module)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Sees the first import of einops._backends and no other."""
 
     def find_spec(
@@ -58,7 +57,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
         return spec
 
 
