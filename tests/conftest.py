@@ -21,7 +21,9 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent
-sys.path[:0] = map(str, (TESTS, TESTS / "helpers", *sorted({path.parent for path in TESTS.glob("*/test_*.py")})))
+HELPERS = TESTS / "helpers"
+ROOMS = sorted({path.parent for path in (*TESTS.glob("*/test_*.py"), *HELPERS.glob("*/*.py"))})
+sys.path[:0] = map(str, (TESTS, HELPERS, *ROOMS))
 if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
     os.environ.pop("DEVTENSOR_CUDA", None)
 else:

@@ -24,7 +24,7 @@ TABLE = "batch   (8, 3)  float32  cpu     <- the odd one"
 def run(folder: Path, text: str, *command: str) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(text)
     env = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    env["PYTHONPATH"] = os.pathsep.join([python_path(), str(HELPERS / "fake_torch")])
+    env["PYTHONPATH"] = os.pathsep.join([python_path(), str(HELPERS / "pytorch" / "fake_torch")])
     env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
         [sys.executable, *command, "train.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=100

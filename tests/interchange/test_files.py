@@ -73,7 +73,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(path: Path, bits: int, umask: No
 def test_nobody_else_reads_what_is_being_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.touch(0o600)
     seen = []
-    write = dt._files._write
+    write = dt._files.save_load._write
 
     def watched(file: Any, *rest: Any) -> None:
         seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
@@ -243,7 +243,7 @@ def test_load_of_a_pipe_does_not_wait(path: Path) -> None:
 def test_a_path_is_looked_up_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody puts another file there as soon as the first one is open."""
     dt.save(NEW, path)
-    unpack = dt._safetensors.unpack
+    unpack = dt._files.safetensors.unpack
 
     def late(*arguments: Any) -> Any:
         dt.save(OLD, path)
@@ -256,7 +256,7 @@ def test_a_path_is_looked_up_once(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_file_that_shrinks_while_it_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unpack = dt._safetensors.unpack
+    unpack = dt._files.safetensors.unpack
 
     def cut(*arguments: Any) -> Any:
         found = unpack(*arguments)

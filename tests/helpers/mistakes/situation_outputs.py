@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import devtensor as dt
 
-FOLDER = Path(__file__).parents[2] / "examples" / "situations"
+FOLDER = Path(__file__).parents[3] / "examples" / "situations"
 NO_GPU = "no GPU here, so nothing can be on the wrong device"
 DEVICES = "Expected all tensors to be on the same device, but found at least two devices,"
 

@@ -1,7 +1,7 @@
 """The mistakes of the other tables, made with PyTorch: what it says, what the notes say, and whether the fix works.
 
 Device mistakes are made with the meta device, which a build for the cpu has too.
-`python tests/helpers/torch_mistakes.py` prints the counts with and without origins.
+`python tests/helpers/mistakes/torch_mistakes.py` prints the counts with and without origins.
 """
 
 from __future__ import annotations
@@ -172,5 +172,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    sys.path[:0] = map(str, (Path(__file__).resolve().parents[1], Path(__file__).resolve().parents[2]))
     main()

@@ -91,7 +91,7 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 |---|---|
 {lacking}
 
-This page is written by `tools/differences.py` from `tests/helpers/torch_differences.py`.
+This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch_differences.py`.
 """
 
 INTEGERS = "bool uint8 int8 int16 int32 int64"
