@@ -31,6 +31,7 @@ else:
     os.environ.setdefault("DEVTENSOR_SIM_RACES", "1")
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
+gc.disable()  # until all tests are collected: they are thousands, and none of them is garbage
 import quick_rows  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
@@ -90,9 +91,10 @@ def chosen(one: str, other: str) -> str:
 
 
 def pytest_collection_finish() -> None:
-    """The thousands of collected tests are no garbage: tests that look for leaks collect often."""
+    """Tests that look for leaks collect often, and need not look at the thousands of collected tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(params=DEVICES)
