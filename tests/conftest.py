@@ -21,7 +21,9 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent
-sys.path[:0] = map(str, (TESTS, TESTS / "helpers", *sorted({path.parent for path in TESTS.glob("*/test_*.py")})))
+HELPERS = TESTS / "helpers"
+ROOMS = sorted({path.parent for path in (*TESTS.glob("*/test_*.py"), *HELPERS.glob("*/*.py"))})
+sys.path[:0] = map(str, (TESTS, HELPERS, *ROOMS))
 if os.environ.get("DEVTENSOR_TEST_DEVICES") == "real":
     os.environ.pop("DEVTENSOR_CUDA", None)
 else:
@@ -29,6 +31,7 @@ else:
     os.environ.setdefault("DEVTENSOR_SIM_RACES", "1")
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
+gc.disable()  # until all tests are collected: they are thousands, and none of them is garbage
 import quick_rows  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
@@ -88,9 +91,10 @@ def chosen(one: str, other: str) -> str:
 
 
 def pytest_collection_finish() -> None:
-    """The thousands of collected tests are no garbage: tests that look for leaks collect often."""
+    """Tests that look for leaks collect often, and need not look at the thousands of collected tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(params=DEVICES)

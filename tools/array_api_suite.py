@@ -5,7 +5,7 @@
 
 The suite is not on PyPI. DIR is a checkout of it, whose folder array-api is one of data-apis/array-api (its submodule);
 --git clones both. It needs `pip install ndindex pytest-json-report hypothesis`. Cases of complex numbers are left out,
-and what else is skipped stands in tests/helpers/array_api_skips.txt, a reason for each. The figures are in
+and what else is skipped stands in tests/helpers/interchange/array_api_skips.txt, a reason for each. The figures are in
 docs/array-api.md.
 """
 
@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SKIPS = ROOT / "tests" / "helpers" / "array_api_skips.txt"
+SKIPS = ROOT / "tests" / "helpers" / "interchange" / "array_api_skips.txt"
 LACKING = "uint16,uint32,uint64,complex64,complex128"
 
 # The suite takes for granted that there are complex dtypes: file, what stands there, what must stand there.

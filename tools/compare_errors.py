@@ -1,7 +1,7 @@
 """Writes docs/errors-compared.md: the same mistakes in PyTorch (on the cpu) and here, and what each says.
 
 Run it with a Python that has PyTorch: python tools/compare_errors.py. The programs are those of
-tests/helpers/faulty_programs.py which need no second device.
+tests/helpers/mistakes/faulty_programs.py which need no second device.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers" / "mistakes"))
 TARGET = ROOT / "docs" / "errors-compared.md"
 
 
@@ -78,8 +78,9 @@ def table() -> str:
             "",
             "This page shows the first line of each error in PyTorch and in devtensor. The counts are for the whole",
             "message with its notes. Both also have Python's traceback, which ends at the line that fails. The tests",
-            "execute every fix. `tools/compare_errors.py` writes the page from `tests/helpers/faulty_programs.py`: the",
-            "programs that fail on the cpu, since PyTorch needs a GPU for device mistakes.",
+            "execute every fix. `tools/compare_errors.py` writes the page from",
+            "`tests/helpers/mistakes/faulty_programs.py`: the programs that fail on the cpu, since PyTorch needs a GPU",
+            "for device mistakes.",
             "",
             *summary,
             "",
@@ -130,8 +131,8 @@ def training_table() -> list[str]:
     return [
         "## Training",
         "",
-        "The programs of `tests/helpers/gradient_mistakes.py` and `training_mistakes.py`, on the cpu. Counted are the",
-        "lines of the program that the message names. The tests run every program on each device, check class,",
+        "The programs of `tests/helpers/mistakes/gradient_mistakes.py` and `training_mistakes.py`, on the cpu. Counted",
+        "are the lines of the program that the message names. The tests run every program on each device, check class,",
         f"variable and lines, apply every fix, and run {len(training_mistakes.CORRECT)} correct programs, which must "
         "give no warning.",
         "",

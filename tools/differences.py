@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers" / "pytorch"))
 
 import written_page  # noqa: E402
 from torch_differences import page  # noqa: E402

@@ -1,6 +1,6 @@
 """Writes docs/errors.md: every kind of error with real examples, what they print, the cause and the correction.
 
-The examples are those of the tests (tests/helpers/typical_mistakes.py), run here on two simulated devices.
+The examples are those of the tests (tests/helpers/mistakes/typical_mistakes.py), run here on two simulated devices.
 --check compares instead.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 os.environ["DEVTENSOR_CUDA"] = "sim:2"
 os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "helpers" / "mistakes")]
 
 import source_files  # noqa: E402
 import written_page  # noqa: E402

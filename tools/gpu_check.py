@@ -97,8 +97,10 @@ class Check:
         return ROOT / "benchmarks" / "results" / f"gpu-{datetime.date.today()}-{self.name}"
 
     def environment(self, **more):
-        env = {k: v for k, v in os.environ.items() if k not in ("DEVTENSOR_CUDA", "DEVTENSOR_TEST_DEVICES", "OUT")}
-        env |= {"PYTHONPATH": str(self.build / "lib"), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+        unwanted = ("DEVTENSOR_CUDA", "DEVTENSOR_TEST_DEVICES", "OUT", "PYTHONDONTWRITEBYTECODE")
+        env = {k: v for k, v in os.environ.items() if k not in unwanted}
+        env |= {"PYTHONPATH": str(self.build / "lib"), "PYTHONUNBUFFERED": "1"}
+        env["PYTHONPYCACHEPREFIX"] = str(self.work / "bytecode")  # a process for each file would compile all it imports
         env |= {"DEVTENSOR_CUDA": "sim:1"} if self.dry else {"DEVTENSOR_TEST_DEVICES": "real"}
         return env | more
 

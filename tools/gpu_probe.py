@@ -139,7 +139,7 @@ def products():
 
 
 def ops():
-    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+    sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "helpers" / "sweeps")]
     import failing_allocations
     from support import Built
 

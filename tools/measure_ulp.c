@@ -1,7 +1,8 @@
-/* measure_ulp.c: the largest error of the functions of csrc/cpu/loops/functions.h, over every float32 there is, against the
- * double functions of the C library; takes a minute or two for each, all of them or those that it is asked for. With
- * -DSTEP=64 a sample: every 64th block of neighbours. Of pow of float32, and of functions of float64 (exp64 and the
- * like, against those of long double, where that is longer), SAMPLES of random bits, and as many of everyday size.
+/* measure_ulp.c: the largest error of the functions of csrc/cpu/loops/elementwise/functions.h, over every float32 there
+ * is, against the double functions of the C library; takes a minute or two for each, all of them or those that it is
+ * asked for. With -DSTEP=64 a sample: every 64th block of neighbours. Of pow of float32, and of functions of float64
+ * (exp64 and the like, against those of long double, where that is longer), SAMPLES of random bits, and as many of
+ * everyday size.
  *
  *   cc -std=c11 -O3 -ffp-contract=off -fno-math-errno -o /tmp/measure_ulp tools/measure_ulp.c -lm
  *   /tmp/measure_ulp [log sin ...]
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../csrc/cpu/loops/functions.h"
+#include "../csrc/cpu/loops/elementwise/functions.h"
 
 #define BLOCK 65536
 #ifndef STEP

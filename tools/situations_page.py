@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers" / "mistakes"))
 
 import situation_outputs  # noqa: E402
 import written_page  # noqa: E402

@@ -30,8 +30,8 @@ typedef struct {
     PyObject *cpu;
     PyObject *cuda[PY_CACHED_DEVICES];
     PyObject *errors;                         /* devtensor._errors, imported when first needed */
-    PyObject *autocast_rules, *autocast_hook; /* of devtensor._autocast; NULL until that is imported */
-    PyObject *override_hook, *no_override;    /* of devtensor._overrides, likewise */
+    PyObject *autocast_rules, *autocast_hook; /* of devtensor._dtypes.autocast; NULL until that is imported */
+    PyObject *override_hook, *no_override;    /* of devtensor._interchange.overrides, likewise */
 } py_state;
 
 extern PyModuleDef py_module;

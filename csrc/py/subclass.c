@@ -1,5 +1,5 @@
 /* subclass.c: classes of the user's that derive from DeviceArray, Parameter or Buffer, and ops whose operands are of
- * such a class: what its __torch_function__ makes of them. devtensor/_overrides.py has what is asked. */
+ * such a class: what its __torch_function__ makes of them. devtensor/_interchange/overrides.py has what is asked. */
 #include "py.h"
 #include "subclass.h"
 
@@ -82,7 +82,7 @@ py__make_subclass(PY_PARAMS)
 PyObject *
 py_of_subclass(const char *function, PyObject *self, PyObject *memo)
 {
-    PyObject *module = PyImport_ImportModule("devtensor._overrides");
+    PyObject *module = PyImport_ImportModule("devtensor._interchange.overrides");
     PyObject *result =
         module == NULL ? NULL : PyObject_CallMethod(module, function, memo == NULL ? "O" : "OO", self, memo);
     Py_XDECREF(module);

@@ -17,7 +17,7 @@ bool py_asks(PyObject *a, PyObject *b);
 PyObject *py_ask(const char *kind, const char *name, PyObject *a, PyObject *b);
 PyObject *py_ask_operator(const char *name, PyObject *a, PyObject *b);
 
-/* What devtensor._overrides does with an instance of such a class: function(self), or function(self, memo). */
+/* What devtensor._interchange.overrides does with an instance of such a class: function(self), function(self, memo). */
 PyObject *py_of_subclass(const char *function, PyObject *self, PyObject *memo);
 
 /* In front of what has no arguments to parse. */

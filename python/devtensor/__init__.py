@@ -7,13 +7,10 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
-import devtensor._environment  # noqa: F401 (first: where warnings are errors, it ends the import before it has begun)
-from devtensor import _C, _einops, _refusals
+import devtensor._environment  # first: where warnings are errors, it ends the import before it has begun
+import devtensor._interchange.overrides  # noqa: F401 (what classes derived from DeviceArray are asked)
+from devtensor import _C
 from devtensor import _memory_formats as _formats
-from devtensor import _numpy as _of_numpy
-from devtensor import _overrides as _overrides  # what classes derived from DeviceArray are asked
-from devtensor import _second_names as _second
-from devtensor import _tensor_names as _names
 from devtensor._C import *
 from devtensor._C import DeviceArray as Tensor
 from devtensor._C import float16 as half
@@ -64,8 +61,8 @@ from devtensor._composed.shapes.strided import *
 from devtensor._composed.shapes.turning import *
 from devtensor._composed.written import method_of as _method_of
 from devtensor._diagnosis import get_error_detail, set_error_detail
-from devtensor._dtype_info import finfo, iinfo
-from devtensor._dtype_rules import can_cast, is_nonzero, promote_types, result_type
+from devtensor._dtypes.info import finfo, iinfo
+from devtensor._dtypes.rules import can_cast, is_nonzero, promote_types, result_type
 from devtensor._errors import (
     CudaError,
     DeviceMismatchError,
@@ -80,12 +77,17 @@ from devtensor._errors import (
     ShapeMismatchError,
     TransferForbiddenError,
 )
-from devtensor._files import load, save
+from devtensor._files.save_load import load, save
+from devtensor._interchange import einops as _einops
+from devtensor._interchange import numpy as _of_numpy
 from devtensor._memory_formats import *
-from devtensor._old_names import type_of as _type_of
-from devtensor._old_names import typed_classes as _typed_classes
-from devtensor._second_names import *
-from devtensor._switches import (
+from devtensor._names import refusals as _refusals
+from devtensor._names import second_names as _second
+from devtensor._names import tensor_names as _attributes
+from devtensor._names.old_names import type_of as _type_of
+from devtensor._names.old_names import typed_classes as _typed_classes
+from devtensor._names.second_names import *
+from devtensor._names.switches import (
     are_deterministic_algorithms_enabled,
     compile,
     get_float32_matmul_precision,
@@ -93,7 +95,7 @@ from devtensor._switches import (
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
-from devtensor._tensor_names import *
+from devtensor._names.tensor_names import *
 from devtensor._torch_errors import Explanation, explain_torch, explanation
 from devtensor._transfers import Transfer, TransferLog, allow_transfers, forbid_transfers, record_transfers
 from devtensor._version import __version__ as __version__
@@ -135,7 +137,7 @@ globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the othe
 for _function in (
     *_public.METHODS,
     *_linalg_names.METHODS,
-    *_names.METHODS,
+    *_attributes.METHODS,
     *_of_numpy.METHODS,
     _type_of,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
@@ -143,7 +145,7 @@ for _function in (
 ):
     _C._add_method(_function.__name__, _method_of(_function))
 
-for _name, _method in (_second.methods() | _names.ATTRIBUTES | _of_numpy.ATTRIBUTES | _refusals.methods()).items():
+for _name, _method in (_second.methods() | _attributes.ATTRIBUTES | _of_numpy.ATTRIBUTES | _refusals.methods()).items():
     _C._add_method(_name, _method)
 _einops.register()
 
@@ -240,7 +242,7 @@ __all__ = [
     "vmap",
 ]
 __all__ += _formats.__all__
-__all__ += _names.__all__
+__all__ += _attributes.__all__
 __all__ += _public.__all__
 __all__ += _second.__all__
 # What is compiled: written by tools/make_stubs.py.
@@ -487,5 +489,5 @@ if not TYPE_CHECKING:
             return _import_module(f"devtensor.{name}")
         if name == "vmap":
             return _import_module("devtensor.func").vmap
-        found = _import_module("devtensor._torch_names").find(name)
+        found = _import_module("devtensor._names.torch_names").find(name)
         return _refusals.find(name) if found is None else found

@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable
 
-from devtensor import _advice
+from devtensor._diagnosis import advice
 
 USAGE = """usage: python -m devtensor [--verbose]                        a report of what is here; with all places
                                                               where libraries were looked for
@@ -115,7 +115,7 @@ def _version() -> str:
 def report(verbose: bool = False) -> str:
     """What is here, as text, and first what would make CUDA work. Never raises."""
     rows = [
-        ("for CUDA", _advice.command),
+        ("for CUDA", advice.command),
         ("devtensor", _version),
         ("Python", lambda: f"{platform.python_version()} ({sys.executable})"),
         ("platform", platform.platform),
@@ -146,13 +146,13 @@ def main(argv: list[str]) -> int:
 
         return digits.main(argv[1:])
     if argv[0] == "run":
-        from devtensor._run import run
+        from devtensor._commands.run import run
 
         return run(argv[1:])
     if argv[0] == "explain":
-        from devtensor import _explain
+        from devtensor._commands import explain
 
-        return _explain.main(argv[1:])
+        return explain.main(argv[1:])
     if argv in (["--version"], ["-V"]):
         from devtensor._version import __version__
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import sys
 import threading
 import weakref
@@ -170,6 +169,8 @@ def of_stream(stream: Any) -> tuple[int | None, bool]:
         terminal = False
     if not terminal:
         return None, False
+    import shutil  # two milliseconds of the import of devtensor otherwise
+
     colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return shutil.get_terminal_size().columns, colour
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from devtensor import _C
-from devtensor._files import load as _load
+from devtensor._files.save_load import load as _load
 from devtensor._types import Path
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]

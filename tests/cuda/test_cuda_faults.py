@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 import pytest
-from support import HELPERS, REAL, ROOT
+from support import HELPERS, REAL, ROOT, python_path
 
 import devtensor as dt
 
@@ -35,7 +35,8 @@ RARE = {
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     environment = os.environ | {"DEVTENSOR_CUDA": "sim:2", "DEVTENSOR_SIM_MEMORY": str(64 << 20)}
-    command = [sys.executable, "-X", "faulthandler", str(HELPERS / "failing_cuda_calls.py"), *arguments]
+    environment["PYTHONPATH"] = python_path()
+    command = [sys.executable, "-X", "faulthandler", str(HELPERS / "sweeps" / "failing_cuda_calls.py"), *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -22,6 +22,7 @@ from support import CUDA_DEVICES, name_of
 
 import devtensor as dt
 from devtensor import nn
+from devtensor._composed.written import method_of
 
 GPU = CUDA_DEVICES[0]
 WAYS = [("cpu", GPU), (GPU, "cpu"), *itertools.pairwise(CUDA_DEVICES)]
@@ -99,7 +100,7 @@ def composed_forms() -> Iterator[Form]:
             function = getattr(module, name)
             if inspect.isfunction(function) and getattr(module, function.__name__, function) is function:
                 name = function.__name__ if hasattr(module, function.__name__) else name  # it may have a second one
-                given = inspect.signature(getattr(function, "_method", function)).parameters.values()
+                given = inspect.signature(method_of(function)).parameters.values()
                 yield Form(name, "function", function, tuple(p.name for p in given if takes_array(str(p.annotation))))
 
 

@@ -24,7 +24,7 @@ TABLE = "batch   (8, 3)  float32  cpu     <- the odd one"
 def run(folder: Path, text: str, *command: str) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(text)
     env = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    env["PYTHONPATH"] = os.pathsep.join([python_path(), str(HELPERS / "fake_torch")])
+    env["PYTHONPATH"] = os.pathsep.join([python_path(), str(HELPERS / "pytorch" / "fake_torch")])
     env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
         [sys.executable, *command, "train.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=100
@@ -36,7 +36,7 @@ def test_a_script(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "begins\n")
     assert "RuntimeError: Expected all tensors to be on the same device" in done.stderr
     assert TABLE in done.stderr and FIX in done.stderr
-    assert "_run.py" not in done.stderr
+    assert "_commands" not in done.stderr
 
 
 def test_a_script_that_succeeds_is_silent(tmp_path: Path) -> None:

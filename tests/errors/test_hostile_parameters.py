@@ -18,7 +18,7 @@ from support import HELPERS, assert_close, lay_out, wide_of
 
 import devtensor as dt
 
-HOSTILE = HELPERS / "hostile_numbers.py"
+HOSTILE = HELPERS / "sweeps" / "hostile_numbers.py"
 HANG = 300  # seconds for what takes a few: a loop of 2**62 steps takes a century
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(TESTS), str(TESTS / "helpers")]
+sys.path[:1] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "helpers" / "interchange")]
 
 from fuzz import children, kinds, programs  # noqa: E402, F401
 

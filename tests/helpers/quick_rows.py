@@ -133,8 +133,8 @@ SLOW = {
 
 # The files that take longest, quick or whole.
 NAMES = """leaks torch_samples kernel_sandbox cpu_loops cuda_faults ops zero_sizes fuzz error_operands import
-data_cells conformance gpu_check fuzz_threads cuda_loader kernel_cache raw_kernel cuda_memory cuda_room data_workers
-transfer""".split()
+run data_cells conformance gpu_check fuzz_threads cuda_loader kernel_cache raw_kernel docs cuda_memory cuda_room
+data_workers transfer""".split()
 LONGEST = {f"test_{name}.py": place for place, name in enumerate(NAMES)}
 
 # One row of an op shows what these ask, on each device; the values of all its rows are test_ops.py::test_function's.

@@ -20,7 +20,7 @@ import pytest
 from support import python_path
 
 import devtensor as dt
-from devtensor import _whole
+from devtensor._files import whole
 
 OLD, NEW = {"a": dt.zeros(3)}, {"a": dt.ones(3), "b": dt.ones(2, 2, dtype=dt.int8)}
 
@@ -73,13 +73,13 @@ def test_a_file_that_is_replaced_keeps_its_mode(path: Path, bits: int, umask: No
 def test_nobody_else_reads_what_is_being_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.touch(0o600)
     seen = []
-    write = dt._files._write
+    write = dt._files.save_load._write
 
     def watched(file: Any, *rest: Any) -> None:
         seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
         write(file, *rest)
 
-    monkeypatch.setattr("devtensor._files._write", watched)
+    monkeypatch.setattr("devtensor._files.save_load._write", watched)
     dt.save(NEW, path)
     assert seen == [0o600]
 
@@ -94,13 +94,13 @@ def test_a_file_that_is_replaced_keeps_its_owner(path: Path) -> None:
 
 AS_NOBODY = """
 import os, sys
-from devtensor import _whole
+from devtensor._files import whole
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
 try:
-    _whole.write(sys.argv[1], lambda file: file.write(b"new"))
+    whole.write(sys.argv[1], lambda file: file.write(b"new"))
 except OSError as error:
     print(type(error).__name__, error.filename)
 """
@@ -243,20 +243,20 @@ def test_load_of_a_pipe_does_not_wait(path: Path) -> None:
 def test_a_path_is_looked_up_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody puts another file there as soon as the first one is open."""
     dt.save(NEW, path)
-    unpack = dt._safetensors.unpack
+    unpack = dt._files.safetensors.unpack
 
     def late(*arguments: Any) -> Any:
         dt.save(OLD, path)
         return unpack(*arguments)
 
-    monkeypatch.setattr("devtensor._safetensors.unpack", late)
+    monkeypatch.setattr("devtensor._files.safetensors.unpack", late)
     assert list(dt.load(path)) == ["a", "b"]
     monkeypatch.undo()
     assert list(dt.load(path)) == ["a"]
 
 
 def test_a_file_that_shrinks_while_it_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unpack = dt._safetensors.unpack
+    unpack = dt._files.safetensors.unpack
 
     def cut(*arguments: Any) -> Any:
         found = unpack(*arguments)
@@ -264,7 +264,7 @@ def test_a_file_that_shrinks_while_it_is_read(path: Path, monkeypatch: pytest.Mo
         return found
 
     dt.save({"a": dt.ones(20000)}, path)
-    monkeypatch.setattr("devtensor._safetensors.unpack", cut)
+    monkeypatch.setattr("devtensor._files.safetensors.unpack", cut)
     with pytest.raises(RuntimeError, match="is damaged: it ends before the bytes of 'a'"):
         dt.load(path)
 
@@ -432,5 +432,5 @@ def test_a_name_that_is_taken_is_not_removed(path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "urandom", bytes)
     (path.parent / f".{bytes(8).hex()}.part").write_text("another's")
     with pytest.raises(FileExistsError):
-        _whole.write(str(path), lambda file: file.write(b"new"))
+        whole.write(str(path), lambda file: file.write(b"new"))
     assert names(path.parent) == [f".{bytes(8).hex()}.part"]

@@ -174,7 +174,7 @@ def test_a_failing_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Mon
     def full(*args: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("devtensor._files._write", full)
+    monkeypatch.setattr("devtensor._files.save_load._write", full)
     with pytest.raises(OSError, match="No space left"):
         dt.save({"a": dt.zeros(2)}, path)
     assert dt.load(path)["a"].tolist() == [1, 1] and os.listdir(path.parent) == [path.name]

@@ -251,7 +251,11 @@ def test_results_types_and_names_are_pytorchs() -> None:
 
 
 LIBRARIES = (
-    ("devtensor", "from devtensor import _overrides\nfrom devtensor._as_torch import install_torch\ninstall_torch()\n"),
+    (
+        "devtensor",
+        "from devtensor._interchange import overrides as _overrides\n"
+        "from devtensor._as_torch.install import install_torch\ninstall_torch()\n",
+    ),
     ("torch", "import torch.overrides\n"),
 )
 

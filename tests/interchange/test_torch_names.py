@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import devtensor as dt
-from devtensor import _torch_names
+from devtensor._names import torch_names
 
 torch = pytest.importorskip("torch")
 
@@ -51,7 +51,7 @@ def test_they_give_what_pytorch_gives(device: str) -> None:
         "i": np.array([0, 1, 1]),
     }
     named = {call.partition("(")[0] for call in split(OTHERS + CALLS)}
-    in_place = [name for name in _torch_names.names() if name not in named and name != "typename"]
+    in_place = [name for name in torch_names.names() if name not in named and name != "typename"]
     wrong = []
     for call in [*split(OTHERS), *split(CALLS), *(f"{name}(x)" for name in in_place)]:
         if call.partition("(")[0] in {"gcd_", "lcm_", "ldexp_"}:

@@ -24,7 +24,7 @@ WHOLE = os.environ.get("DEVTENSOR_TORCH_SAMPLES") == "all"
 @functools.cache
 def compared() -> tuple[list[Seen], dict[str, int]]:
     """In a process of its own: PyTorch's test suite changes settings of the one that imports it."""
-    command = [sys.executable, str(HELPERS / "torch_samples.py"), *(["--all"] if WHOLE else [])]
+    command = [sys.executable, str(HELPERS / "pytorch" / "torch_samples.py"), *(["--all"] if WHOLE else [])]
     env = {**os.environ, "DEVTENSOR_CUDA": "sim:1", "DEVTENSOR_CACHE": "0"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=3600 if WHOLE else 900)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -110,9 +110,9 @@ def test_precision_of_products() -> None:
 
 
 def test_compile_says_once_that_it_does_nothing() -> None:
-    from devtensor import _switches
+    from devtensor._names import switches
 
-    _switches._say_that_nothing_is_compiled.cache_clear()
+    switches._say_that_nothing_is_compiled.cache_clear()
 
     def double(x: Any) -> Any:
         return x * 2

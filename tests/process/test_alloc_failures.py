@@ -9,18 +9,18 @@ import sys
 from typing import Any
 
 import pytest
-from support import HELPERS, REAL
+from support import HELPERS, REAL, python_path
 
 import devtensor as dt
 
-SWEEP = HELPERS / "failing_allocations.py"
+SWEEP = HELPERS / "sweeps" / "failing_allocations.py"
 
 
 def run(device: str, mode: str, *wanted: str) -> tuple[list[dict[str, Any]], str]:
     """The answers of one process, and how it ended."""
     child = subprocess.run(
         [sys.executable, "-X", "faulthandler", str(SWEEP), device, mode, *wanted],
-        env=os.environ | {"DEVTENSOR_CUDA": "auto" if REAL else "sim:1"},
+        env=os.environ | {"DEVTENSOR_CUDA": "auto" if REAL else "sim:1", "PYTHONPATH": python_path()},
         capture_output=True,
         text=True,
         timeout=900,  # with the sanitizers and beside others

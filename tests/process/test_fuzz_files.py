@@ -19,7 +19,7 @@ import pytest
 from safetensors import SafetensorError, deserialize
 
 import devtensor as dt
-from devtensor import _files, _safetensors
+from devtensor._files import safetensors, save_load
 
 COUNT = 20_000  # of a run of the suite
 DTYPES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
@@ -214,7 +214,7 @@ def same(found: dict[str, dt.DeviceArray], theirs: dict[str, Any]) -> bool:
         data = bytes(theirs[name]["data"])
         if x.dtype == dt.bool:
             data = bytes(map(bool, data))
-        if _files._CODES[x.dtype] != theirs[name]["dtype"] or list(x.shape) != theirs[name]["shape"]:
+        if save_load._CODES[x.dtype] != theirs[name]["dtype"] or list(x.shape) != theirs[name]["shape"]:
             return False
         if x.__reduce__()[1][2] != data:
             return False
@@ -258,15 +258,15 @@ def test_by_path_as_from_memory(tmp_path: Path) -> None:
 
 # A check is taken away, or something is done wrongly, and the fuzzer must see it.
 PLANTED: dict[str, tuple[Any, str, Any]] = {
-    "arrays may overlap, leave holes and end anywhere": (_safetensors, "_check_places", lambda entries, nbytes: None),
-    "any number is a size": (_safetensors, "_LIMIT", 2**70),
-    "true is a size": (_safetensors, "_sizes", lambda found: tuple(map(int, found)) if type(found) is list else None),
-    "names may come twice": (_safetensors, "_once", dict),
-    "NaN is a number": (_safetensors, "_no_number", float),
-    "metadata may be anything": (_safetensors, "_texts", lambda notes: notes or {}),
-    "I16 has eight bits": (_safetensors, "_BITS", _safetensors._BITS | {"I16": 8}),
-    "UTF-8 is not looked at": (_safetensors, "_parse", lambda text: json.loads(text.decode(errors="replace"))),
-    "one dtype is taken for another": (_files, "_NAMES", _files._NAMES | {"F16": dt.bfloat16}),
+    "arrays may overlap, leave holes and end anywhere": (safetensors, "_check_places", lambda entries, nbytes: None),
+    "any number is a size": (safetensors, "_LIMIT", 2**70),
+    "true is a size": (safetensors, "_sizes", lambda found: tuple(map(int, found)) if type(found) is list else None),
+    "names may come twice": (safetensors, "_once", dict),
+    "NaN is a number": (safetensors, "_no_number", float),
+    "metadata may be anything": (safetensors, "_texts", lambda notes: notes or {}),
+    "I16 has eight bits": (safetensors, "_BITS", safetensors._BITS | {"I16": 8}),
+    "UTF-8 is not looked at": (safetensors, "_parse", lambda text: json.loads(text.decode(errors="replace"))),
+    "one dtype is taken for another": (save_load, "_NAMES", save_load._NAMES | {"F16": dt.bfloat16}),
 }
 
 

@@ -36,7 +36,10 @@ def is_torch_there() -> bool:
         return False
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+PROGRAMS = [page for page in PAGES if any(block.kind == "python" for block in doc_blocks.blocks(page.read_text()))]
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_blocks(page: Path, tmp_path: Path) -> None:
     """In a process of their own, on two simulated GPUs."""
     if page.name == "explain-torch.md" and not is_torch_there():

@@ -87,6 +87,12 @@ def test_the_page_names_every_room() -> None:
     assert {room(path) for path in SOURCES} == set(ROOMS)
 
 
+def test_the_page_names_every_private_folder_of_the_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    there = {path.parent.name for path in (ROOT / "python" / "devtensor").glob("_*/__init__.py")}
+    assert set(re.findall(r"`(_\w+)/`", page)) == there
+
+
 def forbidden(path: Path) -> set[str]:
     """What a file includes that its room may not."""
     here = room(path)
@@ -256,11 +262,12 @@ def test_every_listed_op_is_public_and_tested() -> None:
 def test_hidden_functions_are_what_the_package_needs() -> None:
     """What only tests, tools and benchmarks use stands in _C._test."""
     package = "\n".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
+    words = set(re.findall(r"\w+", package))
     hidden = [name for name, value in vars(dt._C).items() if name.startswith("_") and callable(value)]
     hooks = [name for name, value in vars(dt._C._test).items() if callable(value)]
     assert len(hidden) > 40
     assert len(hooks) > 10
-    assert [name for name in hidden if not re.search(rf"\b{name}\b", package)] == []
+    assert [name for name in hidden if name not in words] == []
     assert "_test." not in package
     assert not set(hooks) & set(vars(dt._C))
 

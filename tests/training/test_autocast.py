@@ -230,14 +230,14 @@ def test_a_weight_is_cast_once_in_a_block(device: str) -> None:
     kind = device.partition(":")[0]
     with dt.autocast(kind, dtype=dt.bfloat16):
         (dt.ones(1, 3, device=device) @ weight @ weight).sum().backward()
-        assert len(dt._autocast.here.leaves) == 1
+        assert len(dt._dtypes.autocast.here.leaves) == 1
         with dt.no_grad():
             assert (weight @ weight).dtype == dt.bfloat16
-    assert not dt._autocast.here.leaves
+    assert not dt._dtypes.autocast.here.leaves
     assert weight.grad.tolist() == [[6.0] * 3] * 3
     with dt.autocast(kind, dtype=dt.bfloat16, cache_enabled=False):
         weight @ weight
-        assert not dt._autocast.here.leaves
+        assert not dt._dtypes.autocast.here.leaves
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -393,4 +393,4 @@ def test_a_block_that_ends_in_another_thread() -> None:
     thread.join()
     assert seen == [dt.float32]
     dt._C._autocast_on(False)
-    dt._autocast.here.__init__()
+    dt._dtypes.autocast.here.__init__()

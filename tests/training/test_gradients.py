@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 from gradient_rows import NO_DIFFERENCES, NO_SECOND, ROWS
@@ -83,7 +85,7 @@ def gradients(values, names, row):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", ROWS if importlib.util.find_spec("torch") else ROWS[:1])  # a thousand to be skipped
 def test_a_gradient_is_pytorchs(row, device):
     torch = pytest.importorskip("torch")
     result, found = gradients(*ours(device), row)

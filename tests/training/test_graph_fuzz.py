@@ -1,4 +1,4 @@
-"""Random programs beside PyTorch. DEVTENSOR_GRAPHS says how many; helpers/graph_programs.py runs one alone."""
+"""Random programs beside PyTorch. DEVTENSOR_GRAPHS says how many; helpers/training/graph_programs.py runs one alone."""
 
 from __future__ import annotations
 

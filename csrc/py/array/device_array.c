@@ -293,7 +293,7 @@ collect_methods(void)
 static PyObject *
 array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *names = PyImport_ImportModule("devtensor._old_names");
+    PyObject *names = PyImport_ImportModule("devtensor._names.old_names");
     PyObject *make = names == NULL ? NULL : PyObject_GetAttrString(names, "new_array");
     PyObject *result = make == NULL ? NULL : PyObject_Call(make, args, kwargs);
     Py_XDECREF(names);

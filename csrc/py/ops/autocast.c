@@ -1,5 +1,5 @@
-/* autocast.c: ops that choose their dtypes inside an autocast block. devtensor/_autocast.py has the rules and the
- * casts. */
+/* autocast.c: ops that choose their dtypes inside an autocast block. The rules and the casts are in
+ * devtensor/_dtypes/autocast.py. */
 #include "../py.h"
 
 _Thread_local bool py_autocast_on __attribute__((tls_model("initial-exec")));

@@ -42,19 +42,24 @@ def takes_out(function: _F) -> _F:
         make = getattr(type(result), "_make", type(result))
         return make(written)
 
-    @functools.wraps(function)
-    def method(*args: Any, **options: Any) -> Any:
-        if "out" in options:  # methods have none
-            raise TypeError(f"{op}() got an unexpected keyword argument 'out'")
-        return function(*args, **options)
-
-    own = inspect.signature(function)
-    without = [p for name, p in own.parameters.items() if name != "out"]
-    method.__signature__ = own.replace(parameters=without)  # type: ignore[attr-defined]
-    call._method = method  # type: ignore[attr-defined]
+    call._formula = function  # type: ignore[attr-defined]
     return cast(_F, call)
 
 
 def method_of(function: _F) -> _F:
     """function as arrays have it: without out."""
-    return cast(_F, getattr(function, "_method", function))
+    formula: Callable[..., Any] | None = getattr(function, "_formula", None)
+    if formula is None:
+        return function
+    op = function.__name__
+
+    @functools.wraps(formula)
+    def method(*args: Any, **options: Any) -> Any:
+        if "out" in options:
+            raise TypeError(f"{op}() got an unexpected keyword argument 'out'")
+        return formula(*args, **options)
+
+    own = inspect.signature(formula)
+    without = [p for name, p in own.parameters.items() if name != "out"]
+    method.__signature__ = own.replace(parameters=without)  # type: ignore[attr-defined]
+    return cast(_F, method)

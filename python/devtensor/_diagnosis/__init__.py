@@ -13,10 +13,11 @@ import warnings
 from types import CodeType, FrameType
 from typing import Any
 
-from devtensor import _C, _autocast
+from devtensor import _C
 from devtensor._diagnosis import arrays, expressions, fixes, gradients, notes, origins, sources, variables
 from devtensor._diagnosis.devices import device_notes, fault_notes
 from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
+from devtensor._dtypes import autocast
 from devtensor._errors import Operand, Step
 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
@@ -120,7 +121,7 @@ def _fact(name: str, shape: tuple[int, ...], dtype: Any, device: Any, steps: Any
     """An operand as the compiled part gives it; of what is no DeviceArray it gives nothing but the object."""
     if dtype is None and is_ndarray(held):
         shape, dtype, device = held.shape, held.dtype, _C.device("cpu")
-    return Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), _autocast.original(held))
+    return Fact(name, shape, dtype, device, tuple(Step(*step) for step in steps), autocast.original(held))
 
 
 def _with_numpy(ours: Fact, foreign: Any, op: str) -> tuple[list[Fact], int]:

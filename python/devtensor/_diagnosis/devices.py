@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from devtensor import _C
-from devtensor._advice import command
+from devtensor._diagnosis.advice import command
 from devtensor._diagnosis.causes import see
 from devtensor._diagnosis.sources import file_name
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from devtensor import _C, cuda
-from devtensor._autocast import Mode, here, mapped
+from devtensor._dtypes.autocast import Mode, here, mapped
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ import devtensor as dt
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
-from devtensor._dtype_rules import promote_types
+from devtensor._dtypes.rules import promote_types
 from devtensor._types import Device
 from devtensor.array_api._operands import kind_of
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
-from devtensor._dtype_rules import promote_types
+from devtensor._dtypes.rules import promote_types
 
 Axes: TypeAlias = "int | tuple[int, ...] | None"
 Number: TypeAlias = "DeviceArray | float"

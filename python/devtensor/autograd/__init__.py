@@ -7,7 +7,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._diagnosis import watching
-from devtensor._old_names import Variable
+from devtensor._names.old_names import Variable
 from devtensor.autograd import function, functional, graph
 from devtensor.autograd._explain import explain
 from devtensor.autograd.anomaly import detect_anomaly, set_detect_anomaly

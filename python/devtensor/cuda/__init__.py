@@ -12,7 +12,7 @@ from devtensor import _C
 from devtensor import random as _random
 from devtensor._C import Event, Stream
 from devtensor._errors import OutOfMemoryError
-from devtensor._old_names import typed_classes
+from devtensor._names.old_names import typed_classes
 from devtensor._types import Device
 from devtensor.cuda._raw_kernel import RawKernel
 

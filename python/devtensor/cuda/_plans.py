@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from devtensor import _C, _whole
+from devtensor import _C
+from devtensor._files import whole
 
 
 def _file(device: int) -> Path | None:
@@ -49,4 +50,4 @@ def save(device: int) -> None:
         text = json.dumps([rows[key] for key in sorted(rows) if rows[key][n] >= 0]).encode()
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _whole.write(str(path), lambda file: file.write(text), 0o600)
+            whole.write(str(path), lambda file: file.write(text), 0o600)

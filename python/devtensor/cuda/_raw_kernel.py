@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 import re
@@ -67,6 +66,8 @@ def _wanted_option(option: Any) -> str:
             raise ValueError(f"RawKernel(): {option} needs its value in the same string: {whole!r}")
     known = option in _OPTIONS or option.startswith(_VALUED)
     if not known or "\0" in option:
+        import difflib  # two milliseconds of the import of devtensor otherwise
+
         near = difflib.get_close_matches(option.partition("=")[0], [name.rstrip("=") for name in _OPTIONS], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ValueError(f"RawKernel(): NVRTC has no option {option!r}{hint} (docs/raw-kernel.md lists them)")

@@ -73,7 +73,7 @@ class Contents(NamedTuple):
         """The program as __main__, as multiprocessing imports it."""
         global importing_main
         if self.as_torch:
-            from devtensor._as_torch import install_torch
+            from devtensor._as_torch.install import install_torch
 
             install_torch()
         current: Any = process.current_process()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import widened
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.autograd.grad_mode import no_grad
 
 Proposal = Callable[[], tuple[DeviceArray, DeviceArray]]

@@ -10,7 +10,7 @@ from devtensor._C import DeviceArray, _need_bool
 from devtensor._composed.arguments import need_array
 from devtensor._composed.creating.sampling import multinomial
 from devtensor._composed.reductions.moments import logsumexp
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape

@@ -7,7 +7,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 
 __all__ = [
     "Constraint",

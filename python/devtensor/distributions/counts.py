@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.losses.basic import binary_cross_entropy_with_logits
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.distributions import _drawing, constraints
 from devtensor.distributions.bernoulli import OfProbs
 from devtensor.distributions.categorical import enumerated

@@ -7,7 +7,7 @@ from typing import ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions._drawing import standard_gamma
 from devtensor.distributions.constraints import Constraint

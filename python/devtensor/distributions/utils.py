@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.shapes.joining import broadcast_shapes, broadcast_tensors
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.autograd.grad_mode import enable_grad
 
 __all__ = [

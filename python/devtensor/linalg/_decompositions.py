@@ -295,7 +295,7 @@ def symmetric(A: DeviceArray) -> DeviceArray:
 
 def tolerances(op: str, A: DeviceArray, atol: float | None, rtol: float | None) -> tuple[float, float]:
     """atol and rtol, or what they are by default."""
-    from devtensor._dtype_info import finfo
+    from devtensor._dtypes.info import finfo
 
     least = 0.0 if atol is None else _need_number(op, "atol", atol)
     if rtol is not None:

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, misshapen, need_array, widened
 from devtensor._composed.reductions.moments import norm_over
 from devtensor._composed.written import takes_out
+from devtensor._dtypes.autocast import autocasts
 from devtensor._types import Dims
 from devtensor.linalg._decompositions import singular_values
 from devtensor.linalg._lapack import check, on_cpu

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.matrices import products
 from devtensor._composed.written import takes_out
+from devtensor._dtypes.autocast import autocasts
 from devtensor.linalg._solving import inv
 
 

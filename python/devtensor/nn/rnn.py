@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from devtensor import _C
-from devtensor._autocast import lowered
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _Parameter
 from devtensor._composed.arguments import need_array
 from devtensor._composed.layers import recurrent
 from devtensor._composed.layers.recurrent import State, Weights
+from devtensor._dtypes.autocast import lowered
 from devtensor._errors import ShapeMismatchError
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F

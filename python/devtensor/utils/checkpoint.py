@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import current
+from devtensor._dtypes.autocast import current
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
 

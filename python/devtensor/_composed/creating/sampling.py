@@ -10,7 +10,7 @@ from devtensor._C import DeviceArray, _need_bool, _need_generator, _need_int, _n
 from devtensor._composed.arguments import broadcast_shape, need_array, widened
 from devtensor._composed.reductions.groups import searchsorted
 from devtensor._composed.written import takes_out
-from devtensor._dtype_info import finfo, iinfo
+from devtensor._dtypes.info import finfo, iinfo
 from devtensor._types import Device, Dims, DType
 from devtensor.autograd.grad_mode import no_grad
 

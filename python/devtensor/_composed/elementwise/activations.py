@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, need_array, widened
+from devtensor._dtypes.autocast import autocasts
 from devtensor._types import DType
 
 _Formula: TypeAlias = Callable[[DeviceArray], DeviceArray]

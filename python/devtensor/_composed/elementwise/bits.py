@@ -7,8 +7,8 @@ from devtensor._C import DeviceArray, _need_int
 from devtensor._composed.arguments import need_array
 from devtensor._composed.elementwise.pointwise import together
 from devtensor._composed.written import takes_out
-from devtensor._dtype_info import iinfo
-from devtensor._dtype_rules import result_type
+from devtensor._dtypes.info import iinfo
+from devtensor._dtypes.rules import result_type
 
 _NAMES = ("input", "other")
 

@@ -10,7 +10,7 @@ from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.elementwise.pointwise import back, floating, together
 from devtensor._composed.written import takes_out
-from devtensor._dtype_rules import result_type
+from devtensor._dtypes.rules import result_type
 
 _FAR = 4.0  # from here on the continued fraction of erfcx has converged
 _TERMS = 60

@@ -8,7 +8,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.elementwise.pointwise import floating, together
 from devtensor._composed.written import takes_out
-from devtensor._dtype_rules import common_dtype
+from devtensor._dtypes.rules import common_dtype
 
 _NAMES = ("input", "other")
 

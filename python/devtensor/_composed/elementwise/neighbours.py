@@ -7,7 +7,7 @@ from devtensor._C import DeviceArray
 from devtensor._composed.arguments import in_place, need_array
 from devtensor._composed.elementwise.pointwise import together
 from devtensor._composed.written import takes_out
-from devtensor._dtype_rules import common_dtype
+from devtensor._dtypes.rules import common_dtype
 
 _BITS = {_C.float16: _C.int16, _C.bfloat16: _C.int16, _C.float32: _C.int32, _C.float64: _C.int64}
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, in_place, need_array, widened
 from devtensor._composed.elementwise.domains import log_gamma, log_gamma_slope, log_odds
 from devtensor._composed.written import takes_out
-from devtensor._dtype_info import finfo
-from devtensor._dtype_rules import common_dtype, result_type
+from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.info import finfo
+from devtensor._dtypes.rules import common_dtype, result_type
 
 
 def floating(x: DeviceArray) -> DeviceArray:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_int, _need_ints, conv2d
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.shapes.arrange import pad
+from devtensor._dtypes.autocast import autocasts
 
 _Size: TypeAlias = int | Sequence[int]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_str
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.images.resampling import cubic_shares
+from devtensor._dtypes.autocast import autocasts
 
 _Taps: TypeAlias = list[tuple[DeviceArray, DeviceArray]]  # whole coordinates, and what they count for
 

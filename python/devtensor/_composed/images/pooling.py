@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, overload
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import widened
 from devtensor._composed.images.convolutions import _need_positive, _need_room, sizes_of
+from devtensor._dtypes.autocast import autocasts
 
 _Size: TypeAlias = int | Sequence[int]
 

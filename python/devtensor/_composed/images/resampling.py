@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number, _need_str
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.images.pooling import adaptive_avg_pool1d, adaptive_avg_pool3d
 from devtensor._composed.shapes.arrange import _memory_order, _permuted_back
+from devtensor._dtypes.autocast import autocasts
 
 _Size: TypeAlias = int | Sequence[int]
 _Factor: TypeAlias = float | Sequence[float]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.layers.basic import dropout, need_probability
 from devtensor._composed.shapes.joining import broadcast_shapes
+from devtensor._dtypes.autocast import autocasts
 
 _Arrays: TypeAlias = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray | None]
 _SDPA = "scaled_dot_product_attention"

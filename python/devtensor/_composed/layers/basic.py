@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, conv2d
 from devtensor._composed.arguments import dims_of, need_array, need_sizes, widened
 from devtensor._composed.reductions.moments import norm
 from devtensor._diagnosis import watching
+from devtensor._dtypes.autocast import autocasts
 from devtensor.autograd.grad_mode import no_grad
 
 _One: TypeAlias = int | Sequence[int]

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from devtensor import _C
-from devtensor._autocast import lowered
 from devtensor._C import DeviceArray, _need_bool, _need_int
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.layers.attention import attention_weights, scaled_dot_product_attention
 from devtensor._composed.layers.basic import dropout, need_probability
 from devtensor._composed.shapes.arrange import pad
+from devtensor._dtypes.autocast import lowered
 
 _OP = "multi_head_attention_forward"
 

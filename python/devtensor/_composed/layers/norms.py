@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_sizes, widened
 from devtensor._composed.layers.basic import _affine, _update, batch_norm
 from devtensor._composed.shapes.arrange import pad
+from devtensor._dtypes.autocast import autocasts
 
 _LONG = 1 << 10  # from so many elements on a product of a row with itself is faster than squares and their mean
 _EPSILON = {_C.float64: 2.0**-52}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.losses.basic import Reduction, chosen
+from devtensor._dtypes.autocast import autocasts
 from devtensor.autograd.function import Function
 
 _NEVER = -1e30  # the logarithm of 0, with which a difference is still a number

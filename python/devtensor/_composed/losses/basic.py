@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias, overload
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.elementwise.domains import cross_entropies
 from devtensor._diagnosis import training
+from devtensor._dtypes.autocast import autocasts
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 BatchReduction: TypeAlias = Literal["none", "batchmean", "mean", "sum"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.losses.basic import Reduction, chosen, matched, reduced
+from devtensor._dtypes.autocast import autocasts
 
 
 @autocasts

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool
 from devtensor._composed.arguments import misshapen, need_array, widened
 from devtensor._composed.losses.basic import Reduction, chosen, reduced
 from devtensor._composed.matrices.distances import need_margin, pairwise_distance
+from devtensor._dtypes.autocast import autocasts
 
 
 @autocasts

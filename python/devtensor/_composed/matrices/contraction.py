@@ -6,9 +6,9 @@ import functools
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import SOME, autocasts
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import misshapen, need_entries
+from devtensor._dtypes.autocast import SOME, autocasts
 
 # A dimension has a label: a letter, or one of these for those of an ellipsis, counted from the right.
 _ELLIPSIS = "01234567"

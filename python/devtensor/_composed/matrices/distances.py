@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, need_array, widened
 from devtensor._composed.losses.basic import Reduction, check_classes, chosen, reduced
 from devtensor._composed.reductions.moments import norm
+from devtensor._dtypes.autocast import autocasts
 
 
 def _check_pair(op: str, x1: DeviceArray, x2: DeviceArray) -> None:

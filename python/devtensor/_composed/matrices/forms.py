@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array, widened
+from devtensor._dtypes.autocast import autocasts
 
 
 @autocasts

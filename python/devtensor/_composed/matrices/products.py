@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import SOME, autocasts
 from devtensor._C import DeviceArray, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, misshapen, need_array, need_entries, widened
 from devtensor._composed.matrices.contraction import contracted
 from devtensor._composed.reductions.moments import norm
 from devtensor._composed.shapes.diagonals import triu_indices
 from devtensor._composed.written import takes_out
+from devtensor._dtypes.autocast import SOME, autocasts
 from devtensor._types import Dims
 from devtensor.autograd.function import Function, FunctionCtx
 

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number
 from devtensor._composed.arguments import dims_of, dims_over, kept, widened
 from devtensor._composed.written import takes_out
+from devtensor._dtypes.autocast import autocasts
 from devtensor._types import Dims
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, overload
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
 from devtensor._composed.written import takes_out
-from devtensor._dtype_info import iinfo
+from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.info import iinfo
 from devtensor.autograd.function import Function, FunctionCtx
 
 __all__ = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from devtensor import _C
-from devtensor._autocast import autocasts
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, in_place, need_array, widened
 from devtensor._composed.elementwise.pointwise import together
 from devtensor._composed.reductions.moments import norm, power, variance
 from devtensor._composed.written import takes_out
-from devtensor._dtype_rules import common_dtype
+from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.rules import common_dtype
 from devtensor._types import Dims
 
 

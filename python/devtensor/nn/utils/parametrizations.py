@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.layers.basic import normalize
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.linalg import matrix_exp, qr, solve
 from devtensor.nn.module import Module

@@ -1,0 +1,1 @@
+"""What `python -m devtensor` does beside its report: a script is run, an error code is explained."""
