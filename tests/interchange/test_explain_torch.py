@@ -241,6 +241,17 @@ def test_states_of_recurrent_layers() -> None:
         assert found.culprit.expression == odd
 
 
+@pytest.mark.parametrize("method", ["scatter", "scatter_add"])
+def test_an_index_is_not_the_odd_one(method: str) -> None:
+    def function() -> None:
+        scores, places, values = torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3).double()
+        scores.scatter(1, places, values) if method == "scatter" else scores.scatter_add(1, places, values)
+
+    found = dt.explanation(caught(function))
+    assert found is not None and found.culprit is not None and found.culprit.expression == "values"
+    assert any(note.startswith("  src    values  (2, 3)  float64  cpu  <- the odd one") for note in found.notes[0].splitlines())
+
+
 def test_an_error_is_explained_once() -> None:
     def function() -> None:
         x, w = torch.ones(2, 3), torch.ones(3).double()

@@ -172,9 +172,8 @@ def _dtype(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
         return True
     if len(names) < 2 or not said <= names:
         return False
-    if said:
-        meant = [i for i, fact in enumerate(facts) if fact.dtype_name in said]
-    else:
+    meant = [i for i, fact in enumerate(facts) if fact.dtype_name in said]
+    if len({facts[i].dtype_name for i in meant}) < 2:  # it does not name both
         meant = [i for i, fact in enumerate(facts) if fact.name not in _INDICES]
     if len({facts[i].dtype_name for i in meant}) < 2:
         return False

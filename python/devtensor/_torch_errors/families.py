@@ -192,13 +192,13 @@ _SCALARS = {
     "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
     "ComplexDouble": "complex128",
 }  # fmt: skip
-_WORD = re.compile(r"\b(torch\.(?:cuda\.)?)?(" + "|".join(_SCALARS) + r")(Tensor)?\b")
+_WORD = re.compile(r"\b(torch\.(?:cuda\.)?|CPU|CUDA)?(" + "|".join(_SCALARS) + r")(Tensor|Type)?\b")
 _WORDS_OF_C = {
     "long int": "int64", "long": "int64", "short int": "int16", "short": "int16", "unsigned char": "uint8",
     "signed char": "int8", "int": "int32", "c10::Half": "float16", "half": "float16", "c10::BFloat16": "bfloat16",
     "float": "float32", "double": "float64", "bool": "bool",
 }  # fmt: skip
-_LOWER = re.compile(r"(?:(?<=type )|(?<=type \()|(?<=type: )|(?<=got: )|(?<=!= ))(" + "|".join(_WORDS_OF_C) + r")\b")
+_LOWER = re.compile(r"(?:(?<=type )|(?<=type \()|(?<=\w: )|(?<=input )|(?<=!= ))(" + "|".join(_WORDS_OF_C) + r")\b")
 
 
 def families(sentence: str) -> list[Family]:
