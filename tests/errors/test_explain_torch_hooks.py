@@ -138,9 +138,18 @@ def test_sentences_have_a_family() -> None:
             found = [family.code for family in families.families(sentence)]
             assert code in found and found.count("dtype-not-supported") <= (code == "dtype-not-supported"), sentence
     assert families.families("invalid literal for int() with base 10: 'x'") == []
-    assert families.dtypes_in("expected m1 and m2 to have the same dtype, but got: double != float") == {"float32", "float64"}
-    assert families.dtypes_in("Input type (double) and bias type (c10::Half) should be the same") == {"float64", "float16"}
-    assert families.dtypes_in("Input type (CPUBFloat16Type) and weight type (torch.FloatTensor)") == {"bfloat16", "float32"}
+    assert families.dtypes_in("expected m1 and m2 to have the same dtype, but got: double != float") == {
+        "float32",
+        "float64",
+    }
+    assert families.dtypes_in("Input type (double) and bias type (c10::Half) should be the same") == {
+        "float64",
+        "float16",
+    }
+    assert families.dtypes_in("Input type (CPUBFloat16Type) and weight type (torch.FloatTensor)") == {
+        "bfloat16",
+        "float32",
+    }
     assert families.dtypes_in("got: input c10::BFloat16, batch1: float, batch2: float") == {"bfloat16", "float32"}
     assert families.dtypes_in("... have the same dtype, but got: long int != float") == {"int64", "float32"}
     assert families.in_our_words("result type Float can't be cast to the desired output type Long\nmore") == (

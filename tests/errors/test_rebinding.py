@@ -23,7 +23,8 @@ def doubts(text: str) -> list[bool]:
     def look(error: BaseException) -> None:
         stack = frames.stack(error)
         failing = [one for one in stack if one.f_code.co_filename == "<rebound>"][-1]
-        found.append(any([failing.doubts(name) for name in ("w", ".w", "[]")]))
+        asked = [failing.doubts(name) for name in ("w", ".w", "[]")]
+        found.append(any(asked))
         assert failing.doubted == found[-1]
         stack.clear()
 

@@ -16,19 +16,20 @@ CUDA = {
         "Expected all tensors to be on the same device, but found at least two devices, {cuda:0} and {cpu}!",
         "Expected all tensors to be on the same device, but found at least two devices, {cuda:0} and {cpu}!"
         " (when checking argument for argument {mat1} in method {wrapper_CUDA_addmm})",
-        "Expected all tensors to be on the same device, but got {mat1} is on {cpu}, different from other tensors on {cuda:0}"
-        " (when checking argument in method {wrapper_CUDA_addmm})",
+        "Expected all tensors to be on the same device, but got {mat1} is on {cpu}, different from other tensors on "
+        "{cuda:0} (when checking argument in method {wrapper_CUDA_addmm})",
         "Expected all tensors to be on the same device. addmm: expected 'mat1' to be CUDA, but got CPU",
         "add: expected 'other' to be a CUDA tensor, but got a CPU tensor",
-        "Expected tensor for {argument #1 'input'} to have the same device as tensor for {argument #2 'grid'}; but device "
-        "{0} does not equal {1} (while checking arguments for {cudnn_grid_sampler})",
+        "Expected tensor for {argument #1 'input'} to have the same device as tensor for {argument #2 'grid'}; but "
+        "device {0} does not equal {1} (while checking arguments for {cudnn_grid_sampler})",
         "Tensor for {argument #2 'weight'} is on CPU, {}but expected {it} to be on GPU (while checking arguments for "
         "{cudnn_batch_norm})",
         "Input type ({torch.cuda.FloatTensor}) and weight type ({torch.FloatTensor}) should be the same",
-        "Input type ({torch.FloatTensor}) and weight type ({torch.cuda.FloatTensor}) should be the same or input should "
-        "be a MKLDNN tensor and weight is a dense tensor",
+        "Input type ({torch.FloatTensor}) and weight type ({torch.cuda.FloatTensor}) should be the same or input "
+        "should be a MKLDNN tensor and weight is a dense tensor",
         "indices should be either on {cpu} or on the same device as the indexed tensor ({cuda:0})",
-        "Input and {hidden} tensors are not at the same device, found input tensor at {cuda:0} and {hidden} tensor at {cpu}",
+        "Input and {hidden} tensors are not at the same device, found input tensor at {cuda:0} and {hidden} tensor at "
+        "{cpu}",
         "grid_sampler(): expected input and grid to be on same device, but input is on {cuda:0} and grid is on {cpu}",
         "take(): self, index and out expected to be in the same device, but got self.device = {cuda:0}",
         "index_copy_(): self, index and source expected to be in the same device, but got (self) {cuda:0}",
@@ -56,8 +57,9 @@ CUDA = {
         "expected m1 and m2 to have the same dtype, but got: {double} != {float}",
         "expected scalar type {Float} but found {Double}",
         "Input type ({torch.cuda.DoubleTensor}) and bias type ({torch.cuda.FloatTensor}) should be the same",
-        "Expected tensor for {argument #1 'input'} to have the same type as tensor for {argument #2 'weight'}; but type "
-        "{torch.cuda.DoubleTensor} does not equal {torch.cuda.FloatTensor} (while checking arguments for {cudnn_batch_norm})",
+        "Expected tensor for {argument #1 'input'} to have the same type as tensor for {argument #2 'weight'}; but "
+        "type {torch.cuda.DoubleTensor} does not equal {torch.cuda.FloatTensor} (while checking arguments for "
+        "{cudnn_batch_norm})",
         "Expected query, key, and value to have the same dtype, but got query.dtype: {double} key.dtype: {float}",
         "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {double}",
         "{scatter}(): Expected self.dtype to be equal to src.dtype",

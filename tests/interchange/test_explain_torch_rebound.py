@@ -21,6 +21,8 @@ import devtensor as dt
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 TABLE = ("  input  x  (2, 3)  float32  cpu", "  other  w  (4, 5)  float32  cpu")
+
+
 def run(text: str) -> str:
     """What is shown of the error that a program shows or raises."""
     said: list[str] = []
@@ -54,9 +56,10 @@ def test_a_script_that_nothing_catches(tmp_path: Path) -> None:
         "import torch\nx = torch.ones(2, 3)\nfor w in [torch.ones(4, 5), torch.ones(5, 4)]:\n"
         "    with torch.no_grad():\n        x @ w\n"
     )
+    env = {**os.environ, "PYTHONPATH": python_path()}
     done = subprocess.run(
-        [sys.executable, "-m", "devtensor", "run", "--torch", str(path)], env={**os.environ, "PYTHONPATH": python_path()},
-        capture_output=True, text=True, timeout=200,
+        [sys.executable, "-m", "devtensor", "run", "--torch", str(path)], env=env, capture_output=True,
+        text=True, timeout=200,
     )  # fmt: skip
     assert all(line in done.stderr for line in TABLE), done.stderr
 
