@@ -1,5 +1,7 @@
-"""Writes docs/_static/error-light.svg and error-dark.svg: what the first program of README prints in a terminal.
+"""Writes docs/_static/NAME-light.svg and NAME-dark.svg: what programs of README and of a page print in a terminal.
 
+error: the first program of README, which is run. torch-layer, torch-dtype, torch-state: the three of
+docs/explain-torch.md, as that page has them; tests/project/test_docs.py runs those where PyTorch is installed.
 --check compares instead.
 """
 
@@ -25,11 +27,11 @@ THEMES = {
     "dark": ("#0d1117", "#30363d", "#e6edf3", "#ff7b72", "#e3b341", "#56d364", "#79c0ff", "#8b949e"),
 }
 MARKED = [
-    (re.compile(r"^devtensor\.\w+Error"), "error"),
+    (re.compile(r"^(devtensor\.)?\w+Error"), "error"),
     (re.compile(r".*<- the odd one"), "odd"),
     (re.compile(r"^Fix:.*"), "fix"),
     (re.compile(r"^See:.*"), "see"),
-    (re.compile(r"^Traceback.*|^  File .*"), "rest"),
+    (re.compile(r"^Traceback.*|^  File .*|^  \.\.\."), "rest"),
 ]
 
 
@@ -44,6 +46,13 @@ def printed() -> str:
     # The marks below a line are not the same in all Pythons.
     lines = [line for line in done.stderr.replace(f"{folder}/", "").splitlines() if line.strip(" ~^")]
     return "\n".join(["$ python train.py", *lines])
+
+
+def shown_on_the_page() -> list[str]:
+    """What a terminal shows of each program of explain-torch.md; of the traceback only that there is one."""
+    page = (ROOT / "docs" / "explain-torch.md").read_text()
+    blocks = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return [f"$ python train.py\nTraceback (most recent call last):\n  ...\n{block}" for block in blocks]
 
 
 def picture(text: str, colours: tuple[str, ...]) -> str:
@@ -69,8 +78,10 @@ def picture(text: str, colours: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    shown = printed()
+    names = ("error", "torch-layer", "torch-dtype", "torch-state")
     results = [
-        written_page.main(FOLDER / f"error-{name}.svg", picture(shown, colours)) for name, colours in THEMES.items()
+        written_page.main(FOLDER / f"{name}-{theme}.svg", picture(text, colours))
+        for name, text in zip(names, [printed(), *shown_on_the_page()], strict=True)
+        for theme, colours in THEMES.items()
     ]
     sys.exit(max(results))

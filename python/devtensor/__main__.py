@@ -165,7 +165,15 @@ def main(argv: list[str]) -> int:
 
 def console() -> int:
     """The command `devtensor`."""
-    return main(sys.argv[1:])
+    if sys.argv[1:2] == ["run"]:
+        return main(sys.argv[1:])  # the errors of a script are its own
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # of head, which has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":

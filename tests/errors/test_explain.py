@@ -71,3 +71,14 @@ def test_the_page_is_that_of_the_documentation() -> None:
     if not page.exists():
         pytest.skip("this test reads the documentation")
     assert page.read_text() == PAGE.read_text()
+
+
+def test_a_reader_that_has_read_enough() -> None:
+    """python -m devtensor explain CODE | head"""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "devtensor", "explain", "device-mismatch"]
+    env = {**os.environ, "PYTHONPATH": python_path()}
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=env, text=True, timeout=100)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch_sentences
 from support import HELPERS, python_path
 
 import devtensor as dt
@@ -130,40 +131,27 @@ def test_an_explanation_of_ours_and_of_none() -> None:
         dt.explanation("text")  # type: ignore[arg-type]
 
 
-# Of versions and devices that are not at hand: from memory.
-SENTENCES = {
-    "device-mismatch": [
-        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! (when checking "
-        "argument for argument mat1 in method wrapper_CUDA_addmm)",
-        "Expected all tensors to be on the same device, but got mat1 is on cpu, different from other tensors on cuda:0 "
-        "(when checking argument in method wrapper_CUDA_addmm)",
-        "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same or input should be "
-        "a MKLDNN tensor and weight is a dense tensor",
-        "indices should be either on cpu or on the same device as the indexed tensor (cuda:0)",
-        "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu",
-    ],
-    "dtype-mismatch": [
-        "mat1 and mat2 must have the same dtype, but got Double and Float",
-        "expected m1 and m2 to have the same dtype, but got: double != float",
-        "expected scalar type Float but found Double",
-        "Input type (double) and bias type (float) should be the same",
-    ],
-    "dtype-not-supported": ["\"softmax_lastdim_kernel_impl\" not implemented for 'Long'"],
-    "dtype-of-index": ["tensors used as indices must be long, int, byte or bool tensors"],
-    "shape-mismatch": [
-        "mat1 and mat2 shapes cannot be multiplied (32x256 and 128x10)",
-        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
-    ],
-    "grad-freed": ["Trying to backward through the graph a second time (or directly access saved tensors after ..."],
-}
-
-
 def test_sentences_have_a_family() -> None:
-    for code, sentences in SENTENCES.items():
-        for sentence in sentences:
-            assert code in {family.code for family in families.families(sentence)}, sentence
+    older = {code: [template for template, _ in rows] for code, rows in torch_sentences.OLDER.items()}
+    for code, templates in [*torch_sentences.CUDA.items(), *older.items()]:
+        for sentence in map(torch_sentences.filled, templates):
+            found = [family.code for family in families.families(sentence)]
+            assert code in found and found.count("dtype-not-supported") <= (code == "dtype-not-supported"), sentence
     assert families.families("invalid literal for int() with base 10: 'x'") == []
-    assert families.dtypes_in(SENTENCES["dtype-mismatch"][1]) == {"float32", "float64"}
+    assert families.dtypes_in("expected m1 and m2 to have the same dtype, but got: double != float") == {
+        "float32",
+        "float64",
+    }
+    assert families.dtypes_in("Input type (double) and bias type (c10::Half) should be the same") == {
+        "float64",
+        "float16",
+    }
+    assert families.dtypes_in("Input type (CPUBFloat16Type) and weight type (torch.FloatTensor)") == {
+        "bfloat16",
+        "float32",
+    }
+    assert families.dtypes_in("got: input c10::BFloat16, batch1: float, batch2: float") == {"bfloat16", "float32"}
+    assert families.dtypes_in("... have the same dtype, but got: long int != float") == {"int64", "float32"}
     assert families.in_our_words("result type Float can't be cast to the desired output type Long\nmore") == (
         "result type float32 can't be cast to the desired output type int64"
     )

@@ -241,6 +241,19 @@ def test_states_of_recurrent_layers() -> None:
         assert found.culprit.expression == odd
 
 
+@pytest.mark.parametrize("method", ["scatter", "scatter_add"])
+def test_an_index_is_not_the_odd_one(method: str) -> None:
+    def function() -> None:
+        scores, places, values = torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3).double()
+        scores.scatter(1, places, values) if method == "scatter" else scores.scatter_add(1, places, values)
+
+    found = dt.explanation(caught(function))
+    assert found is not None and found.culprit is not None and found.culprit.expression == "values"
+    assert any(
+        note.startswith("  src    values  (2, 3)  float64  cpu  <- the odd one") for note in found.notes[0].splitlines()
+    )
+
+
 def test_an_error_is_explained_once() -> None:
     def function() -> None:
         x, w = torch.ones(2, 3), torch.ones(3).double()
@@ -393,7 +406,17 @@ def test_a_script_as_it_is(kind: str, tmp_path: Path) -> None:
     assert "_torch_errors" not in done.stderr and "runpy" not in done.stderr
 
 
-def test_ipython_and_pytest(tmp_path: Path) -> None:
+def shown(folder: Path, *command: str) -> str:
+    env = {**os.environ, "PYTHONPATH": python_path(), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "IPYTHONDIR": str(folder)}
+    env.pop("PYTEST_ADDOPTS", None)
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=200
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_ipython(tmp_path: Path) -> None:
+    """IPython comes with the extra "dev"."""
     pytest.importorskip("IPython", reason="IPython is not installed")
     (tmp_path / "cells.py").write_text(
         "from IPython.testing.globalipapp import start_ipython\n"
@@ -401,21 +424,16 @@ def test_ipython_and_pytest(tmp_path: Path) -> None:
         "shell.run_line_magic('load_ext', 'devtensor')\n"
         "shell.run_cell('import torch\\nx, w = torch.ones(2, 3), torch.ones(3, 4).double()')\n"
         "shell.run_cell('y = x @ w')\n"
+        "shell.run_cell('try:\\n    y = x @ w\\nfinally:\\n    w = torch.ones(3, 4).half()')\n"
     )
+    said = shown(tmp_path, "cells.py")
+    assert said.count("Fix: w = w.float()") == 1 and said.count("RuntimeError") >= 2, said
+
+
+def test_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import torch\n\ndef test_it():\n    x, w = torch.ones(2, 3), torch.ones(3, 4).double()\n    x @ w\n"
     )
-    env = {
-        **os.environ,
-        "PYTHONPATH": python_path(),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "IPYTHONDIR": str(tmp_path),
-    }
-    for command in (
-        ["cells.py"],
-        ["-m", "pytest", "-q", "-p", "devtensor_pytest", "--explain-torch", "--rootdir", str(tmp_path), "test_it.py"],
-    ):
-        done = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200
-        )
-        assert "Fix: w = w.float()" in done.stdout, done.stdout + done.stderr
+    command = ["-m", "pytest", "-q", "-p", "devtensor_pytest", "--rootdir", str(tmp_path), "test_it.py"]
+    assert "Fix: w = w.float()" in shown(tmp_path, *command, "--explain-torch")
+    assert "Fix:" not in shown(tmp_path, *command)

@@ -33,6 +33,8 @@ def fast_names(code: CodeType) -> tuple[str, ...]:
 
 def variable(frame: FrameType, name: str) -> Any:
     """The value of a name as the code of the frame sees it, or MISSING."""
+    if _is_doubted(frame, name):
+        return MISSING
     code = frame.f_code
     if name in fast_names(code):
         value = _C._frame_variable(getattr(frame, "real", frame), name, MISSING)
@@ -45,6 +47,12 @@ def variable(frame: FrameType, name: str) -> Any:
         if type(space) is dict and name in space:
             return space[name]
     return MISSING
+
+
+def _is_doubted(frame: FrameType, what: str) -> bool:
+    """Whether the frame has run on since the failing instruction, and may have stored this meanwhile."""
+    doubts = getattr(frame, "doubts", None)
+    return doubts is not None and bool(doubts(what))
 
 
 def instance_dict(value: Any) -> dict[str, Any]:
@@ -124,12 +132,14 @@ def resolve(frame: FrameType, node: ast.AST | None, owner: str | None = None) ->
         if base is MISSING:
             return MISSING
         name = node.attr
+        if _is_doubted(frame, f".{name}"):
+            return MISSING
         if owner and name.startswith("__") and not name.endswith("__"):
             name = f"_{owner.lstrip('_')}{name}"
         return attribute(base, name)
     if isinstance(node, ast.Subscript):
         base, key = resolve(frame, node.value, owner), resolve(frame, node.slice, owner)
-        return MISSING if base is MISSING or key is MISSING else entry(base, key)
+        return MISSING if base is MISSING or key is MISSING or _is_doubted(frame, "[]") else entry(base, key)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = resolve(frame, node.operand, owner)
         return -value if type(value) in (int, float) else MISSING
@@ -145,7 +155,7 @@ def visible(frame: FrameType) -> Iterator[tuple[str, Any]]:
     seen = set()
     for name in fast_names(code):
         value = _C._frame_variable(getattr(frame, "real", frame), name, MISSING)
-        if value is not MISSING:
+        if value is not MISSING and not _is_doubted(frame, name):
             seen.add(name)
             yield name, value
     spaces = [frame.f_globals]
@@ -154,7 +164,7 @@ def visible(frame: FrameType) -> Iterator[tuple[str, Any]]:
     for space in spaces:
         if type(space) is dict:
             for name, value in list(space.items()):
-                if type(name) is str and name not in seen:
+                if type(name) is str and name not in seen and not _is_doubted(frame, name):
                     seen.add(name)
                     yield name, value
 

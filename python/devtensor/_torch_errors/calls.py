@@ -119,6 +119,8 @@ def read(stack: list[frames.At]) -> Failed | None:
         return _of_parameters(stack, at)
     site = sources.locate(at, _KINDS)  # type: ignore[arg-type]
     found = _written(at, site) if site is not None else None
+    if at.doubted:
+        return None
     if found is not None:
         found.fresh = at.real.f_lasti == at.f_lasti
     return found
@@ -247,7 +249,7 @@ def _of_parameters(stack: list[frames.At], at: frames.At) -> Failed | None:
         value = variable(public, name)  # type: ignore[arg-type]
         if name not in changed or any(value is one for one in handed):  # what a helper was given is there to be told
             _add(found, name, value, None)
-    return found if found.facts else None
+    return found if found.facts and not public.doubted else None
 
 
 def _arguments(at: frames.At) -> tuple[str, ...]:

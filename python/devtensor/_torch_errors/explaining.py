@@ -25,14 +25,17 @@ _COMPILED = ("TorchRuntimeError", "BackendCompilerFailed", "InternalTorchDynamoE
 _busy = threading.local()
 
 
-def explain(error: BaseException, notes: bool = True) -> Explanation | None:
-    """Explains an exception once, and adds its notes; None where nothing is sure. Never raises."""
+def explain(error: BaseException, notes: bool = True, left: BaseException | None = None) -> Explanation | None:
+    """Explains an exception once, and adds its notes; None where nothing is sure. Never raises.
+
+    left is the exception that nothing has caught, where this is the end of it or of its thread.
+    """
     try:
         known = attached(error)
         if known is None and "torch" in sys.modules and not getattr(_busy, "now", False):
             _busy.now = True
             try:
-                known = _explained(error)
+                known = _explained(error, left)
             finally:
                 _busy.now = False
                 _leave_out_the_recorder(error)
@@ -56,29 +59,32 @@ def _leave_out_the_recorder(error: BaseException) -> None:
         trace = trace.tb_next
 
 
-def explain_chain(error: BaseException | None, depth: int = 8) -> None:
+def explain_chain(error: BaseException | None, left: BaseException | None = None) -> None:
     """An exception, what it was raised from, and what it was raised within."""
-    for _ in range(depth):
+    for _ in range(8):
         if error is None:
             return
-        explain(error)
+        explain(error, left=left)
         for inner in getattr(error, "exceptions", ()) if isinstance(error, BaseExceptionGroup) else ():
-            explain(inner)
+            explain(inner, left=left)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _explained(error: BaseException) -> Explanation | None:
+def _explained(error: BaseException, left: BaseException | None) -> Explanation | None:
     if type(error).__name__ in _COMPILED and type(error).__module__.startswith("torch._dynamo"):
         return _of_compiled(error)
     if type(error) not in _KINDS or len(error.args) != 1 or type(error.args[0]) is not str:
         return None
     sentence = error.args[0]
     found = families.families(sentence) if not sentence.startswith("Caught ") else []  # of a worker, told there
-    stack = frames.stack(error) if found else []
-    if not stack or (frames.raises(stack[-1]) and not frames.is_torch(stack[-1].f_code.co_filename)):
-        return None
-    with _quiet():
-        return _told(sentence, found, stack)
+    stack = frames.stack(error, left) if found else []
+    try:
+        if not stack or (frames.raises(stack[-1]) and not frames.is_torch(stack[-1].f_code.co_filename)):
+            return None
+        with _quiet():
+            return _told(sentence, found, stack)
+    finally:
+        stack.clear()  # each of its frames refers to it
 
 
 @contextlib.contextmanager
@@ -147,7 +153,8 @@ def _passes(failed: calls.Failed, failure: Failure, conversions: list[tuple[Fact
 
 def _device(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
     facts = failure.facts
-    if len({str(fact.device) for fact in facts}) < 2:
+    devices = {str(fact.device) for fact in facts}
+    if len(devices) < 2 or not families.devices_in(sentence) <= devices:
         return False
     failure.culprit = _odd(facts, lambda fact: str(fact.device), lambda value: value == "cpu")
     return True
@@ -164,7 +171,11 @@ def _dtype(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
         return True
     if len(names) < 2 or not said <= names:
         return False
-    meant = [i for i, fact in enumerate(facts) if fact.dtype_name in said or not said]  # without indices
+    meant = [i for i, fact in enumerate(facts) if fact.dtype_name in said]
+    if len({facts[i].dtype_name for i in meant}) < 2:  # it does not name both
+        meant = [i for i, fact in enumerate(facts) if fact.name not in _INDICES]
+    if len({facts[i].dtype_name for i in meant}) < 2:
+        return False
     odd = _odd([facts[i] for i in meant], lambda fact: fact.dtype_name, lambda kind: kind in {"float64", *_INTEGERS})
     failure.culprit = meant[odd]
     return True

@@ -1,6 +1,7 @@
 """The sentences of PyTorch that are explained, by family: what they are about, as regular expressions.
 
-Collected from PyTorch 2.13 on the cpu and the meta device. Those of older versions and of CUDA are from memory.
+Collected from PyTorch 2.4.1, 2.11 and 2.13 on the cpu and the meta device. Those of CUDA are from the libraries and the
+Python sources of 2.4.1 and 2.11 for CUDA; tests/helpers/torch_sentences.py compares them.
 A sentence only has to belong to a family: what disagrees is read from the operands, and where those do not show it
 nothing is said.
 """
@@ -24,26 +25,34 @@ _ROWS: dict[tuple[str, str], list[str]] = {
         r"Expected all tensors to be on the same device",
         r"Tensor on device \S+ is not on the expected device \S+",
         r"Input type \(.*\) and (weight|bias) type \(.*\) should be the same",
-        r"[Ii]ndices should be either on (the )?cpu or on the same device as the indexed tensor",
-        r"[Ee]xpected .* (to be )?(on|in) (the )?same device",
-        r"[Ee]xpected .* to have the same device",
-        r"(arguments|tensors) are (located )?on different (GPUs|devices)",
-        r"is on (cpu|cuda\S*|mps\S*|xpu\S*|meta), (but )?(expected|different from)",
-        r"Input and parameter tensors are not at the same device",
-        r"Input and hidden tensors are not at the same device",
+        r"indices should be either on (the )?cpu or on the same device as the indexed tensor",
+        r"[Ee]xpect(ed|s)? .*(on|in) (the )?same device",
+        r"[Ee]xpect(ed|s)? .* to have the same device",
+        r"(must|should|need to) (all )?(be (on|in|placed on)|have) (the )?same device",
+        r"device of \w+ \(.*\) must match device of \w+ \(",
+        r"(arguments|tensors) (are (located )?)?on different (GPUs|devices)",
+        r"is on (cpu|CPU|cuda\S*|mps\S*|xpu\S*|meta), (but )?(expected|different from)",
+        r"[Ee]xpected '\w+' to be (a )?(CUDA|CPU)\b.*, but got",
+        r"Expected tensors to have CUDA DeviceType, but got",
+        r"Expected out tensor to have device",
+        r"Input, output and indices must be on the current device",
+        r"CPU Scalar support for \w+ argument is not supported when calling \w+ on CUDA tensors",
+        r"Input and (parameter|hidden) tensors are not at the same device",
         r"expected device \S+ but got device \S+",
         r"Unhandled FakeTensor Device Propagation for \S+, found two different devices",
     ],
     ("dtype-mismatch", "dtype"): [
-        r"expected (m1 and m2|mat1 and mat2|self and mat2|self and vec|batch1 and batch2) to have the same dtype",
         r"(mat1 and mat2|self and mat2|input and weight) must have the same dtype",
         r"expected scalar type \w+ but found \w+",
         r"Input type \(.*\) and (weight|bias) type \(.*\) should be the same",
         r"result type \w+ can't be cast to the desired output type \w+",
         r"Found dtype \w+ but expected \w+",
-        r"expected (both vectors|matrix and vector|both matrices) to have (the )?same dtype",
-        r"dot : expected both vectors to have same dtype",
-        r"Expected query, key, and value to have the same dtype",
+        r"[Ee]xpect(ed|s)? .*\bto have (the )?same (dtypes?|type as)\b",
+        r"all tensors must have be the same dtype|must all have the same type",
+        r"must be same dtype as the input tensor",
+        r"Expected attn_mask dtype to be bool or float or to match query dtype",
+        r"Expected self\.dtype to be equal to src\.dtype",
+        r"input must have the type torch\.\w+, got type torch\.\w+",
         r"Expected out tensor to have dtype",
         r"expected dtype \w+ for `\w+` but got dtype \w+",
         r"must have the same (scalar type|dtype)",
@@ -54,16 +63,19 @@ _ROWS: dict[tuple[str, str], list[str]] = {
         r"mixed dtype \(CPU\): (all inputs must share same datatype|expect parameter to have scalar type)",
     ],
     ("dtype-not-supported", "floats"): [
-        r"\"\w+\" not implemented for '\w+'",
+        r"\"(?!nll_loss\w*_index\")[^\"]+\" not implemented for '\w+'",
         r"could not infer output dtype\. Input dtype must be either a floating point or complex dtype",
         r"Input dtype must be either a floating point or complex",
         r"[Ee]xpected (a )?floating.point",
         r"expects? (a )?floating.point",
         r"[Oo]nly (supports )?floating.point",
+        r"to have floating.point (or complex )?dtype|must be either float or double dtype",
+        r"expected common dtype to be floating.point, yet common dtype is",
     ],
     ("dtype-of-target", "target"): [
         r"expected target dtype to be Long or Byte, but got \w+",
         r"expected scalar type (Long|Byte) but found \w+",
+        r"\"nll_loss\w*_index\" not implemented for '\w+'",  # of CUDA
         r"Expected floating point type for target with class probabilities, got \w+",
         r"0D or 1D target tensor expected, multi-target not supported",
     ],
@@ -180,9 +192,13 @@ _SCALARS = {
     "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
     "ComplexDouble": "complex128",
 }  # fmt: skip
-_WORD = re.compile(r"\b(torch\.(?:cuda\.)?)?(" + "|".join(_SCALARS) + r")(Tensor)?\b")
-_LOWER = re.compile(r"(?<=dtype )(float|double|half|long|int|bool)\b|\b(float|double)(?= !=)|(?<=!= )(float|double)\b")
-_WORDS_OF_C = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32"}
+_WORD = re.compile(r"\b(torch\.(?:cuda\.)?|CPU|CUDA)?(" + "|".join(_SCALARS) + r")(Tensor|Type)?\b")
+_WORDS_OF_C = {
+    "long int": "int64", "long": "int64", "short int": "int16", "short": "int16", "unsigned char": "uint8",
+    "signed char": "int8", "int": "int32", "c10::Half": "float16", "half": "float16", "c10::BFloat16": "bfloat16",
+    "float": "float32", "double": "float64", "bool": "bool",
+}  # fmt: skip
+_LOWER = re.compile(r"(?:(?<=type )|(?<=type \()|(?<=\w: )|(?<=input )|(?<=!= ))(" + "|".join(_WORDS_OF_C) + r")\b")
 
 
 def families(sentence: str) -> list[Family]:
@@ -193,11 +209,16 @@ def families(sentence: str) -> list[Family]:
 def dtypes_in(sentence: str) -> set[str]:
     """The dtypes that a sentence names, in devtensor's words: float32 for Float, float or torch.FloatTensor."""
     found = {_SCALARS[match[2]] for match in _WORD.finditer(sentence)}
-    found |= {_WORDS_OF_C.get(word, word) for match in _LOWER.finditer(sentence) for word in match.groups() if word}
+    found |= {_WORDS_OF_C[match[1]] for match in _LOWER.finditer(sentence)}
     return found | set(re.findall(r"torch\.((?:b?float|u?int|complex)\d+|bool)\b", sentence))
+
+
+def devices_in(sentence: str) -> set[str]:
+    """The devices with an index that a sentence names, such as cuda:0."""
+    return set(re.findall(r"\b(?:cuda|xpu|mps):\d+\b", sentence))
 
 
 def in_our_words(sentence: str) -> str:
     """The first line with dtypes called as devtensor's sentences call them, which is what the diagnosis reads."""
     text = _WORD.sub(lambda match: _SCALARS[match[2]], sentence.partition("\n")[0])
-    return _LOWER.sub(lambda match: _WORDS_OF_C.get(match[0], match[0]), text)
+    return _LOWER.sub(lambda match: _WORDS_OF_C[match[1]], text)

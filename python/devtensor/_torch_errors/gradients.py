@@ -227,14 +227,20 @@ def _changed_variable(failure: Failure, node: Any, name: str, shape: tuple[int, 
     for text, value in _tensors(failure):
         if value._version != version or value.numel() != math.prod(shape):
             continue
-        if value.data_ptr() != pointer if pointer is not None else tuple(value.shape) != shape:
+        if value.data_ptr() != pointer if pointer is not None else shape not in _shapes_of(value):
             continue  # where it is kept as a view, such as the transposed weight of a layer, the place tells
         found.setdefault(id(value), (text, value))
     return next(iter(found.values())) if len(found) == 1 else None
 
 
+def _shapes_of(value: Any) -> tuple[tuple[int, ...], ...]:
+    """What a tensor can have been kept as: itself, or transposed as a layer does with its weight."""
+    own = tuple(value.shape)
+    return (own, own[::-1])
+
+
 def _pointer(node: Any, name: str) -> int | None:
-    """Where the kept tensor lies."""
+    """Where the kept tensor lies; None where PyTorch does not tell, as 2.4 does not."""
     try:
         held = getattr(node, name.replace("_saved_", "_raw_saved_", 1)).data
         return int(held.data_ptr())

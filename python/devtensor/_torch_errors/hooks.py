@@ -16,13 +16,13 @@ _on = 0
 _before: dict[str, Any] = {}
 
 
-def explain_shown(error: BaseException | None) -> None:
+def explain_shown(error: BaseException | None, uncaught: bool = False) -> None:
     """Explains an exception before it is shown. Never raises."""
     if "torch" not in sys.modules or error is None:
         return
     from devtensor._torch_errors.explaining import explain_chain
 
-    explain_chain(error)
+    explain_chain(error, error if uncaught else None)
 
 
 def turn_on() -> None:
@@ -56,11 +56,11 @@ def _install() -> None:
         made(self, exc_type, exc_value, *args, **kwargs)
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:
-        explain_shown(error)
+        explain_shown(error, uncaught=True)
         shown(kind, error, trace)
 
     def thread_excepthook(given: Any) -> None:
-        explain_shown(given.exc_value)
+        explain_shown(given.exc_value, uncaught=True)
         of_threads(given)
 
     _before.update(init=made, excepthook=shown, threads=of_threads)

@@ -253,10 +253,16 @@ def _device_after(function: Any, given: list[Any], named: dict[str, Any], shadow
                 return str(torch.device(one))
         return shadows[0].device
     if not shadows:
-        default = getattr(torch, "get_default_device", None)
-        return str(default()) if default is not None else "cpu"
+        return _default_device()
     places = {one.device for one in shadows if one.meta.dim() or one.device != "cpu"} or {shadows[0].device}
     return places.pop() if len(places) == 1 else None
+
+
+def _default_device() -> str:
+    try:
+        return str(tensors.torch().get_default_device())
+    except AttributeError:  # of PyTorch 2.4 after set_default_device(None)
+        return "cpu"
 
 
 def _cast(meta: Any, given: list[Any], named: dict[str, Any]) -> Any:

@@ -42,7 +42,7 @@ class Torch(arrays.Library):
     def signature(self, callee: Any) -> tuple[tuple[str, ...], bool] | None:
         if "torch" not in sys.modules or not is_op(callee):
             return None
-        names = _documented(callee.__name__, is_method(callee), (getattr(callee, "__doc__", None) or "")[:600])
+        names = _parameters(callee, is_method(callee))
         return (names, callee.__name__.endswith("_")) if names is not None else None
 
     def method(self, name: str) -> tuple[str, ...] | None:
@@ -50,7 +50,7 @@ class Torch(arrays.Library):
         found = inspect.getattr_static(module.Tensor, name, None) if module is not None else None
         if type(found) is not types.MethodDescriptorType:
             return None
-        return _documented(name, True, (getattr(found, "__doc__", None) or "")[:600])
+        return _parameters(found, True)
 
     def is_module(self, value: Any) -> bool:
         nn = sys.modules.get("torch.nn")
@@ -86,6 +86,16 @@ def is_op(callee: Any) -> bool:
         module = callee.__module__ or getattr(own, "__name__", "") or getattr(type(own), "__module__", "")
         return str(module).partition(".")[0] == "torch" or own in (getattr(torch()._C, "_VariableFunctions", 0),)
     return is_method(callee) and issubclass(torch().Tensor, callee.__objclass__) and callee.__objclass__ is not object
+
+
+def _parameters(callee: Any, method: bool) -> tuple[str, ...] | None:
+    """The parameters of an op; those of a method whose documentation refers to the function are the function's."""
+    name = callee.__name__
+    names = _documented(name, method, (getattr(callee, "__doc__", None) or "")[:600])
+    if method and names == ("input",):
+        function = _documented(name, False, (getattr(vars(torch()).get(name), "__doc__", None) or "")[:600])
+        return function if function and function[0] == "input" else names
+    return names
 
 
 @functools.cache
