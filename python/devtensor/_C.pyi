@@ -3266,6 +3266,9 @@ class DeviceArray:
         >>> y.grad
         DeviceArray([1., 1.], device='cpu', dtype=float32)
         """
+    @property
+    def retains_grad(self) -> builtins.bool:
+        """bool: whether this is the result of a recorded op that keeps its gradient, as retain_grad() asks for."""
     def roll(input, shifts: _Ints, dims: _Ints | None = None) -> DeviceArray:
         """The elements moved by shifts along dims, those that fall off put in at the other end: a copy.
 

@@ -240,6 +240,17 @@ get_is_leaf(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyObject *
+get_retains_grad(PyObject *self, void *Py_UNUSED(closure))
+{
+    if (py_node_refresh(self) < 0) {
+        return NULL;
+    }
+    const dt_node *node = py_node_of(self);
+    const py_grad_state *s = node == NULL ? NULL : node->owner;
+    return PyBool_FromLong(s != NULL && s->retains);
+}
+
+static PyObject *
 py_requires_grad_(PY_PARAMS)
 {
     PY_PARSE(requires_grad_)
@@ -494,6 +505,8 @@ PyGetSetDef py_grad_getset[] = {
     {"requires_grad", get_requires_grad, set_requires_grad,
      "bool: whether gradients flow to this array. Set it on leaves of a float dtype.", NULL},
     {"is_leaf", get_is_leaf, NULL, "bool: whether no recorded op made this array.", NULL},
+    {"retains_grad", get_retains_grad, NULL,
+     "bool: whether this is the result of a recorded op that keeps its gradient, as retain_grad() asks for.", NULL},
     {"grad", get_grad, set_grad, "DeviceArray or None: the gradient that backward() has added up here.", NULL},
     {"grad_fn", py_grad_fn, NULL, "Node or None: the op that made this array, for gradients.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
