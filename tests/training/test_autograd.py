@@ -222,6 +222,7 @@ def test_retained_gradients_add_up() -> None:
     x = leaf(2)
     y = x * 2
     y.retain_grad()
+    assert not x.retains_grad and y.retains_grad and not (y * 2).retains_grad and not dt.ones(1).retains_grad
     for _ in range(3):
         y.sum().backward(retain_graph=True)
     assert y.grad.tolist() == [3, 3]

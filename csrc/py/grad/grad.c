@@ -478,6 +478,23 @@ py__note_step(PY_PARAMS)
     return Py_BuildValue("nnnnL", given, mixed, first, recorded, (long long)dt_nodes_alive);
 }
 
+/* How many of a list of parameters have the gradient that a step has used. */
+static PyObject *
+py__gradients_as_used(PY_PARAMS)
+{
+    PY_PARSE(_gradients_as_used)
+    Py_ssize_t found = 0;
+    if (!PyList_Check(a.v[0])) {
+        return PyErr_Format(PyExc_TypeError, "_gradients_as_used(): a list is needed");
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
+        PyObject *param = PyList_GET_ITEM(a.v[0], i);
+        const dt_node *node = py_is_array(param) ? py_node_of(param) : NULL;
+        found += node != NULL && node->owner != NULL && is_as_used(node->owner);
+    }
+    return PyLong_FromSsize_t(found);
+}
+
 /* ---------------------------------------------------------------- modes */
 
 static PyObject *
@@ -514,6 +531,7 @@ PyGetSetDef py_grad_getset[] = {
 
 PyMethodDef py_grad_functions[] = {
     PY_HIDDEN(_note_step, "Which gradients a step has used."),
+    PY_HIDDEN(_gradients_as_used, "How many gradients are those that a step has used."),
     PY_HIDDEN(_set_grad_enabled, "Turns recording on or off in this thread; gives what it was."),
     PY_GETTER(is_grad_enabled, "Whether ops on arrays that require a gradient are recorded in this thread."),
     PY_END,
