@@ -510,8 +510,9 @@ opt.step()  # here
         "device-mismatch",
         """
 w = dt.nn.Parameter(dt.ones(3, device=other if dev == "cpu" else dev))
-w.grad = dt.ones(3, device="cpu")  # here
+w.grad = dt.ones(3, device="cpu")  # here, fix
 """,
+        '(dt.ones(3, device="cpu").to("{gpu}"))',
         says=("<- the odd one",),
     ),
 ]

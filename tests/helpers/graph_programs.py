@@ -174,6 +174,9 @@ class Writer:
         values["l"] = r.choice(self.leaves)
         return row.format(**values)
 
+    def finite(self, text: str) -> bool:
+        return all(bool(self.names[name].isfinite().all()) for name in re.findall(r"\bv\d+\b", text))
+
     def statement(self) -> None:
         r = self.random
         kind = r.choices(list(KINDS), self.weights)[0]
@@ -193,8 +196,10 @@ class Writer:
             self.in_place(row, names, kind)
             return
         text = self.filled(row, names)
-        if "attention" in row and not all(bool(self.names[u].isfinite().all()) for u in re.findall(r"v\d+", text)):
-            return  # PyTorch's fused kernel forgets NaN
+        if re.search("attention|conv", row) is not None and not self.finite(text):
+            return  # PyTorch's fused kernel forgets NaN; zeros of a padding meet infinities
+        if "as_strided" in row and re.findall(r"\bv\d+\b", text)[0] not in self.leaves:
+            return  # the strides of results, and where an empty slice begins
         writes = re.search(r"(v\d+)(\.add_|\[0\] =|\.detach\(\)\.add_|\.requires_grad_\(\))", text)
         if writes is not None and not self.views_in_place and not self.alone([writes[1]]):
             return
@@ -252,6 +257,8 @@ class Writer:
         text = self.filled(row, [n for n in names if n != target] or names, target)
         if re.search(rf"\b{target}\b.*\b{target}\b", text.replace(f"{target}[{target} > 0]", "")) is not None:
             return  # x *= x: what was there is kept here, PyTorch refuses it on the way back
+        if "detach_" in row and not self.alone([target]):
+            return  # PyTorch crashes at the next hook of a view
         statement = Statement(f"with lib.no_grad():\n    {text}" if r.random() < 0.05 else text)
         if "[[" in text or "tensor(" in text:  # half of a write with a wrong index may be done
             copy = {**self.names, target: self.names[target].detach().clone()}
@@ -380,7 +387,7 @@ def refuses_alike(s: Statement, theirs: Exception | None, ours: Exception | None
 
 WORDS = (
     "allow_unused|create_graph|digamma|hardsigmoid|inputs=|interpolate|kron|prod|register_hook|retain_grad|"
-    "scatter_reduce|softshrink|take_along_dim"
+    "scatter_reduce|softshrink|take_along_dim|tensordot|logcumsumexp|[.]data"
 )
 
 

@@ -272,6 +272,9 @@ py_detach_(PY_PARAMS)
     py_wait_for_readers(self);
     dt_node *before = x->node, *leaf = NULL;
     dt_error err;
+    if (before != NULL && (before->flags & DT_NODE_LEAF) && !dt_has_history(x)) { /* it keeps its gradient */
+        return set_wants(self, false) < 0 ? NULL : Py_NewRef(self);
+    }
     if (dt_is_tracked(x)) { /* later than what was written so far */
         if (dt_leaf_new(x, false, &leaf, &err) != DT_OK) {
             py_raise(py_state_of(self), &err, &self, 1);
