@@ -207,6 +207,9 @@ class Writer:
         if flag is not None and not self.alone([flag[1]]):
             return  # in PyTorch earlier views of it require a gradient then, too
         if kind in ("events", "losses"):
+            hooked = re.match(r"(v\d+)\.(register_hook|retain_grad)", text)
+            if hooked is not None and self.views_in_place and self.names[hooked[1]]._is_view():
+                return  # PyTorch crashes where the memory of some views has been written to
             self.run(Statement(text))
             return
         name = self.fresh()
