@@ -300,7 +300,7 @@ def lstsq(A: DeviceArray, B: DeviceArray, rcond: float | None = None, *, driver:
     rank = (values > largest * bound).sum(-1)
     residuals = none
     if rows > columns and chosen != "gelsy" and bool((rank == columns).all()):
-        residuals = (matrices @ solution - right).detach().square().sum(-2)
+        residuals = (matrices @ solution - right).square().sum(-2)
         residuals = residuals.squeeze(-1) if vectors else residuals
     return Lstsq(
         solution.squeeze(-1) if vectors else solution,
