@@ -422,6 +422,49 @@ def test_a_fork_in_a_hook_and_beside_one() -> None:
     assert beside and x.grad.tolist() == [2, 2]
 
 
+def in_order(lib):
+    """Who runs when: hooks of results, leaves and modules, of grad and of many."""
+    log = []
+
+    def note(name):
+        return lambda *gradients: log.append(name)
+
+    w = lib.ones(2, requires_grad=True)
+    y = w * 2
+    z = y * 3
+    w.register_hook(note("w"))
+    w.register_post_accumulate_grad_hook(lambda p: log.append(("after", p.grad.tolist())))
+    w.register_hook(note("w again"))
+    y.register_hook(lambda gradient: gradient * 2)
+    y.retain_grad()
+    y.register_hook(note("y"))
+    z.register_hook(note("z"))
+    z.sum().backward()
+    log.append(y.grad.tolist())
+    net = lib.nn.Sequential(lib.nn.Linear(2, 2), lib.nn.ReLU())
+    net.register_full_backward_hook(note("net"))
+    net.register_full_backward_pre_hook(note("before net"))
+    net[0].register_full_backward_hook(note("linear"))
+    net[1].register_full_backward_hook(note("relu"))
+    net[0].weight.register_hook(note("weight"))
+    net[0].bias.register_hook(note("bias"))
+    net(lib.ones(1, 2, requires_grad=True)).sum().backward()
+    h = lib.ones(2, requires_grad=True)
+    h.register_hook(lambda gradient: gradient * 2)
+    h.register_hook(lambda gradient: log.append(gradient.tolist()))
+    h.register_hook(lambda gradient: gradient + 1)
+    log.append(lib.autograd.grad((h * 1).sum(), h)[0].tolist())
+    lib.autograd.graph.register_multi_grad_hook((h, w), lambda found: log.append([x.tolist() for x in found]))
+    (h * w).sum().backward()
+    log.append((h.grad.tolist(), w.grad.tolist()))
+    return log
+
+
+def test_hooks_run_in_pytorchs_order() -> None:
+    torch = pytest.importorskip("torch")
+    assert in_order(dt) == in_order(torch)
+
+
 def test_a_long_chain_needs_no_stack() -> None:
     """A million ops, run and given back by a thread that has 64 KiB."""
     x = leaf(1)
@@ -579,6 +622,33 @@ def test_each_thread_its_graph() -> None:
         thread.join()
     assert not errors
     np.testing.assert_array_equal(shared.grad.numpy(), np.full((50, 50), 20.0 * (0 + 1 + 2 + 3)))
+
+
+def test_two_threads_on_two_streams_add_to_one_leaf() -> None:
+    """At the same moments: one backward runs at a time, and each waits for what the other's stream has to do."""
+    device, errors = DEVICES[1], []
+    shared = dt.zeros(4, device=device, requires_grad=True)
+    start = threading.Barrier(2)
+
+    def work(k: int) -> None:
+        try:
+            with dt.cuda.stream(dt.cuda.Stream(device)):
+                for i in range(100):
+                    own = dt.full((4,), float(k), device=device, requires_grad=True)
+                    start.wait(60)
+                    (own * shared + shared * i).sum().backward()
+                    assert own.grad.tolist() == [0.0] * 4
+        except BaseException as error:
+            errors.append(error)
+            start.abort()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert shared.grad is not None and shared.grad.tolist() == [100 * (1 + 2) + 2 * sum(range(100))] * 4
 
 
 def test_a_failing_allocation_leaves_leaves_whole() -> None:
