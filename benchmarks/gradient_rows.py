@@ -2,13 +2,10 @@
 
 import numpy as np
 
-from .rows import EPS, Row, everywhere
+from .rows import EPS, MOBILENETV2, RESNET50, Row, everywhere
 
 BOTH = ("devtensor", "torch")
-BATCH = 2
-# Channels, height, filters, kernel, stride.
-LAYERS = [(3, 224, 64, 7, 2), (64, 56, 64, 3, 1), (256, 56, 64, 1, 1), (128, 56, 128, 3, 2), (512, 7, 512, 3, 1)]
-DEPTHWISE = [(144, 56, 1), (144, 56, 2)]
+BATCH = 8
 POOLS = [("max_pool2d", 2, 2, 0), ("max_pool2d", 3, 2, 1), ("avg_pool2d", 2, 2, 0)]
 
 
@@ -86,7 +83,7 @@ def conv2d(wanted, channels, height, filters, kernel, stride, layout, groups=1):
     name = f"{wanted} of {kind} {kernel}x{kernel} {between} at {height}, stride {stride}, {layout}"
     work = 2.0 * BATCH * results**2 * filters * inside * kernel**2
     expressions = everywhere(f"grad(y, {leaf}, g, True)[0]", BOTH)
-    return Row(f"gradients {layout}", name, inputs, expressions, reference, names, work, "GFLOP/s")
+    return Row(f"training, {wanted} of {kind} {layout}", name, inputs, expressions, reference, names, work, "GFLOP/s")
 
 
 def pool_gradient(op, x, g, kernel, stride, padding):
@@ -127,20 +124,20 @@ def pool(op, kernel, stride, padding, layout, channels=64, height=56):
     }
     name = f"input of {op} {kernel}x{kernel} {channels} at {height}, stride {stride}, {layout}"
     expressions = everywhere("grad(y, x, g, True)[0]", BOTH)
-    return Row("gradients of pools", name, inputs, expressions, reference, names)
+    return Row("training, pools", name, inputs, expressions, reference, names)
 
 
 ROWS = [
     *(
         conv2d(wanted, *layer, layout)
         for layout in ("NCHW", "NHWC")
-        for layer in LAYERS
+        for layer in RESNET50
         for wanted in ("input", "weight")
     ),
     *(
         conv2d(wanted, c, h, c, 3, stride, layout, c)
         for layout in ("NCHW", "NHWC")
-        for c, h, stride in DEPTHWISE
+        for c, h, stride in MOBILENETV2
         for wanted in ("input", "weight")
     ),
     *(pool(*p, layout) for layout in ("NCHW", "NHWC") for p in POOLS),

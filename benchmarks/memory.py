@@ -71,12 +71,22 @@ def training_step(batch, size):
     return Case(name, inputs, warm, dict.fromkeys(("devtensor", "torch"), "step(x, y)"), 4)
 
 
+def training_forward(batch, size):
+    """Of ResNet-18: what its loss keeps for the way back, and what the layers need beside it for a moment."""
+    step = "__import__('benchmarks.training_rows', fromlist=['training_rows']).resnet_forward(lib)"
+    inputs = {"x": ones(batch, 3, size, size), "y": f"lib.zeros({batch}, dtype=lib.int64)", "step": step}
+    warm = inputs | {"x": ones(2, 3, 64, 64), "y": "lib.zeros(2, dtype=lib.int64)"}
+    name = f"forward pass of ResNet-18 that is recorded, batch {batch}, {size} x {size}"
+    return Case(name, inputs, warm, dict.fromkeys(("devtensor", "torch"), "step(x, y)"), 4)
+
+
 CASES = [
     cast(1 << 24),
     matmul(2048),
     conv2d(64, 112, 64, 3),
     conv2d(256, 56, 256, 3),
     conv2d(128, 112, 256, 1),
+    training_forward(8, 224),
     training_step(8, 224),
 ]
 

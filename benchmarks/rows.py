@@ -273,6 +273,15 @@ GROUP_TARGETS = {
     "conv2d NHWC": {"torch": (1.05, 1.2)},
     "depthwise NCHW": {"torch": (2, 4)},
     "depthwise NHWC": {"torch": (2, 4)},
+    "training, input of conv2d NCHW": {"torch": (1.1, 1.5)},
+    "training, input of conv2d NHWC": {"torch": (1.0, 1.2)},
+    "training, weight of conv2d NCHW": {"torch": (1.0, 1.3)},
+    "training, weight of conv2d NHWC": {"torch": (1.0, 1.3)},
+    **{
+        f"training, {wanted} of depthwise {layout}": {"torch": (1.5, 3)}
+        for wanted in ("input", "weight")
+        for layout in ("NCHW", "NHWC")
+    },
 }
 CASTS = (("float32", "float64"), ("float64", "float32"))
 ONE = {"numpy": (4, 10), "torch": (10, 25)}

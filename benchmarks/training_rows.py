@@ -124,11 +124,19 @@ def places(n, count, size):
     }
 
 
-def added(lib):
-    def run(a, b):
-        return a.detach().requires_grad_() + b
+def added(wanted):
+    """A thousand times. The difference of the two rows is what recording takes."""
 
-    return run
+    def make(lib):
+        def run(a, b):
+            leaf = a.detach().requires_grad_(wanted)
+            for _ in itertools.repeat(None, 999):
+                leaf + b
+            return leaf + b
+
+        return run
+
+    return make
 
 
 def chained(lib):
@@ -203,11 +211,28 @@ def stepped(build, optimizer, **options):
     return make
 
 
+def passed_through(build):
+    """Forward and backward; the gradient of the first parameter."""
+
+    def make(lib):
+        net = weighted(lib, build)
+        first = next(net.parameters())
+
+        def run(x):
+            net.zero_grad()
+            net(x).sum().backward()
+            return first.grad
+
+        return run
+
+    return make
+
+
 def labelled(n, shape, count):
     return lambda rng: {"x": rng.standard_normal((n, *shape), "float32"), "y": rng.integers(0, count, n)}
 
 
-def optimized(count, optimizer):
+def optimized(count, optimizer, **options):
     """A step of count parameters; their first."""
 
     def make(lib):
@@ -216,7 +241,7 @@ def optimized(count, optimizer):
                 held.extend(lib.nn.Parameter(x.clone()) for _ in range(count))
                 for p in held:
                     p.grad = x * 0 + 1
-                held.append(getattr(lib.optim, optimizer)(held[:count], lr=0.0))
+                held.append(getattr(lib.optim, optimizer)(held[:count], lr=0.0, **options))
             held[-1].step()
             return held[0]
 
@@ -231,10 +256,22 @@ def resnet_step(lib):
     return recorded(stepped(BUILDERS["ResNet-18"], "SGD", momentum=0.9))(lib)
 
 
+def resnet_forward(lib):
+    """The same, without the way back: the loss holds what it needs."""
+    net = weighted(lib, BUILDERS["ResNet-18"])
+
+    def run(x, y):
+        with lib.enable_grad():
+            return lib.nn.functional.cross_entropy(net(x), y)
+
+    return run
+
+
 WIDE, LONG = (32, 64, 56, 56), (1024, 1024)
 
 ROWS = [
-    row("a + b, recorded, n=1", drawn(a=1, b=1), added, 10, 20),
+    row("1000 times a + b, recorded, n=1", drawn(a=1, b=1), added(True), 10, 20),
+    row("1000 times a + b, no gradient wanted, n=1", drawn(a=1, b=1), added(False), 10, 20),
     row("chain of 1000 products, n=1", drawn(x=1, y=1), chained, 10, 25),
     row("2000 rows of 8 read one by one", drawn(x=(2000, 8)), rows_read, 50, 200),
     row("2000 rows of 8 written one by one", drawn(x=(2000, 8)), rows_written, 10, 40),
@@ -248,6 +285,7 @@ ROWS = [
     row("mse_loss, 2^19", drawn(x=1 << 19, y=1 << 19), loss(lambda f, x, y: f.mse_loss(x, y)), 1, 1.3),
     row("smooth_l1_loss, 2^19", drawn(x=1 << 19, y=1 << 19), loss(lambda f, x, y: f.smooth_l1_loss(x, y)), 1, 1.3),
     row("embedding, 30000 rows of 256, 8192 places", places(30000, 8192, 256), embedded, 1, 2),
+    row("forward and backward of MLP 4-8-1, batch 1", drawn(x=(1, 4)), passed_through(mlp(4, 8, 1)), 8, 15),
     row("step of MLP 4-8-2, batch 1, SGD", labelled(1, (4,), 2), stepped(mlp(4, 8, 2), "SGD"), 8, 15),
     row("step of MLP 784-512-10, batch 64, SGD", labelled(64, (784,), 10), stepped(mlp(784, 512, 10), "SGD"), 1.5, 2),
     row(
@@ -263,5 +301,11 @@ ROWS = [
     ),
     row("SGD of 100 parameters of 100", drawn(x=100), optimized(100, "SGD"), 20, 60),
     row("Adam of 100 parameters of 100", drawn(x=100), optimized(100, "Adam"), 20, 60),
+    *(
+        row(f"{name} of 100 parameters of 100, {way}=True", drawn(x=100), optimized(100, name, **{way: True}), 8, 20)
+        for name in ("SGD", "Adam")
+        for way in ("foreach", "fused")
+    ),
     row("Adam of 2^22", drawn(x=1 << 22), optimized(1, "Adam"), 3, 5),
+    row("Adam of 2^22, fused=True", drawn(x=1 << 22), optimized(1, "Adam", fused=True), 0.95, 1.1),
 ]

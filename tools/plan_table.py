@@ -18,6 +18,7 @@ import csv
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -295,6 +296,29 @@ def count_calls():
 # ---------------------------------------------------------------- the stored table
 
 
+def gradient_lines(gradients):
+    """Of each GPU and kind: how many plans, their engines, tensor cores, workspace. gradients: {key: {GPU: cells}}"""
+    lines = [
+        "| GPU | gradient of | planned | products | with tensor cores | workspace of 1 MiB or more |"
+        " engines, how often |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for device in next(iter(gradients.values())):
+        for kind, name in enumerate(("the input", "the weight")):
+            cells = [found[device].split()[kind] for found in gradients.values()]
+            plans = [re.fullmatch(r"(\d+)([a-z*-]*)/(\d+)", cell) for cell in cells]
+            products, good = cells.count("product"), [plan for plan in plans if plan is not None]
+            engines = Counter(plan[1] for plan in good)
+            often = ", ".join(f"{engine}: {count}" for engine, count in engines.most_common(4))
+            rest = len(engines) - 4
+            lines.append(
+                f"| {device} | {name} | {len(good)} of {len(cells)} | {products}"
+                f" | {sum('t' in plan[2] for plan in good)} | {sum(int(plan[3]) >= 1024 for plan in good)}"
+                f" | {often}{f', {rest} others' if rest > 0 else ''} |"
+            )
+    return lines
+
+
 def write_table(version, ncases, rows, gradients, summary, calls):
     for path, lines in ((TABLE, rows), (GRADIENTS, gradients)):
         with path.open("w", newline="") as file:
@@ -333,6 +357,15 @@ def write_table(version, ncases, rows, gradients, summary, calls):
         "than was asked for, and kernels do the rest. `product`: a product of matrices. `plans_gradients.csv` has the"
         " plans of the",
         "input's gradient and the weight's, which keep the same rules.",
+        "",
+        "## Gradients",
+        "",
+        "The plans of `plans_gradients.csv`, each graph alone. All are deterministic: no engine with the note"
+        " NONDETERMINISTIC is taken, and",
+        "where cuDNN had none left, the gradient would be computed by formulas (`core/grad`); that happens nowhere"
+        " here.",
+        "",
+        *gradient_lines(gradients),
         "",
         "## Calls of products",
         "",

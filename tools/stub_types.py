@@ -133,6 +133,7 @@ GETSETS = {
     "dtype.dtype": "np.dtype[Any]",
     "requires_grad": "bool",
     "is_leaf": "bool",
+    "retains_grad": "bool",
     "origin": "Origin | None",
     "data": "DeviceArray",
     "persistent": "bool",

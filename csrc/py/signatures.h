@@ -433,6 +433,8 @@
 #define PY_TEXT__made_by "array, op"
 #define PY_SPEC__note_step {"_note_step", 1, 1, -1, {"params"}, __func__}
 #define PY_TEXT__note_step "params"
+#define PY_SPEC__gradients_as_used {"_gradients_as_used", 1, 1, -1, {"params"}, __func__}
+#define PY_TEXT__gradients_as_used "params"
 #define PY_SPEC__watch_training {"_watch_training", 1, 1, -1, {"watched"}, __func__}
 #define PY_TEXT__watch_training "watched"
 #define PY_SPEC__pack_saved {"_pack_saved", 1, 1, -1, {"packs"}, __func__}

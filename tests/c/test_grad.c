@@ -1,4 +1,5 @@
 /* test_grad.c: gradients without Python: the core and the host's loops alone. Prints "N passed, M failed". */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -130,6 +131,29 @@ test_chain(int n)
     dt_array_clear(&x);
 }
 
+static void *
+chain_of_a_million(void *unused)
+{
+    test_chain(1000000);
+    return unused;
+}
+
+static void
+test_chain_in_little_stack(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    const size_t room = 1 << 20; /* the sanitizer's own frames are large */
+#else
+    const size_t room = 64 << 10;
+#endif
+    pthread_attr_t attributes;
+    pthread_t thread;
+    CHECK(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, room) == 0);
+    CHECK(pthread_create(&thread, &attributes, chain_of_a_million, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    (void)pthread_attr_destroy(&attributes);
+}
+
 static void
 test_fan(int n)
 {
@@ -219,7 +243,7 @@ main(void)
     test_failing_allocations();
     const int64_t before = dt_live_blocks();
     test_retained();
-    test_chain(1000000);
+    test_chain_in_little_stack();
     test_fan(100000);
     CHECK(dt_live_blocks() <= before + 8); /* large blocks are kept warm */
     printf("%d passed, %d failed\n", passed, failed);

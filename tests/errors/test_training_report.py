@@ -129,6 +129,40 @@ def test_the_usual_loop_is_not_mentioned(device: str) -> None:
         assert told(START + CORRECT[name], device)[0] == [], name
 
 
+BESIDE = {
+    "a teacher in evaluation mode beside its student": """
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.teacher = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.BatchNorm1d(3))
+        self.student = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+both = Both().to(dev)
+both.teacher.eval().requires_grad_(False)
+opt = dt.optim.SGD(both.student.parameters(), lr=0.1)
+for epoch in range(3):
+    opt.zero_grad()
+    F.mse_loss(both.student(x), both.teacher(x)).backward()
+    opt.step()
+""",
+    "a BatchNorm that is kept as it is": """
+net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).to(dev)
+opt = dt.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    net.train()
+    net[1].eval()
+    opt.zero_grad()
+    F.cross_entropy(net(x), labels).backward()
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_is_meant_is_not_mentioned(name: str, device: str) -> None:
+    assert told(START + BESIDE[name], device)[0] == []
+
+
 def test_nothing_is_watched_afterwards() -> None:
     from devtensor._diagnosis import watching
 

@@ -83,6 +83,7 @@ SLOW = {
     "test_import.py::test_exit_is_silent": 4,
     "test_import.py::test_import_never_fails": 3,
     "test_import.py::test_where_warnings_are_errors_it_ends_the_import": 4,
+    "test_instructions.py::test_an_addition_without_gradients": 0,
     "test_kernel_cache.py::test_a_directory_where_others_write_is_not_used": 3,
     "test_kernel_cache.py::test_a_link_is_not_followed": 2,
     "test_kernel_cache.py::test_an_altered_file_is_made_again": 1,

@@ -449,3 +449,13 @@ def test_state_between_lazy_modules() -> None:
     target = made(True).eval()
     target.load_state_dict(source.state_dict())
     assert target(x).tolist() == source(x).tolist()
+
+
+@pytest.mark.parametrize(("shape", "factor"), [((1, 2, 3, 3), 1), ((1, 4, 1, 1), 2), ((1, 4, 2, 2), 2)])
+def test_shuffled_pixels_are_no_view(shape: tuple[int, ...], factor: int) -> None:
+    x = dt.ones(shape)
+    y = dt.nn.functional.pixel_shuffle(x, factor)
+    dt.nn.functional.pixel_unshuffle(y, factor).zero_()
+    assert y.min() == 1
+    y.zero_()
+    assert x.min() == 1

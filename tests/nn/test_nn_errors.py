@@ -317,6 +317,15 @@ def test_the_path_of_the_module(cuda: str) -> None:
     assert failure(lambda: dt.linear(x, net.head[1].weight)).module_path is None
 
 
+def test_a_value_error_has_the_path_too() -> None:
+    net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.BatchNorm1d(3)))
+    with pytest.raises(ValueError, match="more than 1 value per channel") as caught:
+        net(dt.ones(1, 2))
+    assert caught.value.__notes__[-1] == "In module: Sequential.1.0"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.module_path == "Sequential.1.0" and again.modules == ()
+
+
 def test_hooks_and_strange_nesting_keep_the_path() -> None:
     loose = nn.Linear(2, 2)
 

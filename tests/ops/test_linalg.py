@@ -150,6 +150,14 @@ def test_the_exponential() -> None:
     for shape in ((0, 3, 3), (0, 0), (2, 0, 0)):
         assert linalg.matrix_exp(dt.zeros(shape)).shape == shape
     check(linalg.matrix_exp, matrix(2, 2) * 0.3)
+    small, large = ((matrix(2, 2) * 0.3).requires_grad_() for _ in range(2))
+    (linalg.matrix_exp(small) * 1e-3).sum().backward()
+    (linalg.matrix_exp(large) * 1e30).sum().backward()
+    assert small.grad is not None and large.grad is not None
+    close(large.grad * 1e-33, small.grad.numpy())
+    empty = dt.zeros(2, 0, 0, requires_grad=True)
+    linalg.matrix_exp(empty).sum().backward()
+    assert empty.grad is not None and empty.grad.shape == (2, 0, 0)
 
 
 def test_norms(device: str) -> None:

@@ -167,6 +167,34 @@ def test_interchange(call: Callable[[], Any]) -> None:
     assert_flat(call)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_training_steps(device: str, optimizer: str) -> None:
+    """A network with all that keeps something for backward: a step leaves nothing."""
+    net = dt.nn.Sequential(
+        dt.nn.Conv2d(1, 4, 3),
+        dt.nn.BatchNorm2d(4),
+        dt.nn.ReLU(inplace=True),
+        dt.nn.MaxPool2d(2),
+        dt.nn.Flatten(),
+        dt.nn.Dropout(0.1),
+        dt.nn.Linear(36, 5),
+    ).to(device)
+    optim = getattr(dt.optim, optimizer)(net.parameters(), lr=0.001)
+    images, labels = dt.rand(4, 1, 8, 8, device=device), dt.tensor([0, 1, 2, 3], device=device)
+    net[6].weight.register_hook(lambda gradient: gradient * 1)
+
+    def step() -> None:
+        optim.zero_grad()
+        scores = net(images)
+        scores[0] = scores[1] * 2
+        dt.nn.functional.cross_entropy(scores, labels).backward()
+        dt.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optim.step()
+
+    assert_flat(step)
+
+
 def test_large_blocks_come_back() -> None:
     for device in ("cpu", "cuda:0"):
         assert_flat(lambda device=device: dt.zeros(1 << 18, device=device) + 1, 40)

@@ -51,6 +51,23 @@ def test_same_bits_as_without(device: str) -> None:
     assert other[0] == plain[0] and other[2] != plain[2]
 
 
+@pytest.mark.parametrize("written", ["the argument", "its view", "its base"])
+def test_arguments_that_were_written_to(written: str, device: str) -> None:
+    """Their nodes are made anew when they are next used: that is no op of the function."""
+    found = []
+    for call in (lambda f, *args: f(*args), checkpoint):
+        w = dt.tensor([[1.0, 2.0, 3.0]], device=device, requires_grad=True)
+        x = w * 2
+        y, view = x.sum(0), x[0]
+        if written == "its view":
+            view[1:] *= 3
+        else:
+            x[..., ::2] += 1
+        call(lambda a, b: (a * b).tanh() + b, y * 0.1, view if written == "its base" else x).sum().backward()
+        found.append(w.grad.tolist())
+    assert found[0] == found[1]
+
+
 def test_nothing_is_kept(cuda: str) -> None:
     x = dt.randn(1000, 100, device=cuda, requires_grad=True)
 

@@ -104,9 +104,10 @@ def uses(row, values, names):
     return [name for name in values if name in gradients(*ours("cpu"), row)[1]]
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("row", [row for row in ROWS if row not in NO_DIFFERENCES])
-def test_a_gradient_is_the_limit_of_differences(row):
-    values, names = ours("cpu")
+def test_a_gradient_is_the_limit_of_differences(row, device):
+    values, names = ours(device)
     used = uses(row, values, names)
 
     def function(*arrays):

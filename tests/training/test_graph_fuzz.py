@@ -9,15 +9,17 @@ import pytest
 pytest.importorskip("torch")
 
 import graph_programs
+from support import CUDA_DEVICES
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 GRAPHS = int(os.environ.get("DEVTENSOR_GRAPHS", "240"))
-PARTS = 4
+WAYS = {"cpu": ("cpu", False), "writes to views": ("cpu", True), "a device": (CUDA_DEVICES[0], False)}
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_programs_give_what_pytorch_gives(part: int) -> None:
-    share = GRAPHS // PARTS
-    found = [graph_programs.check(7, k) for k in range(part * share, (part + 1) * share)]
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_give_what_pytorch_gives(way: str) -> None:
+    device, views_in_place = WAYS[way]
+    found = [graph_programs.check(7, k, views_in_place, device) for k in range(GRAPHS // len(WAYS))]
     assert not any(found), "\n\n".join(text for text in found if text)
 
 

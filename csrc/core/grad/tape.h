@@ -138,6 +138,7 @@ dt_value dt_tape_zeros(dt_tape *t, int ndim, const int64_t *shape);
 #define TANH(x) dt_tape_unary(t, DT_UNARY_tanh, x)
 #define SIGMOID(x) dt_tape_unary(t, DT_UNARY_sigmoid, x)
 #define ERF(x) dt_tape_unary(t, DT_UNARY_erf, x)
+#define ERFINV(x) dt_tape_unary(t, DT_UNARY_erfinv, x)
 #define WHERE(condition, x, y) dt_tape_where(t, condition, x, y)
 #define HOLD(x) dt_tape_hold(t, x)
 

@@ -135,7 +135,7 @@ py_squeeze(PY_PARAMS)
         return NULL;
     }
     if (n == 0) { /* an empty tuple names no dimension */
-        RETURN_VIEW((dt_array_copy_handle(x, out), (void)err, DT_OK));
+        RETURN_VIEW(dt_expand("squeeze", x, x->ndim, x->shape, out, &err));
     }
     RETURN_VIEW(dt_squeeze("squeeze", x, n < 0 ? 0 : n, dims, out, &err));
 }

@@ -240,6 +240,17 @@ get_is_leaf(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyObject *
+get_retains_grad(PyObject *self, void *Py_UNUSED(closure))
+{
+    if (py_node_refresh(self) < 0) {
+        return NULL;
+    }
+    const dt_node *node = py_node_of(self);
+    const py_grad_state *s = node == NULL ? NULL : node->owner;
+    return PyBool_FromLong(s != NULL && s->retains);
+}
+
+static PyObject *
 py_requires_grad_(PY_PARAMS)
 {
     PY_PARSE(requires_grad_)
@@ -261,6 +272,9 @@ py_detach_(PY_PARAMS)
     py_wait_for_readers(self);
     dt_node *before = x->node, *leaf = NULL;
     dt_error err;
+    if (before != NULL && (before->flags & DT_NODE_LEAF) && !dt_has_history(x)) { /* it keeps its gradient */
+        return set_wants(self, false) < 0 ? NULL : Py_NewRef(self);
+    }
     if (dt_is_tracked(x)) { /* later than what was written so far */
         if (dt_leaf_new(x, false, &leaf, &err) != DT_OK) {
             py_raise(py_state_of(self), &err, &self, 1);
@@ -467,6 +481,23 @@ py__note_step(PY_PARAMS)
     return Py_BuildValue("nnnnL", given, mixed, first, recorded, (long long)dt_nodes_alive);
 }
 
+/* How many of a list of parameters have the gradient that a step has used. */
+static PyObject *
+py__gradients_as_used(PY_PARAMS)
+{
+    PY_PARSE(_gradients_as_used)
+    Py_ssize_t found = 0;
+    if (!PyList_Check(a.v[0])) {
+        return PyErr_Format(PyExc_TypeError, "_gradients_as_used(): a list is needed");
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
+        PyObject *param = PyList_GET_ITEM(a.v[0], i);
+        const dt_node *node = py_is_array(param) ? py_node_of(param) : NULL;
+        found += node != NULL && node->owner != NULL && is_as_used(node->owner);
+    }
+    return PyLong_FromSsize_t(found);
+}
+
 /* ---------------------------------------------------------------- modes */
 
 static PyObject *
@@ -494,6 +525,8 @@ PyGetSetDef py_grad_getset[] = {
     {"requires_grad", get_requires_grad, set_requires_grad,
      "bool: whether gradients flow to this array. Set it on leaves of a float dtype.", NULL},
     {"is_leaf", get_is_leaf, NULL, "bool: whether no recorded op made this array.", NULL},
+    {"retains_grad", get_retains_grad, NULL,
+     "bool: whether this is the result of a recorded op that keeps its gradient, as retain_grad() asks for.", NULL},
     {"grad", get_grad, set_grad, "DeviceArray or None: the gradient that backward() has added up here.", NULL},
     {"grad_fn", py_grad_fn, NULL, "Node or None: the op that made this array, for gradients.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -501,6 +534,7 @@ PyGetSetDef py_grad_getset[] = {
 
 PyMethodDef py_grad_functions[] = {
     PY_HIDDEN(_note_step, "Which gradients a step has used."),
+    PY_HIDDEN(_gradients_as_used, "How many gradients are those that a step has used."),
     PY_HIDDEN(_set_grad_enabled, "Turns recording on or off in this thread; gives what it was."),
     PY_GETTER(is_grad_enabled, "Whether ops on arrays that require a gradient are recorded in this thread."),
     PY_END,

@@ -69,7 +69,7 @@ def read(frame: FrameType, site: Site) -> Call | None:
     if isinstance(node, ast.Subscript):
         return _subscript(site, node)
     if isinstance(node, ast.Attribute):
-        return _operator([node.value], False)
+        return _attribute(site, node)
     return None
 
 
@@ -108,12 +108,21 @@ def _subscript(site: Site, node: ast.Subscript) -> Call:
         arguments += [Argument("index", part, False) for part in node.slice.elts]
     if isinstance(node.ctx, ast.Load):
         return Call(arguments, None, None, False)
+    return Call([*arguments, *_assigned(site, node, "value")], None, None, True)
+
+
+def _attribute(site: Site, node: ast.Attribute) -> Call:
+    """x.grad, or what is assigned to it."""
+    given = [Argument("input", node.value, True)]
+    return Call([*given, *_assigned(site, node, node.attr)], None, None, False)
+
+
+def _assigned(site: Site, node: ast.expr, name: str) -> Iterator[Argument]:
     for outer in reversed(site.path):
         if isinstance(outer, ast.Assign) and any(target is node for target in outer.targets):
-            arguments.append(Argument("value", outer.value, True))
+            yield Argument(name, outer.value, True)
         if isinstance(outer, ast.AnnAssign) and outer.value is not None and outer.target is node:
-            arguments.append(Argument("value", outer.value, True))
-    return Call(arguments, None, None, True)
+            yield Argument(name, outer.value, True)
 
 
 def _call(frame: FrameType, site: Site, node: ast.Call) -> Call:

@@ -51,7 +51,7 @@ class Report:
         self._optimizers: list[_Steps] = []
         self._known: dict[int, tuple[Any, _Steps]] = {}
         self._leaves: dict[_Place, _Leaves] = {}
-        self._modes: dict[int, tuple[Any, _Place | None]] = {}
+        self._modes: dict[int, tuple[Any, _Place | None, bool]] = {}
         self._dropped: dict[_Place | None, int] = {}
         self._not_finite: str | None = None
 
@@ -80,10 +80,11 @@ class Report:
         for name, reference in steps.moded:
             module = reference()
             if module is not None and variables.instance_dict(module).get("training") is False:
-                steps.evaluated[name] = steps.evaluated.get(name, 0) + 1
-                known, place = self._modes.get(id(module), (None, None))
-                if known is not None and known() is module:
-                    steps.where = place
+                known, place, meant = self._modes.get(id(module), (None, None, False))
+                told = known is not None and known() is module
+                if not (told and meant):
+                    steps.evaluated[name] = steps.evaluated.get(name, 0) + 1
+                    steps.where = place if told else steps.where
 
     def _look(self, steps: _Steps, params: list[Any]) -> None:
         """At the first step, while the user's variables can be seen."""
@@ -93,20 +94,22 @@ class Report:
             own = dict(gradients.parameters_of(module))
             steps.unused.update((id(param), f"{name}.{path}") for path, param in own.items() if id(param) in without)
             if any(id(param) in wanted for param in own.values()):
+                parts = dict(variables.below(module))
                 steps.moded += [
                     (f"{name}.{path}".rstrip(".") + f" ({type(one).__name__})", weakref.ref(one))
-                    for path, one in variables.below(module)
-                    if _depends(one, wanted)
+                    for path, one in parts.items()
+                    if _depends(one, wanted) and _is_trained(path, parts, wanted)
                 ]
         for param in params:
             if id(param) in without:
                 steps.unused.setdefault(id(param), "a parameter")
 
     def moded(self, module: Any) -> None:
-        """train() or eval() of a Module."""
+        """train() or eval() of a Module. Of a layer itself it is meant, as of a BatchNorm that is kept as it is."""
         place = training.place_of_caller()
         for one in module.modules():
-            self._modes[id(one)] = weakref.ref(one), place
+            meant = one is module and not variables.module_tables(one)[2]
+            self._modes[id(one)] = weakref.ref(one), place, meant
 
     def dropped(self) -> None:
         """Dropout in training mode while nothing is recorded."""
@@ -211,6 +214,15 @@ def _depends(module: Any, wanted: set[int]) -> bool:
         return True
     own = [param for param in variables.module_tables(module)[0].values() if param is not None]
     return variables.is_a(module, _BatchNorm) and (not own or any(id(param) in wanted for param in own))
+
+
+def _is_trained(path: str, parts: dict[str, Any], wanted: set[int]) -> bool:
+    """Whether the nearest Module around a part that has parameters has wanted ones. A teacher has none."""
+    while True:
+        own = [id(param) for _, param in gradients.parameters_of(parts[path])]
+        if own or not path:
+            return any(one in wanted for one in own)
+        path = path[: path[:-1].rfind(".") + 1]
 
 
 def _times(n: int, one: str, several: str | None = None) -> str:

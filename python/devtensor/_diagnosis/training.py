@@ -318,6 +318,14 @@ def warn_no_gradient_to_clip(op: str, params: list[Any]) -> None:
     _warn(op, "clip-without-gradient", message, {})
 
 
+def warn_of_clipping_too_late(op: str, params: list[Any]) -> None:
+    """Clipping after step. Without a limit it only measures, which is done there too."""
+    message = (
+        f"{op}(): step() has used the gradients of the {_counted(len(params))}: call it between backward() and step()"
+    )
+    _warn(op, "clip-without-gradient", message, {})
+
+
 # ---------------------------------------------------------------- .grad of what is no leaf
 
 

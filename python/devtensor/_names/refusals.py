@@ -71,7 +71,6 @@ _MODULES = {
     "cuda.nvtx": _PROFILER,
     "cuda.profiler": _PROFILER,
     "autograd.forward_ad": "there is no forward mode: use dt.autograd.grad",
-    "autograd.graph": "what gradients keep is not handed out: utils.checkpoint keeps less",
     "autograd.profiler": _PROFILER,
     "export": _COMPILED,
     "fft": _FOURIER,

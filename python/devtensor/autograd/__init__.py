@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from devtensor import _C
+from devtensor import _C, _refusals
 from devtensor._diagnosis import watching
 from devtensor._names.old_names import Variable
 from devtensor.autograd import function, functional, graph
@@ -173,3 +173,12 @@ def grad(
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """What devtensor does not have on purpose says so when it is used."""
+        if f"autograd.{name}" in _refusals.modules():
+            return _refusals.find(f"autograd.{name}")
+        raise AttributeError(f"module 'devtensor.autograd' has no attribute {name!r}")

@@ -300,7 +300,7 @@ def lstsq(A: DeviceArray, B: DeviceArray, rcond: float | None = None, *, driver:
     rank = (values > largest * bound).sum(-1)
     residuals = none
     if rows > columns and chosen != "gelsy" and bool((rank == columns).all()):
-        residuals = (matrices @ solution - right).detach().square().sum(-2)
+        residuals = (matrices @ solution - right).square().sum(-2)
         residuals = residuals.squeeze(-1) if vectors else residuals
     return Lstsq(
         solution.squeeze(-1) if vectors else solution,
@@ -438,12 +438,18 @@ class _Exponential(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: DeviceArray) -> DeviceArray:
-        """A block of a larger exponential (Mathias 1996): exp([[B, G], [0, B]]) has the derivative beside exp(B)."""
+        """A block of a larger exponential (Mathias 1996): exp([[B, G], [0, B]]) has the derivative beside exp(B).
+
+        It is linear in G, which must be no larger than B: else B is lost where the whole is halved.
+        """
         (A,) = ctx.saved_tensors
+        if A.numel() == 0:
+            return gradient
         B, size = A.mT, A.shape[-1]
-        whole = _C.cat([_C.cat([B, gradient], -1), _C.cat([_C.zeros_like(B), B], -1)], -2)
+        most = gradient.detach().abs().amax((-2, -1), keepdim=True).clamp(1.0)
+        whole = _C.cat([_C.cat([B, gradient / most], -1), _C.cat([_C.zeros_like(B), B], -1)], -2)
         found: DeviceArray = _Exponential.apply(whole)
-        return found.narrow(-2, 0, size).narrow(-1, size, size)
+        return found.narrow(-2, 0, size).narrow(-1, size, size) * most
 
 
 def matrix_exp(A: DeviceArray) -> DeviceArray:

@@ -107,7 +107,7 @@ class Module(Books, _C._Layer):
 
     def _explain(self, error: BaseException) -> None:
         """The error comes out of a call of this module."""
-        if isinstance(error, _Explained):
+        if isinstance(error, _Explained) or getattr(error, "operands", None):  # ValueErrors know their arrays, too
             add_module(error, self)
 
     def _own_hooks(self) -> _Hooks:

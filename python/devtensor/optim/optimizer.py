@@ -139,7 +139,7 @@ class Optimizer:
     def _check_parameter(self, i: int, param: Any) -> None:
         if not isinstance(param, DeviceArray):
             raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_kind(param)} (index {i})")
-        if not param.is_leaf and not getattr(param, "retains_grad", False):
+        if not param.is_leaf and not param.retains_grad:
             raise ValueError(
                 f"can't optimize a non-leaf Tensor: parameter {i}, {_shown(param)}, is the result of {_made(param)}. "
                 "Its gradients go to the arrays that it was made of: give the optimizer those"

@@ -265,6 +265,28 @@ loss.backward()  # here
         says=("which has no gradient",),
     ),
     Mistake(
+        "a gradient of another dtype set by hand",
+        "dtype-mismatch",
+        """
+w = dt.ones(3, device=dev, requires_grad=True)
+saved = dt.ones(3, device=dev, dtype=dt.float64)
+w.grad = saved  # here, fix
+""",
+        "saved = saved.float()",
+        says=("grad   saved",),
+    ),
+    Mistake(
+        "rounding to whole numbers before the loss",
+        "grad-missing",
+        """
+w = dt.ones(3, device=dev, requires_grad=True)
+h = (w * 0.7).round().long()  # cut
+loss = h.float().sum()
+loss.backward()  # here
+""",
+        says=("long gives int64, which has no gradient",),
+    ),
+    Mistake(
         "all parameters frozen",
         "grad-missing",
         """
@@ -488,8 +510,9 @@ opt.step()  # here
         "device-mismatch",
         """
 w = dt.nn.Parameter(dt.ones(3, device=other if dev == "cpu" else dev))
-w.grad = dt.ones(3, device="cpu")  # here
+w.grad = dt.ones(3, device="cpu")  # here, fix
 """,
+        '(dt.ones(3, device="cpu").to("{gpu}"))',
         says=("<- the odd one",),
     ),
 ]

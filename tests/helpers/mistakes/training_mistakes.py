@@ -190,6 +190,18 @@ opt.step()
         says=("none of the 4 parameters",),
     ),
     Mistake(
+        "clipping after step",
+        "clip-without-gradient",
+        """
+for epoch in range(2):
+    opt.zero_grad()
+    F.cross_entropy(net(x), labels).backward()
+    opt.step()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # here
+""",
+        says=("step() has used the gradients of the 4 parameters",),
+    ),
+    Mistake(
         "losses that are added up",
         "graphs-grow",
         """
@@ -383,6 +395,12 @@ def closure():
 
 for epoch in range(3):
     opt.step(closure)
+""",
+    "the norm of what a step has used": """
+opt.zero_grad()
+F.cross_entropy(net(x), labels).backward()
+opt.step()
+nn.utils.clip_grad_norm_(net.parameters(), float("inf"))
 """,
     "clipping": """
 for epoch in range(3):

@@ -307,6 +307,8 @@ SELECTIONS = [
     "lib.scatter(x, 0, i[:, None], 2.0)",
     "x.clone().scatter_(1, g[::2], p[:2, :2])",
     'lib.scatter_reduce(x, 1, g, p[:, :2], "sum", include_self=False)',
+    "lib.index_fill(x, 0, i, y[0])",
+    "lib.index_fill(b3, 1, i, y[1])",
     'lib.scatter_reduce(x, 1, g, p[:, :2], "mean")',
     'lib.scatter_reduce(x, 1, g, p[:, :2], "mean", include_self=False)',
     'lib.scatter_reduce(x, 1, g, p[:, :2], "prod")',

@@ -171,7 +171,10 @@ def copysign(input: DeviceArray, other: DeviceArray | float, *, out: DeviceArray
     shape = together("copysign", ("input", "other"), (input, other))
     dtype = result_type(input, other)
     size = input.to(dtype if dtype.is_floating_point else _C.get_default_dtype()).abs().expand(shape)
-    return _C.where(signbit(other), -size, size)
+    result = _C.where(signbit(other), -size, size)
+    if other.requires_grad and _C.is_grad_enabled():  # zeros, as of other steps
+        result = _C.where(_C.zeros((), dtype=_C.bool, device=other.device), other.to(result.dtype), result)
+    return result
 
 
 @takes_out

@@ -42,8 +42,8 @@ def pixel_shuffle(input: DeviceArray, upscale_factor: int) -> DeviceArray:
     height, width = input.shape[-2:]
     lead, channels = input.shape[:-3], input.shape[-3] // factor**2
     squares = input.reshape(-1 if input.numel() else _product(lead), channels, factor, factor, height, width)
-    result = squares.permute(0, 1, 4, 2, 5, 3)
-    return result.reshape(*lead, channels, height * factor, width * factor)
+    result = squares.permute(0, 1, 4, 2, 5, 3).reshape(*lead, channels, height * factor, width * factor)
+    return result.clone() if factor == 1 or height == width == 1 else result  # never a view
 
 
 def pixel_unshuffle(input: DeviceArray, downscale_factor: int) -> DeviceArray:
@@ -64,7 +64,8 @@ def pixel_unshuffle(input: DeviceArray, downscale_factor: int) -> DeviceArray:
     lead, channels = input.shape[:-3], input.shape[-3]
     height, width = input.shape[-2] // factor, input.shape[-1] // factor
     squares = input.reshape(-1 if input.numel() else _product(lead), channels, height, factor, width, factor)
-    return squares.permute(0, 1, 3, 5, 2, 4).reshape(*lead, channels * factor**2, height, width)
+    result = squares.permute(0, 1, 3, 5, 2, 4).reshape(*lead, channels * factor**2, height, width)
+    return result.clone() if factor == 1 or height == width == 1 else result  # never a view
 
 
 def channel_shuffle(input: DeviceArray, groups: int) -> DeviceArray:

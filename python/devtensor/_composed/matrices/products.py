@@ -396,7 +396,7 @@ def cdist(
     if p == 2 and by_product:
         result = _from_squares(x, y)
     elif size == 0:
-        result = _C.zeros(batch, rows, columns, dtype=x.dtype, device=x.device)
+        result = (x.unsqueeze(-2) - y.unsqueeze(-3)).sum(-1)
     elif p == math.inf:
         result = _Largest.apply(x.unsqueeze(-2) - y.unsqueeze(-3))
     else:

@@ -303,8 +303,13 @@ def _filled(target: DeviceArray, dim: int, index: DeviceArray, value: DeviceArra
         _C._check_in_place(op, names, arrays, arrays[2].dtype, target.shape)
         _C._check_rank(op, names, arrays, 2, 0, 0)
     result = target.clone() if copies else target
-    place = (*[slice(None)] * at, _vector(index))
-    _C._put_selected(op, _vector(result), place, value)
+    entries, places = _vector(result), _vector(index)
+    if isinstance(value, DeviceArray) and value.requires_grad and _C.is_grad_enabled():
+        mask = _C.zeros(entries.shape[at], dtype=_C.bool, device=target.device)
+        _C._put_selected(op, mask, (places,), True)  # an index that stands twice counts once
+        entries.masked_fill_(mask.reshape(-1, *[1] * (entries.ndim - at - 1)), value)
+    else:
+        _C._put_selected(op, entries, (*[slice(None)] * at, places), value)
     return result
 
 

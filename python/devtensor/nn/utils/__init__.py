@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 import warnings
 from collections.abc import Iterable
@@ -132,7 +133,7 @@ def clip_grad_norm_(
 
     Nothing waits for a device but error_if_nonfinite, which raises RuntimeError for a norm that is infinite or NaN and
     changes nothing. foreach is accepted and changes nothing. Warns of a generator that has nothing, such as one that is
-    used up, and of parameters without a gradient.
+    used up, of parameters without a gradient, and of gradients that a step has used.
 
     >>> weight = nn.Parameter(dt.ones(2))
     >>> (weight * 3).sum().backward()
@@ -146,6 +147,8 @@ def clip_grad_norm_(
     gradients = _gradients(used)
     if used and not gradients:
         training.warn_no_gradient_to_clip("clip_grad_norm_", used)
+    elif math.isfinite(largest) and 0 < len(gradients) == _C._gradients_as_used(used):
+        training.warn_of_clipping_too_late("clip_grad_norm_", used)
     total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(used, largest, total)
     return total
