@@ -1,7 +1,7 @@
 """The sentences of PyTorch that are explained, by family: what they are about, as regular expressions.
 
 Collected from PyTorch 2.4.1, 2.11 and 2.13 on the cpu and the meta device. Those of CUDA are from the libraries and the
-Python sources of 2.4.1 and 2.11 for CUDA; tests/helpers/torch_sentences.py compares them.
+Python sources of 2.4.1 and 2.11 for CUDA; tests/helpers/pytorch/torch_sentences.py compares them.
 A sentence only has to belong to a family: what disagrees is read from the operands, and where those do not show it
 nothing is said.
 """

@@ -1,6 +1,6 @@
 """Sentences of PyTorch's that this machine may not be able to provoke: those of CUDA, and those of older versions.
 
-`python tests/helpers/torch_sentences.py` looks for the words of each in the installed PyTorch, in its libraries and its
+`python tests/helpers/pytorch/torch_sentences.py` looks for the words of each in the installed PyTorch, in its libraries and its
 Python sources, and lists those that are not there. A build for CUDA has all of them but those of OLDER.
 """
 
