@@ -450,6 +450,16 @@ DIFFERENT: list[Difference] = [
         for kind, seen in (("refused", "out of bounds for the memory"), ("values", ""))
     ),
     Difference(
+        "pow __rpow__ float_power",
+        "values",
+        r"\b(inf|0\.0), not (nan|-0\.0|-inf)",
+        "infinity and 0 for the powers 0.5 and -0.5 of minus infinity, and of -0.0 what 0.0 gives: IEEE 754's pow",
+        "the same where the exponent is an array; NaN, -0.0 and minus infinity, as of `sqrt`, where it is a number",
+        "A number and an array of it are the same exponent.",
+        "float32 float64",
+        rare=True,
+    ),
+    Difference(
         "byte char short int long",
         "values",
         "",

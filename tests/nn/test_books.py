@@ -74,7 +74,11 @@ def registered(lib: Any) -> list[Any]:
     found += [norm.scale.tolist(), norm.mean.tolist(), norm.none, list(norm.state_dict()), hasattr(norm, "weight")]
     norm._non_persistent_buffers_set.add("mean")
     norm._non_persistent_buffers_set.discard("fleeting")
-    found += [list(norm.state_dict()), "mean" in norm._non_persistent_buffers_set, len(norm._non_persistent_buffers_set)]
+    found += [
+        list(norm.state_dict()),
+        "mean" in norm._non_persistent_buffers_set,
+        len(norm._non_persistent_buffers_set),
+    ]
     norm._non_persistent_buffers_set -= {"mean"}
     return [*found, list(norm.state_dict()), sorted(norm._non_persistent_buffers_set | {"z"})]
 

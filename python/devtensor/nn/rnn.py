@@ -206,9 +206,7 @@ class RNNBase(Module):
         weight = self._all_weights[0][0]
         _C._check(op, (*names, weight), (*given, *lowered(self._rule, (getattr(self, weight),))))
 
-    def _lowered(
-        self, op: str, input: DeviceArray, hx: State | None
-    ) -> tuple[DeviceArray, State | None, _C.dtype]:
+    def _lowered(self, op: str, input: DeviceArray, hx: State | None) -> tuple[DeviceArray, State | None, _C.dtype]:
         """What an autocast block makes of the operands, checked; and the dtype of a state that begins with zeros."""
         low, *states = lowered(self._rule, (input, *(hx or ())))
         self._check(op, low, None if hx is None else tuple(states))
