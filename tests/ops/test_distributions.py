@@ -253,7 +253,7 @@ def test_drawn_numbers_have_their_distribution(device: str) -> None:
 
 def test_gamma_numbers_have_pytorchs_gradients(device: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from devtensor.distributions._drawing import gamma_slope
+    from devtensor._composed.creating.rejection import gamma_slope
 
     a = np.exp(np.random.default_rng(1).uniform(-3, 5, (500, 1))) * np.ones((1, 8))
     wanted = torch.tensor(a, requires_grad=True)

@@ -109,8 +109,22 @@ def multigammaln(input: DeviceArray, p: int, *, out: DeviceArray | None = None) 
     >>> dt.special.multigammaln(dt.tensor([2.0, 3.0]), 2)
     DeviceArray([0.4516, 1.5502], device='cpu', dtype=float32)
     """
-    need_array("multigammaln", "input", input)
-    p = _need_int("multigammaln", "p", p)
+    return _multigammaln("multigammaln", input, p)
+
+
+@takes_out
+def mvlgamma(input: DeviceArray, p: int, *, out: DeviceArray | None = None) -> DeviceArray:
+    """special.multigammaln, with its errors.
+
+    >>> dt.mvlgamma(dt.tensor([2.0, 3.0]), 2)
+    DeviceArray([0.4516, 1.5502], device='cpu', dtype=float32)
+    """
+    return _multigammaln("mvlgamma", input, p)
+
+
+def _multigammaln(op: str, input: DeviceArray, p: int) -> DeviceArray:
+    need_array(op, "input", input)
+    p = _need_int(op, "p", p)
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = floating(input)
