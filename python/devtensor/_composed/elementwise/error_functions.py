@@ -104,7 +104,7 @@ def xlog1py(input: DeviceArray | float, other: DeviceArray | float, *, out: Devi
 def multigammaln(input: DeviceArray, p: int, *, out: DeviceArray | None = None) -> DeviceArray:
     """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 * log(pi) and lgamma(x - j / 2) for j below p.
 
-    Integers and bools give the default dtype. Raises RuntimeError where p is less than 1.
+    Integers give the default dtype. Raises DTypeMismatchError for bools, RuntimeError where p is less than 1.
 
     >>> dt.special.multigammaln(dt.tensor([2.0, 3.0]), 2)
     DeviceArray([0.4516, 1.5502], device='cpu', dtype=float32)
@@ -124,6 +124,8 @@ def mvlgamma(input: DeviceArray, p: int, *, out: DeviceArray | None = None) -> D
 
 def _multigammaln(op: str, input: DeviceArray, p: int) -> DeviceArray:
     need_array(op, "input", input)
+    if input.dtype == _C.bool:
+        _C._fail_dtype(op, ("input",), (input,), 0, "numbers")
     p = _need_int(op, "p", p)
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
