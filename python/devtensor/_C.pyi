@@ -2561,6 +2561,18 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def lu(A, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[DeviceArray, ...]:
+        """linalg.lu_factor(A, pivot=pivot), with its errors; get_infos: and zeros, as other matrices are refused.
+
+        >>> len(dt.lu(dt.eye(2), get_infos=True))
+        3
+        """
+    def lu_solve(b, LU_data: DeviceArray, LU_pivots: DeviceArray) -> DeviceArray:
+        """linalg.lu_solve(LU_data, LU_pivots, b), with its errors.
+
+        >>> dt.lu_solve(dt.ones(2, 1), *dt.lu(dt.eye(2))).shape
+        (2, 1)
+        """
     @property
     def mH(self) -> DeviceArray:
         """DeviceArray: a view with the last two dimensions exchanged, which of real numbers is mT."""

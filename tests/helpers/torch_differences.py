@@ -463,6 +463,24 @@ DIFFERENT: list[Difference] = [
         "int8 int16",
     ),
     Difference(
+        "linalg.lu linalg.lu_factor_ex",
+        "refused",
+        "it takes float32 and float64",
+        "DTypeMismatchError",
+        "an empty array of nothing",
+        "LAPACK has no such types, and a dtype is checked before the shape.",
+        f"{INTEGERS} float16 bfloat16",
+    ),
+    Difference(
+        "linalg.vander",
+        "accepted",
+        "but got (Half|BFloat16)",
+        "the powers",
+        "RuntimeError",
+        "As of `vander`.",
+        "float16 bfloat16",
+    ),
+    Difference(
         "histogram",
         "refused",
         "not implemented for 'b?float16'",
@@ -537,10 +555,10 @@ NOT_THERE: list[Lacking] = [
     Lacking(
         "cholesky cholesky_inverse cholesky_solve linalg.cholesky linalg.cholesky_ex linalg.cond linalg.inv_ex "
         "linalg.solve_ex linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
-        "linalg.lstsq/grad_oriented linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
+        "linalg.lstsq/grad_oriented linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
         "linalg.matrix_rank/hermitian linalg.pinv linalg.pinv/hermitian linalg.pinv/singular linalg.qr "
-        "linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals logdet matrix_exp norm/nuc "
-        "pinverse qr svd",
+        "linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals linalg.tensorinv "
+        "linalg.tensorsolve logdet lu lu_solve lu_unpack matrix_exp norm/nuc pinverse qr svd",
         "LAPACK computes",
         "a CUDA device, where LAPACK is needed: `.cpu()` is the way",
     ),

@@ -288,7 +288,9 @@ def exact(theirs: Callable[..., Any], sample: Any, at: int) -> torch.Tensor | No
 def describe(sample: Any) -> str:
     def text(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
-            values = f"={leaf.tolist()}" if leaf.numel() <= 6 and leaf.layout == torch.strided and not leaf.is_meta else ""
+            values = (
+                f"={leaf.tolist()}" if leaf.numel() <= 6 and leaf.layout == torch.strided and not leaf.is_meta else ""
+            )
             return Text(f"{short_dtype(leaf)}{list(leaf.shape)}{values}")
         return leaf
 

@@ -199,7 +199,9 @@ def _incomplete(a: DeviceArray, x: DeviceArray, upper: bool) -> DeviceArray:
     found = _C.where(is_upper == upper, part, 1 - part)
     # At the ends: nothing is below 0, everything below infinity; a of 0 has all at 0, one of infinity nothing anywhere.
     below = _C.where((a == 0) | (x == math.inf), 1.0, 0.0)
-    ends = _C.where(((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf)), math.nan, 1 - below if upper else below)
+    ends = _C.where(
+        ((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf)), math.nan, 1 - below if upper else below
+    )
     ends = _C.where((a < 0) | (x < 0) | a.isnan() | x.isnan(), math.nan, ends)
     return _C.where(usual, found, ends)
 

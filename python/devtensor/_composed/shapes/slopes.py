@@ -21,10 +21,14 @@ def _spacings(op: str, input: DeviceArray, spacing: Any, dims: tuple[int, ...]) 
         return [spacing] * len(dims)
     if not isinstance(spacing, (tuple, list)):
         if isinstance(spacing, DeviceArray):
-            raise TypeError(f"{op}(): argument 'spacing' must be a number or a list: places of a dimension stand in one")
+            raise TypeError(
+                f"{op}(): argument 'spacing' must be a number or a list: places of a dimension stand in one"
+            )
         return [_need_number(op, "spacing", spacing)] * len(dims)
     if len(spacing) != len(dims):
-        text = f"{op}: spacing must be a number or as long as the list of dimensions, {len(dims)}, but got {len(spacing)}"
+        text = (
+            f"{op}: spacing must be a number or as long as the list of dimensions, {len(dims)}, but got {len(spacing)}"
+        )
         raise _C._explained(op, ("input",), (input,), "invalid-parameter", RuntimeError(text), 0)
     found: list[DeviceArray | float] = []
     for i, (one, dim) in enumerate(zip(spacing, dims, strict=True)):
