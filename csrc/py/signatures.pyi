@@ -1528,7 +1528,9 @@ class DeviceArray:
     @composed
     def addr_(input, vec1: DeviceArray, vec2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray: ...
     @composed
-    def addmm_(input, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray: ...
+    def addmm_(
+        input, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1
+    ) -> DeviceArray: ...
     @composed
     def baddbmm_(
         input, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1

@@ -78,7 +78,8 @@ except TypeError as error:
     print(type(error).__name__)
 with torch._C.DisableTorchFunctionSubclass():
     print(kind(x + 1), kind(torch.cat([x, y])), kind(x.T), kind(x[0]), kind(x.flip(0)))
-print(kind(Image.__torch_function__(torch.add, (Image,), (x, 1))), kind(torch.Tensor.__torch_function__(torch.mul, (), (y, 2))))
+print(kind(Image.__torch_function__(torch.add, (Image,), (x, 1))))
+print(kind(torch.Tensor.__torch_function__(torch.mul, (), (y, 2))))
 print(Image.__torch_function__(torch.add, (Image, Other), (x, 1)), list(y.as_subclass(Odd)), y.as_subclass(Odd) + 1)
 asked.clear()
 print(kind(list(y.as_subclass(Asking))), "unbind" in asked, "__getitem__" in asked)

@@ -7,9 +7,9 @@ from typing import ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
+from devtensor._composed.creating.rejection import standard_gamma
 from devtensor._dtype_info import finfo
 from devtensor.distributions import constraints
-from devtensor._composed.creating.rejection import standard_gamma
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
 

@@ -32,7 +32,7 @@ def tensorinv(A: DeviceArray, ind: int = 2, *, out: DeviceArray | None = None) -
     rows, columns = A.shape[:ind], A.shape[ind:]
     if math.prod(rows) != math.prod(columns):
         sizes = f"{math.prod(columns)} != {math.prod(rows)}"
-        text = f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {sizes}"
+        text = f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]): {sizes}"
         raise misshapen(op, ("A",), (A,), text, 0)
     on_cpu(op, ("A",), (A,))
     return inverse_of(op, "A", A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
@@ -77,7 +77,8 @@ def vander(x: DeviceArray, *, N: int | None = None) -> DeviceArray:
     _C._check_rank(op, ("x",), (x,), 0, 0, 7)
     if x.dtype == _C.bool:
         _C._fail_dtype(op, ("x",), (x,), 0, "numbers")
-    size = [1, *x.shape][-1] if N is None else _need_int(op, "N", N)
+    x = x if x.ndim else x.unsqueeze(0)
+    size = x.shape[-1] if N is None else _need_int(op, "N", N)
     if size <= 1 and N is not None:
         raise RuntimeError("N must be greater than 1.")
     powers = x.unsqueeze(-1).expand(*x.shape, size - 1).cumprod(-1)

@@ -58,7 +58,7 @@ _here = _Here()
 
 def load_usually(module: Module, state: Mapping[str, Any], prefix: str) -> tuple[list[str], list[str]]:
     """Module._load_from_state_dict: notes that it was called, and gives the keys that miss and those of no use."""
-    own = [name for name in (*module._parameter_names, *(n for n, kept in module._buffer_names.items() if kept))]
+    own = [*module._parameter_names, *(name for name, kept in module._buffer_names.items() if kept)]
     keys = [prefix + name for name in own if module.__dict__[name] is not None]
     extra = extra_key(module, prefix)
     keys += [extra] if extra is not None else []

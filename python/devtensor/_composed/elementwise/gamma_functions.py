@@ -235,7 +235,7 @@ def _both(op: str, input: DeviceArray, other: DeviceArray, upper: bool) -> Devic
 
 @takes_out
 def igamma(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
-    """The regularized lower incomplete gamma function: the integral of t ** (a - 1) * exp(-t) from 0 to x over gamma(a).
+    """The regularized lower incomplete gamma function: that of t ** (a - 1) * exp(-t) from 0 to x over gamma(a).
 
     a is input, x is other, both from 0; else NaN. Floats, which promote; the shapes broadcast. Computed in float64, by
     its series, a continued fraction or quadrature. The gradient goes to other alone: NotImplementedError where input
