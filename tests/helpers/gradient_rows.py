@@ -74,6 +74,17 @@ ELEMENTWISE = [
     "lib.fmod(x, 0.7)",
     *(f"x.{op}()" for op in ("frac", "nan_to_num", "exp2", "sinc", "deg2rad", "rad2deg")),
     *(f"p.{op}()" for op in ("lgamma", "digamma")),
+    *(f"lib.polygamma({n}, p)" for n in (1, 2, 3)),
+    "lib.polygamma(2, x.abs() * -1.7 - 0.1)",
+    "lib.mvlgamma(p + 1, 3)",
+    "lib.igamma(p.detach(), y.abs() + 0.1)",
+    "lib.igammac(p.detach() * 9, y.abs() * 9 + 0.1)",
+    "lib.frexp(x * 5)[0]",
+    *(
+        f"lib.gradient(x, spacing={space}, edge_order={order})[1]"
+        for space in (0.5, "(2.0, y.detach().cumsum(0))")
+        for order in (1, 2)
+    ),
     *(f"(x.abs() * -1.7 - 0.1).{op}()" for op in ("lgamma", "digamma")),
     "lib.erfc(x)",
     "x.sigmoid().logit()",

@@ -136,7 +136,7 @@ CELLS = ("RNNCell", "GRUCell", "LSTMCell", "RNN", "GRU", "LSTM")
 
 
 def states(lib: Any, name: str, dtype: str, state: str | None, device: str) -> list[str]:
-    """Dtypes of all that a recurrent layer gives, for weights and input of one dtype, and a state of another or none."""
+    """Dtypes of what a recurrent layer gives, for weights and input of one dtype, and a state of another or none."""
     layer = getattr(lib.nn, name)(3, 4).to(device).to(getattr(lib, dtype))
     x = lib.ones(2, 3, dtype=getattr(lib, dtype), device=device)
     with lib.autocast(device.partition(":")[0], dtype=lib.bfloat16):
