@@ -1888,9 +1888,9 @@ class DeviceArray:
     def i0_(input) -> DeviceArray:
         """i0, written into input."""
     def igamma(input, other: DeviceArray) -> DeviceArray:
-        """The regularized lower incomplete gamma function: the integral of t ** (a - 1) * exp(-t) from 0 to x over gamma(a).
+        """The regularized lower incomplete gamma function P(a, x) of a in input and x in other.
 
-        a is input, x is other, both from 0; else NaN. Floats, which promote; the shapes broadcast. Computed in float64, by
+        The integral of t ** (a - 1) * exp(-t) from 0 to x, over gamma(a); NaN below 0. Floats, which promote; the shapes broadcast. Computed in float64, by
         its series, a continued fraction or quadrature. The gradient goes to other alone: NotImplementedError where input
         wants one. Raises DeviceMismatchError, DTypeMismatchError for integers and bools, ShapeMismatchError.
 

@@ -55,7 +55,8 @@ for value in (
     x.scatter(1, places, x), x.scatter_reduce(1, places, x, "mean"), x.index_copy(0, labels, y),
     x.index_fill(0, labels, 1), x.index_put((labels,), y), x.put(labels, y[0, :2]), x.masked_scatter(mask, y),
     x.divide(2), x.true_divide(y + 1), x.subtract(1), x.multiply(y), x.negative(), x.arctan2(y), x.clip(0, y),
-    labels.gcd(labels), labels.lcm(labels), x.frexp().mantissa, x.igamma(y), x.igammac(y), x.polygamma(1), x.mvlgamma(1),
+    labels.gcd(labels), labels.lcm(labels), x.frexp().mantissa, x.igamma(y), x.igammac(y), x.polygamma(1),
+    x.mvlgamma(1),
     x.histogram(4, range=(0, 1), weight=x).bin_edges, x.resolve_neg(), x.new_empty_strided((2,), (1,)),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)

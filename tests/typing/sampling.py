@@ -37,7 +37,9 @@ for d in (
 
 for other in (
     distributions.StudentT(x + 1), distributions.Weibull(x + 1, 1.0), distributions.Poisson(x + 1),
-    distributions.NegativeBinomial(3.0, x),
+    distributions.NegativeBinomial(3.0, x), distributions.InverseGamma(x + 3, 1.0),
+    distributions.Kumaraswamy(x + 1, 2.0),
+    distributions.FisherSnedecor(x + 3, 9.0), distributions.ContinuousBernoulli(logits=x),
 ):  # fmt: skip
     assert_type(other.sample(), dt.DeviceArray)
     assert_type(other.expand((2, 3)).log_prob(dt.ones(3)), dt.DeviceArray)

@@ -82,7 +82,7 @@ class NotPersistent(MutableSet[str]):
         return set(names)
 
     def __contains__(self, name: object) -> bool:
-        return self._buffers.get(name) is False  # type: ignore[call-overload, no-any-return]
+        return self._buffers.get(name) is False  # type: ignore[call-overload]
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, persistent in self._buffers.items() if not persistent])

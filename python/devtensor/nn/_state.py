@@ -144,7 +144,8 @@ def _ask(
         _here.lists = outer
     if usual is None:
         answers.alone[prefix] = part
-    for before, after, added in zip(usual or ([], []), lists, (answers.missing, answers.unexpected), strict=True):
+        usual = [], []
+    for before, after, added in zip(usual, lists, (answers.missing, answers.unexpected), strict=True):
         answers.forgiven |= set(before) - set(after)
         added += [key for key in after if key not in before]
 

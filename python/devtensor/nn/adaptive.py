@@ -12,7 +12,7 @@ from devtensor._errors import ShapeMismatchError
 from devtensor._types import Device, DType
 from devtensor.nn import functional as F
 from devtensor.nn.container import ModuleList, Sequential
-from devtensor.nn.layers import Linear
+from devtensor.nn.layers import Linear, _float_options
 from devtensor.nn.module import Module
 
 _OP = "AdaptiveLogSoftmaxWithLoss"
@@ -53,6 +53,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         super().__init__()
         self.in_features: int = _need_int(_OP, "in_features", in_features)
         self.n_classes: int = _need_int(_OP, "n_classes", n_classes)
+        if isinstance(cutoffs, (str, DeviceArray)) or not isinstance(cutoffs, Sequence):
+            raise TypeError(f"{_OP}(): argument 'cutoffs' must be a sequence of ints, not {type(cutoffs).__name__}")
         begins = [_need_int(_OP, "cutoffs", cutoff) for cutoff in cutoffs]
         if not begins:
             raise ValueError("cutoffs should be a sequence of length larger than 0")
@@ -67,14 +69,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size: int = begins[0]
         self.n_clusters: int = len(begins)
         self.head_size: int = self.shortlist_size + self.n_clusters
-        self.head = Linear(self.in_features, self.head_size, self.head_bias, device, dtype)
+        options = _float_options(_OP, device, dtype)
+        self.head = Linear(self.in_features, self.head_size, self.head_bias, **options)
         self.tail = ModuleList()
         for i, (first, last) in enumerate(pairwise(self.cutoffs), 1):
             size = int(self.in_features // self.div_value**i)
             self.tail.append(
                 Sequential(
-                    Linear(self.in_features, size, False, device, dtype),
-                    Linear(size, last - first, False, device, dtype),
+                    Linear(self.in_features, size, False, **options),
+                    Linear(size, last - first, False, **options),
                 )
             )
 

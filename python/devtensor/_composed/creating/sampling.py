@@ -145,6 +145,8 @@ def binomial(count: DeviceArray, prob: DeviceArray, generator: _C.Generator | No
     DeviceArray([0., 7.], device='cpu', dtype=float32)
     """
     op, names, arrays = "binomial", ("count", "prob"), (count, prob)
+    for name, array in zip(names, arrays, strict=True):
+        need_array(op, name, array)
     _need_generator(op, "generator", generator)
     _C._check(op, names, arrays)
     _C._check_broadcast(op, names, arrays)

@@ -63,9 +63,7 @@ gcd_, lcm_ = in_place(gcd), in_place(lcm)
 
 __all__ = [
     "gcd",
-    "gcd_",
     "lcm",
-    "lcm_",
 ]
 METHODS = (
     gcd,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from devtensor import _C
-from devtensor._C import DeviceArray, _need_device, _need_dtype, _need_ints
+from devtensor._C import DeviceArray, _need_device, _need_dtype
 from devtensor._composed.arguments import in_place, need_array
-from devtensor._composed.creating.creation import empty_strided
+from devtensor._composed.creating.creation import strided_of
 from devtensor._composed.elementwise.bessel import i0
 from devtensor._composed.elementwise.bits import bitwise_left_shift, bitwise_right_shift
 from devtensor._composed.matrices.products import addmv, addr
@@ -83,8 +84,8 @@ def resolve_neg(input: DeviceArray) -> DeviceArray:
 
 def new_empty_strided(
     input: DeviceArray,
-    size: Any,
-    stride: Any,
+    size: Sequence[int],
+    stride: Sequence[int],
     *,
     dtype: DType | None = None,
     device: Device | None = None,
@@ -98,8 +99,7 @@ def new_empty_strided(
     op = "new_empty_strided"
     kind = input.dtype if dtype is None else _need_dtype(op, "dtype", dtype)
     place = input.device if device is None else _need_device(op, "device", device)
-    sizes, steps = _need_ints(op, "size", size), _need_ints(op, "stride", stride)
-    return empty_strided(sizes, steps, dtype=kind, device=place, requires_grad=requires_grad)
+    return strided_of(op, size, stride, kind, place, requires_grad)
 
 
 def record_stream(input: DeviceArray, stream: _C.Stream) -> None:
