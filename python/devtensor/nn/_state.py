@@ -144,8 +144,8 @@ def _ask(
         _here.lists = outer
     if usual is None:
         answers.alone[prefix] = part
-        usual = [], []
-    for before, after, added in zip(usual, lists, (answers.missing, answers.unexpected), strict=True):
+    known: tuple[list[str], list[str]] = ([], []) if usual is None else usual
+    for before, after, added in zip(known, lists, (answers.missing, answers.unexpected), strict=True):
         answers.forgiven |= set(before) - set(after)
         added += [key for key in after if key not in before]
 
