@@ -259,7 +259,6 @@ NO_SAMPLE = {
         ("cholesky_solve", "lu_solve", "lu_unpack"), "LAPACK works on the cpu alone: tests/ops/test_linalg.py"
     ),
     **dict.fromkeys(("is_same_size", "is_set_to"), "any two arrays can be compared so"),
-    "gradient": "places of dimensions stand in a list: test_special_ops.py",
     **dict.fromkeys(
         ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
     ),

@@ -45,11 +45,6 @@ CASES: dict[str, tuple[str, Options]] = {
     "RAdam": ("RAdam", {}),
     "RAdam, all": ("RAdam", {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
     "RAdam, decoupled": ("RAdam", {"lr": 0.01, "weight_decay": 0.1, "decoupled_weight_decay": True}),
-    "Adafactor": ("Adafactor", {}),
-    "Adafactor, all": (
-        "Adafactor",
-        {"lr": 0.1, "beta2_decay": -0.5, "eps": (1e-8, 1e-2), "d": 2.0, "weight_decay": 0.1, "maximize": True},
-    ),
     "ASGD": ("ASGD", {}),
     "ASGD, all": (
         "ASGD",
