@@ -64,6 +64,11 @@ def test_polygamma(device: str) -> None:
             poles = dt.polygamma(n, dt.tensor([0.0, -1.0, -7.0, INF, NAN], device=device)).tolist()
             sign = 1 if n % 2 else -1
             assert poles[:4] == [sign * INF] * 3 + [0.0] and math.isnan(poles[4])
+    for n in (50, 100):
+        found = dt.polygamma(n, dt.tensor([0.7, 3.0], dtype=dt.float64, device=device)).cpu().numpy()
+        np.testing.assert_allclose(found, scipy.polygamma(n, np.array([0.7, 3.0])), 1e-12)
+    for n in (170, 171, 10**9 + 1):  # what grows with n has an end
+        assert all(math.isinf(one) for one in dt.polygamma(n, dt.tensor([0.3, 1e-3, -1.3], device=device)).tolist())
     y = x[:1].clone().polygamma_(2)
     assert y.tolist() == dt.polygamma(2, x[:1]).tolist()
     with pytest.raises(RuntimeError, match="does not support negative n"):

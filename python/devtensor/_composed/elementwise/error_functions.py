@@ -130,9 +130,8 @@ def _multigammaln(op: str, input: DeviceArray, p: int) -> DeviceArray:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = floating(input)
-    total = x.lgamma() + p * (p - 1) / 4 * math.log(math.pi)
-    for j in range(1, p):
-        total = total + (x - j / 2).lgamma()
+    below = _C.arange(p, dtype=x.dtype, device=x.device) / 2
+    total = (x.unsqueeze(-1) - below).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
     return back(total, input)
 
 

@@ -18,6 +18,7 @@ from devtensor.autograd.function import Function, FunctionCtx
 
 # ---------------------------------------------------------------- derivatives of digamma
 
+_MOST = 170  # beyond it the factorial is no float64
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
 
@@ -37,7 +38,7 @@ def _right(n: int, x: DeviceArray) -> DeviceArray:
     for term in reversed(terms):
         series = (series + term) * square
     tail = z**-n * (1 / n + 0.5 / z + series)
-    return (total + tail) * math.gamma(n + 1) if n <= 170 else (total + tail) * math.inf
+    return (total + tail) * math.gamma(n + 1)
 
 
 @functools.cache
@@ -55,6 +56,8 @@ def _cotangent(n: int) -> tuple[int, ...]:
 def _polygamma(n: int, x: DeviceArray) -> DeviceArray:
     """The n-th derivative of digamma, of float64; from x to 1 - x by that of the cotangent."""
     sign = -1.0 if n % 2 == 0 else 1.0
+    if n > _MOST:
+        return _C.where(x.isnan(), x, sign * math.inf)
     reflected = x < 0.5
     right = sign * _right(n, _C.where(reflected, 1 - x, x))
     fraction = _C.where(reflected, x - x.floor(), 0.5)
@@ -62,7 +65,7 @@ def _polygamma(n: int, x: DeviceArray) -> DeviceArray:
     cotangent = (_C.where(poles, 0.5, fraction) * math.pi).tan().reciprocal()
     slope = _C.zeros_like(x)
     for c in reversed(_cotangent(n)):
-        slope = slope * cotangent + float(c)
+        slope = slope * cotangent + (float(c) if abs(c) < 2**1023 else math.inf if c > 0 else -math.inf)
     left = -sign * right - math.pi ** (n + 1) * slope
     return _C.where(reflected, _C.where(poles, sign * math.inf, left), right)
 
