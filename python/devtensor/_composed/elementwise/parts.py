@@ -56,6 +56,5 @@ def frexp(input: DeviceArray, *, out: tuple[DeviceArray, DeviceArray] | None = N
 
 __all__ = [
     "frexp",
-    "frexp_result",
 ]
 METHODS = (frexp,)

@@ -107,6 +107,5 @@ def histogram(
 
 __all__ = [
     "histogram",
-    "histogram_result",
 ]
 METHODS = (histogram,)
