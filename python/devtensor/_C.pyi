@@ -1890,9 +1890,10 @@ class DeviceArray:
     def igamma(input, other: DeviceArray) -> DeviceArray:
         """The regularized lower incomplete gamma function P(a, x) of a in input and x in other.
 
-        The integral of t ** (a - 1) * exp(-t) from 0 to x, over gamma(a); NaN below 0. Floats, which promote; the shapes broadcast. Computed in float64, by
-        its series, a continued fraction or quadrature. The gradient goes to other alone: NotImplementedError where input
-        wants one. Raises DeviceMismatchError, DTypeMismatchError for integers and bools, ShapeMismatchError.
+        The integral of t ** (a - 1) * exp(-t) from 0 to x, over gamma(a); NaN below 0. Floats, which promote; the shapes
+        broadcast. Computed in float64, by its series, a continued fraction or quadrature. The gradient goes to other alone:
+        NotImplementedError where input wants one. Raises DeviceMismatchError, DTypeMismatchError for integers and bools,
+        ShapeMismatchError.
 
         >>> dt.igamma(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 1.0]))
         DeviceArray([0.6321, 0.2642], device='cpu', dtype=float32)
