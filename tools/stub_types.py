@@ -12,6 +12,8 @@ import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer, Self
 
+from devtensor._composed.elementwise.parts import frexp_result
+from devtensor._composed.reductions.histograms import histogram_result
 from devtensor._composed.reductions.summaries import aminmax_result
 from devtensor._errors import Origin
 from devtensor.linalg._decompositions import QR

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from _typeshed import structseq
 from typing_extensions import Buffer, Self
 
+from devtensor._composed.elementwise.parts import frexp_result
+from devtensor._composed.reductions.histograms import histogram_result
 from devtensor._composed.reductions.summaries import aminmax_result
 from devtensor._errors import Origin
 from devtensor.linalg._decompositions import QR
@@ -252,6 +254,8 @@ class DeviceArray:
         DeviceArray([[1.5000, 0.5000],
                      [0.5000, 1.5000]], device='cpu', dtype=float32)
         """
+    def addmm_(input, mat1: DeviceArray, mat2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """addmm, written into input."""
     def addmv(input, mat: DeviceArray, vec: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
         """beta * input + alpha * (mat @ vec); input expands to the shape of the product, and with beta 0 does not count.
 
@@ -261,6 +265,8 @@ class DeviceArray:
         >>> dt.addmv(dt.ones(2), dt.eye(2), dt.tensor([1.0, 2.0]))
         DeviceArray([2., 3.], device='cpu', dtype=float32)
         """
+    def addmv_(input, mat: DeviceArray, vec: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """addmv, written into input."""
     def addr(input, vec1: DeviceArray, vec2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
         """beta * input + alpha * outer(vec1, vec2); input expands to the shape of the product, with beta 0 it is left out.
 
@@ -271,6 +277,8 @@ class DeviceArray:
         DeviceArray([[1., 3.],
                      [2., 6.]], device='cpu', dtype=float32)
         """
+    def addr_(input, vec1: DeviceArray, vec2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """addr, written into input."""
     def adjoint(input) -> DeviceArray:
         """The last two dimensions exchanged: a view, and of real numbers the same as input.mT.
 
@@ -635,6 +643,8 @@ class DeviceArray:
         DeviceArray([[[3., 3.],
                       [3., 3.]]], device='cpu', dtype=float32)
         """
+    def baddbmm_(input, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """baddbmm, written into input."""
     def bernoulli(input, *, generator: Generator | None = None) -> DeviceArray:
         """1 with the probability that input holds, else 0, in its shape and dtype.
 
@@ -696,6 +706,8 @@ class DeviceArray:
         >>> dt.bitwise_left_shift(dt.tensor([1, 3]), 2)
         DeviceArray([ 4, 12], device='cpu', dtype=int64)
         """
+    def bitwise_left_shift_(input, other: _Operand) -> DeviceArray:
+        """bitwise_left_shift, written into input."""
     def bitwise_not(self, /) -> DeviceArray:
         """Inverts every bit; logical not for bool.
 
@@ -738,6 +750,8 @@ class DeviceArray:
         >>> dt.bitwise_right_shift(dt.tensor([8, -3]), 1)
         DeviceArray([ 4, -2], device='cpu', dtype=int64)
         """
+    def bitwise_right_shift_(input, other: _Operand) -> DeviceArray:
+        """bitwise_right_shift, written into input."""
     def bitwise_xor(self, /, other: _Operand) -> DeviceArray:
         """a ^ b; ints and bool.
 
@@ -1247,6 +1261,12 @@ class DeviceArray:
         >>> dt.zeros(2, 3).dim()
         2
         """
+    def dim_order(input) -> tuple[builtins.int, ...]:
+        """The dimensions in the order of memory, that of the largest stride first.
+
+        >>> dt.ones(2, 3).T.dim_order()
+        (1, 0)
+        """
     def dist(input, other: DeviceArray, p: builtins.float = 2) -> DeviceArray:
         """The p-norm of input - other as one number. Floats on one device; the shapes broadcast, the dtypes promote.
 
@@ -1629,6 +1649,15 @@ class DeviceArray:
         """
     def frac_(input) -> DeviceArray:
         """frac, written into input."""
+    def frexp(input) -> frexp_result:
+        """(mantissa, exponent) with input == mantissa * 2 ** exponent and 0.5 <= abs(mantissa) < 1; exponent is int32.
+
+        0, infinity and NaN are their own mantissa, with exponent 0. Floats. The gradient is that of the mantissa, for the
+        exponent as it is. Raises DTypeMismatchError for integers and bools.
+
+        >>> dt.frexp(dt.tensor([6.0, -0.1])).mantissa
+        DeviceArray([ 0.7500, -0.8000], device='cpu', dtype=float32)
+        """
     @overload
     def gather(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """result[i][j][k] = input[i][index[i][j][k]][k] for dim 1; the result has the shape of index.
@@ -1643,6 +1672,17 @@ class DeviceArray:
         """
     @overload
     def gather(self, /, axis: _Int, index: DeviceArray) -> DeviceArray: ...
+    def gcd(input, other: DeviceArray) -> DeviceArray:
+        """The greatest common divisor, not below 0; of 0 and x it is abs(x). By Euclid's algorithm.
+
+        Integers, which promote; the shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError for floats and bools,
+        ShapeMismatchError.
+
+        >>> dt.gcd(dt.tensor([12, -9, 0]), dt.tensor([18, 6, 5]))
+        DeviceArray([6, 3, 5], device='cpu', dtype=int64)
+        """
+    def gcd_(input, other: DeviceArray) -> DeviceArray:
+        """gcd, written into input."""
     def ge(self, /, other: _Operand) -> DeviceArray:
         """a >= b, element by element.
 
@@ -1800,6 +1840,18 @@ class DeviceArray:
         >>> dt.histc(dt.tensor([0.0, 1.0, 4.0]), bins=2)
         DeviceArray([2., 1.], device='cpu', dtype=float32)
         """
+    def histogram(input, bins: _Int | DeviceArray, *, range: Sequence[builtins.float] | None = None, weight: DeviceArray | None = None, density: builtins.bool = False) -> histogram_result:
+        """(hist, bin_edges): how many elements are in each bin, which has its left edge; the last one has both.
+
+        bins is the number of equal bins between the two numbers of range, or the least and the largest element; or a vector
+        of edges, sorted. What is outside, and NaN, is not counted. weight: what each element counts, in the shape of input.
+        density: over the sum of all and the width of the bin. float32 and float64, which the results have; no gradients.
+        Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, RuntimeError for bins below 1, and for a range
+        that is not finite (of elements on the cpu only).
+
+        >>> dt.histogram(dt.tensor([1.0, 2.0, 1.0]), 4, range=(0.0, 3.0)).hist
+        DeviceArray([0., 2., 1., 0.], device='cpu', dtype=float32)
+        """
     def hsplit(input, indices_or_sections: _Ints) -> tuple[DeviceArray, ...]:
         """A tuple of equal pieces along dimension 1, of a vector along its only one, or cut before each index: views.
 
@@ -1833,6 +1885,31 @@ class DeviceArray:
         >>> dt.i0(dt.tensor([0.0, 1.0]))
         DeviceArray([1.0000, 1.2661], device='cpu', dtype=float32)
         """
+    def i0_(input) -> DeviceArray:
+        """i0, written into input."""
+    def igamma(input, other: DeviceArray) -> DeviceArray:
+        """The regularized lower incomplete gamma function P(a, x) of a in input and x in other.
+
+        The integral of t ** (a - 1) * exp(-t) from 0 to x, over gamma(a); NaN below 0. Floats, which promote; the shapes
+        broadcast. Computed in float64, by its series, a continued fraction or quadrature. The gradient goes to other alone:
+        NotImplementedError where input wants one. Raises DeviceMismatchError, DTypeMismatchError for integers and bools,
+        ShapeMismatchError.
+
+        >>> dt.igamma(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 1.0]))
+        DeviceArray([0.6321, 0.2642], device='cpu', dtype=float32)
+        """
+    def igamma_(input, other: DeviceArray) -> DeviceArray:
+        """igamma, written into input."""
+    def igammac(input, other: DeviceArray) -> DeviceArray:
+        """The regularized upper incomplete gamma function: 1 - igamma(input, other), also where that is near 0.
+
+        Operands and errors are those of igamma.
+
+        >>> dt.igammac(dt.tensor([1.0, 2.0]), dt.tensor([1.0, 1.0]))
+        DeviceArray([0.3679, 0.7358], device='cpu', dtype=float32)
+        """
+    def igammac_(input, other: DeviceArray) -> DeviceArray:
+        """igammac, written into input."""
     @overload
     def index_add(self, /, dim: _Int, index: DeviceArray, source: DeviceArray, *, alpha: _Number = 1) -> DeviceArray:
         """input with alpha times the entries of source added to those of dimension dim at the places of index, a vector.
@@ -1959,6 +2036,12 @@ class DeviceArray:
         >>> dt.is_complex(dt.ones(2))
         False
         """
+    def is_conj(input) -> builtins.bool:
+        """False: there are no complex numbers.
+
+        >>> dt.is_conj(dt.ones(2))
+        False
+        """
     def is_contiguous(self, /, memory_format: _MemoryFormat | None = None) -> builtins.bool:
         """Whether the elements lie in row-major order without gaps, or in another order.
 
@@ -1973,11 +2056,23 @@ class DeviceArray:
     @property
     def is_cuda(self) -> builtins.bool:
         """bool: whether the elements are on a CUDA device, real or simulated."""
+    def is_distributed(input) -> builtins.bool:
+        """False: an array lies on one device.
+
+        >>> dt.is_distributed(dt.ones(2))
+        False
+        """
     def is_floating_point(input) -> builtins.bool:
         """Whether the dtype of input is a float.
 
         >>> dt.is_floating_point(dt.zeros(2))
         True
+        """
+    def is_inference(input) -> builtins.bool:
+        """False: arrays that are made in inference_mode() are as any others.
+
+        >>> dt.is_inference(dt.ones(2))
+        False
         """
     @property
     def is_leaf(self) -> builtins.bool:
@@ -1988,6 +2083,20 @@ class DeviceArray:
     @property
     def is_mps(self) -> builtins.bool:
         """False: there are none of this kind."""
+    def is_neg(input) -> builtins.bool:
+        """False: no array is a lazily negated one.
+
+        >>> dt.is_neg(dt.ones(2))
+        False
+        """
+    def is_nonzero(input) -> builtins.bool:
+        """Whether the one element of input is not zero, which is read from its device.
+
+        Raises RuntimeError for more or fewer elements.
+
+        >>> dt.is_nonzero(dt.tensor([0.5]))
+        True
+        """
     def is_pinned(self, /) -> builtins.bool:
         """Whether the memory is page-locked, so that copies to a device can be asynchronous.
 
@@ -1997,6 +2106,25 @@ class DeviceArray:
     @property
     def is_quantized(self) -> builtins.bool:
         """False: there are none of this kind."""
+    def is_same_size(input, other: DeviceArray) -> builtins.bool:
+        """Whether input and other have the same shape.
+
+        >>> dt.is_same_size(dt.ones(2), dt.ones(2, 1))
+        False
+        """
+    def is_set_to(input, tensor: DeviceArray) -> builtins.bool:
+        """Whether both are the same elements in memory: of one dtype, shape and strides.
+
+        >>> x = dt.ones(2, 3)
+        >>> x.is_set_to(x[:]), x.is_set_to(x.T)
+        (True, False)
+        """
+    def is_shared(input) -> builtins.bool:
+        """False: no memory is shared with other processes.
+
+        >>> dt.ones(2).is_shared()
+        False
+        """
     def is_signed(input) -> builtins.bool:
         """Whether the dtype of input has negative numbers.
 
@@ -2095,6 +2223,17 @@ class DeviceArray:
     @property
     def layout(self) -> _Layout:
         """dt.strided: how every array lies in memory."""
+    def lcm(input, other: DeviceArray) -> DeviceArray:
+        """The least common multiple, not below 0 unless it wraps; with 0 it is 0.
+
+        Integers, which promote; the shapes broadcast. Raises DeviceMismatchError, DTypeMismatchError for floats and bools,
+        ShapeMismatchError.
+
+        >>> dt.lcm(dt.tensor([12, -9, 0]), dt.tensor([18, 6, 5]))
+        DeviceArray([36, 18,  0], device='cpu', dtype=int64)
+        """
+    def lcm_(input, other: DeviceArray) -> DeviceArray:
+        """lcm, written into input."""
     def ldexp(input, other: DeviceArray) -> DeviceArray:
         """input * 2 ** other. The shapes broadcast, the dtypes promote to a float.
 
@@ -2423,6 +2562,18 @@ class DeviceArray:
 
         In place: self keeps device, dtype and shape, and is returned; raises where the result does not fit.
         """
+    def lu(A, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[DeviceArray, ...]:
+        """linalg.lu_factor(A, pivot=pivot), with its errors; get_infos: and zeros, as other matrices are refused.
+
+        >>> len(dt.lu(dt.eye(2), get_infos=True))
+        3
+        """
+    def lu_solve(b, LU_data: DeviceArray, LU_pivots: DeviceArray) -> DeviceArray:
+        """linalg.lu_solve(LU_data, LU_pivots, b), with its errors.
+
+        >>> dt.lu_solve(dt.ones(2, 1), *dt.lu(dt.eye(2))).shape
+        (2, 1)
+        """
     @property
     def mH(self) -> DeviceArray:
         """DeviceArray: a view with the last two dimensions exchanged, which of real numbers is mT."""
@@ -2683,6 +2834,14 @@ class DeviceArray:
         >>> dt.mv(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
         """
+    def mvlgamma(input, p: _Int) -> DeviceArray:
+        """special.multigammaln, with its errors.
+
+        >>> dt.mvlgamma(dt.tensor([2.0, 3.0]), 2)
+        DeviceArray([0.4516, 1.5502], device='cpu', dtype=float32)
+        """
+    def mvlgamma_(input, p: _Int) -> DeviceArray:
+        """mvlgamma, written into input."""
     def nan_to_num(input, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> DeviceArray:
         """NaN replaced by nan (0), infinity by posinf, minus infinity by neginf (the largest and the least of the dtype).
 
@@ -2819,6 +2978,12 @@ class DeviceArray:
 
         >>> dt.zeros(2, dtype=dt.int8).new_empty(3).dtype
         devtensor.int8
+        """
+    def new_empty_strided(input, size: Sequence[_Int], stride: Sequence[_Int], *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> DeviceArray:
+        """empty_strided of the dtype and on the device of input, where others are not given.
+
+        >>> dt.ones(1, dtype=dt.int8).new_empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
         """
     def new_full(self, /, size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
         """One number, or the element of a 0-dimensional array, of the given size, and of the dtype and device of self unless others are given.
@@ -2959,6 +3124,18 @@ class DeviceArray:
         >>> dt.pinverse(dt.tensor([[2.0], [0.0]]))
         DeviceArray([[0.5000, 0.0000]], device='cpu', dtype=float32)
         """
+    def polygamma(input, n: _Int) -> DeviceArray:
+        """polygamma(n, input).
+
+        >>> dt.tensor([1.0]).polygamma(1)
+        DeviceArray([1.6449], device='cpu', dtype=float32)
+        """
+    def polygamma_(input, n: _Int) -> DeviceArray:
+        """polygamma(n, input), written into input.
+
+        >>> dt.tensor([1.0]).polygamma_(1)
+        DeviceArray([1.6449], device='cpu', dtype=float32)
+        """
     def positive(input) -> DeviceArray:
         """input itself. Raises DTypeMismatchError for bools.
 
@@ -3075,6 +3252,13 @@ class DeviceArray:
         """1 / x.
 
         In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
+    def record_stream(input, stream: Stream) -> None:
+        """Does nothing: memory that a stream uses is not given away before the stream is done with it.
+
+        Raises TypeError for what is no stream.
+
+        >>> dt.ones(2).record_stream(dt.cuda.current_stream()) if dt.cuda.is_available() else None
         """
     def register_hook(self, /, hook: Callable[[DeviceArray], DeviceArray | None]) -> RemovableHandle:
         """Call hook with the gradient of this array each time that it is complete; what it returns takes its place.
@@ -3254,6 +3438,12 @@ class DeviceArray:
 
         >>> dt.resolve_conj(dt.tensor([1.0]))
         DeviceArray([1.], device='cpu', dtype=float32)
+        """
+    def resolve_neg(input) -> DeviceArray:
+        """input itself, as no array is a lazily negated one.
+
+        >>> dt.resolve_neg(dt.tensor([-1.0]))
+        DeviceArray([-1.], device='cpu', dtype=float32)
         """
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result in .grad, as that of a leaf is.
@@ -4051,8 +4241,8 @@ class DeviceArray:
                      [2, 3]], device='cpu', dtype=int64)
         """
     def uniform_(tensor, a: builtins.float = 0.0, b: builtins.float = 1.0, generator: Generator | None = None) -> DeviceArray:
-        """Uniform from a to b, which is reached by rounding alone. Raises DTypeMismatchError for integers,
-        RuntimeError for a above b.
+        """Uniform from a up to b, which no number reaches. Raises DTypeMismatchError for integers, RuntimeError for a above
+        b.
 
         >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
         True

@@ -29,11 +29,14 @@ from devtensor._composed.elementwise.activations import *
 from devtensor._composed.elementwise.bessel import *
 from devtensor._composed.elementwise.bits import *
 from devtensor._composed.elementwise.extremes import *
+from devtensor._composed.elementwise.gamma_functions import *
 from devtensor._composed.elementwise.in_place import *
 from devtensor._composed.elementwise.neighbours import *
+from devtensor._composed.elementwise.parts import *
 from devtensor._composed.elementwise.pointwise import *
 from devtensor._composed.elementwise.pointwise import round as round  # the compiled one has no decimals=
 from devtensor._composed.elementwise.reals import *
+from devtensor._composed.elementwise.whole_numbers import *
 from devtensor._composed.images.convolutions import *
 from devtensor._composed.images.pooling import *
 from devtensor._composed.images.shuffles import *
@@ -47,6 +50,7 @@ from devtensor._composed.matrices.forms import *
 from devtensor._composed.matrices.products import *
 from devtensor._composed.reductions.covariance import *
 from devtensor._composed.reductions.groups import *
+from devtensor._composed.reductions.histograms import *
 from devtensor._composed.reductions.moments import *
 from devtensor._composed.reductions.order import *
 from devtensor._composed.reductions.summaries import *
@@ -55,8 +59,10 @@ from devtensor._composed.shapes.diagonals import *
 from devtensor._composed.shapes.exchanged import *
 from devtensor._composed.shapes.joining import *
 from devtensor._composed.shapes.places import *
+from devtensor._composed.shapes.questions import *
 from devtensor._composed.shapes.scattered_views import *
 from devtensor._composed.shapes.sizes import *
+from devtensor._composed.shapes.slopes import *
 from devtensor._composed.shapes.strided import *
 from devtensor._composed.shapes.turning import *
 from devtensor._composed.written import method_of as _method_of
@@ -114,6 +120,9 @@ from devtensor.linalg._second_names import (
     det,
     inverse,
     logdet,
+    lu,
+    lu_solve,
+    lu_unpack,
     matrix_exp,
     matrix_power,
     pinverse,
@@ -140,6 +149,7 @@ for _function in (
     *_attributes.METHODS,
     *_of_numpy.METHODS,
     _type_of,
+    is_nonzero,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
     *(_array_hooks.register_hook, _array_hooks.register_post_accumulate_grad_hook),
 ):
@@ -211,6 +221,9 @@ __all__ = [
     "load",
     "logdet",
     "long",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "matrix_exp",
     "matrix_power",
     "multiprocessing",

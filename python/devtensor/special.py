@@ -10,6 +10,9 @@ from devtensor._composed.arguments import need_array
 from devtensor._composed.elementwise.bessel import i0, i0e, i1, i1e
 from devtensor._composed.elementwise.domains import entropy
 from devtensor._composed.elementwise.error_functions import erfcx, log_ndtr, multigammaln, xlog1py
+from devtensor._composed.elementwise.gamma_functions import igamma as gammainc
+from devtensor._composed.elementwise.gamma_functions import igammac as gammaincc
+from devtensor._composed.elementwise.gamma_functions import polygamma
 from devtensor._composed.elementwise.pointwise import back, digamma, exp2, floating, logit, round, sinc, xlogy
 from devtensor._composed.elementwise.pointwise import lgamma as gammaln
 from devtensor._composed.reductions.moments import logsumexp
@@ -25,6 +28,8 @@ __all__ = [
     "exp2",
     "expit",
     "expm1",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "i0e",
@@ -38,6 +43,7 @@ __all__ = [
     "multigammaln",
     "ndtr",
     "ndtri",
+    "polygamma",
     "psi",
     "round",
     "sinc",

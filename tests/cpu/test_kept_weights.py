@@ -62,6 +62,9 @@ MASK = OTHER > 0.5
 
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
+NOT_OF_FLOATS |= {"gcd_", "lcm_", "bitwise_left_shift_", "bitwise_right_shift_"}
+NOT_OF_FLOATS |= {"addmm_", "addmv_", "addr_", "baddbmm_"}  # of matrices and vectors: written as addcmul_ is
+NOT_OF_FLOATS |= {"igamma_", "igammac_"}  # of numbers from 0 on
 NOT_OF_FLOATS |= {"set_", "share_memory_"}  # are refused
 NOT_OF_FLOATS |= {"fill_diagonal_"}  # of dimensions of one size
 NOT_OF_FLOATS |= {"float_power_", "nan_to_num_"}  # of float64 alone; of weights that are NaN
@@ -91,6 +94,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "apply_": (lambda number: number + 1,),
     "map_": (OTHER, lambda number, other: number + other),
     "geometric_": (0.5,),
+    "mvlgamma_": (1,),
+    "polygamma_": (1,),
     "cumsum_": (0,),
     "cumprod_": (0,),
     "clamp_max_": (0.9,),

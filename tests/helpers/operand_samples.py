@@ -111,6 +111,10 @@ SAMPLES: dict[str, Sample] = {
         {"input": f(2, 3), "src": f(1, 3)}, {"dim": 0, "start": 1}, own=("src",), free={"src": ("dtype",)}
     ),
     "diagonal_scatter": Sample({"input": f(2, 3), "src": f(2)}, own=("src",), free={"src": ("dtype",)}),
+    **{op: Sample({"input": f(2, 3), "other": f(2, 3)}) for op in ("igamma", "igammac")},
+    **{op: Sample({"input": i(2, 3), "other": i(2, 3)}) for op in ("gcd", "lcm")},
+    "binomial": Sample({"count": f(2, 3), "prob": f(2, 3)}),
+    "histogram": Sample({"input": f(2, 3), "bins": f(4), "weight": f(2, 3)}, own=("bins", "weight")),
     "nextafter": Sample({"input": f(2, 3), "other": f(2, 3)}),
     "resize_as_": Sample({"input": f(2, 3), "the_template": f(3)}, free={"input": METADATA, "the_template": METADATA}),
     "reshape_as": Sample({"input": f(2, 3), "other": f(3, 2)}, free={"input": METADATA, "other": METADATA}),
@@ -251,7 +255,10 @@ NOT_OPERANDS = {
 }
 # Signatures that read as if they took arrays, and why they have no sample.
 NO_SAMPLE = {
-    "cholesky_solve": "LAPACK works on the cpu alone: tests/ops/test_linalg.py",
+    **dict.fromkeys(
+        ("cholesky_solve", "lu_solve", "lu_unpack"), "LAPACK works on the cpu alone: tests/ops/test_linalg.py"
+    ),
+    **dict.fromkeys(("is_same_size", "is_set_to"), "any two arrays can be compared so"),
     **dict.fromkeys(
         ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
     ),

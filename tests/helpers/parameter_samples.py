@@ -289,6 +289,32 @@ VALUES: dict[str, Any] = {
     "new_state": lambda: dt.get_rng_state(),
     "callable": lambda: lambda *values: values[0],
     "geometric_.p": 0.5,
+    **{f"{op}.{name}": lambda: dt.ones(2, 3, dtype=dt.int64) for op in ("gcd", "lcm") for name in ("input", "other")},
+    "mvlgamma.p": 1,
+    "histogram.bins": 3,
+    "binomial.count": lambda: dt.ones(2, 3),
+    "binomial.prob": lambda: dt.ones(2, 3),
+    "new_empty_strided.size": (2, 3),
+    "new_empty_strided.stride": (3, 1),
+    "record_stream.stream": lambda: dt.cuda.current_stream(),
+    "lu.input": lambda: dt.eye(2),
+    "lu.A": lambda: dt.eye(2),
+    **{
+        f"{op}.{name}": lambda: dt.eye(2)
+        for op in ("lu_solve", "lu_unpack")
+        for name in ("LU_data", "LU", "input", "b", "B")
+    },
+    **{
+        f"{op}.{name}": lambda: dt.tensor([1, 2], dtype=dt.int32)
+        for op in ("lu_solve", "lu_unpack")
+        for name in ("LU_pivots", "pivots")
+    },
+    "tensorinv.A": lambda: dt.eye(4).reshape(2, 2, 4),
+    "tensorsolve.A": lambda: dt.eye(4).reshape(2, 2, 4),
+    "tensorsolve.B": lambda: dt.ones(2, 2),
+    "AdaptiveLogSoftmaxWithLoss.n_classes": 5,
+    "AdaptiveLogSoftmaxWithLoss.cutoffs": [2],
+    "CrossMapLRN2d.size": 3,
     "logspace.end": 2,
     "random_.args": 5,
     "tensor1": lambda: dt.ones(2, 3),

@@ -32,6 +32,11 @@ class Image(torch.Tensor):
 class Small(Image):
     pass
 
+class Odd(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return getattr(func, "__name__", "?")
+
 class Other(torch.Tensor):
     pass
 
@@ -73,6 +78,11 @@ except TypeError as error:
     print(type(error).__name__)
 with torch._C.DisableTorchFunctionSubclass():
     print(kind(x + 1), kind(torch.cat([x, y])), kind(x.T), kind(x[0]), kind(x.flip(0)))
+print(kind(Image.__torch_function__(torch.add, (Image,), (x, 1))))
+print(kind(torch.Tensor.__torch_function__(torch.mul, (), (y, 2))))
+print(Image.__torch_function__(torch.add, (Image, Other), (x, 1)), list(y.as_subclass(Odd)), y.as_subclass(Odd) + 1)
+asked.clear()
+print(kind(list(y.as_subclass(Asking))), "unbind" in asked, "__getitem__" in asked)
 
 a = y.as_subclass(Asking)
 for text in '''a + 1; a.add_(1); a.sub(1); torch.mul(a, 2); a.sum(0); 1 - a; a[0]; a.T; torch.cat([y, a])
@@ -191,6 +201,8 @@ gone = weakref.ref(x)
 del x, deep
 gc.collect()
 assert gone() is None
+for func in (theirs.add, theirs.Tensor.add, theirs.Tensor.grad.__get__, theirs.nn.functional.relu):
+    assert Image.__torch_function__(func, (Image,), (dt.ones(2),)) is NotImplemented, func
 for call in (lambda v: theirs.add(theirs.ones(2), v), lambda v: theirs.ones(2) + v):
     for value in (dt.ones(2), dt.ones(2).as_subclass(Image)):
         try:

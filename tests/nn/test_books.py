@@ -66,7 +66,57 @@ def registered(lib: Any) -> list[Any]:
     for name, value in norm._buffers.items():
         found.append((name, None if value is None else list(value.shape)))
     norm._modules.pop("child")
-    return [*found, hasattr(norm, "child"), dict(norm._modules) == {}]
+    found += [hasattr(norm, "child"), dict(norm._modules) == {}]
+    norm._parameters = {"scale": lib.nn.Parameter(lib.full((2,), 3.0)), "none": None}
+    norm._buffers = {"mean": lib.full((2,), 4.0), "fleeting": lib.zeros(1)}
+    norm._non_persistent_buffers_set = {"fleeting"}
+    norm._modules = {"child": lib.nn.Linear(1, 1)}
+    found += [norm.scale.tolist(), norm.mean.tolist(), norm.none, list(norm.state_dict()), hasattr(norm, "weight")]
+    norm._non_persistent_buffers_set.add("mean")
+    norm._non_persistent_buffers_set.discard("fleeting")
+    found += [
+        list(norm.state_dict()),
+        "mean" in norm._non_persistent_buffers_set,
+        len(norm._non_persistent_buffers_set),
+    ]
+    norm._non_persistent_buffers_set -= {"mean"}
+    return [*found, list(norm.state_dict()), sorted(norm._non_persistent_buffers_set | {"z"})]
+
+
+def loading(lib: Any) -> list[Any]:
+    """The same for classes whose own _load_from_state_dict does not ask for the usual one, or edits the lists."""
+
+    class Alone(lib.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.zeros(2))
+            self.below = lib.nn.Linear(1, 1)
+
+        def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+            self.seen = sorted(key for key in state_dict if key.startswith(prefix))
+
+    class Forgiving(lib.nn.Linear):  # type: ignore[misc, name-defined]
+        def _load_from_state_dict(self, state_dict: Any, prefix: str, local: Any, strict: bool, *lists: Any) -> None:
+            missing, unexpected, _ = lists
+            super()._load_from_state_dict(state_dict, prefix, local, strict, *lists)
+            found.append((list(missing), list(unexpected)))
+            missing[:] = [key for key in missing if not key.endswith("bias")]
+            unexpected[:] = [key for key in unexpected if not key.endswith("old")]
+
+    found: list[Any] = []
+    model = lib.nn.Sequential(Alone(), Forgiving(1, 1), lib.nn.Linear(1, 1))
+    state = {key: lib.full(tuple(value.shape), 7.0) for key, value in model.state_dict().items()}
+    found.append(str(model.load_state_dict({**state, "0.odd": lib.ones(1)})))
+    found += [model[0].weight.tolist(), model[0].below.weight.tolist(), model[0].seen]
+    del state["1.bias"]
+    state["1.old"] = lib.ones(1)
+    found.append(str(model.load_state_dict(state)))
+    for changed in ({**state, "1.odd": lib.ones(1)}, {k: v for k, v in state.items() if k != "1.weight"}):
+        with pytest.raises(RuntimeError) as error:
+            model.load_state_dict(changed)
+        found.append(sorted(key for key in ("1.odd", "1.old", "1.bias", "1.weight") if f'"{key}"' in str(error.value)))
+    model.load_state_dict({**state, "1.odd": lib.ones(1)}, strict=False, assign=True)
+    return [*found, model[0].weight.tolist(), model[1].weight.tolist()]
 
 
 def states(lib: Any) -> list[Any]:
@@ -121,7 +171,7 @@ def states(lib: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("program", [hooks, registered, states])
+@pytest.mark.parametrize("program", [hooks, registered, states, loading])
 def test_books_are_pytorchs(program: Any) -> None:
     ours, theirs = program(dt), program(torch)
     assert ours == [

@@ -116,6 +116,14 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
         {"loc": real(2), "precision_matrix": MATRIX},
         real(2),
     ),
+    ("InverseGamma", {"concentration": share(3) + 6, "rate": share(2, 3)}, {}, share(2, 3)),
+    ("InverseGamma", {"concentration": 7.0, "rate": 2.0}, {}, share()),
+    ("FisherSnedecor", {"df1": share(3) * 9, "df2": share(2, 3) + 12}, {}, share(2, 3)),
+    ("Kumaraswamy", {"concentration1": share(3) * 4, "concentration0": share(2, 3)}, {}, share(2, 3)),
+    ("Kumaraswamy", {"concentration1": 0.5, "concentration0": 3.0}, {}, share()),
+    ("ContinuousBernoulli", {"probs": share(3)}, {}, share(3)),
+    ("ContinuousBernoulli", {"logits": real(2, 3)}, {}, share(2, 3)),
+    ("ContinuousBernoulli", {"probs": np.array([0.5, 0.4995, 0.9999], np.float32)}, {}, share(3)),
 ]
 NAMES = [f"{case[0]}-{'-'.join(case[1])}-{np.shape(next(iter(case[1].values())))}" for case in CASES]
 
@@ -214,6 +222,31 @@ def test_samples(case: Any, device: str) -> None:
             d.rsample()
 
 
+def test_normal_numbers_of_low_rank_and_on_a_simplex() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    loc, factor, diagonal, value = real(3, 4), real(4, 2), share(3, 4), real(3, 4)
+    point = np.array([[0.1, 0.2, 0.3, 0.15, 0.25]], np.float32)
+    found = []
+    for lib in (torch, dt):
+        arrays = [array(lib, x, "cpu").requires_grad_() for x in (loc, factor, diagonal)]
+        low, flat = lib.distributions.LowRankMultivariateNormal(*arrays), lib.distributions.LogisticNormal
+        parts = [low.log_prob(array(lib, value, "cpu")), low.entropy(), low.variance, low.mean, low.covariance_matrix]
+        parts += [low.scale_tril, low.precision_matrix, low.expand((2, 3)).log_prob(array(lib, value, "cpu"))]
+        simplex = flat(arrays[0], arrays[2])
+        parts += [simplex.log_prob(array(lib, point, "cpu")), simplex.loc, simplex.scale]
+        sum(part.sum() for part in parts).backward()
+        found.append([*(part.detach() for part in parts), *(x.grad for x in arrays)])
+        assert tuple(simplex.sample((2,)).shape) == (2, 3, 5) and flat(0.0, 1.0).event_shape == (2,)
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours.tolist(), theirs.tolist(), 2e-3, 1e-4)
+    drawn = low.sample((20000,)).double()
+    assert (drawn.mean(0) - low.mean).abs().max().item() < 0.08
+    assert (drawn.var(0) / low.variance - 1).abs().max().item() < 0.06
+    for wrong in ((loc[0, 0], factor, diagonal), (loc, factor[:3], diagonal), (loc, factor, diagonal[:, :2])):
+        with pytest.raises(ValueError):
+            D.LowRankMultivariateNormal(*(array(dt, np.asarray(x), "cpu") for x in wrong))
+
+
 def distance(probabilities: np.ndarray) -> float:
     """Kolmogorov's and Smirnov's, of numbers along the first dimension that should be uniform from 0 to 1."""
     steps = (np.arange(len(probabilities)) + 0.5) / len(probabilities)
@@ -253,7 +286,7 @@ def test_drawn_numbers_have_their_distribution(device: str) -> None:
 
 def test_gamma_numbers_have_pytorchs_gradients(device: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from devtensor.distributions._drawing import gamma_slope
+    from devtensor._composed.creating.rejection import gamma_slope
 
     a = np.exp(np.random.default_rng(1).uniform(-3, 5, (500, 1))) * np.ones((1, 8))
     wanted = torch.tensor(a, requires_grad=True)

@@ -220,6 +220,22 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[dt.DeviceArray, ...]]] = {
     "inv_ex": (lambda A: linalg.inv_ex(A)[0], (matrix(2, 3, 3),)),
     "solve_ex": (lambda A, B: linalg.solve_ex(A, B)[0], (matrix(3, 3), matrix(3, 2))),
     "cond": (linalg.cond, (matrix(3, 2),)),
+    **{f"lu {shape}": (lambda A: linalg.lu(A)[1:], (matrix(*shape),)) for shape in ((2, 3, 3), (4, 2), (2, 4))},
+    "lu_factor": (lambda A: linalg.lu_factor(A)[0], (matrix(3, 3),)),
+    "lu without pivots": (lambda A: linalg.lu(A, pivot=False)[1:], (matrix(3, 3),)),
+    **{
+        f"lu_solve {left} {adjoint}": (
+            lambda A, B, left=left, adjoint=adjoint: linalg.lu_solve(
+                *linalg.lu_factor(A), B if left else B.mT, left=left, adjoint=adjoint
+            ),
+            (matrix(3, 3), matrix(2, 3, 2)),
+        )
+        for left in (True, False)
+        for adjoint in (True, False)
+    },
+    "tensorinv": (lambda A: linalg.tensorinv(A.reshape(2, 2, 4)), (matrix(4, 4),)),
+    "tensorsolve": (lambda A, B: linalg.tensorsolve(A.reshape(2, 2, 4), B), (matrix(4, 4), matrix(2, 2))),
+    "linalg.vander": (lambda A: linalg.vander(A, N=4), (matrix(2, 3),)),
     "cond by a norm": (lambda A: linalg.cond(A, "fro"), (matrix(3, 3),)),
     "qr": (linalg.qr, (matrix(3, 3),)),
     "qr, tall": (linalg.qr, (matrix(4, 2),)),
@@ -268,6 +284,11 @@ LAPACK: list[Callable[[dt.DeviceArray], Any]] = [
     linalg.cholesky,
     linalg.cholesky_ex,
     linalg.inv_ex,
+    linalg.lu,
+    linalg.lu_factor,
+    linalg.lu_factor_ex,
+    lambda A: linalg.lu_solve(A, A[0].int() + 1, A),
+    lambda A: linalg.tensorinv(A, 1),
     linalg.cond,
     lambda A: linalg.solve_ex(A, A),
     lambda A: dt.cholesky_solve(A, A),

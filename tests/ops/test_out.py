@@ -46,6 +46,8 @@ ONE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("max", (), {}),
     ("min", (), {"other": "x"}),
     *((f"special.{name}", (), {}) for name in ("entr", "ndtr", "ndtri")),
+    *((name, ("x",), {}) for name in ("igamma", "igammac")),
+    ("mvlgamma", (1,), {}),
     *((f"linalg.{name}", (), {}) for name in "vector_norm matrix_norm norm".split()),
     ("linalg.cross", ("x",), {}),
     ("linalg.vecdot", ("x",), {}),
@@ -56,11 +58,14 @@ HOST: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [  # by LAPACK
     *((name, (), {}) for name in ("cholesky", "cholesky_inverse", "inverse", "linalg.cholesky")),
     ("linalg.solve", ("x",), {}),
     ("linalg.solve_triangular", ("x",), {"upper": False}),
+    ("linalg.tensorinv", (1,), {}),
+    ("linalg.tensorsolve", ("v",), {}),
     ("cholesky_solve", ("x",), {}),
 ]
 HOST_PAIRS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     *((f"linalg.{name}", (), {}) for name in "qr svd eigh slogdet cholesky_ex inv_ex".split()),
     ("linalg.solve_ex", ("x",), {}),
+    *((f"linalg.{name}", (), {}) for name in ("lu", "lu_factor", "lu_factor_ex")),
     ("qr", (), {}),
     ("svd", (), {}),
 ]
@@ -76,6 +81,8 @@ PAIRS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("max", (1,), {}),
     ("min", (0, True), {}),
     ("std_mean", (1,), {}),
+    ("frexp", (), {}),
+    ("histogram", (3,), {}),
     ("var_mean", (), {}),
 ]
 

@@ -35,6 +35,18 @@ def test_without_replacement_each_comes_once(device: str) -> None:
     assert sorted(dt.multinomial(weights[0], 4).tolist()) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16, dt.float32, dt.float64])
+def test_no_uniform_number_is_the_upper_bound(dtype: dt.dtype, device: str) -> None:
+    for low, high in ((0.0, 1.0), (-1.0, 2.0), (100.0, 101.0), (-3.0, -1.0), (-0.5, 0.0), (0.0, 6e-8), (0.0, 7e4)):
+        if high > dt.finfo(dtype).max:
+            continue
+        dt.manual_seed(1)
+        x = dt.empty(20000, dtype=dtype, device=device).uniform_(low, high)
+        assert low <= x.min().item() and x.max().item() < high, (low, high, x.max().item())
+        reached = dt.empty(5, dtype=dtype, device=device).uniform_(high, high)
+        assert reached.tolist() == [dt.tensor(high, dtype=dtype).item()] * 5  # nothing is between them
+
+
 def test_what_has_no_weight_is_not_drawn(device: str) -> None:
     """The sums of a row never fall, so that no number is between those around a weight of 0."""
     weights = dt.rand(2, 5000, dtype=dt.float64) * (dt.rand(2, 5000) < 0.1)

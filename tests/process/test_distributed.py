@@ -75,6 +75,27 @@ def test_one_process(alone: None) -> None:
         assert dist.get_node_local_rank() == 0 and not dist.is_backend_available("ucx")
         with pytest.raises(dt.ShapeMismatchError):
             dist.all_gather([dt.zeros(4, dtype=dt.int64)], x)
+        with pytest.raises(ValueError, match=r"isend\(\): dst=0 is this process itself"):
+            dist.isend(x, 0)
+        with pytest.raises(ValueError, match=r"irecv\(\): there is no other process"):
+            dist.irecv(x)
+        with pytest.raises(ValueError, match="'op' must be distributed.isend or distributed.irecv"):
+            dist.P2POp(dist.send, x, 0)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="'p2p_op_list' must be a list of P2POp"):
+            dist.batch_isend_irecv([x])  # type: ignore[list-item]
+        with pytest.raises(ValueError, match="process 0 sends itself 3 elements, and expects 2"):
+            dist.all_to_all([x[:2]], [x])
+        with pytest.raises(ValueError, match="output_split_sizes must be 1 sizes whose sum is 3"):
+            dist.all_to_all_single(x, x, [2])
+        for call in (dist.all_to_all_single, lambda a, b: dist.all_to_all([a], [b])):
+            with pytest.raises(dt.DTypeMismatchError):
+                call(dt.zeros(3), x)
+        with pytest.raises(dt.ShapeMismatchError):
+            dist.all_to_all_single(dt.zeros(3, 2, dtype=dt.int64), x)
+        with pytest.raises(dt.ShapeMismatchError):
+            dist.reduce_scatter(x, [x[:2]])
+        with pytest.raises(ValueError, match="must be a list of 1, one for each process"):
+            dist.scatter_object_list([None], [])
         with pytest.raises(dt.DTypeMismatchError):
             dist.all_gather([dt.zeros(3)], x)
     finally:
@@ -310,6 +331,34 @@ dist.reduce_scatter_tensor(part, whole)
 assert dist.get_process_group_ranks(None) == [0, 1, 2, 3]
 assert part.tolist() == [4 * rank, 4 * rank]
 dist.barrier()
+for dtype in (dt.float32, dt.bfloat16, dt.int64, dt.bool, dt.float64):
+    x, y = dt.ones(3).to(dtype), dt.zeros(3, dtype=dtype)
+    sent, got = dist.isend(x, (rank + 1) % size, tag=5), dist.irecv(y, (rank - 1) % size, tag=5)
+    x.zero_()  # it was copied
+    assert got.wait() and sent.wait() and sent.is_completed() and got.is_completed() and y.tolist() == [1, 1, 1]
+y = dt.zeros(2)
+ahead = dist.P2POp(dist.isend, dt.full((2,), float(rank)), (rank + 1) % size)
+for work in dist.batch_isend_irecv([ahead, dist.P2POp(dist.irecv, y, (rank - 1) % size)]):
+    work.wait()
+assert y.tolist() == [(rank - 1) % size] * 2
+places = [dt.zeros(rank + 1) for _ in range(size)]
+dist.all_to_all(places, [dt.full((i + 1,), 10.0 * rank + i) for i in range(size)])
+assert [place.tolist() for place in places] == [[10.0 * i + rank] * (rank + 1) for i in range(size)]
+whole = dt.zeros(size, 2)
+dist.all_to_all_single(whole, dt.arange(2 * size).reshape(size, 2).float() + 100 * rank)
+assert whole.tolist() == [[100.0 * i + 2 * rank, 100.0 * i + 2 * rank + 1] for i in range(size)]
+rows = [(rank + i) % 3 for i in range(size)]
+whole = dt.zeros(sum(rows), 2, dtype=dt.float16)
+dist.all_to_all_single(whole, dt.cat([dt.full((n, 2), 10.0 * rank + i) for i, n in enumerate(rows)]).half(), rows, rows)
+assert whole.tolist() == [[10.0 * i + rank] * 2 for i, n in enumerate(rows) for _ in range(n)]
+for how, wanted in ((dist.ReduceOp.SUM, 6 + 4 * rank), (dist.ReduceOp.AVG, 1.5 + rank), (dist.ReduceOp.MAX, 3 + rank)):
+    part = dt.zeros(2)
+    dist.reduce_scatter(part, [dt.full((2,), float(i + rank)) for i in range(size)], how)
+    assert part.tolist() == [wanted] * 2, (how, part)
+found = [None]
+dist.scatter_object_list(found, [f"for {i}" for i in range(size)] if rank == 1 else None, src=1)
+assert found == [f"for {rank}"]
+dist.monitored_barrier()
 
 from devtensor import nn
 class Half(nn.Module):

@@ -26,10 +26,11 @@ COMPOSED = """var std logsumexp norm flip addcdiv addcmul clamp_max clamp_min co
 frac
 heaviside isneginf isposinf isreal ldexp lgamma logit nan_to_num rad2deg signbit sinc xlogy aminmax count_nonzero dist
 nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put put masked_scatter
+gcd lcm frexp igamma igammac polygamma mvlgamma histogram is_same_size is_conj is_neg is_inference resolve_neg
 kthvalue median nanmedian mode msort quantile nanquantile unique unique_consecutive bincount histc argwhere""".split()
 SCANS = "cumsum cumprod logcumsumexp cummax cummin sort argsort topk".split()
 SELECTIONS = "index_select gather scatter_add index_add take take_along_dim masked_fill masked_select nonzero".split()
-COMPOSED_FUNCTIONS = """searchsorted bucketize isin
+COMPOSED_FUNCTIONS = """gradient poisson binomial lu_unpack searchsorted bucketize isin
 embedding pad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
 max_pool1d max_pool3d avg_pool1d adaptive_avg_pool1d bilinear pixel_shuffle pixel_unshuffle channel_shuffle batch_norm
 layer_norm dropout cross_entropy nll_loss mse_loss is_tensor
@@ -44,6 +45,7 @@ RNNBase RNNCellBase
 Mish LogSigmoid Softsign GLU Softmin Softmax2d PReLU RReLU CELU SELU Threshold Hardshrink Softshrink Hardswish
 Hardsigmoid Tanhshrink BatchNorm3d SyncBatchNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d RMSNorm
 CTCLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss NLLLoss2d TripletMarginWithDistanceLoss
+AdaptiveLogSoftmaxWithLoss CrossMapLRN2d
 LocalResponseNorm EmbeddingBag Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
 LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyLinear LazyBatchNorm1d
 LazyBatchNorm2d LazyBatchNorm3d Bilinear LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d

@@ -132,6 +132,44 @@ def operand(lib: Any, dtype: Any, device: str, *shape: int) -> Any:
     return lib.full(shape, 0.5, device=device).to(dtype)
 
 
+CELLS = ("RNNCell", "GRUCell", "LSTMCell", "RNN", "GRU", "LSTM")
+
+
+def states(lib: Any, name: str, dtype: str, state: str | None, device: str) -> list[str]:
+    """Dtypes of what a recurrent layer gives, for weights and input of one dtype, and a state of another or none."""
+    layer = getattr(lib.nn, name)(3, 4).to(device).to(getattr(lib, dtype))
+    x = lib.ones(2, 3, dtype=getattr(lib, dtype), device=device)
+    with lib.autocast(device.partition(":")[0], dtype=lib.bfloat16):
+        given = None
+        if state is not None:
+            shape = (2, 4) if "Cell" in name else (1, 4)
+            given = lib.ones(*shape, dtype=getattr(lib, state), device=device)
+            given = (given, given) if "LSTM" in name else given
+        pending, found = [layer(x, given)], []
+        while pending:
+            one = pending.pop()
+            if isinstance(one, tuple):
+                pending += one
+            else:
+                found.append(str(one.dtype).rpartition(".")[2])
+    return found
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_recurrent_layers_keep_the_dtype_of_the_state_as_pytorch_does(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    wanted = [("float32", None), ("float32", "float32"), ("float32", "bfloat16"), ("bfloat16", "float32")]
+    for dtype, state in [*wanted, ("bfloat16", None), ("float64", None)]:
+        assert states(dt, name, dtype, state, "cpu") == states(torch, name, dtype, state, "cpu"), (dtype, state)
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES[:1])
+def test_recurrent_layers_on_cuda_give_the_dtype_of_the_block(device: str) -> None:
+    """As cuDNN's do in PyTorch, and the cells, which are in its list of lower precision."""
+    for name in CELLS:
+        assert set(states(dt, name, "float32", "float32", device)) == {"bfloat16"}, name
+
+
 def results(lib: Any, op: Op, device: str) -> list[str]:
     """Dtypes of the results of half, single and double operands."""
     found = []

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 NAN, INF = math.nan, math.inf
 HOLES = [[1.0, NAN, 3.0], [NAN, NAN, 1.0], [2.0, 2.0, 1.0]]
 EDGES = [0.0, -0.0, -1.0, -2.0, -0.5, INF, -INF, NAN, 2.0, 0.5, 1.0, 1e-300]
+PAIRS = [[a for a in (-INF, -1.0, 2.0, INF, NAN) for _ in range(5)], [-INF, -1.0, 2.0, INF, NAN] * 5]
 TIES = [[1.0, 2.0], [2.0, 3.0]]
 CORNERS = [[0.0, 0.0, 0.0], [1.0, 2.0, 1.0]]
 ANSWERS = [0.0, 1.0, 0.0, 1.0, 0.3]
@@ -59,6 +60,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "erfinv": (lambda T, x: T.erfinv(x), [0.0, 1.0, -1.0, 0.5, -0.99, NAN]),
     "copysign": (lambda T, x, y: T.copysign(x, y), [1.0, -2.0, 0.0, 3.0], [-0.0, 3.0, NAN, -INF]),
     "cdist of nothing": (lambda T, a, b: T.cdist(a, b), [[], []], [[], [], []]),
+    "logaddexp": (lambda T, a, b: T.logaddexp(a, b), *PAIRS),
+    "pow": (lambda T, x: T.pow(x, T.full_like(x, 0.5)) + T.pow(x, T.full_like(x, -0.5)), EDGES),
     "cdist": (lambda T, a, b: T.cdist(a, b, p=INF), CORNERS, [[1.0, 1.0, -1.0], [3.0, 0.0, 2.0], [0.0, 0.0, 0.0]]),
     "binary_cross_entropy": (
         lambda T, x, y: T.nn.functional.binary_cross_entropy(x, y, reduction="none"),
@@ -103,6 +106,29 @@ def test_a_place_that_is_no_number_is_the_first(border: str, mode: str, device: 
     want = torch.nn.functional.grid_sample(torch.tensor(PIXELS), torch.tensor(PLACES), **options)
     got = dt.nn.functional.grid_sample(dt.tensor(PIXELS, device=device), dt.tensor(PLACES, device=device), **options)
     np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), 1e-6)
+
+
+def test_half_a_power_is_that_of_ieee_754(device: str) -> None:
+    """Of minus infinity and -0.0 too; whether the exponent is a number, or an array of it as in test_edges."""
+    for dtype in (dt.float16, dt.float32, dt.float64):
+        x = dt.tensor([-INF, -0.0] * 20, dtype=dtype, device=device)
+        for power, wanted in ((0.5, [INF, 0.0]), (-0.5, [0.0, INF])):
+            for got in (x**power, dt.pow(x, dt.full_like(x, power)), x.clone().pow_(power), x[1:] ** power):
+                assert got[-2:].tolist() == wanted and not bool(dt.signbit(got).any()), (dtype, power)
+
+
+def test_a_window_of_padding_alone_has_no_largest_element(device: str) -> None:
+    """PyTorch gives no gradient in this case, or writes out of bounds."""
+    images = ([[[[1.0, 2.0], [3.0, 4.0]]]], [[[1.0, 5.0, 2.0, 7.0], [3.0, 4.0, 0.0, 1.0], [2.0, 9.0, 1.0, 3.0]]])
+    for image, dilation in ((images[0], 3), (images[1], (2, 5)), (images[1], (4, 3))):
+        found = []
+        for create_graph in (False, True):
+            x = dt.tensor(image, device=device, requires_grad=True)
+            y = dt.nn.functional.max_pool2d(x, 2, 1, 1, dilation)
+            (grad,) = dt.autograd.grad((y * 3).sum(), x, create_graph=create_graph)
+            found.append(grad.tolist())
+        assert found[0] == found[1]
+        assert grad.sum().item() == 3 * int(y.isfinite().sum()) < 3 * y.numel()
 
 
 def test_slopes_of_slopes(device: str) -> None:

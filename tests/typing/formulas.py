@@ -34,6 +34,18 @@ assert_type(dt.promote_types(dt.int32, dt.float16), dt.dtype)
 assert_type(dt.result_type(x, 1), dt.dtype)
 assert_type(dt.can_cast(dt.int32, dt.float16), bool)
 assert_type(dt.is_nonzero(dt.ones(1)), bool)
+for value in (
+    dt.gcd(labels, labels), dt.lcm(labels, labels), dt.frexp(x).exponent, dt.igamma(x, y), dt.igammac(x, y),
+    dt.polygamma(2, x), dt.mvlgamma(x + 1, 1), dt.histogram(x, dt.tensor([0.0, 1.0]), density=True).hist,
+    *dt.gradient(x, spacing=2.0, dim=0, edge_order=1), dt.poisson(x.abs()), dt.binomial(dt.ones(2), dt.ones(2)),
+    dt.resolve_neg(x),
+):  # fmt: skip
+    assert_type(value, dt.DeviceArray)
+for answer in (
+    x.is_same_size(y), x.is_set_to(y), x.is_conj(), x.is_neg(), x.is_distributed(), x.is_inference(), x.is_shared(),
+    dt.is_same_size(x, y), dt.is_inference(x), dt.ones(1).is_nonzero(), x.dim_order() == (0, 1),
+):  # fmt: skip
+    assert_type(answer, bool)
 
 for value in (
     x.addcdiv(x, y + 1), x.addcmul(x, y, value=2), x.clamp_max(1), x.clamp_min(y), x.copysign(y), x.deg2rad(),
@@ -43,6 +55,9 @@ for value in (
     x.scatter(1, places, x), x.scatter_reduce(1, places, x, "mean"), x.index_copy(0, labels, y),
     x.index_fill(0, labels, 1), x.index_put((labels,), y), x.put(labels, y[0, :2]), x.masked_scatter(mask, y),
     x.divide(2), x.true_divide(y + 1), x.subtract(1), x.multiply(y), x.negative(), x.arctan2(y), x.clip(0, y),
+    labels.gcd(labels), labels.lcm(labels), x.frexp().mantissa, x.igamma(y), x.igammac(y), x.polygamma(1),
+    x.mvlgamma(1),
+    x.histogram(4, range=(0, 1), weight=x).bin_edges, x.resolve_neg(), x.new_empty_strided((2,), (1,)),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 for value in (
@@ -52,5 +67,10 @@ for value in (
     x.scatter_(1, places, 1.0), x.scatter_reduce_(1, places, x, "sum"), x.index_copy_(0, labels, y),
     x.index_fill_(0, labels, 1), x.index_put_((labels,), y), x.put_(labels, y[0, :2]), x.masked_scatter_(mask, y),
     x.divide_(2), x.true_divide_(y + 1), x.subtract_(1), x.multiply_(y), x.clip_(0, 1),
+    labels.clone().gcd_(labels), labels.clone().lcm_(labels), x.clone().igamma_(y), x.clone().igammac_(y),
+    x.clone().polygamma_(1), x.clone().mvlgamma_(1), x.clone().i0_(), labels.clone().bitwise_left_shift_(1),
+    labels.clone().bitwise_right_shift_(1), dt.ones(3).addmv_(dt.ones(3, 2), dt.ones(2), beta=2),
+    dt.ones(3, 2).addr_(dt.ones(3), dt.ones(2)), dt.ones(3, 2).addmm_(dt.ones(3, 4), dt.ones(4, 2), alpha=2),
+    dt.ones(1, 3, 2).baddbmm_(dt.ones(1, 3, 4), dt.ones(1, 4, 2)),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)

@@ -19,7 +19,9 @@ for result in (
     linalg.matrix_norm(A, -1, dim=(0, 1), keepdim=True), dt.det(A), dt.inverse(A), dt.logdet(symmetric),
     dt.pinverse(B, 1e-5), dt.matrix_exp(A), dt.cholesky(symmetric),
     linalg.cond(A, "fro"), dt.cholesky_solve(B, A), A.cholesky_inverse(upper=True), B.cholesky_solve(A),
-    dt.cholesky_inverse(A),
+    dt.cholesky_inverse(A), linalg.tensorinv(A, 1), linalg.tensorsolve(A, b, dims=None), linalg.vander(b, N=2),
+    linalg.matmul(A, B), dt.lu_solve(B, *linalg.lu_factor(A)), B.lu_solve(*linalg.lu_factor(A)),
+    linalg.lu_solve(*linalg.lu_factor(A, pivot=True), B, left=True, adjoint=False),
 ):  # fmt: skip
     assert_type(result, dt.DeviceArray)
 factors = linalg.svd(B, full_matrices=False)
@@ -29,7 +31,9 @@ for part in (
     linalg.lstsq(A, B, driver="gelsd").solution, linalg.lstsq(A, B).residuals, linalg.lstsq(A, B).rank,
     linalg.lstsq(A, B).singular_values, linalg.cholesky_ex(A, upper=True).info,
     linalg.inv_ex(A, check_errors=True).inverse, linalg.solve_ex(A, B, left=True).result,
-    dt.qr(B).R, dt.slogdet(A).sign,
+    dt.qr(B).R, dt.slogdet(A).sign, linalg.lu(B, pivot=False).L, linalg.lu_factor_ex(A, check_errors=False).info,
+    linalg.lu_factor(A).pivots, dt.lu_unpack(*linalg.lu_factor(A), unpack_data=True).U, dt.lu(A, get_infos=True)[2],
+    A.lu()[0],
 ):  # fmt: skip
     assert_type(part, dt.DeviceArray)
 try:

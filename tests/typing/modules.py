@@ -47,6 +47,7 @@ for output in (
     nn.Hardshrink()(x), nn.Softshrink(0.1)(x), nn.Hardswish()(x), nn.Hardsigmoid()(x), nn.Tanhshrink()(x),
     nn.BatchNorm3d(4)(dt.rand(2, 4, 2, 3, 3)), nn.SyncBatchNorm(4)(x), nn.GroupNorm(2, 4, bias=False)(x),
     nn.InstanceNorm1d(4)(signal), nn.InstanceNorm2d(4)(image), nn.InstanceNorm3d(2)(dt.rand(2, 2, 2, 3, 3)),
+    nn.CrossMapLRN2d(3, k=2)(image), nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5]).log_prob(x),
     nn.RMSNorm(4)(x), nn.LocalResponseNorm(2)(image), nn.Dropout1d()(signal), nn.Dropout2d(0.2)(image),
     nn.Dropout3d()(dt.rand(2, 2, 2, 3, 3)), nn.AlphaDropout()(x), nn.FeatureAlphaDropout()(image),
     nn.Sequential(linear, nn.ReLU())(x), nn.MultiheadAttention(6, 2)(signal, signal, signal)[0],

@@ -65,6 +65,7 @@ for value in (
     special.logit(x), special.logsumexp(x, 1), special.ndtr(x), special.ndtri(x), special.psi(x), special.round(x),
     special.sinc(x), special.softmax(x, 1), special.xlogy(x, x), special.xlog1py(x, 2.0), special.log_ndtr(x),
     special.erfcx(x), special.multigammaln(x + 1, 2),
+    special.polygamma(1, x), special.gammainc(x, x), special.gammaincc(x, x),
 ):  # fmt: skip
     assert_type(value, dt.DeviceArray)
 

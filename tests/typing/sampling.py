@@ -37,11 +37,16 @@ for d in (
 
 for other in (
     distributions.StudentT(x + 1), distributions.Weibull(x + 1, 1.0), distributions.Poisson(x + 1),
-    distributions.NegativeBinomial(3.0, x),
+    distributions.NegativeBinomial(3.0, x), distributions.InverseGamma(x + 3, 1.0),
+    distributions.Kumaraswamy(x + 1, 2.0),
+    distributions.FisherSnedecor(x + 3, 9.0), distributions.ContinuousBernoulli(logits=x),
 ):  # fmt: skip
     assert_type(other.sample(), dt.DeviceArray)
     assert_type(other.expand((2, 3)).log_prob(dt.ones(3)), dt.DeviceArray)
 
+low_rank = distributions.LowRankMultivariateNormal(dt.zeros(3), dt.ones(3, 2), dt.ones(3))
+assert_type(low_rank.log_prob(low_rank.rsample((2,))) + low_rank.entropy(), dt.DeviceArray)
+assert_type(distributions.LogisticNormal(x, 1.0).sample(), dt.DeviceArray)
 square = dt.eye(3)
 for one in (
     distributions.LogNormal(x, 1.0), distributions.HalfNormal(x + 1), distributions.HalfCauchy(x + 1),

@@ -102,6 +102,7 @@ if cuda.is_available():
     cuda.set_device("cuda:0")
     with cuda.device(0), cuda.stream(cuda.Stream()):
         assert_type(cuda.current_stream(), cuda.Stream)
+        dt.ones(2, device="cuda").record_stream(cuda.current_stream())
     assert_type(cuda.default_stream(0), dt.Stream)
     cuda.set_stream(cuda.default_stream())
     assert_type(cuda.Event(enable_timing=True).query(), bool)

@@ -18,6 +18,8 @@ for optimizer in (
     dt.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=True),
     dt.optim.Adam([{"params": net.weight, "lr": 0.1}, {"params": [net.bias]}], betas=(0.9, 0.99), amsgrad=True),
     dt.optim.AdamW(net.named_parameters(), lr=dt.tensor(0.1), fused=True),
+    dt.optim.Adafactor(net.parameters(), eps=(None, 1e-3), maximize=True),
+    dt.optim.Muon([net.weight], lr=0.1),
     dt.optim.RMSprop(net.parameters(), centered=True, momentum=0.5),
     dt.optim.Adagrad(list(net.parameters()), lr_decay=0.1),
     dt.optim.Adadelta(net.parameters(), rho=0.8),

@@ -57,6 +57,30 @@ spread_to_largest(dt_tape *t)
     return dt_tape_made(t, dt_call_max_pool2d_grad(&x, &grad, t->params, &to, t->err), slot);
 }
 
+/* What came, with 0 for windows that miss the image, as dilated ones may: none of its elements is their maximum. */
+static dt_value
+of_windows_inside(dt_tape *t)
+{
+    const dt_pool2d_params *p = t->params;
+    const dt_node *input = dt_tape_input(t, 0);
+    const int64_t image[4] = {1, 1, input->shape[input->ndim - 2], input->shape[input->ndim - 1]};
+    const int64_t windows[4] = {1, 1, G->shape[G->ndim - 2], G->shape[G->ndim - 1]};
+    const dt_scalar zero = dt_scalar_float(0);
+    const dt_device device = dt_array_device(A);
+    const dt_dtype dtype = (dt_dtype)A->dtype;
+    if (p->dilation[0] == 1 && p->dilation[1] == 1) {
+        return G;
+    }
+    dt_array *zeros = dt_tape_slot(t), *largest = dt_tape_slot(t);
+    if (largest == NULL ||
+        dt_tape_made(t, dt_full("backward", device, dtype, 4, image, &zero, zeros, t->err), zeros) == NULL ||
+        dt_tape_made(t, dt_empty(device, dtype, 4, windows, largest, t->err), largest) == NULL) {
+        return NULL;
+    }
+    dt_value found = dt_tape_made(t, dt_call_pool2d(zeros, p, largest, NULL, t->err), largest);
+    return WHERE(LT(dt_tape_reshape(t, found, 2, windows + 2), N(0)), N(0), G);
+}
+
 void
 max_pool2d_gradient(dt_tape *t)
 {
@@ -65,7 +89,7 @@ max_pool2d_gradient(dt_tape *t)
         dt_tape_give(t, 0, spread_to_largest(t));
         return;
     }
-    dt_value at = flat_planes(t, positions(t, A)), g = flat_planes(t, G);
+    dt_value at = flat_planes(t, positions(t, A)), g = flat_planes(t, of_windows_inside(t));
     int64_t planes[DT_MAX_NDIM];
     for (int d = 0; d < input->ndim - 2; d++) {
         planes[d] = input->shape[d];

@@ -6,21 +6,35 @@ devtensor imports them file by file: mypy loses names that come through one more
 from __future__ import annotations
 
 from devtensor._composed.creating import creation, ranges, sampling, windows
-from devtensor._composed.elementwise import activations, bessel, bits, extremes, in_place, neighbours, pointwise, reals
+from devtensor._composed.elementwise import (
+    activations,
+    bessel,
+    bits,
+    extremes,
+    gamma_functions,
+    in_place,
+    neighbours,
+    parts,
+    pointwise,
+    reals,
+    whole_numbers,
+)
 from devtensor._composed.images import convolutions, pooling, shuffles
 from devtensor._composed.layers import basic as basic_layers
 from devtensor._composed.layers import noise, norms
 from devtensor._composed.losses import basic as basic_losses
 from devtensor._composed.matrices import contraction, distances, forms, products
-from devtensor._composed.reductions import covariance, groups, moments, order, summaries
+from devtensor._composed.reductions import covariance, groups, histograms, moments, order, summaries
 from devtensor._composed.shapes import (
     arrange,
     diagonals,
     exchanged,
     joining,
     places,
+    questions,
     scattered_views,
     sizes,
+    slopes,
     strided,
     turning,
 )
@@ -39,6 +53,8 @@ __all__ += distances.__all__
 __all__ += exchanged.__all__
 __all__ += extremes.__all__
 __all__ += forms.__all__
+__all__ += gamma_functions.__all__
+__all__ += histograms.__all__
 __all__ += groups.__all__
 __all__ += in_place.__all__
 __all__ += joining.__all__
@@ -48,20 +64,24 @@ __all__ += neighbours.__all__
 __all__ += noise.__all__
 __all__ += norms.__all__
 __all__ += order.__all__
+__all__ += parts.__all__
 __all__ += places.__all__
 __all__ += pointwise.__all__
 __all__ += pooling.__all__
 __all__ += products.__all__
+__all__ += questions.__all__
 __all__ += ranges.__all__
 __all__ += reals.__all__
 __all__ += sampling.__all__
 __all__ += scattered_views.__all__
 __all__ += shuffles.__all__
 __all__ += sizes.__all__
+__all__ += slopes.__all__
 __all__ += moments.__all__
 __all__ += strided.__all__
 __all__ += summaries.__all__
 __all__ += turning.__all__
+__all__ += whole_numbers.__all__
 __all__ += windows.__all__
 
 _FILES = (
@@ -78,7 +98,9 @@ _FILES = (
     exchanged,
     extremes,
     forms,
+    gamma_functions,
     groups,
+    histograms,
     in_place,
     joining,
     basic_layers,
@@ -87,20 +109,24 @@ _FILES = (
     noise,
     norms,
     order,
+    parts,
     places,
     pointwise,
     pooling,
     products,
+    questions,
     ranges,
     reals,
     sampling,
     scattered_views,
     shuffles,
     sizes,
+    slopes,
     moments,
     strided,
     summaries,
     turning,
+    whole_numbers,
     windows,
 )
 

@@ -102,17 +102,24 @@ def converted(result: Any, kind: type) -> Any:
 def _default(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """func(*args, **kwargs) with its results as instances of this class.
 
-    NotImplemented where types has one that this class does not derive from.
+    NotImplemented where types has one that this class does not derive from, and for functions of PyTorch itself.
     """
     asked, _here.asked = _here.asked, 0
     try:
-        if not asked or not all(issubclass(cls, one) for one in types):  # not asked: by another library's PyTorch
+        if not all(issubclass(cls, one) for one in types) or (not asked and _is_foreign(func)):
             return NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
         return result if cls is DeviceArray or func in get_default_nowrap_functions() else converted(result, cls)
     finally:
         _here.asked = asked
+
+
+def _is_foreign(func: Any) -> bool:
+    """Whether func is PyTorch's, which asks every class that has the hook: a function, a method, an attribute."""
+    owner = getattr(getattr(func, "__self__", func), "__objclass__", None)
+    home = getattr(func, "__module__", None) or getattr(owner, "__module__", None) or ""
+    return str(home).partition(".")[0] == "torch"
 
 
 def _ask(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -26,7 +26,6 @@ _GRAPHS = "launches are not captured: call the function itself"
 _STORAGE = "memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)"
 _OPERATORS = "ops are functions of Python: call the function itself, or write an autograd.Function"
 _SPLIT = "models are not split over processes: each has its own, and DistributedDataParallel averages gradients"
-_COLLECTIVES = "of collectives there are broadcast, reduce, gather and scatter, their all_ forms, send and recv"
 _MEMORY = "an array is not set on the memory of another: use x.data = y, or as_strided"
 
 _FUNCTIONS = {
@@ -41,11 +40,6 @@ _FUNCTIONS = {
         _COMPLEX,
     ),
     **dict.fromkeys(("stft", "istft"), _FOURIER),
-    **{
-        f"distributed.{name}": _COLLECTIVES
-        for name in """all_to_all all_to_all_single batch_isend_irecv irecv isend monitored_barrier reduce_scatter
-        scatter_object_list P2POp""".split()
-    },
     **{
         f"distributed.{name}": _SPLIT
         for name in """DeviceMesh FileStore HashStore PrefixStore Store TCPStore init_device_mesh""".split()

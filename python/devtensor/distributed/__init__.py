@@ -25,6 +25,17 @@ from devtensor.distributed._collectives import (
     reduce,
     scatter,
 )
+from devtensor.distributed._exchanges import (
+    P2POp,
+    all_to_all,
+    all_to_all_single,
+    batch_isend_irecv,
+    irecv,
+    isend,
+    monitored_barrier,
+    reduce_scatter,
+    scatter_object_list,
+)
 from devtensor.distributed._messages import (
     all_gather_into_tensor,
     gather_object,
@@ -38,6 +49,7 @@ from devtensor.distributed._messages import (
 from devtensor.distributed._world import ProcessGroup, group
 
 __all__ = [
+    "P2POp",
     "ProcessGroup",
     "ReduceOp",
     "Work",
@@ -45,7 +57,10 @@ __all__ = [
     "all_gather_into_tensor",
     "all_gather_object",
     "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
     "barrier",
+    "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
     "destroy_process_group",
@@ -60,6 +75,7 @@ __all__ = [
     "get_world_size",
     "group",
     "init_process_group",
+    "irecv",
     "is_available",
     "is_backend_available",
     "is_gloo_available",
@@ -67,11 +83,15 @@ __all__ = [
     "is_mpi_available",
     "is_nccl_available",
     "is_torchelastic_launched",
+    "isend",
+    "monitored_barrier",
     "new_group",
     "recv",
     "reduce",
+    "reduce_scatter",
     "reduce_scatter_tensor",
     "scatter",
+    "scatter_object_list",
     "send",
 ]
 

@@ -19,12 +19,20 @@ from devtensor.distributions.gamma import Beta, Chi2, Dirichlet, Gamma
 from devtensor.distributions.independent import Independent
 from devtensor.distributions.kl import kl_divergence, register_kl
 from devtensor.distributions.laplace import Laplace
+from devtensor.distributions.low_rank import LowRankMultivariateNormal
 from devtensor.distributions.mixture_same_family import MixtureSameFamily
 from devtensor.distributions.multivariate_normal import MultivariateNormal
 from devtensor.distributions.normal import Normal
 from devtensor.distributions.one_hot_categorical import Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
+from devtensor.distributions.ratios import FisherSnedecor, InverseGamma
 from devtensor.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
-from devtensor.distributions.transformed_distribution import HalfCauchy, HalfNormal, LogNormal, TransformedDistribution
+from devtensor.distributions.transformed_distribution import (
+    HalfCauchy,
+    HalfNormal,
+    LogisticNormal,
+    LogNormal,
+    TransformedDistribution,
+)
 from devtensor.distributions.transforms import (
     AbsTransform,
     AffineTransform,
@@ -47,6 +55,7 @@ from devtensor.distributions.transforms import (
     identity_transform,
 )
 from devtensor.distributions.uniform import Uniform
+from devtensor.distributions.unit_interval import ContinuousBernoulli, Kumaraswamy
 from devtensor.distributions.von_mises import VonMises
 
 del kl_pairs  # it has registered its formulas
@@ -62,11 +71,13 @@ __all__ = [
     "Cauchy",
     "Chi2",
     "ComposeTransform",
+    "ContinuousBernoulli",
     "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
     "ExpTransform",
     "Exponential",
+    "FisherSnedecor",
     "Gamma",
     "Geometric",
     "Gumbel",
@@ -74,8 +85,12 @@ __all__ = [
     "HalfNormal",
     "Independent",
     "IndependentTransform",
+    "InverseGamma",
+    "Kumaraswamy",
     "Laplace",
     "LogNormal",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
     "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._composed.creating.rejection import standard_gamma
 from devtensor.distributions import constraints
-from devtensor.distributions._drawing import standard_gamma
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
 

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._composed.creating import rejection
 from devtensor._composed.losses.basic import binary_cross_entropy_with_logits
 from devtensor._dtypes.info import finfo
-from devtensor.distributions import _drawing, constraints
+from devtensor.distributions import constraints
 from devtensor.distributions.bernoulli import OfProbs
 from devtensor.distributions.categorical import enumerated
 from devtensor.distributions.constraints import Constraint
@@ -96,7 +97,7 @@ class Poisson(Distribution):
         return self.rate
 
     def sample(self, sample_shape: Shape = ()) -> DeviceArray:
-        return _drawing.poisson(self.rate, self._extended_shape(sample_shape))
+        return rejection.poisson(self.rate, self._extended_shape(sample_shape))
 
     def log_prob(self, value: DeviceArray) -> DeviceArray:
         self = self._beside("log_prob", value, "rate")
@@ -161,7 +162,7 @@ class Binomial(_OfTrials):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Shape = ()) -> DeviceArray:
-        return _drawing.binomial(self.total_count, self.probs, self._extended_shape(sample_shape))
+        return rejection.binomial(self.total_count, self.probs, self._extended_shape(sample_shape))
 
     def log_prob(self, value: DeviceArray) -> DeviceArray:
         self = self._beside("log_prob", value, "logits")
@@ -227,8 +228,8 @@ class NegativeBinomial(_OfTrials):
 
     def sample(self, sample_shape: Shape = ()) -> DeviceArray:
         shape = self._extended_shape(sample_shape)
-        rate = _drawing.standard_gamma(self.total_count.detach(), shape) * self.logits.detach().exp()
-        return _drawing.poisson(rate, shape)
+        rate = rejection.standard_gamma(self.total_count.detach(), shape) * self.logits.detach().exp()
+        return rejection.poisson(rate, shape)
 
     def log_prob(self, value: DeviceArray) -> DeviceArray:
         self = self._beside("log_prob", value, "logits")

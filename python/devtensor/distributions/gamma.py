@@ -7,9 +7,10 @@ from typing import ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import need_array
+from devtensor._composed.creating.rejection import standard_gamma
+from devtensor._composed.elementwise.gamma_functions import igamma
 from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
-from devtensor.distributions._drawing import standard_gamma
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
 
@@ -57,6 +58,10 @@ class Gamma(Distribution):
         self = self._beside("log_prob", value, "rate")
         powers = self.concentration.xlogy(self.rate) + (self.concentration - 1).xlogy(value)
         return powers - self.rate * value - self.concentration.lgamma()
+
+    def cdf(self, value: DeviceArray) -> DeviceArray:
+        self = self._beside("cdf", value, "rate")
+        return igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> DeviceArray:
         a = self.concentration

@@ -14,7 +14,13 @@ from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
 from devtensor.distributions.independent import Independent
 from devtensor.distributions.normal import Normal
-from devtensor.distributions.transforms import AbsTransform, ComposeTransform, ExpTransform, Transform
+from devtensor.distributions.transforms import (
+    AbsTransform,
+    ComposeTransform,
+    ExpTransform,
+    StickBreakingTransform,
+    Transform,
+)
 from devtensor.distributions.utils import sum_rightmost
 
 
@@ -176,6 +182,39 @@ class LogNormal(TransformedDistribution):
 
     def entropy(self) -> DeviceArray:
         return self.base_dist.entropy() + self.loc
+
+
+class LogisticNormal(TransformedDistribution):
+    """Numbers above 0 whose sum is 1, made of normal ones of mean loc and standard deviation scale, one fewer.
+
+    By StickBreakingTransform: its last one has no normal number of its own.
+
+    >>> dt.distributions.LogisticNormal(dt.zeros(3), dt.ones(3)).sample().shape
+    (4,)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"loc": constraints.real, "scale": constraints.positive}
+    support: ClassVar[Constraint] = constraints.simplex
+
+    base_dist: Independent
+
+    def __init__(self, loc: DeviceArray | float, scale: DeviceArray | float, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand((1,))
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self) -> DeviceArray:
+        """The means of the normal numbers."""
+        found: DeviceArray = self.base_dist.base_dist.loc  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def scale(self) -> DeviceArray:
+        """The standard deviations of the normal numbers."""
+        found: DeviceArray = self.base_dist.base_dist.scale  # type: ignore[attr-defined]
+        return found
 
 
 class _Half(TransformedDistribution):

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._composed.creating.rejection import by_rejection
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.distributions import constraints
-from devtensor.distributions._drawing import by_rejection
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
 

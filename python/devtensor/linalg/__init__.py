@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from devtensor._C import matmul
 from devtensor.linalg._attempts import cholesky_ex, cond, inv_ex, solve_ex
 from devtensor.linalg._decompositions import cholesky, eigh, eigvalsh, matrix_rank, qr, svd, svdvals
 from devtensor.linalg._lapack import LinAlgError
+from devtensor.linalg._lu import lu, lu_factor, lu_factor_ex, lu_solve
 from devtensor.linalg._norms import matrix_norm, norm, vector_norm
 from devtensor.linalg._products import cross, diagonal, matrix_power, multi_dot, vecdot
 from devtensor.linalg._solving import det, inv, lstsq, matrix_exp, pinv, slogdet, solve, solve_triangular
+from devtensor.linalg._tensors import tensorinv, tensorsolve, vander
 
 __all__ = [
     "LinAlgError",
@@ -22,6 +25,11 @@ __all__ = [
     "inv",
     "inv_ex",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
+    "matmul",
     "matrix_exp",
     "matrix_norm",
     "matrix_power",
@@ -36,6 +44,9 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
     "vecdot",
     "vector_norm",
 ]

@@ -9,6 +9,8 @@ from devtensor._composed.arguments import need_array
 from devtensor._composed.written import takes_out
 from devtensor.linalg._attempts import cholesky_inverse, cholesky_solve
 from devtensor.linalg._decompositions import QR, cholesky_of, qr_of, svd_of
+from devtensor.linalg._lu import LUFactor, lu_factor_of, lu_solution
+from devtensor.linalg._lu import lu_unpack as lu_unpack
 from devtensor.linalg._products import matrix_power
 from devtensor.linalg._solving import det, inverse_of, matrix_exp, pseudoinverse_of, slogdet, slogdet_of
 
@@ -97,6 +99,29 @@ def logdet(input: DeviceArray) -> DeviceArray:
     return log.where(sign != -1, float("nan"))
 
 
+def lu(A: DeviceArray, pivot: bool = True, get_infos: bool = False) -> tuple[DeviceArray, ...]:
+    """linalg.lu_factor(A, pivot=pivot), with its errors; get_infos: and zeros, as other matrices are refused.
+
+    >>> len(dt.lu(dt.eye(2), get_infos=True))
+    3
+    """
+    found = LUFactor(*lu_factor_of("lu", A, pivot))
+    wanted = _need_bool("lu", "get_infos", get_infos)
+    return (*found, found.pivots.new_zeros(A.shape[:-2])) if wanted else tuple(found)
+
+
+@takes_out
+def lu_solve(
+    b: DeviceArray, LU_data: DeviceArray, LU_pivots: DeviceArray, *, out: DeviceArray | None = None
+) -> DeviceArray:
+    """linalg.lu_solve(LU_data, LU_pivots, b), with its errors.
+
+    >>> dt.lu_solve(dt.ones(2, 1), *dt.lu(dt.eye(2))).shape
+    (2, 1)
+    """
+    return lu_solution("lu_solve", ("LU_data", "LU_pivots", "b"), LU_data, LU_pivots, b, True, False)
+
+
 __all__ = [
     "cholesky",
     "cholesky_inverse",
@@ -104,6 +129,9 @@ __all__ = [
     "det",
     "inverse",
     "logdet",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "matrix_exp",
     "matrix_power",
     "pinverse",
@@ -111,4 +139,4 @@ __all__ = [
     "slogdet",
     "svd",
 ]
-METHODS = tuple(globals()[name] for name in __all__)
+METHODS = tuple(globals()[name] for name in __all__ if name != "lu_unpack")

@@ -25,6 +25,7 @@ from devtensor.nn.activation import (
     Softsign,
     Tanh,
 )
+from devtensor.nn.adaptive import AdaptiveLogSoftmaxWithLoss, CrossMapLRN2d
 from devtensor.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from devtensor.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from devtensor.nn.distance import CosineSimilarity, PairwiseDistance
@@ -163,6 +164,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -194,6 +196,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "DataParallel",
     "Dropout",
     "Dropout1d",

@@ -3,7 +3,7 @@ state dictionary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
 from typing import TYPE_CHECKING, Any
 
 from devtensor.nn._hooks import RemovableHandle, _Hooks
@@ -56,6 +56,52 @@ class Registered(MutableMapping[str, Any]):
         return dict(self)
 
 
+class _RegisteredOf:
+    """One of a module's dictionaries of what is registered; the entries of one that is assigned take its place."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __get__(self, module: Module | None, owner: type) -> Any:
+        return self if module is None else Registered(module, self._what)
+
+    def __set__(self, module: Module, value: Mapping[str, Any]) -> None:
+        entries, held = dict(value), Registered(module, self._what)
+        held.clear()
+        held.update(entries)
+
+
+class NotPersistent(MutableSet[str]):
+    """The names of a module's buffers that are not in its state_dict()."""
+
+    def __init__(self, buffers: dict[str, bool]) -> None:
+        self._buffers = buffers  # name to whether it is persistent
+
+    @classmethod
+    def _from_iterable(cls, names: Iterable[str]) -> set[str]:  # type: ignore[override]
+        return set(names)
+
+    def __contains__(self, name: object) -> bool:
+        return self._buffers.get(name) is False  # type: ignore[call-overload]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name, persistent in self._buffers.items() if not persistent])
+
+    def __len__(self) -> int:
+        return sum(not persistent for persistent in self._buffers.values())
+
+    def add(self, value: str) -> None:
+        if value in self._buffers:
+            self._buffers[value] = False
+
+    def discard(self, value: str) -> None:
+        if value in self._buffers:
+            self._buffers[value] = True
+
+    def __repr__(self) -> str:
+        return repr(set(self))
+
+
 class _HooksOf:
     """One of a module's dictionaries of hooks, by their keys; one that is assigned takes its place."""
 
@@ -91,21 +137,17 @@ class Books:
 
         def _own_hooks(self) -> _Hooks: ...
 
-    @property
-    def _modules(self: Any) -> Registered:
-        return Registered(self, "module")
+    _modules = _RegisteredOf("module")
+    _parameters = _RegisteredOf("parameter")
+    _buffers = _RegisteredOf("buffer")
 
     @property
-    def _parameters(self: Any) -> Registered:
-        return Registered(self, "parameter")
+    def _non_persistent_buffers_set(self) -> NotPersistent:
+        return NotPersistent(self._buffer_names)
 
-    @property
-    def _buffers(self: Any) -> Registered:
-        return Registered(self, "buffer")
-
-    @property
-    def _non_persistent_buffers_set(self) -> frozenset[str]:
-        return frozenset(name for name, persistent in self._buffer_names.items() if not persistent)
+    @_non_persistent_buffers_set.setter
+    def _non_persistent_buffers_set(self, names: Iterable[str]) -> None:
+        self._buffer_names.update((name, name not in names) for name in self._buffer_names)
 
     @property
     def _is_full_backward_hook(self) -> bool | None:
@@ -181,7 +223,16 @@ class Books:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Called before anything is loaded: a subclass may change state_dict. load_state_dict does the rest for all."""
+        """Called before anything is loaded: a subclass may change state_dict.
+
+        What asks for this one is loaded by load_state_dict, later and together with all others; one that does not
+        loads what it wants by itself. A subclass may also change the lists of keys and of messages.
+        """
+        from devtensor.nn._state import load_usually
+
+        missing, unexpected = load_usually(self, state_dict, prefix)  # type: ignore[arg-type]
+        missing_keys += missing
+        unexpected_keys += unexpected
 
 
 def extra_key(module: Any, prefix: str) -> str | None:

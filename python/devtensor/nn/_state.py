@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from devtensor import _C
@@ -28,23 +30,64 @@ class IncompatibleKeys(NamedTuple):
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
+@dataclass
+class _Answers:
+    """What subclasses that override _load_from_state_dict say of the keys below their prefixes."""
+
+    alone: dict[str, Module] = field(default_factory=dict)  # by prefix: what does not ask for the usual way
+    forgiven: set[str] = field(default_factory=set)  # keys that were taken out of the lists
+    missing: list[str] = field(default_factory=list)  # keys that were put in
+    unexpected: list[str] = field(default_factory=list)
+
+    def has(self, key: str) -> bool:
+        """Whether a key is the business of one of those that load alone."""
+        for prefix, part in self.alone.items():
+            if key.startswith(prefix) and key[len(prefix) :].partition(".")[0] not in part._module_names:
+                return True
+        return False
+
+
+class _Here(local):
+    """The state of a thread."""
+
+    lists: tuple[list[str], list[str]] | None = None  # what the usual way put into them, where it was asked for
+
+
+_here = _Here()
+
+
+def load_usually(module: Module, state: Mapping[str, Any], prefix: str) -> tuple[list[str], list[str]]:
+    """Module._load_from_state_dict: notes that it was called, and gives the keys that miss and those of no use."""
+    own = [*module._parameter_names, *(name for name, kept in module._buffer_names.items() if kept)]
+    keys = [prefix + name for name in own if module.__dict__[name] is not None]
+    extra = extra_key(module, prefix)
+    keys += [extra] if extra is not None else []
+    below = [key for key in state if key.startswith(prefix) and key not in keys]
+    unexpected = [key for key in below if key[len(prefix) :].partition(".")[0] not in module._module_names]
+    _here.lists = [key for key in keys if key not in state], unexpected
+    return _here.lists
+
+
 def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """See Module.load_state_dict."""
     if not isinstance(state, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
     problems: list[str] = []
-    state = _prepared(module, state, strict, problems)
+    answers = _Answers()
+    state = _prepared(module, state, strict, problems, answers)
     for path, part in module.named_modules(remove_duplicate=False):
         if hasattr(part, "_renamed"):  # a checkpoint may be older than the module
             state = part._renamed(state, path)
     for path, part in module.named_modules():
         if hasattr(part, "_take_shapes"):  # one that has had no call yet
             part._take_shapes(state, f"{path}." if path else "")
-    places = _places(module)
+    places = {key: place for key, place in _places(module).items() if not answers.has(key)}
     parts = [(f"{path}." if path else "", part) for path, part in module.named_modules()]
-    extra = {key: part for prefix, part in parts if (key := extra_key(part, prefix))}
-    missing = [key for key in (*places, *extra) if key not in state]
-    keys = IncompatibleKeys(missing, [key for key in state if key not in places and key not in extra])
+    extra = {key: part for prefix, part in parts if (key := extra_key(part, prefix)) and not answers.has(key)}
+    missing = [key for key in (*places, *extra) if key not in state and key not in answers.forgiven]
+    known = (places, extra, answers.forgiven)
+    unexpected = [key for key in state if not any(key in keys for keys in known) and not answers.has(key)]
+    keys = IncompatibleKeys([*missing, *answers.missing], [*unexpected, *answers.unexpected])
     # What these take out of the lists is not complained of.
     how = _load_and_tell if any(_hooks(part, "after_load") for _, part in parts) else _load
     return how(module, places, extra, state, strict, assign, keys, problems)
@@ -65,15 +108,46 @@ def _hooks(module: Module, which: str) -> list[Any]:
     return [] if module._hooks is None else list(getattr(module._hooks, which).values())
 
 
-def _prepared(module: Module, state: Mapping[str, Any], strict: bool, problems: list[str]) -> Mapping[str, Any]:
+def _prepared(
+    module: Module, state: Mapping[str, Any], strict: bool, problems: list[str], answers: _Answers
+) -> Mapping[str, Any]:
     """What hooks, and subclasses that override _load_from_state_dict, make of a copy of the dictionary."""
     copied: dict[str, Any] | None = None
     for path, part in module.named_modules(remove_duplicate=False):
         prefix, own = f"{path}." if path else "", type(part)._load_from_state_dict is not Books._load_from_state_dict
-        for hook in _hooks(part, "before_load") + ([type(part)._load_from_state_dict] if own else []):
+        hooks, local_metadata = _hooks(part, "before_load"), {"version": part._version}
+        if own or hooks:
             copied = OrderedDict(state) if copied is None else copied
-            hook(part, copied, prefix, {"version": part._version}, strict, [], [], problems)
+        for hook in hooks:
+            hook(part, copied, prefix, local_metadata, strict, [], [], problems)
+        if own and copied is not None:
+            _ask(part, copied, prefix, local_metadata, strict, problems, answers)
     return state if copied is None else copied
+
+
+def _ask(
+    part: Module,
+    state: dict[str, Any],
+    prefix: str,
+    local_metadata: dict[str, Any],
+    strict: bool,
+    problems: list[str],
+    answers: _Answers,
+) -> None:
+    """Calls the _load_from_state_dict of a subclass. The usual way, if that asks for it, is gone later, for all."""
+    lists: tuple[list[str], list[str]] = [], []
+    outer, _here.lists = _here.lists, None
+    try:
+        part._load_from_state_dict(state, prefix, local_metadata, strict, *lists, problems)
+        usual = _here.lists
+    finally:
+        _here.lists = outer
+    if usual is None:
+        answers.alone[prefix] = part
+    known: tuple[list[str], list[str]] = ([], []) if usual is None else usual
+    for before, after, added in zip(known, lists, (answers.missing, answers.unexpected), strict=True):
+        answers.forgiven |= set(before) - set(after)
+        added += [key for key in after if key not in before]
 
 
 def _load_and_tell(
@@ -132,7 +206,7 @@ def _load(
         text = f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{lines}"
         raise _mismatch(text, places, state, differing) if differing else RuntimeError(text)
     if assign:
-        _assign(module, state)
+        _assign(module, state, places)
     else:
         _copy(places, state)
     for key, part in extra.items():
@@ -179,12 +253,12 @@ def _copy(places: Mapping[str, DeviceArray], state: Mapping[str, Any]) -> None:
             places[key].copy_(value)
 
 
-def _assign(module: Module, state: Mapping[str, Any]) -> None:
+def _assign(module: Module, state: Mapping[str, Any], places: Mapping[str, Any]) -> None:
     for path, part in module.named_modules(remove_duplicate=False):
         prefix = f"{path}." if path else ""
         for name in (*part._parameter_names, *part._buffer_names):
-            value = state.get(prefix + name)
-            if part.__dict__[name] is None or value is None:
+            value = state.get(prefix + name) if prefix + name in places else None
+            if value is None:
                 continue
             if name in part._parameter_names and not isinstance(value, _Parameter):
                 value = _Parameter(value, part.__dict__[name].requires_grad)

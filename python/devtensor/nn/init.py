@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number, float32, float64
 from devtensor._composed.arguments import need_array
+from devtensor._dtype_info import finfo
 from devtensor.autograd.grad_mode import no_grad
 
 __all__ = [
@@ -169,10 +170,22 @@ def dirac_(tensor: DeviceArray, groups: int = 1) -> DeviceArray:
     return tensor
 
 
+def _below(bound: float, dtype: _C.dtype) -> float:
+    """The largest number of a float dtype that is less than bound."""
+    limits = finfo(dtype)
+    if not -limits.max < bound <= limits.max:
+        return limits.max if bound > 0 else -math.inf
+    part, power = math.frexp(bound)
+    step = limits.eps * max(2.0 ** (power - 1) if bound else 0.0, limits.tiny)  # between the numbers at bound
+    if part == 0.5 and step > limits.eps * limits.tiny:  # a power of two: those below are twice as dense
+        step /= 2
+    return (math.ceil(bound / step) - 1) * step
+
+
 @no_grad()
 def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.Generator | None = None) -> DeviceArray:
-    """Uniform from a to b, which is reached by rounding alone. Raises DTypeMismatchError for integers,
-    RuntimeError for a above b.
+    """Uniform from a up to b, which no number reaches. Raises DTypeMismatchError for integers, RuntimeError for a above
+    b.
 
     >>> bool((nn.init.uniform_(dt.empty(100), -1.0, 1.0).abs() <= 1).all())
     True
@@ -183,7 +196,8 @@ def uniform_(tensor: DeviceArray, a: float = 0.0, b: float = 1.0, generator: _C.
     _need_generator("uniform_", "generator", generator)
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
-    return tensor.copy_(_C.rand(tensor.shape, **_options(tensor, generator)) * (b - a) + a)
+    drawn = _C.rand(tensor.shape, **_options(tensor, generator)) * (b - a) + a
+    return tensor.copy_(drawn.clamp_(max=max(_below(b, tensor.dtype), a)))  # rounding would reach b
 
 
 @no_grad()

@@ -53,6 +53,11 @@ def _probability(op: str, p: float) -> float:
     return float(p)
 
 
+def _keeps_state(op: str, input: DeviceArray) -> bool:
+    """Whether an autocast block leaves the state as it is, as PyTorch's loops on the CPU do."""
+    return op in ("GRU", "GRUCell", "LSTMCell") and not input.is_cuda
+
+
 class RNNBase(Module):
     """What RNN, LSTM and GRU have in common: weights weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and so on.
 
@@ -164,8 +169,7 @@ class RNNBase(Module):
             output, state = self._run_packed(op, input, hx)
             return input._replace(data=output), state
         need_array(op, "input", input)
-        input, hx = self._lowered(input, hx)
-        self._check(op, input, hx)
+        input, hx, dtype = self._lowered(op, input, hx)
         _C._check_rank(op, ("input",), (input,), 0, 2, 3)
         alone = input.ndim == 2
         d = 1 if self.batch_first else 0  # of the steps
@@ -176,22 +180,21 @@ class RNNBase(Module):
             hx = tuple(array.unsqueeze(1) for array in hx) if alone else hx
         if x.shape[d] == 0:
             raise _mismatch(op, ("input",), (input,), 0, "Expected sequence length to be larger than 0 in RNN")
-        output, state = self._through(op, x, None, d, x.shape[1 - d], hx)
+        output, state = self._through(op, x, None, d, x.shape[1 - d], hx, dtype)
         if alone:
             return output.squeeze(1 - d), tuple(array.squeeze(1) for array in state)
         return output, state
 
     def _run_packed(self, op: str, input: PackedSequence, hx: State | None) -> tuple[DeviceArray, State]:
         data, _, order, back = input
-        data, hx = self._lowered(data, hx)
-        self._check(op, data, hx)
+        data, hx, dtype = self._lowered(op, data, hx)
         _C._check_rank(op, ("input",), (data,), 0, 2, 2)
         if hx is not None:
             for which in range(1, len(hx) + 1):
                 _C._check_rank(op, self._names(), (data, *hx), which, 3, 3)
             hx = hx if order is None else tuple(array.index_select(1, order) for array in hx)
         sizes = input.batch_sizes.tolist()
-        output, state = self._through(op, data, sizes, 0, sizes[0], hx)
+        output, state = self._through(op, data, sizes, 0, sizes[0], hx, dtype)
         return output, state if back is None else tuple(array.index_select(1, back) for array in state)
 
     def _check(self, op: str, input: DeviceArray, hx: State | None) -> None:
@@ -203,17 +206,27 @@ class RNNBase(Module):
         weight = self._all_weights[0][0]
         _C._check(op, (*names, weight), (*given, *lowered(self._rule, (getattr(self, weight),))))
 
-    def _lowered(self, input: DeviceArray, hx: State | None) -> tuple[DeviceArray, State | None]:
-        """What an autocast block makes of the operands."""
-        input, *states = lowered(self._rule, (input, *(hx or ())))
-        return input, None if hx is None else tuple(states)
+    def _lowered(self, op: str, input: DeviceArray, hx: State | None) -> tuple[DeviceArray, State | None, _C.dtype]:
+        """What an autocast block makes of the operands, checked; and the dtype of a state that begins with zeros."""
+        low, *states = lowered(self._rule, (input, *(hx or ())))
+        self._check(op, low, None if hx is None else tuple(states))
+        if _keeps_state(op, input):
+            return low, hx, input.dtype
+        return low, None if hx is None else tuple(states), low.dtype
 
     @property
     def _rule(self) -> str:
         return self.mode.partition("_")[0]
 
     def _through(
-        self, op: str, x: DeviceArray, sizes: list[int] | None, d: int, batch: int, hx: State | None
+        self,
+        op: str,
+        x: DeviceArray,
+        sizes: list[int] | None,
+        d: int,
+        batch: int,
+        hx: State | None,
+        dtype: _C.dtype,
     ) -> tuple[DeviceArray, State]:
         """All layers: the output, and the last states of all layers and directions."""
         if x.shape[-1] != self.input_size:
@@ -222,7 +235,7 @@ class RNNBase(Module):
         count = self.num_layers * self._directions()
         if hx is None:
             wanted = [(count, batch, size) for _, size in self._states()]
-            hx = tuple(_C.zeros(shape, dtype=x.dtype, device=x.device) for shape in wanted)
+            hx = tuple(_C.zeros(shape, dtype=dtype, device=x.device) for shape in wanted)
         for which, ((name, size), array) in enumerate(zip(self._states(), hx, strict=True)):
             if array.shape != (count, batch, size):
                 called = "hidden" if name == "hx" else f"hidden[{which}]"
@@ -426,8 +439,8 @@ class RNNCellBase(Module):
         need_array(op, "input", input)
         for name, array in zip(names, hx or (), strict=False):
             need_array(op, name, array)
-        rule = mode.partition("_")[0]
-        input, *states = lowered(rule, (input, *(hx or ())))
+        rule, given = mode.partition("_")[0], (input, *(hx or ()))
+        input, *states = lowered(rule, given)
         hx = None if hx is None else tuple(states)
         parameters = lowered(rule, (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh))
         arrays = (input, *(hx if hx is not None else (None,) * len(names)))
@@ -439,12 +452,14 @@ class RNNCellBase(Module):
             raise _mismatch(op, ("input",), (input,), 0, text)
         alone = input.ndim == 1
         if hx is None:
-            zeros = _C.zeros((1 if alone else input.shape[0], self.hidden_size), dtype=input.dtype, device=input.device)
+            dtype = given[0].dtype if _keeps_state(op, input) else input.dtype
+            zeros = _C.zeros((1 if alone else input.shape[0], self.hidden_size), dtype=dtype, device=input.device)
             hx = (zeros,) * (len(names) - 1)
         else:
             for which in range(1, len(names)):
                 _C._check_rank(op, names, arrays, which, input.ndim, input.ndim)
                 _C._check_shape(op, names, arrays, which, [*input.shape[:-1], self.hidden_size])
+            hx = given[1:] if _keeps_state(op, input) else hx
             hx = tuple(array.unsqueeze(0) for array in hx) if alone else hx
         weights = Weights(*parameters)
         product = recurrent.input_product(mode, input.unsqueeze(0) if alone else input, weights)

@@ -7,6 +7,7 @@ from devtensor.optim.adagrad import Adagrad
 from devtensor.optim.adam import Adam, AdamW
 from devtensor.optim.adaptive import Adadelta, Adamax, NAdam, RAdam
 from devtensor.optim.averaging import ASGD, Rprop
+from devtensor.optim.factored import Adafactor, Muon
 from devtensor.optim.lbfgs import LBFGS
 from devtensor.optim.optimizer import Optimizer
 from devtensor.optim.rmsprop import RMSprop
@@ -17,10 +18,12 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

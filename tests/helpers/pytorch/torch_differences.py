@@ -83,6 +83,10 @@ Floats are compared with the tolerances of `torch.testing.assert_close`. If the 
 devtensor's result must be the one nearer to the result in float64: it computes half types in float32, and `linspace`
 in float64. Random numbers and uninitialised memory are compared by dtype and shape only.
 
+What no sample shows: `x ** 0.5` and `x ** -0.5` are IEEE 754's also where `x` is minus infinity (infinity and 0.0) or
+-0.0 (0.0 and infinity), whether the exponent is a number or an array. PyTorch takes the square root on the cpu where it
+is a number, and gives NaN, -0.0 and minus infinity.
+
 ## Not there
 
 These keywords and types of argument exist in PyTorch and not here. Using one raises an exception that names it.
@@ -450,6 +454,42 @@ DIFFERENT: list[Difference] = [
         for kind, seen in (("refused", "out of bounds for the memory"), ("values", ""))
     ),
     Difference(
+        " ".join(f"polygamma/polygamma_n_{n}" for n in range(5)),
+        "values",
+        "inf, not",
+        "infinity at -1, -2, ...",
+        "a large number there, where the sine of pi times it is not 0",
+        "The function has poles there.",
+        "int8 int16",
+    ),
+    Difference(
+        "linalg.lu linalg.lu_factor_ex",
+        "refused",
+        "it takes float32 and float64",
+        "DTypeMismatchError",
+        "an empty array of nothing",
+        "LAPACK has no such types, and a dtype is checked before the shape.",
+        f"{INTEGERS} float16 bfloat16",
+    ),
+    Difference(
+        "linalg.vander",
+        "accepted",
+        "but got (Half|BFloat16)",
+        "the powers",
+        "RuntimeError",
+        "As of `vander`.",
+        "float16 bfloat16",
+    ),
+    Difference(
+        "histogram",
+        "refused",
+        "not implemented for 'b?float16'",
+        "DTypeMismatchError, also of nothing",
+        "an empty array",
+        "A dtype is checked before the shape.",
+        "float16 bfloat16",
+    ),
+    Difference(
         "byte char short int long",
         "values",
         "",
@@ -515,10 +555,11 @@ NOT_THERE: list[Lacking] = [
     Lacking(
         "cholesky cholesky_inverse cholesky_solve linalg.cholesky linalg.cholesky_ex linalg.cond linalg.inv_ex "
         "linalg.solve_ex linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "
-        "linalg.lstsq/grad_oriented linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
+        "linalg.lstsq/grad_oriented linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve "
+        "linalg.matrix_norm linalg.matrix_power linalg.matrix_rank "
         "linalg.matrix_rank/hermitian linalg.pinv linalg.pinv/hermitian linalg.pinv/singular linalg.qr "
-        "linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals logdet matrix_exp norm/nuc "
-        "pinverse qr svd",
+        "linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals linalg.tensorinv "
+        "linalg.tensorsolve logdet lu lu_solve lu_unpack matrix_exp norm/nuc pinverse qr svd",
         "LAPACK computes",
         "a CUDA device, where LAPACK is needed: `.cpu()` is the way",
     ),

@@ -46,6 +46,15 @@ RECORDED: dict[str, str] = {
     "serialization.get_safe_globals": "",
     "serialization.safe_globals": "safe_globals",
     "distributed.send": "tensor, dst=None, group=None, tag=0, group_dst=None",
+    "distributed.isend": "tensor, dst=None, group=None, tag=0, group_dst=None",
+    "distributed.irecv": "tensor, src=None, group=None, tag=0, group_src=None",
+    "distributed.all_to_all": "output_tensor_list, input_tensor_list, group=None, async_op=False",
+    "distributed.all_to_all_single": "output, input, output_split_sizes=None, input_split_sizes=None, group=None, "
+    "async_op=False",
+    "distributed.batch_isend_irecv": "p2p_op_list",
+    "distributed.scatter_object_list": "scatter_object_output_list, scatter_object_input_list=None, src=None, "
+    "group=None, group_src=None",
+    "distributed.monitored_barrier": "group=None, timeout=None, wait_all_ranks=False",
     "distributed.recv": "tensor, src=None, group=None, tag=0, group_src=None",
     "distributed.all_gather_into_tensor": "output_tensor, input_tensor, group=None, async_op=False",
     "distributed.gather_object": "obj, object_gather_list=None, dst=None, group=None, group_dst=None",

@@ -40,7 +40,7 @@ RANDOM = {
 }
 RANDOM |= {f"nn.functional.{name}" for name in DROPOUTS}
 RANDOM |= {f"nn.functional.fractional_max_pool{n}d" for n in (2, 3)}
-UNSET = {"empty", "empty_like", "empty_strided", "new_empty"}  # whatever the memory held
+UNSET = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}  # whatever the memory held
 
 
 class NotThere(Exception):
@@ -90,8 +90,8 @@ def dtype_of(dtype: torch.dtype) -> dt.dtype:
 
 def array_of(x: torch.Tensor, device: str) -> dt.DeviceArray:
     dtype_of(x.dtype)
-    if x.layout != torch.strided:
-        raise NotThere(str(x.layout))
+    if x.layout != torch.strided or x.is_meta:
+        raise NotThere("meta" if x.is_meta else str(x.layout))
     if x.ndim > 8:
         raise NotThere("more than 8 dimensions")
     return dt.from_dlpack(copy.deepcopy(x.detach())).to(device)
@@ -288,7 +288,9 @@ def exact(theirs: Callable[..., Any], sample: Any, at: int) -> torch.Tensor | No
 def describe(sample: Any) -> str:
     def text(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
-            values = f"={leaf.tolist()}" if leaf.numel() <= 6 and leaf.layout == torch.strided else ""
+            values = (
+                f"={leaf.tolist()}" if leaf.numel() <= 6 and leaf.layout == torch.strided and not leaf.is_meta else ""
+            )
             return Text(f"{short_dtype(leaf)}{list(leaf.shape)}{values}")
         return leaf
 

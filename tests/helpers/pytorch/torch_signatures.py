@@ -91,6 +91,13 @@ RECORDED: dict[str, str] = {
     "dtype=None, *, bias=True",
     "nn.InstanceNorm3d": "num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, "
     "dtype=None, *, bias=True",
+    "nn.AdaptiveLogSoftmaxWithLoss": "in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, "
+    "dtype=None",
+    "nn.CrossMapLRN2d": "size, alpha=0.0001, beta=0.75, k=1",
+    "optim.Adafactor": "params, lr=0.01, beta2_decay=-0.8, eps=(None, 0.001), d=1.0, weight_decay=0.0, *, "
+    "foreach=None, maximize=False",
+    "optim.Muon": "params, lr=0.001, weight_decay=0.1, momentum=0.95, nesterov=True, "
+    "ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-07, ns_steps=5, adjust_lr_fn=None",
     "nn.LocalResponseNorm": "size, alpha=0.0001, beta=0.75, k=1.0",
     "nn.LogSigmoid": "*args, **kwargs",
     "nn.Mish": "inplace=False",
@@ -448,6 +455,13 @@ COMPILED: dict[str, str] = {
     "linalg.solve_ex": "A, B, *, left=True, check_errors=False, out=None",
     "linalg.inv_ex": "A, *, check_errors=False, out=None",
     "linalg.cond": "A, p=None, *, out=None",
+    "linalg.lu": "A, *, pivot=True, out=None",
+    "linalg.lu_factor": "A, *, pivot=True, out=None",
+    "linalg.lu_factor_ex": "A, *, pivot=True, check_errors=False, out=None",
+    "linalg.lu_solve": "LU, pivots, B, *, left=True, adjoint=False, out=None",
+    "linalg.tensorinv": "A, ind=2, *, out=None",
+    "linalg.tensorsolve": "A, B, dims=None, *, out=None",
+    "linalg.vander": "x, *, N=None",
     "linalg.cholesky": "A, *, upper=False, out=None",
     "linalg.cross": "input, other, *, dim=-1, out=None",
     "linalg.det": "A, *, out=None",

@@ -77,7 +77,18 @@ def empty_strided(
     >>> dt.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    op = "empty_strided"
+    return strided_of("empty_strided", size, stride, dtype, device, requires_grad)
+
+
+def strided_of(
+    op: str,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: DType | None,
+    device: Device | None,
+    requires_grad: bool,
+) -> DeviceArray:
+    """empty_strided of an op of that name."""
     sizes, steps = _need_ints(op, "size", size), _need_ints(op, "stride", stride)
     wanted = _C.get_default_dtype() if dtype is None else _C._need_dtype(op, "dtype", dtype)
     place = None if device is None else _C._need_device(op, "device", device)

@@ -8,6 +8,7 @@ import math
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_generator, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, need_array, widened
+from devtensor._composed.creating import rejection
 from devtensor._composed.reductions.groups import searchsorted
 from devtensor._composed.written import takes_out
 from devtensor._dtypes.info import finfo, iinfo
@@ -116,6 +117,43 @@ def bernoulli(
     _need_generator("bernoulli", "generator", generator)
     _C._check("bernoulli", ("input",), (input,))
     return _bernoulli("bernoulli", input.detach(), input, generator).to(input.dtype)
+
+
+def poisson(input: DeviceArray, generator: _C.Generator | None = None) -> DeviceArray:
+    """Poisson numbers, whose means input holds, in its shape and dtype; no gradients.
+
+    Floats. Raises DTypeMismatchError, and on the cpu RuntimeError for a number below 0. The numbers are drawn as
+    distributions.Poisson draws them: for one seed the same on every device.
+
+    >>> dt.poisson(dt.zeros(3))
+    DeviceArray([0., 0., 0.], device='cpu', dtype=float32)
+    """
+    _need_generator("poisson", "generator", generator)
+    _C._check("poisson", ("input",), (input,))
+    if not input.is_cuda and not (input >= 0).all():
+        raise _refused("poisson", input, "invalid Poisson rate, expected rate to be non-negative")
+    return rejection.poisson(input, tuple(input.shape), generator)
+
+
+def binomial(count: DeviceArray, prob: DeviceArray, generator: _C.Generator | None = None) -> DeviceArray:
+    """Of so many trials, each with a probability, how many succeed; no gradients.
+
+    Two arrays of floats, of one dtype, which the result has; the shapes broadcast. Raises DeviceMismatchError,
+    DTypeMismatchError, ShapeMismatchError, and on the cpu RuntimeError for a count below 0 or a prob that is none.
+
+    >>> dt.binomial(dt.tensor([5.0, 7.0]), dt.tensor([0.0, 1.0]))
+    DeviceArray([0., 7.], device='cpu', dtype=float32)
+    """
+    op, names, arrays = "binomial", ("count", "prob"), (count, prob)
+    for name, array in zip(names, arrays, strict=True):
+        need_array(op, name, array)
+    _need_generator(op, "generator", generator)
+    _C._check(op, names, arrays)
+    _C._check_broadcast(op, names, arrays)
+    if not prob.is_cuda and not (_C.logical_and(prob >= 0, prob <= 1).all() and (count >= 0).all()):
+        text = "binomial(): count must be from 0 on, and prob between 0 and 1"
+        raise _C._explained(op, names, arrays, "invalid-argument", RuntimeError(text), 0)
+    return rejection.binomial(count.floor(), prob, broadcast_shape(count, prob), generator)
 
 
 def _spread(p: DeviceArray, input: DeviceArray) -> list[int]:
@@ -306,8 +344,10 @@ def normal(
 
 __all__ = [
     "bernoulli",
+    "binomial",
     "multinomial",
     "normal",
+    "poisson",
 ]
 METHODS = (
     multinomial,

@@ -104,19 +104,34 @@ def xlog1py(input: DeviceArray | float, other: DeviceArray | float, *, out: Devi
 def multigammaln(input: DeviceArray, p: int, *, out: DeviceArray | None = None) -> DeviceArray:
     """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 * log(pi) and lgamma(x - j / 2) for j below p.
 
-    Integers and bools give the default dtype. Raises RuntimeError where p is less than 1.
+    Integers give the default dtype. Raises DTypeMismatchError for bools, RuntimeError where p is less than 1.
 
     >>> dt.special.multigammaln(dt.tensor([2.0, 3.0]), 2)
     DeviceArray([0.4516, 1.5502], device='cpu', dtype=float32)
     """
-    need_array("multigammaln", "input", input)
-    p = _need_int("multigammaln", "p", p)
+    return _multigammaln("multigammaln", input, p)
+
+
+@takes_out
+def mvlgamma(input: DeviceArray, p: int, *, out: DeviceArray | None = None) -> DeviceArray:
+    """special.multigammaln, with its errors.
+
+    >>> dt.mvlgamma(dt.tensor([2.0, 3.0]), 2)
+    DeviceArray([0.4516, 1.5502], device='cpu', dtype=float32)
+    """
+    return _multigammaln("mvlgamma", input, p)
+
+
+def _multigammaln(op: str, input: DeviceArray, p: int) -> DeviceArray:
+    need_array(op, "input", input)
+    if input.dtype == _C.bool:
+        _C._fail_dtype(op, ("input",), (input,), 0, "numbers")
+    p = _need_int(op, "p", p)
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = floating(input)
-    total = x.lgamma() + p * (p - 1) / 4 * math.log(math.pi)
-    for j in range(1, p):
-        total = total + (x - j / 2).lgamma()
+    below = _C.arange(p, dtype=x.dtype, device=x.device) / 2
+    total = (x.unsqueeze(-1) - below).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
     return back(total, input)
 
 

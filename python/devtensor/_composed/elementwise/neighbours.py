@@ -12,7 +12,7 @@ from devtensor._dtypes.rules import common_dtype
 _BITS = {_C.float16: _C.int16, _C.bfloat16: _C.int16, _C.float32: _C.int32, _C.float64: _C.int64}
 
 
-def _seen_as(x: DeviceArray, dtype: _C.dtype) -> DeviceArray:
+def seen_as(x: DeviceArray, dtype: _C.dtype) -> DeviceArray:
     """The memory of x, which is contiguous, as numbers of another dtype of that size."""
     return _C._strided(x, dtype, x.shape, x.stride(), x.storage_offset() * x.dtype.itemsize)
 
@@ -38,10 +38,10 @@ def nextafter(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None
     shape = together(op, names, arrays)
     given = input.to(dtype).expand(shape)
     x, y = given.detach().contiguous(), other.detach().to(dtype).expand(shape)
-    bits = _seen_as(x, _BITS[dtype])  # a sign and a size: one more is the next number away from 0
+    bits = seen_as(x, _BITS[dtype])  # a sign and a size: one more is the next number away from 0
     away = (y > x) == (x > 0)
-    stepped = _seen_as(_C.where(away, bits + 1, bits - 1), dtype)
-    least = _seen_as(_C.ones_like(bits), dtype)
+    stepped = seen_as(_C.where(away, bits + 1, bits - 1), dtype)
+    least = seen_as(_C.ones_like(bits), dtype)
     result = _C.where(x == 0, _C.where(y > 0, least, -least), stepped)
     result = _C.where(x == y, y, _C.where(x.isnan() | y.isnan(), float("nan"), result))
     towards = other.to(dtype).expand(shape)

@@ -30,12 +30,17 @@ def _has_cell(x: DeviceArray) -> bool:
     return not x.is_cuda and x.dtype in (_C.float32, _C.float64)
 
 
+def _linear(x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None) -> DeviceArray:
+    """linear in the dtype of the weight, which in an autocast block another one than that of a state may be."""
+    return _C.linear(x if x.dtype is weight.dtype else x.to(weight.dtype), weight, bias)
+
+
 def lstm_step(x: DeviceArray, state: State, weights: Weights) -> State:
     h, c = state
     if _has_cell(x):
         h, c = _C._lstm_cell(_C.linear(h, weights.hh), x, c).unbind(0)
         return h if weights.hr is None else _C.linear(h, weights.hr), c
-    i, f, g, o = (_C.linear(h, weights.hh) + x).chunk(4, 1)
+    i, f, g, o = (_linear(h, weights.hh) + x).chunk(4, 1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     h = o.sigmoid() * c.tanh()
     return h if weights.hr is None else _C.linear(h, weights.hr), c
@@ -44,12 +49,12 @@ def lstm_step(x: DeviceArray, state: State, weights: Weights) -> State:
 def gru_step(x: DeviceArray, state: State, weights: Weights) -> State:
     (h,) = state
     size = h.shape[1]
-    own = _C.linear(h, weights.hh, weights.bias_hh)
+    own = _linear(h, weights.hh, weights.bias_hh)
     if _has_cell(x):
         return (_C._gru_cell(own, x, h),)
     r, z = (x[:, : 2 * size] + own[:, : 2 * size]).sigmoid().chunk(2, 1)
     new = (x[:, 2 * size :] + r * own[:, 2 * size :]).tanh()
-    return (_C.lerp(new, h, z),)
+    return (_C.lerp(new.to(h.dtype), h, z.to(h.dtype)),)
 
 
 def tanh_step(x: DeviceArray, state: State, weights: Weights) -> State:
@@ -68,7 +73,7 @@ def input_product(mode: str, x: DeviceArray, weights: Weights) -> DeviceArray:
     bias = weights.bias_ih
     if bias is not None and weights.bias_hh is not None and mode != "GRU":
         bias = bias + weights.bias_hh
-    return _C.linear(x, weights.ih, bias)
+    return _linear(x, weights.ih, bias)
 
 
 def run(

@@ -119,13 +119,13 @@ def _by_steps(first: DeviceArray, ratio: Callable[[int], DeviceArray], uniform: 
     return count
 
 
-def poisson(rate: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+def poisson(rate: DeviceArray, shape: tuple[int, ...], generator: _C.Generator | None = None) -> DeviceArray:
     """Poisson numbers: by sums of probabilities below a mean of 10, by Hoermann's PTRS from there on."""
     with no_grad():
         mean = rate.detach().double().expand(shape)
         few = mean < 10
         small, large = _C.where(few, mean, 0.0), mean.clamp(min=10.0)
-        uniform = _C.rand(shape, dtype=_C.float64, device=rate.device)
+        uniform = _C.rand(shape, generator=generator, dtype=_C.float64, device=rate.device)
         counted = _by_steps((-small).exp(), lambda k: small / k, uniform)
         b = 0.931 + 2.53 * large.sqrt()
         a = 0.02483 * b - 0.059
@@ -133,7 +133,7 @@ def poisson(rate: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
         log_mean, squeeze = large.log(), 0.9277 - 3.6224 / (b - 2)
 
         def propose() -> tuple[DeviceArray, DeviceArray]:
-            u, v, us = _uniforms(large)
+            u, v, us = _uniforms(large, generator)
             k = ((2 * a / us + b) * u + large + 0.43).floor()
             level = v.log() + scale - (a / us.square() + b).log()
             right = level <= k * log_mean - large - (k + 1).lgamma()
@@ -143,13 +143,15 @@ def poisson(rate: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
         return drawn.to(rate.dtype)
 
 
-def binomial(total_count: DeviceArray, probs: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+def binomial(
+    total_count: DeviceArray, probs: DeviceArray, shape: tuple[int, ...], generator: _C.Generator | None = None
+) -> DeviceArray:
     """Binomial numbers: by sums of probabilities below a mean of 10, by Hoermann's BTRS from there on."""
     with no_grad():
         n, given = total_count.detach().double().expand(shape), probs.detach().double().expand(shape)
         p = _C.where(given > 0.5, 1 - given, given)
         few = n * p < 10
-        uniform = _C.rand(shape, dtype=_C.float64, device=probs.device)
+        uniform = _C.rand(shape, generator=generator, dtype=_C.float64, device=probs.device)
         small = _C.where(few, p, 0.0)
         odds = small / (1 - small)
         counted = _by_steps((n * (-small).log1p()).exp(), lambda k: (n - k + 1) / k * odds, uniform)
@@ -163,7 +165,7 @@ def binomial(total_count: DeviceArray, probs: DeviceArray, shape: tuple[int, ...
         highest = (top + 1).lgamma() + (m - top + 1).lgamma()
 
         def propose() -> tuple[DeviceArray, DeviceArray]:
-            u, v, us = _uniforms(m)
+            u, v, us = _uniforms(m, generator)
             k = ((2 * a / us + b) * u + m * p + 0.5).floor()
             level = (v * alpha / (a / us.square() + b)).log()
             right = level <= highest - (k + 1).lgamma() - (m - k + 1).lgamma() + (k - top) * odds
@@ -173,8 +175,8 @@ def binomial(total_count: DeviceArray, probs: DeviceArray, shape: tuple[int, ...
         return _C.where(given > 0.5, n - drawn, drawn).to(probs.dtype)
 
 
-def _uniforms(like: DeviceArray) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+def _uniforms(like: DeviceArray, generator: _C.Generator | None) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """Uniform from -0.5 to 0.5, uniform from 0 to 1, and how far the first is from its ends."""
-    u = _C.rand(like.shape, dtype=like.dtype, device=like.device) - 0.5
-    v = _C.rand(like.shape, dtype=like.dtype, device=like.device)
+    u = _C.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device) - 0.5
+    v = _C.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
     return u, v, (0.5 - u.abs()).clamp(min=finfo(like.dtype).eps)
