@@ -8,7 +8,7 @@ from typing import ClassVar
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.creating.rejection import standard_gamma
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.bernoulli import OfProbs
 from devtensor.distributions.constraints import Constraint

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_generator, _need_int, _need_number, float32, float64
 from devtensor._composed.arguments import need_array
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.autograd.grad_mode import no_grad
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from devtensor._C import DeviceArray, _need_bool, _need_int, addmm, bfloat16, float32, float64, zeros_like
-from devtensor._dtype_info import finfo
+from devtensor._dtypes.info import finfo
 from devtensor.optim._update import LearningRate, UpdateOptimizer, number, step_counter
 from devtensor.optim.optimizer import Params
 

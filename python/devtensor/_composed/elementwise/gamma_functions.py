@@ -13,7 +13,7 @@ from devtensor._composed.elementwise.domains import log_gamma_slope
 from devtensor._composed.elementwise.error_functions import mvlgamma
 from devtensor._composed.elementwise.pointwise import floating, together
 from devtensor._composed.written import takes_out
-from devtensor._dtype_rules import common_dtype
+from devtensor._dtypes.rules import common_dtype
 from devtensor.autograd.function import Function, FunctionCtx
 
 # ---------------------------------------------------------------- derivatives of digamma

@@ -7,7 +7,7 @@ from devtensor._C import DeviceArray
 from devtensor._composed.arguments import in_place
 from devtensor._composed.elementwise.pointwise import together
 from devtensor._composed.written import takes_out
-from devtensor._dtype_rules import common_dtype
+from devtensor._dtypes.rules import common_dtype
 
 _NAMES = ("input", "other")
 # How many remainders Euclid's algorithm takes at most: for neighbours of the Fibonacci sequence.
