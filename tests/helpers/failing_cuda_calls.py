@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -394,6 +395,16 @@ def ledger(devices: tuple[str, ...]) -> dict[str, int]:
     return {**dt._C._test.ledger(), **used, "live": dt._C._test.live_blocks()}
 
 
+def first_of_each_site(calls: list[tuple[str, int]]) -> list[tuple[str, int, int]]:
+    """By symbol and place in the code, which call of the symbol came from there first."""
+    found: dict[tuple[str, int], int] = {}
+    counts: Counter[str] = Counter()
+    for symbol, site in calls:
+        found.setdefault((symbol, site), counts[symbol])
+        counts[symbol] += 1
+    return [(symbol, site, index) for (symbol, site), index in found.items()]
+
+
 def one_point(prepare: Prepare, fault: Fault | None) -> dict[str, Any]:
     """Fails one call, looks at the damage, calls again."""
     ready = prepare()
@@ -404,10 +415,14 @@ def one_point(prepare: Prepare, fault: Fault | None) -> dict[str, Any]:
     start = dt._C._test.api_calls()
     if fault is not None:
         fault.arm()
+    else:
+        dt._C._test.watch_calls()
     first = attempt(ready)
+    calls = dt._C._test.watched_calls() if fault is None else []
     end = dt._C._test.api_calls()
     disarm()
     got: dict[str, Any] = {"counts": {k: end[k] - start[k] for k in NAMES if end[k] > start[k]}, "left": {}}
+    got["sites"] = first_of_each_site(calls)
     value = first.pop("value", None)
     got["first"] = first
     try:
@@ -543,15 +558,22 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
     return found
 
 
-def chosen_points(name: str, counts: dict[str, int], share: int) -> Iterator[Fault]:
-    """1 in `share` of the points, always the same, and one of 1 in `share` / 44 places: the n-th call of a symbol."""
-    seen, places = set(), max(share // 44, 1)
-    for fault in faults(counts):
+SITES: set[tuple[str, int]] = set()  # where a call has failed in this process
+
+
+def chosen_points(name: str, clean: dict[str, Any], share: int) -> Iterator[Fault]:
+    """1 in `share` of the points, always the same, and one of each place in the code from which a call is made."""
+    new = {(symbol, index): (symbol, site) for symbol, site, index in clean["sites"] if (symbol, site) not in SITES}
+    for fault in faults(clean["counts"]):
         if library(fault.symbol) and not fault.symbol.endswith(NO_STATUS):
-            place = (fault.symbol, fault.index)
-            chosen = zlib.crc32(f"{name}{fault}".encode()) % share == 0
-            if chosen or (place not in seen and zlib.crc32(f"{name}{place}".encode()) % places == 0):
-                seen.add(place)
+            site = new.get((fault.symbol, fault.index))
+            if site is not None and site not in SITES and fault.mode == "once":
+                codes = CODES[library(fault.symbol)]
+                if fault.code == codes[zlib.crc32(f"{name}{site[0]}".encode()) % len(codes)]:
+                    SITES.add(site)
+                    yield fault
+                    continue
+            if zlib.crc32(f"{name}{fault}".encode()) % share == 0:
                 yield fault
 
 
@@ -560,7 +582,7 @@ def run(name: str, prepare: Prepare, share: int) -> dict[str, Any]:
     if "crash" in clean or clean["first"]["kind"] != "ok" or "after" in clean:
         return {"name": name, "points": 0, "found": [f"without a fault: {clean}"]}
     found, points = [], 0
-    for fault in chosen_points(name, clean["counts"], share):
+    for fault in chosen_points(name, clean, share):
         found += [f"{fault}: {text}" for text in complaints(fault, forked(prepare, fault), clean)]
         points += 1
     return {"name": name, "points": points, "found": found}
@@ -580,7 +602,7 @@ def main(worker: str, workers: str = "1", share: str = "1", text: str = "") -> N
             print(json.dumps({"start": name}), flush=True)
             print(json.dumps(run(name, prepare, int(share))), flush=True)
     ERRORS.seek(0)
-    print(json.dumps({"stderr": ERRORS.read().decode(errors="replace")}), flush=True)
+    print(json.dumps({"stderr": ERRORS.read().decode(errors="replace"), "sites": sorted(SITES)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,11 @@ LONGEST = {f"test_{name}.py": place for place, name in enumerate(NAMES)}
 
 # One row of an op shows what these ask, on each device; the values of all its rows are test_ops.py::test_function's.
 EACH_OP = {
+    "test_layouts.py::test_a_target_that_shares_memory_with_an_operand",
+    "test_layouts.py::test_in_place",
+    "test_layouts.py::test_operands",
+    "test_layouts.py::test_operands_that_share_memory",
+    "test_layouts.py::test_out",
     "test_no_hidden_transfers.py::test_no_case_moves_anything",
     "test_ops.py::test_method",
     "test_pending.py::test_every_op_waits",
