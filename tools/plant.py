@@ -16,6 +16,7 @@ change that does not compile is none. Those that survive and change nothing are 
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import json
 import os
@@ -38,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import guarded
 from planted import ROOT, Copy
 
+MOST_USERS = 12  # files that include a header; beyond that most of the extension would be compiled again
 # Not run: tests of the sources' text, and of programs that are run in processes of their own.
 LEFT_OUT = ("project", "programs")
 DROPPED = re.compile(r"release|wait|order|note|written|settle|join|clear|mark|follow")
@@ -128,7 +130,8 @@ def sources() -> dict[str, list[Path]]:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in kinds and path.name not in ("signatures.h", "_torch_names.py", "__main__.py"):
                 path = path.relative_to(ROOT)
-                rooms.setdefault(room_of(path), []).append(path)
+                if path.suffix == ".py" or len(users_of(path, ROOT)) <= MOST_USERS:
+                    rooms.setdefault(room_of(path), []).append(path)
     return rooms
 
 
@@ -181,7 +184,7 @@ class Field:
         target.write_text(text)
         include = [f"-isystem{folder}" for folder in (sysconfig.get_path("include"), numpy.get_include())]
         command = ["gcc", "-std=c11", "-fsyntax-only", "-Werror", *include, "-x", "c"]
-        command += map(str, users_of(path, self.copy.root)[:2])
+        command += map(str, users_of(path, ROOT)[:2])
         done = subprocess.run(command, cwd=self.copy.root, capture_output=True)
         target.write_text(before)
         os.utime(target, ns=(0, 0))  # nothing is to be built for this
@@ -197,11 +200,16 @@ class Field:
         return self.copy.build()
 
 
+@functools.cache
+def texts(root: Path) -> dict[Path, str]:
+    return {one.relative_to(root): one.read_text() for one in root.glob("csrc/**/*") if one.is_file()}
+
+
 def users_of(path: Path, root: Path) -> list[Path]:
     """The files to compile that include path, those that do it themselves first, and those of few lines."""
     if path.suffix in (".c", ".cu"):
         return [path]
-    files = {one.relative_to(root): one.read_text() for one in root.glob("csrc/**/*") if one.is_file()}
+    files = texts(root)
     found, new, order = {path}, {path}, {path: 0}
     while new:
         names = "|".join(re.escape(one.name) for one in new)

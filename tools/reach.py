@@ -139,7 +139,7 @@ def forked(
 
 def main(plan: str, *options: str) -> int:
     runner = Runner(json.loads(Path(plan).read_text()))
-    return pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:terminal", *options], plugins=[runner])
+    return pytest.main(["-q", "-p", "no:cacheprovider", *options], plugins=[runner])
 
 
 if __name__ == "__main__":

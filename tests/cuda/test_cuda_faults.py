@@ -53,7 +53,7 @@ def test_every_call_of_every_program(capsys: pytest.CaptureFixture[str]) -> None
     wrong = {answer["name"]: answer["found"] for answer in done if answer["found"]}
     sites = {tuple(site) for answer in answers for site in answer.get("sites", ())}
     with capsys.disabled():
-        print(f"\n{points} failing calls in {len(done)} programs: one point in {SHARE}, and one of each of {len(sites)}")
+        print(f"\n{points} failing calls in {len(done)} programs (one point in {SHARE}, and {len(sites)} places)")
     assert not wrong, json.dumps(wrong, indent=1)
     assert [answer["stderr"] for answer in answers if "stderr" in answer] == [""] * WORKERS
     assert points > len(sites) > 120  # places in the code from which a call is made

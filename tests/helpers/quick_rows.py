@@ -92,6 +92,7 @@ SLOW = {
     "test_kernel_sandbox.py::test_with_shared_libraries": 0,
     "test_kernel_source.py::test_any_text_is_read_or_refused": 0,
     "test_kernels.py::test_blocks_of_many_threads": 0,
+    "test_keywords.py::test_every_keyword_does_something": 0,
     "test_learning.py::test_prints_what_pytorch_prints": 7,
     "test_leaks.py::test_a_planted_leak_is_found": 0,
     "test_leaks.py::test_error_paths": 4,
