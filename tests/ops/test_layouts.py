@@ -44,6 +44,26 @@ def laid_out(built: Built, rng: random.Random, skip: int = 0) -> list[Laid]:
     return found
 
 
+def alive(device: str) -> tuple[int, int]:
+    """Blocks of the host, and bytes of the device, once all work has ended."""
+    if device == "cpu":
+        return dt._C._test.live_blocks(), 0
+    dt.cuda.synchronize(device)
+    return dt._C._test.live_blocks(), dt.cuda.memory_allocated(device)
+
+
+def keeps_nothing(call: Callable[[], Any], device: str) -> None:
+    """One of some calls leaves everything as it was: the first ones may fill a cache."""
+    found = []
+    for _ in range(4):
+        before = alive(device)
+        call()
+        found.append((before, alive(device)))
+        if before == found[-1][1]:
+            return
+    raise AssertionError(f"each call leaves more: {found}")
+
+
 def untouched(laid: list[Laid]) -> None:
     """Neither elements nor what lies around them have changed."""
     for one in laid:
@@ -58,6 +78,8 @@ def test_operands(case: Case, device: str) -> None:
             got = built.call()
         built.check(got)
         untouched(laid)
+        del got
+        keeps_nothing(built.call, device)
 
 
 @pytest.mark.parametrize("case", rows(cases.IN_PLACE, lambda c: isinstance(c.operands[0], Operand)))
@@ -87,6 +109,7 @@ def test_out(case: Case, device: str) -> None:
         built.check(out.array)
         assert out.around()[1] == out.around()[0]
         untouched(laid)
+        keeps_nothing(lambda built=built, out=out: built.call(out=out.array), device)
 
 
 def pairs(case: Case) -> bool:
