@@ -96,12 +96,22 @@ class Runner:
                     break
                 chosen.append(item)
             began = time.monotonic()
-            self.shared.select(number)
-            test = forked(self.first_failure, chosen, GRACE + 5 * total) if chosen else ""
-            self.shared.select(0)
+            test = self.killer(number, chosen, GRACE + 5 * total)
             answer = {"number": number, "meet": len(items), "run": len(chosen), "test": test}
             print("\n" + json.dumps(answer | {"seconds": round(time.monotonic() - began, 1)}), flush=True)
         return True
+
+    def killer(self, number: int, items: list[pytest.Item], limit: float) -> str:
+        """Which test fails with the change, and passes without it behind the same tests."""
+        while items:
+            self.shared.select(number)
+            test = forked(self.first_failure, items, limit)
+            self.shared.select(0)
+            at = next((i for i, item in enumerate(items) if item.nodeid == test), None)
+            if at is None or not forked(self.first_failure, items[: at + 1], limit):
+                return test
+            items = [*items[:at], *items[at + 1 :]]
+        return ""
 
     def first_failure(self, items: list[pytest.Item], say: Callable[[str], None]) -> None:
         for failed, _ in self.run(items):
