@@ -56,6 +56,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:  # the same from run to run, also in several processes
+        if re.search(r"\b0x[0-9a-f]{8}", item.nodeid):
+            raise pytest.UsageError(f"the id of a test has an address in it: {item.nodeid}")
     if os.environ.get("DEVTENSOR_TEST_DEVICES") != "every":
         take_turns(config, items)
     if hasattr(config, "workerinput"):  # one of several processes, of which none should be left with a long file

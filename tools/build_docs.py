@@ -28,7 +28,7 @@ GUIDES = [
     *("cuda", "differences", "errors-compared", "examples"),
 ]
 CONTRIBUTORS = ["CONTRIBUTING", "architecture", "walks", "adding-an-op", "decisions/README"]
-CONTRIBUTORS += ["cuda-kernels", "plans", "performance-notes", "first-day", "CHANGELOG"]
+CONTRIBUTORS += ["reliability", "mutants", "cuda-kernels", "plans", "performance-notes", "first-day", "CHANGELOG"]
 # Pages that stand elsewhere in the repository.
 OTHERS = {"CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md", "examples/README.md": "examples.md"}
 

@@ -1,61 +1,47 @@
-"""Mutation testing: small changes of one source file, each of which a test should notice. What survives is printed.
+"""Mutation testing: small changes of the sources, each of which a test should notice. What survives is printed.
 
-    python tools/plant.py csrc/cuda/streams/order.c               the tests of its room
-    python tools/plant.py FILE --tests "cuda_order pending"       tests/*/test_cuda_order.py and test_pending.py
-    python tools/plant.py FILE --count 20 --seed 3 --list         what would be planted
+    python tools/plant.py csrc/cuda/streams/order.c               20 changes of a file
+    python tools/plant.py --each-room 6 --seed 1                  6 of every folder of csrc and of python/devtensor
+    python tools/plant.py FILE --tests "cuda_order pending"       only tests/*/test_cuda_order.py and test_pending.py
     python tools/plant.py FILE --kind dropped --work FOLDER       one kind; where the copy and its build are kept
+    python tools/plant.py FILE --count 20 --seed 3 --list         what would be planted
 
 A change is one of: another relation (< for <=, == for !=), && for ||, a constant that is one off, + for -, a `!` or
 `not` that is gone, a call that is left out (dropped: of release, wait, order, note, written and their kin), two
-arguments exchanged. A copy of the checkout is changed, built and runs the quick rows of the tests, until one fails. A
-change that does not compile is none. The score counts the others; those that survive and change nothing are for the
-reader to see.
+arguments exchanged. All of them are built into one copy of the checkout (guarded.py), where each acts only in the
+process that asks for it, and each runs the quick rows of the tests that come by it (reach.py), until one fails. A
+change that does not compile is none. Those that survive and change nothing are for the reader to see.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import json
+import os
 import random
 import re
+import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy
+
 sys.path.insert(0, str(Path(__file__).parent))
+import guarded
 from planted import ROOT, Copy
 
-# The tests that a developer would run, by how the file's name begins; the longest that fits.
-COVER = {
-    "csrc/core": "ops views edges out errors",
-    "csrc/core/memory": "ops lifetime alloc_failures",
-    "csrc/core/layout": "views strided ops edges",
-    "csrc/core/check": "errors bad_input error_operands edges",
-    "csrc/core/grad": "gradients gradient_mistakes leaks",
-    "csrc/cpu": "cpu_loops cpu_products cpu_memory ops",
-    "csrc/cpu/threads.c": "threads threads_many cpu_loops",
-    "csrc/cuda": "cuda_memory cuda_steady_state transfer cuda_faults",
-    "csrc/cuda/streams": "cuda_order cuda_streams races",
-    "csrc/cuda/memory": "cuda_memory pending transfer races cuda_order several_gpus",
-    "csrc/cuda/launch": "ops raw_kernel late_indices cuda_faults",
-    "csrc/cuda/conv": "cuda_conv2d cuda_plans cuda_weights cuda_conv_operands",
-    "csrc/cuda/matmul": "cuda_matmul cuda_batches cuda_dot",
-    "csrc/kernels": "ops kernels select scatter_add",
-    "csrc/sim": "conformance races cuda_order sim_settings raw_kernel",
-    "csrc/py": "ops index numpy errors leaks",
-    "csrc/py/cuda": "cuda_streams cuda_faults cuda_memory raw_kernel races",
-    "python/devtensor": "ops errors nn_functional",
-    "python/devtensor/_composed": "torch_samples parameters error_operands",
-    "python/devtensor/nn": "nn_module nn_layers nn_functional",
-    "python/devtensor/data": "data data_workers",
-    "python/devtensor/_diagnosis": "diagnosis_fixes diagnosis_notes diagnosis_expressions",
-    "python/devtensor/optim": "optim",
-}
+MOST_USERS = 12  # files that include a header; beyond that most of the extension would be compiled again
+# Not run: tests of the sources' text, and of programs that are run in processes of their own.
+LEFT_OUT = ("project", "programs")
 DROPPED = re.compile(r"release|wait|order|note|written|settle|join|clear|mark|follow")
 RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 OTHERS = {"&&": "||", "||": "&&", "+": "-", "-": "+", "and": "or", "or": "and", "True": "False", "False": "True"}
@@ -119,76 +105,207 @@ def changes(path: Path, text: str) -> Iterator[Change]:
             yield Change("exchanged", *m.span(), f"{m[2]}, {m[1]}")
 
 
-def tests_of(name: str) -> str:
-    return COVER[max((begin for begin in COVER if name.startswith(begin)), key=len, default="csrc/core")]
-
-
-def choose(found: list[Change], count: int, seed: int) -> list[Change]:
-    """Of each kind about as many."""
-    rng = random.Random(seed)
-    kinds: dict[str, list[Change]] = {}
-    for change in found:
-        kinds.setdefault(change.kind, []).append(change)
-    for group in kinds.values():
+def evenly(found: list[tuple[Path, Change]], rng: random.Random) -> list[tuple[Path, Change]]:
+    """All in a drawn order, in which the kinds take turns."""
+    kinds: dict[str, list[tuple[Path, Change]]] = {}
+    for one in found:
+        kinds.setdefault(one[1].kind, []).append(one)
+    groups = list(kinds.values())
+    rng.shuffle(groups)
+    for group in groups:
         rng.shuffle(group)
-    chosen: list[Change] = []
-    while len(chosen) < min(count, len(found)):
-        chosen += [group.pop() for group in kinds.values() if group]
-    return sorted(chosen[:count], key=lambda change: change.begin)
+    return [group[i] for i in range(max(map(len, groups), default=0)) for group in groups if i < len(group)]
 
 
-def plant(path: Path, wanted: list[Change], copy: Copy, tests: str) -> dict[str, int]:
-    target, text = copy.root / path, (copy.root / path).read_text()
-    files = [str(f) for name in tests.split() for f in sorted(copy.root.glob(f"tests/*/test_{name}.py"))]
-    options = [*files, "-m", "not whole"]
-    native = path.suffix != ".py"
-    if not copy.build() or (reason := copy.failure(*options)) is not None:
-        raise SystemExit(f"the checkout fails as it is: {reason}")
-    counts = {"killed": 0, "survived": 0, "no change": 0}
-    for change in wanted:
-        began = time.monotonic()
-        target.write_text(change.applied(text))
-        try:
-            built = copy.build(strict=True) if native else True
-            test = copy.failure(*options) if built else None
-        finally:
-            target.write_text(text)
-        result = "no change" if not built else "survived" if test is None else "killed"
-        counts[result] += 1
-        spent = f"[{test or ''}] {time.monotonic() - began:.0f} s"
-        print(f"{result:9} {change.kind:9} {path}:{change.shown(text)}  {spent}", flush=True)
-    if native:
-        copy.build()
-    return counts
+def room_of(path: Path) -> str:
+    """csrc/core/ops, python/devtensor/nn: the third folder, or what lies beside the folders."""
+    return "/".join(path.parent.parts[:3])
+
+
+def sources() -> dict[str, list[Path]]:
+    """The files of each room that can be changed."""
+    kinds = {".c", ".h", ".inc", ".cu", ".py"}
+    rooms: dict[str, list[Path]] = {}
+    for folder in ("csrc", "python/devtensor"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in kinds and path.name not in ("signatures.h", "_torch_names.py", "__main__.py"):
+                path = path.relative_to(ROOT)
+                if path.suffix == ".py" or len(users_of(path, ROOT)) <= MOST_USERS:
+                    rooms.setdefault(room_of(path), []).append(path)
+    return rooms
+
+
+# ---------------------------------------------------------------- all changes in one copy
+
+
+@dataclass(frozen=True)
+class Planted:
+    number: int
+    path: Path
+    change: Change
+
+
+class Field:
+    """A copy of the checkout with many changes in it."""
+
+    def __init__(self, copy: Copy) -> None:
+        self.copy = copy
+        self.files: dict[Path, guarded.Guarded] = {}
+        self.planted: list[Planted] = []
+        self.header = copy.root / "csrc" / "guarded.h"
+        self.shared = copy.root.parent / "shared"
+        self.shared.write_bytes(bytes(4 + guarded.MOST))
+        self.header.write_text(guarded.HEADER)
+        (copy.root / "csrc" / "guarded.c").write_text(guarded.SOURCE)
+        (copy.root / "python" / "guarded_here.py").write_text(guarded.PYTHON)
+        # Loops that are compiled for each instruction set are changed in one of them, with which the tests run.
+        copy.env |= {"GUARDED_FILE": str(self.shared), "OPENBLAS_NUM_THREADS": "1", "DEVTENSOR_CPU": "generic"}
+
+    def add(self, path: Path, change: Change) -> bool:
+        """Whether it can be planted, and compiles."""
+        text = (ROOT / path).read_text()
+        code = code_of_python(text) if path.suffix == ".py" else code_of_c(text)
+        file = self.files.setdefault(path, guarded.Guarded(path, text, code))
+        number = len(self.planted) + 1
+        if not file.add(change, number):
+            return False
+        if path.suffix != ".py" and not self.compiles(path, self.text_of(file, [number])):
+            del file.pieces[number]
+            return False
+        self.planted.append(Planted(number, path, change))
+        return True
+
+    def text_of(self, file: guarded.Guarded, numbers: list[int]) -> str:
+        return ("" if file.python else f'#include "{self.header}"\n') + file.guarded(numbers)
+
+    def compiles(self, path: Path, text: str) -> bool:
+        target = self.copy.root / path
+        before = target.read_text()
+        target.write_text(text)
+        include = [f"-isystem{folder}" for folder in (sysconfig.get_path("include"), numpy.get_include())]
+        command = ["gcc", "-std=c11", "-fsyntax-only", "-Werror", *include, "-x", "c"]
+        command += map(str, users_of(path, ROOT)[:2])
+        done = subprocess.run(command, cwd=self.copy.root, capture_output=True)
+        target.write_text(before)
+        os.utime(target, ns=(0, 0))  # nothing is to be built for this
+        return done.returncode == 0
+
+    def build(self) -> bool:
+        for path, file in self.files.items():
+            if file.pieces:
+                (self.copy.root / path).write_text(self.text_of(file, list(file.pieces)))
+        time.sleep(0.01)
+        for kept in (self.copy.root / ".objects").rglob("isa/avx*.o"):
+            kept.touch()
+        return self.copy.build()
+
+
+@functools.cache
+def texts(root: Path) -> dict[Path, str]:
+    return {one.relative_to(root): one.read_text() for one in root.glob("csrc/**/*") if one.is_file()}
+
+
+def users_of(path: Path, root: Path) -> list[Path]:
+    """The files to compile that include path, those that do it themselves first, and those of few lines."""
+    if path.suffix in (".c", ".cu"):
+        return [path]
+    files = texts(root)
+    found, new, order = {path}, {path}, {path: 0}
+    while new:
+        names = "|".join(re.escape(one.name) for one in new)
+        pattern = re.compile(rf'^#.*"(?:[^"]*/)?(?:{names})"', re.MULTILINE)
+        new = {one for one, text in files.items() if one not in found and pattern.search(text)}
+        found |= new
+        order |= dict.fromkeys(new, max(order.values()) + 1)
+    return sorted((one for one in found if one.suffix in (".c", ".cu")), key=lambda one: (order[one], len(files[one])))
+
+
+def judge(field: Field, tests: list[str], options: argparse.Namespace) -> list[dict[str, object]]:
+    """What became of each change."""
+    work = field.copy.root.parent
+    plan = work / "plan.json"
+    numbers = [one.number for one in field.planted if not options.only or one.number in options.only]
+    settings = {"seconds": options.seconds, "share": options.share, "met": str(work / "met.jsonl")}
+    plan.write_text(json.dumps(settings | {"file": str(field.shared), "numbers": numbers}))
+    command = [sys.executable, str(ROOT / "tools" / "reach.py"), str(plan), *tests, "-m", "not whole"]
+    found = []
+    with subprocess.Popen(command, cwd=field.copy.root, env=field.copy.env, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if not line.startswith("{"):
+                continue
+            answer = json.loads(line)
+            one = field.planted[answer["number"] - 1]
+            result = "killed" if answer["test"] else "survived" if answer["meet"] else "not met"
+            shown = one.change.shown((ROOT / one.path).read_text())
+            found.append({"room": room_of(one.path), "result": result} | answer)
+            some = f"{answer['run']} of {answer['meet']} tests" if not answer["test"] else answer["test"]
+            print(f"{one.number:4} {result:8} {one.change.kind:9} {one.path}:{shown}  [{some}]", flush=True)
+    return found
+
+
+def summary(found: list[dict[str, object]]) -> str:
+    """By room, and in all."""
+    counts: dict[str, Counter[str]] = {}
+    for answer in found:
+        for room in (str(answer["room"]), "all"):
+            counts.setdefault(room, Counter())[str(answer["result"])] += 1
+    lines = ["| room | killed | survived | met by no test |", "|---|---|---|---|"]
+    lines += [f"| {room} | {n['killed']} | {n['survived']} | {n['not met']} |" for room, n in sorted(counts.items())]
+    return "\n".join(lines)
+
+
+def candidates(path: Path, kind: str | None) -> list[Change]:
+    text = (ROOT / path).read_text()
+    return [c for c in changes(path, text) if kind in (None, c.kind) and c.applied(text) != text]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="+", type=Path)
-    parser.add_argument("--tests", help="names of test files, without test_ and .py; those of the room by default")
+    parser.add_argument("file", nargs="*", type=Path)
+    parser.add_argument("--each-room", type=int, metavar="N", help="N changes of every room, in place of files")
+    parser.add_argument("--tests", help="names of test files, without test_ and .py; else all but those of programs")
+    parser.add_argument("--without", default="", help="names of test files that are not run")
     parser.add_argument("--count", type=int, default=20, help="changes of a file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", help="only this kind of change")
+    parser.add_argument("--seconds", type=float, default=60, help="of tests for a change, as they take without one")
+    parser.add_argument("--share", type=int, default=1, metavar="N", help="only one in N of the tests")
+    parser.add_argument("--only", type=int, nargs="*", help="of the changes only these, by the number that is printed")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    chosen = {}
-    for path in options.file:
-        path = path.resolve().relative_to(ROOT) if path.is_absolute() else path
-        text = (ROOT / path).read_text()
-        found = [c for c in changes(path, text) if options.kind in (None, c.kind) and c.applied(text) != text]
-        chosen[path] = choose(found, options.count, options.seed)
-        if options.list:
-            for change in chosen[path]:
-                print(f"{change.kind:9} {path}:{change.shown(text)}")
+    groups = {
+        str(path): [path.resolve().relative_to(ROOT) if path.is_absolute() else path] for path in options.file
+    } or sources()
+    count = options.each_room or options.count
+    wanted: list[list[tuple[Path, Change]]] = []
+    for name, paths in groups.items():
+        rng = random.Random(f"{options.seed} {name}")
+        found = [(path, change) for path in paths for change in candidates(path, options.kind)]
+        wanted.append(evenly(found, rng))
     if options.list:
+        for path, change in (one for some in wanted for one in some[:count]):
+            print(f"{change.kind:9} {path}:{change.shown((ROOT / path).read_text())}")
         return
     with tempfile.TemporaryDirectory() as own:
         copy = Copy(options.work or Path(own))
-        total = {path: plant(path, some, copy, options.tests or tests_of(str(path))) for path, some in chosen.items()}
-    print(json.dumps({str(path): counts for path, counts in total.items()}))
-    killed, survived = (sum(counts[key] for counts in total.values()) for key in ("killed", "survived"))
-    print(f"{killed} of {killed + survived} killed")
+        if not copy.build():
+            raise SystemExit("the checkout does not compile as it is")
+        field = Field(copy)
+        for some in wanted:
+            fit = (field.add(*one) for one in some)
+            for _ in range(count):
+                next((True for planted in fit if planted), None)
+        print(f"{len(field.planted)} changes, seed {options.seed}", flush=True)
+        if not field.build():
+            raise SystemExit("the changes do not compile together")
+        folders = sorted(path for path in (field.copy.root / "tests").iterdir() if path.name not in LEFT_OUT)
+        chosen = [path for folder in folders for path in sorted(folder.glob("test_*.py"))]
+        named = {f"test_{name}.py" for name in (options.tests or "").split()}
+        without = {f"test_{name}.py" for name in options.without.split()}
+        tests = [str(path) for path in chosen if (not named or path.name in named) and path.name not in without]
+        print(summary(judge(field, tests, options)))
 
 
 if __name__ == "__main__":

@@ -132,9 +132,10 @@ class Copy:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
         )
         for name in listed.stdout.splitlines():
-            if (ROOT / name).exists():
-                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.root / name)
+            source, target = ROOT / name, self.root / name
+            if source.exists() and not (target.exists() and target.read_bytes() == source.read_bytes()):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target)  # what was changed here is newer than what was built of it
         self.env = os.environ | {"PYTHONPATH": str(self.root / "python"), "DEVTENSOR_BUILD_CUDA": "0"}
         self.env |= {"PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -51,6 +51,14 @@ static struct {
     atomic_int_fast64_t left;
 } fault;
 
+#define MOST_SITES 4096
+
+/* Where calls have come from since cuda_api_fail with CUDA_FAULT_NONE. */
+static struct {
+    atomic_int n;
+    cuda_call_site at[MOST_SITES];
+} sites;
+
 static const char *const returns[DT_NAPI] = {
 #define DT_API(library, symbol, ret, params, names) #ret,
 #include "api.def"
@@ -73,6 +81,7 @@ cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode)
     atomic_store(&fault.status, status);
     atomic_store(&fault.mode, mode);
     atomic_store(&fault.left, nth);
+    atomic_store(&sites.n, mode == CUDA_FAULT_NONE ? 0 : atomic_load(&sites.n));
     atomic_store(&fault.armed, nth >= 0);
 }
 
@@ -101,12 +110,33 @@ lost_status(int symbol, int status)
     return status;
 }
 
-/* True: the call is not made and answers *answer. */
+int
+cuda_api_sites(const cuda_call_site **out)
+{
+    const int n = atomic_load(&sites.n);
+    *out = sites.at;
+    return n < MOST_SITES ? n : MOST_SITES;
+}
+
+static void
+note_site(int symbol, const void *site)
+{
+    const int i = atomic_fetch_add(&sites.n, 1);
+    if (i < MOST_SITES) {
+        sites.at[i] = (cuda_call_site){symbol, (int64_t)((intptr_t)site - (intptr_t)cuda_api_fail)};
+    }
+}
+
+/* True: the call, from site, is not made and answers *answer. */
 static bool
-planned_fault(int symbol, int *answer)
+planned_fault(int symbol, const void *site, int *answer)
 {
     int wanted = atomic_load(&fault.symbol), mode = atomic_load(&fault.mode), status = atomic_load(&fault.status);
     *answer = status;
+    if (mode == CUDA_FAULT_NONE) {
+        note_site(symbol, site);
+        return false;
+    }
     if (mode == CUDA_FAULT_LATE && atomic_load(&fault.left) < 0 && (atomic_load(&fault.lost) || waits(symbol))) {
         atomic_store(&fault.lost, true);
         *answer = lost_status(symbol, status);
@@ -125,17 +155,17 @@ planned_fault(int symbol, int *answer)
 
 /* Counts the call. True: it is not made and answers *answer. */
 static inline bool
-enter_call(int symbol, int *answer)
+enter_call(int symbol, const void *site, int *answer)
 {
     atomic_fetch_add_explicit(&cuda_api_calls[symbol], 1, memory_order_relaxed);
-    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) && planned_fault(symbol, answer);
+    return DT_UNLIKELY(atomic_load_explicit(&fault.armed, memory_order_relaxed)) && planned_fault(symbol, site, answer);
 }
 
 #define DT_API(library, symbol, ret, params, names)                                                                    \
     static ret call_##symbol params                                                                                    \
     {                                                                                                                  \
         int answer;                                                                                                    \
-        if (DT_UNLIKELY(enter_call(DT_API_##symbol, &answer))) {                                                       \
+        if (DT_UNLIKELY(enter_call(DT_API_##symbol, __builtin_return_address(0), &answer))) {                          \
             return (ret)(intptr_t)answer;                                                                              \
         }                                                                                                              \
         return real.symbol names;                                                                                      \

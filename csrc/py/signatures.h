@@ -431,8 +431,8 @@
 #define PY_TEXT__steps "array"
 #define PY_SPEC__made_by {"_made_by", 2, 2, -1, {"array", "op"}, __func__}
 #define PY_TEXT__made_by "array, op"
-#define PY_SPEC__note_step {"_note_step", 1, 1, -1, {"params"}, __func__}
-#define PY_TEXT__note_step "params"
+#define PY_SPEC__note_step {"_note_step", 2, 2, -1, {"params", "before"}, __func__}
+#define PY_TEXT__note_step "params, before"
 #define PY_SPEC__gradients_as_used {"_gradients_as_used", 1, 1, -1, {"params"}, __func__}
 #define PY_TEXT__gradients_as_used "params"
 #define PY_SPEC__watch_training {"_watch_training", 1, 1, -1, {"watched"}, __func__}
@@ -659,6 +659,10 @@
 #define PY_TEXT_api_calls ""
 #define PY_SPEC_api_fail {"api_fail", 3, 6, -1, {"symbol", "n", "status", "sticky", "late", "dropped"}, __func__}
 #define PY_TEXT_api_fail "symbol, n, status, sticky=False, late=False, dropped=False"
+#define PY_SPEC_watch_calls {"watch_calls", 0, 0, -1, {NULL}, __func__}
+#define PY_TEXT_watch_calls ""
+#define PY_SPEC_watched_calls {"watched_calls", 0, 0, -1, {NULL}, __func__}
+#define PY_TEXT_watched_calls ""
 #define PY_SPEC_binary {"binary", 3, 6, -1, {"op", "input", "other", "p0", "p1", "in_place"}, __func__}
 #define PY_TEXT_binary "op, input, other, p0=0.0, p1=0.0, in_place=False"
 #define PY_SPEC_check_cost {"check_cost", 1, 1, -1, {"n"}, __func__}

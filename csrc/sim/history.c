@@ -11,17 +11,34 @@ sim_history_init(sim_history *h, size_t nbytes)
     *h = (sim_history){.nbytes = nbytes};
 }
 
-void
-sim_history_clear(sim_history *h)
-{
-    dt_free(h->many);
-    sim_history_init(h, h->nbytes);
-}
-
 static sim_piece *
 pieces(const sim_history *h)
 {
     return h->many != NULL ? h->many : (sim_piece *)(uintptr_t)&h->one;
+}
+
+static void
+forget_readers(sim_piece *p)
+{
+    dt_free(p->more);
+    p->more = NULL;
+    p->nread = p->room = 0;
+}
+
+void
+sim_history_clear(sim_history *h)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        forget_readers(&pieces(h)[i]);
+    }
+    dt_free(h->many);
+    sim_history_init(h, h->nbytes);
+}
+
+static sim_mark *
+readers(const sim_piece *p)
+{
+    return p->more != NULL ? p->more : (sim_mark *)(uintptr_t)p->few;
 }
 
 /* The piece that holds the byte at. */
@@ -54,8 +71,8 @@ sim_history_conflict(const sim_history *h, size_t begin, size_t end, bool writes
         }
         *written = false;
         for (unsigned k = 0; writes && k < p->nread; k++) {
-            if (!is_behind(clock, &p->read[k])) {
-                return &p->read[k];
+            if (!is_behind(clock, &readers(p)[k])) {
+                return &readers(p)[k];
             }
         }
     }
@@ -81,6 +98,22 @@ make_room(sim_history *h)
     return true;
 }
 
+/* p, a copy of another piece, gets room of its own for its readers; without memory for it, it forgets them but a few.
+ */
+static void
+own_readers(sim_piece *p)
+{
+    sim_mark *others = p->more;
+    p->more = others != NULL ? dt_malloc(p->room * sizeof(*p->more)) : NULL;
+    if (others != NULL && p->more == NULL) {
+        p->room = 0;
+        p->nread = p->nread < SIM_READERS ? p->nread : SIM_READERS;
+    }
+    if (others != NULL) {
+        memcpy(readers(p), others, p->nread * sizeof(*others));
+    }
+}
+
 /* A piece begins at; there is room. */
 static unsigned
 split(sim_history *h, size_t at)
@@ -92,24 +125,45 @@ split(sim_history *h, size_t at)
     }
     memmove(p + i + 1, p + i, (h->n - i) * sizeof(*p));
     p[i + 1].begin = at;
+    own_readers(&p[i + 1]);
     h->n++;
     return i + 1;
+}
+
+/* Room for one more reader. */
+static bool
+make_room_for_reader(sim_piece *p)
+{
+    unsigned room = p->more != NULL ? p->room : SIM_READERS;
+    if (p->nread < room) {
+        return true;
+    }
+    sim_mark *more = dt_malloc(2 * room * sizeof(*more));
+    if (more == NULL) {
+        return false;
+    }
+    memcpy(more, readers(p), p->nread * sizeof(*more));
+    dt_free(p->more);
+    p->more = more;
+    p->room = 2 * room;
+    return true;
 }
 
 static void
 add_reader(sim_piece *p, const sim_clock *clock, const sim_mark *mark)
 {
+    sim_mark *read = readers(p);
     unsigned n = 0;
     for (unsigned i = 0; i < p->nread; i++) { /* who is behind this read is behind those that it is behind */
-        if (!is_behind(clock, &p->read[i])) {
-            p->read[n++] = p->read[i];
+        if (!is_behind(clock, &read[i])) {
+            read[n++] = read[i];
         }
     }
-    if (n == SIM_READERS) {
-        memmove(p->read, p->read + 1, --n * sizeof(p->read[0]));
-    }
-    p->read[n++] = *mark;
     p->nread = n;
+    if (!make_room_for_reader(p)) { /* the host has no memory: the earliest is forgotten */
+        memmove(read, read + 1, --p->nread * sizeof(*read));
+    }
+    readers(p)[p->nread++] = *mark;
 }
 
 static bool
@@ -123,7 +177,7 @@ same_use(const sim_piece *a, const sim_piece *b)
 {
     bool same = same_mark(&a->written, &b->written) && a->nread == b->nread;
     for (unsigned i = 0; i < a->nread && same; i++) {
-        same = same_mark(&a->read[i], &b->read[i]);
+        same = same_mark(&readers(a)[i], &readers(b)[i]);
     }
     return same;
 }
@@ -137,6 +191,8 @@ merge(sim_history *h, unsigned first, unsigned last)
     for (; i <= end; i++) {
         if (!same_use(&p[kept], &p[i])) {
             p[++kept] = p[i];
+        } else {
+            forget_readers(&p[i]);
         }
     }
     memmove(p + kept + 1, p + i, (h->n - i) * sizeof(*p));
@@ -161,7 +217,7 @@ use(sim_history *h, size_t begin, size_t end, bool writes, const sim_clock *cloc
         sim_piece *p = &pieces(h)[i];
         if (writes) {
             p->written = *mark;
-            p->nread = 0;
+            forget_readers(p);
         } else if (mark->tick != 0) {
             add_reader(p, clock, mark);
         }

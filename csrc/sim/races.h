@@ -29,13 +29,13 @@ typedef struct {
     uint32_t clock;
 } sim_mark;
 
-#define SIM_READERS 3 /* in no order with each other, of one piece; more are forgotten */
+#define SIM_READERS 3 /* of a piece, for which it has room of its own */
 
-/* Bytes from begin to the next piece that have been used alike. */
+/* Bytes from begin to the next piece that have been used alike. The readers are in no order with each other. */
 typedef struct {
     size_t begin;
-    sim_mark written, read[SIM_READERS];
-    unsigned nread;
+    sim_mark written, few[SIM_READERS], *more; /* more: all readers, where they are not few */
+    unsigned nread, room;                      /* room: of more */
 } sim_piece;
 
 typedef struct {

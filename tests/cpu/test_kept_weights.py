@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import stepped
+from support import REAL, stepped
 
 import devtensor as dt
 
 SHAPE = (32, 16, 3, 3)
 NUMBERS = 32 * 16 * 3 * 3
-SIMULATED = dt.cuda.is_available() and dt.cuda.get_device_properties(0).is_simulated
+SIMULATED = not REAL
 
 
 def kept() -> int:

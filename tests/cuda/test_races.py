@@ -160,6 +160,26 @@ PROGRAMS = {
         default.wait_stream(s)  # order
         x.zero_()  # 2
         """,
+    "one of many readers": """
+        streams = [dt.cuda.Stream(device) for _ in range(6)]
+        for stream in streams:
+            with dt.cuda.stream(stream):
+                z = x + 1  # 1
+        for stream in streams[1:]:
+            default.wait_stream(stream)
+        default.wait_stream(streams[0])  # order
+        x.zero_()  # 2
+        """,
+    "one of many readers of a part": """
+        streams = [dt.cuda.Stream(device) for _ in range(6)]
+        for i, stream in enumerate(streams):
+            with dt.cuda.stream(stream):
+                z = x[100 * i :] + 1  # 1
+        for stream in streams[1:]:
+            default.wait_stream(stream)
+        default.wait_stream(streams[0])  # order
+        x[700:800].zero_()  # 2
+        """,
     "a query is no wait": """
         with dt.cuda.stream(s):
             x.fill_(2)  # 1

@@ -565,3 +565,8 @@ def test_an_int_of_more_digits_than_python_writes_is_named_by_its_bits() -> None
     assert dt._C._shown(-huge) == f"an int of {huge.bit_length()} bits"
     with pytest.raises(ValueError, match=r'the precision is "highest" or "tf32", not an int of 16610 bits'):
         dt.set_float32_precision(huge)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text, want", [("cpu", "cpu"), ("cpu:0", "cpu"), ("cuda", "cuda:0"), ("cuda:0", "cuda:0")])
+def test_each_way_to_name_a_device(text: str, want: str) -> None:
+    assert str(dt.device(text)) == str(dt.zeros(1, device=text).device) == want

@@ -96,6 +96,7 @@ SLOW = {
     "test_kernel_sandbox.py::test_with_shared_libraries": 0,
     "test_kernel_source.py::test_any_text_is_read_or_refused": 0,
     "test_kernels.py::test_blocks_of_many_threads": 0,
+    "test_keywords.py::test_every_keyword_does_something": 0,
     "test_learning.py::test_prints_what_pytorch_prints": 7,
     "test_leaks.py::test_a_planted_leak_is_found": 0,
     "test_leaks.py::test_error_paths": 4,
@@ -143,6 +144,11 @@ LONGEST = {f"test_{name}.py": place for place, name in enumerate(NAMES)}
 
 # One row of an op shows what these ask, on each device; the values of all its rows are test_ops.py::test_function's.
 EACH_OP = {
+    "test_layouts.py::test_a_target_that_shares_memory_with_an_operand",
+    "test_layouts.py::test_in_place",
+    "test_layouts.py::test_operands",
+    "test_layouts.py::test_operands_that_share_memory",
+    "test_layouts.py::test_out",
     "test_no_hidden_transfers.py::test_no_case_moves_anything",
     "test_ops.py::test_method",
     "test_pending.py::test_every_op_waits",

@@ -71,6 +71,7 @@ typedef struct dt_node {
     int ninputs;
     dt_device device;
     uint32_t rank;           /* among those of its rerun */
+    uint32_t step;           /* dt_nodes_alive.step when it was made */
     uint64_t order;          /* later than the nodes of its operands */
     void *place;             /* the front's: where the op was called; counted */
     void *owner;             /* the front's: hooks, the gradient of a leaf; owned */
@@ -95,8 +96,20 @@ dt_node_retain(dt_node *node)
 }
 
 void dt_node_release(dt_node *node);
-/* The nodes of ops that this thread has made, without those that it has freed. */
-extern _Thread_local int64_t dt_nodes_alive __attribute__((tls_model("initial-exec")));
+#define DT_STEPS 8 /* two of each of some optimizers that take turns */
+
+/* The nodes of ops that this thread has made, without those that it has freed, by the step of an optimizer before which
+ * they were made. */
+typedef struct {
+    uint32_t step;
+    int64_t recent[DT_STEPS], older;
+} dt_nodes_by_step;
+
+extern _Thread_local dt_nodes_by_step dt_nodes_alive __attribute__((tls_model("initial-exec")));
+/* An optimizer has made a step, the number of which it gives. */
+uint32_t dt_nodes_stepped(void);
+/* How many are alive of those made before that step; it is one of the last DT_STEPS, or they are fewer. */
+int64_t dt_nodes_before(uint32_t step);
 
 /* What a new node has; all borrowed. */
 typedef struct {

@@ -9,13 +9,44 @@ dt_grad_front dt_front;
 
 /* Later than all that this thread has recorded. */
 static _Thread_local uint64_t latest_order;
-_Thread_local int64_t dt_nodes_alive;
+_Thread_local dt_nodes_by_step dt_nodes_alive;
 _Thread_local bool dt_packs_kept;
 
 void
 dt_set_grad_front(const dt_grad_front *front)
 {
     dt_front = *front;
+}
+
+/* ---------------------------------------------------------------- how many there are */
+
+static void
+count(const dt_node *node, int64_t more)
+{
+    dt_nodes_by_step *all = &dt_nodes_alive;
+    const bool is_recent = all->step - node->step < DT_STEPS;
+    *(is_recent ? &all->recent[node->step % DT_STEPS] : &all->older) += node->ninputs > 0 ? more : 0;
+}
+
+uint32_t
+dt_nodes_stepped(void)
+{
+    dt_nodes_by_step *all = &dt_nodes_alive;
+    int64_t *next = &all->recent[++all->step % DT_STEPS];
+    all->older += *next;
+    *next = 0;
+    return all->step;
+}
+
+int64_t
+dt_nodes_before(uint32_t step)
+{
+    const dt_nodes_by_step *all = &dt_nodes_alive;
+    int64_t n = all->older;
+    for (uint32_t age = all->step - step + 1; age < DT_STEPS; age++) {
+        n += all->recent[(all->step - age) % DT_STEPS];
+    }
+    return n;
 }
 
 /* ---------------------------------------------------------------- what a node keeps */
@@ -224,11 +255,12 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
                       .ninputs = plan->ninputs,
                       .nkept = (uint16_t)plan->nkept,
                       .device = dt_array_device(result),
+                      .step = dt_nodes_alive.step,
                       .inputs = (dt_node **)(void *)(block + at_inputs),
                       .kept = (dt_kept *)(void *)(block + at_kept),
                       .params = plan->nbytes > 0 ? block + at_params : NULL};
     atomic_init(&node->refs, 1);
-    dt_nodes_alive += plan->ninputs > 0;
+    count(node, 1);
     memcpy(node->shape, result->shape, result->ndim * sizeof(int64_t));
     for (int i = 0; i < plan->ninputs; i++) {
         node->inputs[i] = dt_node_retain(plan->inputs[i]);
@@ -282,7 +314,7 @@ static _Thread_local dt_node **waiting;
 static void
 free_one(dt_node *node)
 {
-    dt_nodes_alive -= node->ninputs > 0;
+    count(node, -1);
     for (int i = 0; i < node->ninputs; i++) {
         dt_node_release(node->inputs[i]);
     }

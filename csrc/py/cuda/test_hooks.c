@@ -50,6 +50,33 @@ py_api_fail(PY_PARAMS)
 }
 
 static PyObject *
+py_watch_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    cuda_api_fail(-1, 0, 0, CUDA_FAULT_NONE);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_watched_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    (void)self;
+    const cuda_call_site *sites;
+    const int n = cuda_api_sites(&sites);
+    cuda_api_fail(-1, -1, 0, CUDA_FAULT_ONCE);
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list != NULL && i < n; i++) {
+        PyObject *one = Py_BuildValue("sL", cuda_api_name(sites[i].symbol), (long long)sites[i].site);
+        if (one == NULL) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SET_ITEM(list, i, one);
+        }
+    }
+    return list;
+}
+
+static PyObject *
 py_kernel_images(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
@@ -221,6 +248,8 @@ PyMethodDef py_cuda_test_hooks[] = {
         api_fail,
         "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
         "answers success, and what waits for it next answers status. n < 0 disarms."),
+    PY_HIDDEN_GETTER(watch_calls, "Notes every outside call from now on, and where in the code it is made."),
+    PY_HIDDEN_GETTER(watched_calls, "The calls since then, in order: (symbol, place in the code); notes no more."),
     PY_HIDDEN_GETTER(kernel_images,
                      "Where kernels come from: what is embedded, what was compiled, and where that is kept; a dict."),
     PY_HIDDEN(

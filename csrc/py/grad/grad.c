@@ -456,14 +456,16 @@ use_grad(py_grad_state *s)
 }
 
 /* After a step: how many of a list of parameters have a gradient, how many of these held one of an earlier step, the
- * place of the first of them, or -1, how many parameters are in a graph that is alive, and how many nodes are. */
+ * place of the first of them, or -1, how many parameters are in a graph that is alive, the number of this step, and
+ * how many nodes are alive that were made before the step with the number before. */
 static PyObject *
 py__note_step(PY_PARAMS)
 {
     PY_PARSE(_note_step)
     Py_ssize_t given = 0, mixed = 0, first = -1, recorded = 0;
-    if (!PyList_Check(a.v[0])) {
-        return PyErr_Format(PyExc_TypeError, "_note_step(): a list is needed");
+    const long long before = PyLong_AsLongLong(a.v[1]);
+    if (!PyList_Check(a.v[0]) || PyErr_Occurred()) {
+        return PyErr_Format(PyExc_TypeError, "_note_step(): a list and a number are needed");
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
         PyObject *param = PyList_GET_ITEM(a.v[0], i);
@@ -478,7 +480,8 @@ py__note_step(PY_PARAMS)
             first = mixed++ == 0 ? i : first;
         }
     }
-    return Py_BuildValue("nnnnL", given, mixed, first, recorded, (long long)dt_nodes_alive);
+    const uint32_t step = dt_nodes_stepped();
+    return Py_BuildValue("nnnnIL", given, mixed, first, recorded, step, (long long)dt_nodes_before((uint32_t)before));
 }
 
 /* How many of a list of parameters have the gradient that a step has used. */

@@ -17,7 +17,7 @@ from devtensor._errors import GradientWarning, Operand, Step
 
 _busy = threading.local()
 _MOST = 10000  # entries of a list that are looked at
-_RISES = 50  # steps after each of which more of graphs was alive
+_RISES = 50  # steps after each of which more of the graphs of earlier steps was alive
 _Proposal = Callable[[Failure], Fix | None]
 _T = TypeVar("_T")
 
@@ -133,13 +133,14 @@ def note_step(optimizer: Any) -> None:
     """After a step: warns where it used a gradient a second time, or had none at all."""
     groups = getattr(optimizer, "param_groups", ())  # of a subclass, which may be without
     params = [param for group in groups for param in group["params"]]
-    given, mixed, first, recorded, alive = _C._note_step(params)
+    before, rises, last, last_but_one = optimizer._kept
+    given, mixed, first, recorded, step, kept = _C._note_step(params, last_but_one)
     if watching.report is not None:
         watching.report.stepped(optimizer, params)
-    before, rises = optimizer._alive
-    optimizer._alive = alive, rises + 1 if alive > before else 0
-    if rises + 1 == _RISES and alive > before:
-        _warn_growing(alive)
+    rises = rises + 1 if kept > before else 0
+    optimizer._kept = kept, rises, step, last
+    if rises == _RISES:
+        _warn_growing(kept)
     if mixed:
         _warn_mixed(params, mixed, first)
     elif not given and params:
@@ -177,13 +178,13 @@ def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None
     _warn("step", "step-without-gradient", message, {})
 
 
-def _warn_growing(alive: int) -> None:
+def _warn_growing(kept: int) -> None:
     """Graphs of earlier steps are kept: losses that are added up, or lists of them."""
     from devtensor._diagnosis import graphs
 
     largest = sought(lambda: graphs.held_graphs()[0])
-    message = f"step(): more recorded ops were alive after each of {_RISES} steps, now {alive}"
-    if largest is None or 2 * largest.ops < alive:
+    message = f"step(): more recorded ops of earlier steps were alive after each of {_RISES} steps, now {kept}"
+    if largest is None or 2 * largest.ops < kept:
         _warn("step", "graphs-grow", f"{message}: something keeps the results of earlier steps", {})
         return
     line = gradients.line_of(largest.place)

@@ -74,7 +74,9 @@ class Optimizer:
     _hook_count = 0
     _opt_called = False
     _was_checked = False
-    _alive = (1 << 62, 0)  # recorded ops after the last step; steps in a row after which there were more
+    # After the last step: recorded ops that are older than the one before it, and steps in a row after which there were
+    # more; the numbers of the last two steps
+    _kept = (1 << 62, 0, 0, 0)
     _cleared: Any = None  # (code, instruction): where gradients that no step has used were cleared
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -246,6 +246,22 @@ for epoch in range(60):
         says=("in losses,", ".item()"),
     ),
     Mistake(
+        "losses in a list, of sequences that grow",
+        "graphs-grow",
+        """
+losses = []
+for length in range(1, 61):
+    opt.zero_grad()
+    state = x
+    for _ in range(length):
+        state = net(state)
+    losses.append(F.cross_entropy(state, labels))
+    losses[-1].backward()
+    opt.step()  # here
+""",
+        says=("in losses,", ".item()"),
+    ),
+    Mistake(
         "a leaf that was moved",
         "grad-of-result",
         """
@@ -276,6 +292,32 @@ STEP = """
 """
 
 CORRECT = {
+    "sequences that grow": """
+for length in range(1, 61):
+    opt.zero_grad()
+    state = x
+    for _ in range(length):
+        state = net(state)
+    loss = F.cross_entropy(state, labels)
+    loss.backward()
+    opt.step()
+""",
+    "sequences that grow, with two optimizers": """
+other = nn.Linear(3, 3).to(dev)
+second = dt.optim.SGD(other.parameters(), lr=0.1)
+for length in range(1, 61):
+    made = x
+    for _ in range(length):
+        made = other(made).tanh()
+    opt.zero_grad()
+    loss = F.cross_entropy(net(made.detach()), labels)
+    loss.backward()
+    opt.step()
+    second.zero_grad()
+    fooled = F.cross_entropy(net(made), labels)
+    fooled.backward()
+    second.step()
+""",
     "the usual loop": f"for epoch in range(3):{STEP}",
     "zero_grad after step": """
 for epoch in range(3):

@@ -17,13 +17,24 @@ import os
 import signal
 import sys
 import tempfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import failing_allocations
 import numpy as np
+from cuda_faults import (
+    FREES,
+    LOST,
+    NO_DEVICE,
+    OUT_OF_MEMORY,
+    SITES,
+    Fault,
+    chosen_points,
+    disarm,
+    first_of_each_site,
+    library,
+)
 from support import Built, question
 
 import devtensor as dt
@@ -34,55 +45,6 @@ SLOTS = 40  # through which transfers pass, of a device
 BETWEEN_PARTS = ("cuCtxGetCurrent", "cuCtxSynchronize", "cuMemHostAlloc", "cuMemcpyHtoDAsync_v2")
 PARTS = 2  # of the largest transfer here, a slot each
 LIMIT_S = 30  # of one child; then it hangs
-
-# ---------------------------------------------------------------- faults
-
-CODES = {
-    "cublasLt": (1, 3, 7, 8, 13, 14, 15),
-    "cudnn": (1001, 2000, 2002, 3000, 4000, 4003, 4004, 5000),
-    "nvrtc": (1, 6, 11),
-    "cu": (1, 2, 4, 101, 201, 209, 214, 400, 700, 701, 719, 999),
-}
-OUT_OF_MEMORY = {"cublasLt": (3,), "cudnn": (4003, 4004), "nvrtc": (1,), "cu": (2,)}
-LOST = (214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721)  # after these a context is of no more use
-QUEUES = ("cuLaunchKernel", "cuMemcpy", "cuMemset", "cublasLtMatmul", "cudnnBackendExecute")  # what can go wrong later
-FREES = ("Free", "Destroy", "Unload", "Release", "Trim", "cuCtxSetCurrent")  # without these nothing can be given back
-NO_DEVICE = ("cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuGetErrorName", "cuGetErrorString")
-NO_STATUS = ("GetVersion", "GetErrorString", "GetErrorName", "GetLastErrorString", "nvrtcVersion")
-
-
-def library(symbol: str) -> str:
-    return next(prefix for prefix in CODES if symbol.startswith(prefix))
-
-
-@dataclass(frozen=True)
-class Fault:
-    symbol: str
-    index: int
-    code: int
-    mode: str  # once, sticky, late
-
-    def arm(self) -> None:
-        dt._C._test.api_fail(self.symbol, self.index, self.code, self.mode == "sticky", self.mode == "late")
-
-    def __str__(self) -> str:
-        return f"{self.symbol}[{self.index}]={self.code} {self.mode}"
-
-
-def disarm() -> None:
-    dt._C._test.api_fail(None, -1, 0)
-
-
-def faults(counts: dict[str, int]) -> Iterator[Fault]:
-    for symbol, count in counts.items():
-        for index in range(count):
-            for code in CODES[library(symbol)]:
-                yield Fault(symbol, index, code, "once")
-                yield Fault(symbol, index, code, "sticky")
-            if symbol.startswith(QUEUES) and "Get" not in symbol and "Desc" not in symbol and "Pref" not in symbol:
-                for code in LOST:
-                    yield Fault(symbol, index, code, "late")
-
 
 # ---------------------------------------------------------------- programs
 
@@ -404,10 +366,14 @@ def one_point(prepare: Prepare, fault: Fault | None) -> dict[str, Any]:
     start = dt._C._test.api_calls()
     if fault is not None:
         fault.arm()
+    else:
+        dt._C._test.watch_calls()
     first = attempt(ready)
+    calls = dt._C._test.watched_calls() if fault is None else []
     end = dt._C._test.api_calls()
     disarm()
     got: dict[str, Any] = {"counts": {k: end[k] - start[k] for k in NAMES if end[k] > start[k]}, "left": {}}
+    got["sites"] = first_of_each_site(calls)
     value = first.pop("value", None)
     got["first"] = first
     try:
@@ -543,24 +509,12 @@ def complaints(fault: Fault, got: dict[str, Any], clean: dict[str, Any]) -> list
     return found
 
 
-def chosen_points(name: str, counts: dict[str, int], share: int) -> Iterator[Fault]:
-    """1 in `share` of the points, always the same, and one of 1 in `share` / 44 places: the n-th call of a symbol."""
-    seen, places = set(), max(share // 44, 1)
-    for fault in faults(counts):
-        if library(fault.symbol) and not fault.symbol.endswith(NO_STATUS):
-            place = (fault.symbol, fault.index)
-            chosen = zlib.crc32(f"{name}{fault}".encode()) % share == 0
-            if chosen or (place not in seen and zlib.crc32(f"{name}{place}".encode()) % places == 0):
-                seen.add(place)
-                yield fault
-
-
 def run(name: str, prepare: Prepare, share: int) -> dict[str, Any]:
     clean = forked(prepare, None)
     if "crash" in clean or clean["first"]["kind"] != "ok" or "after" in clean:
         return {"name": name, "points": 0, "found": [f"without a fault: {clean}"]}
     found, points = [], 0
-    for fault in chosen_points(name, clean["counts"], share):
+    for fault in chosen_points(name, clean, share):
         found += [f"{fault}: {text}" for text in complaints(fault, forked(prepare, fault), clean)]
         points += 1
     return {"name": name, "points": points, "found": found}
@@ -580,7 +534,7 @@ def main(worker: str, workers: str = "1", share: str = "1", text: str = "") -> N
             print(json.dumps({"start": name}), flush=True)
             print(json.dumps(run(name, prepare, int(share))), flush=True)
     ERRORS.seek(0)
-    print(json.dumps({"stderr": ERRORS.read().decode(errors="replace")}), flush=True)
+    print(json.dumps({"stderr": ERRORS.read().decode(errors="replace"), "sites": sorted(SITES)}), flush=True)
 
 
 if __name__ == "__main__":
