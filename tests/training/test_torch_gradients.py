@@ -46,7 +46,7 @@ def test_samples(device: str) -> None:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"PyTorch's samples need {module}, which is not installed")
     share = ["--samples", "100000" if WHOLE else "2"]
-    command = [sys.executable, str(HELPERS / "torch_gradient_samples.py"), "--device", device, *share]
+    command = [sys.executable, str(HELPERS / "pytorch" / "torch_gradient_samples.py"), "--device", device, *share]
     env = {**os.environ, "DEVTENSOR_CUDA": "sim:1", "DEVTENSOR_CACHE": "0"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=7200 if WHOLE else 900)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -1,7 +1,7 @@
 """Sentences of PyTorch's that this machine may not be able to provoke: those of CUDA, and those of older versions.
 
-`python tests/helpers/pytorch/torch_sentences.py` looks for the words of each in the installed PyTorch, in its libraries and its
-Python sources, and lists those that are not there. A build for CUDA has all of them but those of OLDER.
+`python tests/helpers/pytorch/torch_sentences.py` looks for the words of each in the installed PyTorch, in its libraries
+and its Python sources, and lists those that are not there. A build for CUDA has all of them but those of OLDER.
 """
 
 from __future__ import annotations

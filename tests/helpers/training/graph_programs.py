@@ -1,6 +1,6 @@
 """Random programs that build graphs: the same text runs on PyTorch and on devtensor.
 
-    python tests/helpers/training/graph_programs.py --seed 1 --count 100000 [--device cuda] [--views-in-place] [--program N]
+    python tests/helpers/training/graph_programs.py --seed 1 --count 100000 [--device cuda] [--views-in-place]
 
 A program is a list of statements. While it is written, PyTorch runs it, so that the next statement knows shapes and
 flags. Judged are the outcome of every statement (a refusal by its class), and at the end all values, flags and
