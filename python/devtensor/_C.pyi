@@ -5981,7 +5981,7 @@ def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | Non
 
     >>> generator = dt.manual_seed(0)
     >>> dt.randperm(5)
-    DeviceArray([2, 3, 1, 0, 4], device='cpu', dtype=int64)
+    DeviceArray([4, 2, 1, 3, 0], device='cpu', dtype=int64)
     """
 def reciprocal(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """1 / x.
