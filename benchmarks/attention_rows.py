@@ -1,4 +1,5 @@
-"""Attention over whole sequences, one token of a GPT that keeps its keys and values, and embeddings."""
+"""Attention over whole sequences, also with masks, in other dtypes and with gradients; one token of a GPT that keeps
+its keys and values; embeddings."""
 
 import numpy as np
 
@@ -7,6 +8,8 @@ from .rows import EPS, Row, everywhere
 BOTH = ("devtensor", "torch")
 HERE = "__import__('benchmarks.attention_rows', fromlist=['attention_rows'])"
 PASS = {"torch": (1.0, 1.5)}
+ATTEND = {"attend": "lib.nn.functional.scaled_dot_product_attention"}
+LONG, MIDDLE = (1, 8, 1024, 64), (1, 8, 512, 64)
 
 
 def heads(*shape):
@@ -26,9 +29,46 @@ def attention(name, shape, causal):
         hidden = np.triu(np.ones((shape[2], shape[2]), bool), 1) if causal else None
         return weighted(q, k, v, hidden), 64 * EPS["float32"]
 
-    names = {"attend": "lib.nn.functional.scaled_dot_product_attention"}
     expression = f"attend(q, k, v, is_causal={causal})"
-    return Row("attention", name, heads(*shape), everywhere(expression, BOTH), reference, names, target=PASS)
+    return Row("attention", name, heads(*shape), everywhere(expression, BOTH), reference, ATTEND, target=PASS)
+
+
+def of_dtype(dtype, eps):
+    """float32 comes back, so that NumPy can read what it has no dtype for."""
+    names = ATTEND | {"lib": "lib"} | {f"{part}2": f"{part}.to(lib.{dtype})" for part in ("q", "k", "v")}
+    expression = "attend(q2, k2, v2).to(lib.float32)"
+    return Row("attention", f"attention {dtype} {MIDDLE}", heads(*MIDDLE), everywhere(expression, BOTH),
+               lambda x: (weighted(*(x[part].astype("float64") for part in ("q", "k", "v"))), 16 * eps), names,
+               target=PASS)  # fmt: skip
+
+
+def masked(rng):
+    return heads(*MIDDLE)(rng) | {"m": rng.random((MIDDLE[2], MIDDLE[2])) > 0.3}
+
+
+def one_query(rng):
+    return {n: rng.standard_normal((1, 12, 1 if n == "q" else 1024, 64), "float32") for n in ("q", "k", "v")}
+
+
+def trained(lib, q, k, v, causal):
+    """The gradient of q, after those of all, of the sum of the result."""
+    with lib.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        lib.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal).sum().backward()
+    return leaves[0].grad
+
+
+def gradient(causal):
+    def reference(x):
+        import devtensor as dt
+
+        wide = (dt.from_numpy(x[part].astype("float64")) for part in ("q", "k", "v"))
+        return trained(dt, *wide, causal).numpy(), 1024 * EPS["float32"]
+
+    name = f"attention {LONG}{', causal' if causal else ''}, gradients of all operands"
+    names = {"trained": f"{HERE}.trained", "lib": "lib"}
+    expressions = everywhere(f"trained(lib, q, k, v, {causal})", BOTH)
+    return Row("attention", name, heads(*LONG), expressions, reference, names, target=PASS)
 
 
 WIDTH, HEADS, LENGTH = 256, 4, 256
@@ -77,6 +117,30 @@ ROWS = [
     attention("attention (1, 8, 1024, 64)", (1, 8, 1024, 64), False),
     attention("attention (1, 8, 1024, 64), causal", (1, 8, 1024, 64), True),
     attention("attention (8, 12, 128, 64)", (8, 12, 128, 64), False),
+    attention("attention (8, 12, 128, 64), causal", (8, 12, 128, 64), True),
+    Row(
+        "attention",
+        "attention, one query of 12 heads, 1024 keys kept",
+        one_query,
+        everywhere("attend(q, k, v)", BOTH),
+        lambda x: (weighted(*(x[part].astype("float64") for part in ("q", "k", "v"))), 64 * EPS["float32"]),
+        ATTEND,
+        target=PASS,
+    ),
+    Row(
+        "attention",
+        f"attention {MIDDLE}, a mask of bool",
+        masked,
+        everywhere("attend(q, k, v, m)", BOTH),
+        lambda x: (weighted(*(x[part].astype("float64") for part in ("q", "k", "v")), ~x["m"]), 64 * EPS["float32"]),
+        ATTEND,
+        target=PASS,
+    ),
+    of_dtype("float64", EPS["float32"]),
+    of_dtype("bfloat16", 2.0**-8),
+    of_dtype("float16", 2.0**-11),
+    gradient(False),
+    gradient(True),
     Row(
         "attention",
         "one token of a GPT block, width 256, 256 tokens kept",

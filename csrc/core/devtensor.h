@@ -476,10 +476,11 @@ typedef struct {
     dt_activation activation;
 } dt_conv2d_params;
 
-/* The dimensions from lead on are normalised; centred: their mean is subtracted first. */
+/* The dimensions from lead on are normalised, or with `channels` all but the second; centred: their mean is subtracted
+ * first. */
 typedef struct {
     int lead;
-    bool centred;
+    bool centred, channels;
     double eps;
 } dt_normalize_params;
 

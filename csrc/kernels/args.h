@@ -119,13 +119,13 @@ typedef struct {
 
 enum { K_SORTED_TILES, K_SORTED_MERGE };
 
-/* Rows of n in order, the first k of each; arrays of outer are x, out and indices. An item is an element as a number,
- * with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items are less
- * than a tile, several rows side by side, each with room for so many; MERGE makes runs of 2 * run items of runs of run.
- * The last launch writes results, not items. */
+/* Rows of n in order, k of each from `first` on; arrays of outer are x, out and indices. An item is an element as a
+ * number, with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items
+ * are less than a tile, several rows side by side, each with room for so many; MERGE makes runs of 2 * run items of
+ * runs of run. The last launch writes results, not items. */
 typedef struct {
     k_index outer;
-    int64_t n, k, x_stride, out_stride, indices_stride;
+    int64_t n, first, k, x_stride, out_stride, indices_stride;
     k_operand x, out, indices, from, to;
     int64_t run;
     int32_t bits, stage, descending, last;

@@ -36,6 +36,8 @@
 #define PY_TEXT__affine_ "input, scale, shift"
 #define PY_SPEC__batch_norm {"batch_norm", 6, 6, -1, {"input", "running_mean", "running_var", "weight", "bias", "eps"}, __func__}
 #define PY_TEXT__batch_norm "input, running_mean, running_var, weight, bias, eps"
+#define PY_SPEC__normalize_channels {"batch_norm", 5, 5, -1, {"input", "weight", "bias", "stats", "eps"}, __func__}
+#define PY_TEXT__normalize_channels "input, weight, bias, stats, eps"
 #define PY_SPEC__layer_norm {"layer_norm", 6, 6, -1, {"input", "weight", "bias", "lead", "eps", "centred"}, __func__}
 #define PY_TEXT__layer_norm "input, weight, bias, lead, eps, centred"
 #define PY_SPEC__rms_norm {"rms_norm", 6, 6, -1, {"input", "weight", "bias", "lead", "eps", "centred"}, __func__}
@@ -90,6 +92,8 @@
 #define PY_SPEC_argsort {"argsort", 1, 3, -1, {"input", "dim", "descending", "stable", "out"}, __func__}
 #define PY_TEXT_argsort "input, dim=-1, descending=False, *, stable=None, out=None"
 #define PY_SELF_argsort "$self, dim=-1, descending=False, *, stable=None"
+#define PY_SPEC__kth {"kthvalue", 3, 3, -1, {"input", "k", "dim"}, __func__}
+#define PY_TEXT__kth "input, k, dim"
 #define PY_SPEC_topk {"topk", 2, 5, -1, {"input", "k", "dim", "largest", "sorted", "out"}, __func__}
 #define PY_TEXT_topk "input, k, dim=-1, largest=True, sorted=True, *, out=None"
 #define PY_SELF_topk "$self, k, dim=-1, largest=True, sorted=True"

@@ -59,6 +59,14 @@ def _batch_norm(
     bias: DeviceArray | None,
     eps: float,
 ) -> DeviceArray: ...
+@op("batch_norm")
+def _normalize_channels(
+    input: DeviceArray,
+    weight: DeviceArray | None,
+    bias: DeviceArray | None,
+    stats: DeviceArray,
+    eps: float,
+) -> DeviceArray: ...
 @op("layer_norm")
 def _layer_norm(
     input: DeviceArray,
@@ -187,6 +195,8 @@ def argsort(
     stable: bool | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
+@op("kthvalue")
+def _kth(input: DeviceArray, k: _Int, dim: _Int) -> DeviceArray: ...
 @method
 def topk(
     input: DeviceArray,

@@ -131,7 +131,8 @@ test_far_scans(void)
                         const int64_t at = r * apart + (reverse ? n - 1 - k : k) * step;
                         all = prod ? all * x[at] : all + x[at];
                         const double near = prod || r % 3 ? 0 : 1e-13 * all; /* powers of 2, and sums of two numbers */
-                        right = right && (out[at] == all || (all != all && out[at] != out[at]) || fabs(out[at] - all) <= near);
+                        right = right &&
+                                (out[at] == all || (all != all && out[at] != out[at]) || fabs(out[at] - all) <= near);
                         right = right && (prod || r % 3 || out[at] >= before);
                         before = out[at];
                     }
@@ -157,10 +158,12 @@ stands_before(double a, double b, int descending, int first)
 #define TEST_SORT(T)                                                                                                   \
     static void test_sort_##T(const char *name, size_t words)                                                          \
     {                                                                                                                  \
-        static const int64_t shapes[][3] = {{1, 1, 1},       {70, 5, 5},      {3, 100, 7},                             \
-                                            {2, 2048, 2048}, {1, 5000, 5000}, {1, 4500, 100}};                         \
-        for (int form = 0; form < 12; form++) {                                                                        \
+        static const int64_t shapes[][4] = {{1, 1, 1},       {70, 5, 5},         {3, 100, 7},                          \
+                                            {2, 2048, 2048}, {1, 5000, 5000},    {1, 4500, 100},                       \
+                                            {3, 100, 1, 49}, {2, 5000, 1, 2499}, {1, 4500, 9, 4491}};                  \
+        for (int form = 0; form < 2 * (int)(sizeof(shapes) / sizeof(*shapes)); form++) {                               \
             const int64_t rows = shapes[form / 2][0], n = shapes[form / 2][1], k = shapes[form / 2][2];                \
+            const int64_t skipped = shapes[form / 2][3];                                                               \
             const int descending = form % 2;                                                                           \
             T *x = calloc((size_t)(rows * n), sizeof(T)), *out = calloc((size_t)(rows * k), sizeof(T));                \
             int64_t *indices = calloc((size_t)(rows * k), 8);                                                          \
@@ -172,6 +175,7 @@ stands_before(double a, double b, int descending, int first)
             const int64_t strides[3][3] = {{n}, {k}, {k}};                                                             \
             k_sort_rows_args a = {.outer = index_of(1, &rows, 3, strides),                                             \
                                   .n = n,                                                                              \
+                                  .first = skipped,                                                                    \
                                   .k = k,                                                                              \
                                   .x_stride = 1,                                                                       \
                                   .out_stride = 1,                                                                     \
@@ -205,10 +209,10 @@ stands_before(double a, double b, int descending, int first)
                     right = right && (next < 0 || stands_before((double)x[r * n + at], (double)x[r * n + next],        \
                                                                 descending, at < next));                               \
                 }                                                                                                      \
-                for (int64_t i = 0, last = indices[r * k + k - 1], before = 0; i < n; i++) { /* of all, the first k */ \
+                for (int64_t i = 0, last = indices[r * k + k - 1], before = 0; i < n; i++) { /* of all, so many */     \
                     before += i != last &&                                                                             \
                               stands_before((double)x[r * n + i], (double)x[r * n + last], descending, i < last);      \
-                    right = right && (i < n - 1 || before == k - 1);                                                   \
+                    right = right && (i < n - 1 || before == skipped + k - 1);                                         \
                 }                                                                                                      \
             }                                                                                                          \
             check(right, "values of sort");                                                                            \

@@ -36,6 +36,27 @@ def norms() -> dict[str, Made]:
             lambda x, w, own=own: T.rms_norm(x, own, w, 1e-3),
             (both, own),
         )
+    for shape in ((3, 4, 5, 5), (4, 3, 40), (5, 6, 4), (2, 1, 1000), (6, 5)):  # also by the formula: few neighbours
+        found[f"batch_norm {shape}"] = (
+            lambda x, w, b: F.batch_norm(x, None, None, w, b, True, eps=1e-3),
+            lambda x, w, b: T.batch_norm(x, None, None, w, b, True, eps=1e-3),
+            (shape, shape[1:2], shape[1:2]),
+        )
+        found[f"batch_norm without bias {shape}"] = (
+            lambda x, w: F.batch_norm(x, None, None, w, None, True, eps=1e-3),
+            lambda x, w: T.batch_norm(x, None, None, w, None, True, eps=1e-3),
+            (shape, shape[1:2]),
+        )
+        found[f"batch_norm without weight {shape}"] = (
+            lambda x: F.batch_norm(x, None, None, training=True, eps=1e-3),
+            lambda x: T.batch_norm(x, None, None, training=True, eps=1e-3),
+            (shape,),
+        )
+    found["batch_norm of channels last"] = (
+        lambda x, w, b: F.batch_norm(x.permute(0, 3, 1, 2), None, None, w, b, True),
+        lambda x, w, b: T.batch_norm(x.permute(0, 3, 1, 2), None, None, w, b, True),
+        ((3, 5, 6, 4), (4,), (4,)),
+    )
     found["layer_norm of columns"] = (
         lambda x, w: F.layer_norm(x.permute(0, 2, 1), (6,), w, w, 1e-3),
         lambda x, w: T.layer_norm(x.permute(0, 2, 1), (6,), w, w, 1e-3),
@@ -94,6 +115,19 @@ def test_recurrent_layers_and_their_gradients_are_those_of_torch() -> None:
             )
 
 
+def test_batch_norm_updates_its_running_numbers_as_torch() -> None:
+    rng = np.random.default_rng(2)
+    for dtype in ("float32", "float64"):
+        x = (rng.standard_normal((5, 3, 6, 7)) * 3 + 100).astype(dtype)  # far from 0: squares alone would lose digits
+        mean, var = np.zeros(3, dtype), np.ones(3, dtype)
+        ours = [dt.from_numpy(a.copy()) for a in (x, mean, var)]
+        theirs = [torch.from_numpy(a.copy()) for a in (x, mean, var)]
+        got, want = F.batch_norm(*ours, training=True), T.batch_norm(*theirs, training=True)
+        near = 2e-6 if dtype == "float32" else 1e-12
+        for a, b in zip((got, *ours[1:]), (want, *theirs[1:]), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), 4 * near, 40 * near)
+
+
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     generator = dt.Generator().manual_seed(1)
     x = dt.randn(900, 77, generator=generator).requires_grad_(True)
@@ -103,7 +137,9 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
 
     def results() -> list[bytes]:
         y = F.layer_norm(x, (77,), w, w)
-        found = [y, *dt.autograd.grad(y.square().sum(), (x, w)), rows.cumsum(1), rows.flip(1)]
+        found = [y, *dt.autograd.grad(y.square().sum(), (x, w))]
+        z = F.batch_norm(x.reshape(30, 30, 77), None, None, w[:30], w[30:60], True)
+        found += [z, *dt.autograd.grad(z.square().sum(), (x, w)), rows.cumsum(1), rows.flip(1)]
         found += [rows.index_select(1, places), rows.t().contiguous().index_select(0, places)]
         found += [dt.randn(70001, 3, generator=dt.Generator().manual_seed(2))]
         found += [dt.randperm(70001, generator=dt.Generator().manual_seed(2))]

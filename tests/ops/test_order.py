@@ -77,6 +77,25 @@ def test_sorts(shapes: Any, device: str) -> None:
 
 
 @pytest.mark.parametrize("shapes", [SHAPES, LONG], ids=["short", "long"])
+def test_one_of_the_order(shapes: Any, device: str) -> None:
+    """kthvalue and median are found without sorting: at the ends, in the middle, and one after the other."""
+    for x, a, dim, what in operands(shapes, device):
+        size = x.shape[dim] if x.ndim else 1
+        if not size:
+            continue
+        places = order_of(x, dim, False)
+        for k in {1, 2, size // 3, (size + 1) // 2, size - 1, size} & set(range(1, size + 1)):
+            wanted = np.take(places, [k - 1], dim) if x.ndim else places
+            got = a.kthvalue(k, dim, keepdim=True)
+            same(got.indices, wanted, f"{what}, {k} of {size}")
+            same(got.values, np.take_along_axis(x, wanted, dim) if x.ndim else x, f"{what}, {k} of {size}")
+        middle = np.take(places, [(size - 1) // 2], dim) if x.ndim else places
+        if x.dtype.kind == "f" and x.ndim:
+            middle = np.where(np.isnan(x).any(dim, keepdims=True), np.isnan(x).argmax(dim, keepdims=True), middle)
+        same(a.median(dim, keepdim=True).indices, middle, what)
+
+
+@pytest.mark.parametrize("shapes", [SHAPES, LONG], ids=["short", "long"])
 def test_running_sums(shapes: Any, device: str) -> None:
     for x, a, dim, what in operands(shapes, device):
         dtype = x.dtype if x.dtype.kind == "f" else np.dtype("int64")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -135,6 +137,25 @@ def test_randperm(n: int, device: str) -> None:
         assert x.tolist() != list(range(n))
         shift = np.abs(np.array(x.tolist()) - np.arange(n)).mean()
         assert abs(shift - n / 3) < n / 10
+
+
+def test_randperm_is_fair() -> None:
+    """Every order of five is as likely as the others: chi squared of 119 degrees of freedom, 6 deviations allowed."""
+    dt.manual_seed(3)
+    orders = collections.Counter(tuple(dt.randperm(5).tolist()) for _ in range(48000))
+    assert sum((orders[order] - 400) ** 2 / 400 for order in itertools.permutations(range(5))) < 119 + 6 * 238**0.5
+
+
+@pytest.mark.parametrize("n", [40, 300, 4096])
+def test_randperm_has_no_pattern(n: int) -> None:
+    """Neighbours of the order are as far apart, round the circle, as chance puts them."""
+    dt.manual_seed(4)
+    apart = np.zeros(n)
+    draws = 200_000 // n
+    for _ in range(draws):
+        apart += np.bincount(np.diff(wide_of(dt.randperm(n)).astype(int)) % n, minlength=n)
+    assert apart[0] == 0
+    assert ((apart[1:] - draws) ** 2 / draws).sum() < n - 2 + 6 * (2 * n) ** 0.5
 
 
 def test_generators(device: str) -> None:

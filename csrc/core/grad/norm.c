@@ -1,20 +1,50 @@
-/* norm.c: the formula of layer norm. */
+/* norm.c: the formula of layer norm, and of batch norm by the numbers of the batch. */
 #include "../call.h"
 #include "shape.h"
 #include "tape.h"
 #include "../ops/ops.h"
 
-/* The mean over what is normalised, whose dimensions stay with size 1. */
+/* The mean over what is normalised, whose dimensions stay with size 1; or with `sum` the sum, without them. */
+static dt_value
+over(dt_tape *t, dt_value x, bool sum)
+{
+    const dt_normalize_params *p = t->params;
+    int64_t dims[DT_MAX_NDIM];
+    int n = 0;
+    for (int d = p->channels ? 0 : p->lead; d < t->node->ndim; d++) {
+        if (!p->channels || d != 1) {
+            dims[n++] = d;
+        }
+    }
+    return dt_tape_reduce(t, sum ? DT_REDUCE_sum : DT_REDUCE_mean, x, n, dims, !sum);
+}
+
 static dt_value
 mean_of(dt_tape *t, dt_value x)
 {
-    const int lead = ((const dt_normalize_params *)t->params)->lead;
-    int64_t dims[DT_MAX_NDIM];
-    int n = 0;
-    for (int d = lead; d < t->node->ndim; d++) {
-        dims[n++] = d;
+    return over(t, x, false);
+}
+
+/* What flows to weight or bias, from what has the shape of x: the engine sums over leading dimensions, not over those
+ * behind the channels. */
+static dt_value
+for_channels(dt_tape *t, dt_value x)
+{
+    return ((const dt_normalize_params *)t->params)->channels ? over(t, x, true) : x;
+}
+
+/* weight, one number for each channel, beside x. */
+static dt_value
+beside(dt_tape *t, dt_value weight)
+{
+    int64_t shape[DT_MAX_NDIM];
+    if (weight == NULL || !((const dt_normalize_params *)t->params)->channels) {
+        return weight;
     }
-    return dt_tape_reduce(t, DT_REDUCE_mean, x, n, dims, true);
+    for (int d = 0; d < t->node->ndim; d++) {
+        shape[d] = d == 1 ? weight->shape[0] : 1;
+    }
+    return dt_tape_reshape(t, weight, t->node->ndim, shape);
 }
 
 static dt_value
@@ -36,9 +66,13 @@ at_once(dt_tape *t)
     }
     dt_value x = contiguous(t, A), grad = contiguous(t, G), weight = B == NULL ? NULL : contiguous(t, B);
     dt_array *out = dt_tape_slot(t), *sums = affine ? dt_tape_slot(t) : NULL;
-    int64_t shape[DT_MAX_NDIM + 1] = {2};
-    for (int d = p->lead; d < A->ndim; d++) {
-        shape[1 + d - p->lead] = A->shape[d];
+    int64_t shape[DT_MAX_NDIM + 1] = {2, A->shape[1]};
+    int nsums = 2;
+    if (!p->channels) {
+        for (int d = p->lead; d < A->ndim; d++) {
+            shape[1 + d - p->lead] = A->shape[d];
+        }
+        nsums = 1 + A->ndim - p->lead;
     }
     if (x == NULL || grad == NULL || out == NULL || (B != NULL && weight == NULL) ||
         dt_tape_made(t, dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, out, t->err), out) ==
@@ -47,8 +81,7 @@ at_once(dt_tape *t)
     }
     if (affine &&
         (sums == NULL ||
-         dt_tape_made(t, dt_empty(dt_array_device(x), (dt_dtype)x->dtype, 1 + A->ndim - p->lead, shape, sums, t->err),
-                      sums) == NULL)) {
+         dt_tape_made(t, dt_empty(dt_array_device(x), (dt_dtype)x->dtype, nsums, shape, sums, t->err), sums) == NULL)) {
         return true;
     }
     bool made = true;
@@ -82,16 +115,16 @@ normalize_gradient(dt_tape *t)
         dt_value scale = HOLD(RSQRT(ADD(mean_of(t, SQUARE(distance)), N(p->eps))));
         dt_value normal = HOLD(MUL(distance, scale));
         if (dt_tape_wants(t, 1)) {
-            dt_tape_give(t, 1, MUL(G, normal));
+            dt_tape_give(t, 1, for_channels(t, MUL(G, normal)));
         }
         if (dt_tape_wants(t, 0)) {
-            dt_value g = B == NULL ? G : HOLD(MUL(G, B));
+            dt_value g = B == NULL ? G : HOLD(MUL(G, beside(t, B)));
             dt_value rest = HOLD(MUL(normal, mean_of(t, MUL(g, normal))));
             dt_value moved = p->centred ? SUB(g, mean_of(t, g)) : g;
             dt_tape_give(t, 0, MUL(SUB(moved, rest), scale));
         }
     }
     if (t->node->ninputs > 2 && dt_tape_wants(t, 2)) {
-        dt_tape_give(t, 2, G);
+        dt_tape_give(t, 2, for_channels(t, G));
     }
 }

@@ -204,40 +204,66 @@ dt_random_normals_float(uint64_t seed, uint64_t counter, float mean, float std, 
     }
 }
 
-/* Half of the bits of the next even power of two from n on. */
+/* Half of the bits of the next even power of two from n on, at least 3: networks of fewer bits do not reach every
+ * permutation. */
 DT_INLINE int
 dt_random_half_bits(int64_t n)
 {
-    int half = 1;
+    int half = 3;
     while (half < 31 && ((int64_t)1 << (2 * half)) < n) {
         half++;
     }
     return half;
 }
 
-/* Where x goes in a permutation of [0, 2**(2 * half)), a Feistel network. */
-DT_INLINE uint64_t
-dt_random_shuffled(uint64_t seed, uint64_t offset, int half, uint64_t x)
+#define DT_PERMUTATION_ROUNDS 8
+#define DT_PERMUTATION_BLOCKS 2 /* of the generator */
+
+/* A permutation of [0, 2**(2 * half)): a Feistel network, with a key for each round. */
+typedef struct {
+    int half;
+    uint32_t keys[DT_PERMUTATION_ROUNDS];
+} dt_permutation;
+
+DT_INLINE dt_permutation
+dt_random_permutation(uint64_t seed, uint64_t offset, int64_t n)
 {
-    const uint32_t mask = ((uint32_t)1 << half) - 1;
-    uint32_t left = (uint32_t)(x >> half), right = (uint32_t)x & mask;
-    for (uint32_t round = 0; round < 8; round++) {
-        const uint32_t next = left ^ (dt_philox(seed ^ (uint64_t)right << 3 ^ round, offset).word[0] & mask);
-        left = right;
-        right = next;
+    dt_permutation p = {dt_random_half_bits(n), {0}};
+    for (int i = 0; i < DT_PERMUTATION_BLOCKS; i++) {
+        const dt_philox_block b = dt_philox(seed, offset + (uint64_t)i);
+        for (int j = 0; j < 4; j++) {
+            p.keys[4 * i + j] = b.word[j];
+        }
     }
-    return (uint64_t)left << half | right;
+    return p;
+}
+
+/* What a round adds to one half, by the other: every bit of x and of the key reaches every bit that comes out (the last
+ * steps of MurmurHash3, with better constants: Wellons, "Prospecting for hash functions", 2018). */
+DT_INLINE uint32_t
+dt_random_mixed(uint32_t x, uint32_t key)
+{
+    x ^= key;
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
 }
 
 /* Entry i of a permutation of [0, n): a permutation of more, walked until it falls below n (Black and Rogaway 2002).
  * Needs no memory and no sorting. */
 DT_INLINE int64_t
-dt_random_permutation(uint64_t seed, uint64_t offset, int64_t i, int64_t n)
+dt_random_entry(const dt_permutation *p, int64_t i, int64_t n)
 {
-    const int half = dt_random_half_bits(n);
+    const uint32_t mask = ((uint32_t)1 << p->half) - 1;
     uint64_t x = (uint64_t)i;
     do {
-        x = dt_random_shuffled(seed, offset, half, x);
+        uint32_t left = (uint32_t)(x >> p->half), right = (uint32_t)x & mask;
+        for (int round = 0; round < DT_PERMUTATION_ROUNDS; round++) {
+            const uint32_t next = left ^ (dt_random_mixed(right, p->keys[round]) & mask);
+            left = right;
+            right = next;
+        }
+        x = (uint64_t)left << p->half | right;
     } while (x >= (uint64_t)n);
     return (int64_t)x;
 }

@@ -1,5 +1,5 @@
-/* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. Layer norm where the
- * device has a way of its own. */
+/* norm.c: batch norm by statistics that are known: one pass over the input, input * scale + shift. By those of the
+ * batch, and layer norm, where the device has a way of its own. */
 #include "../check/check.h"
 #include "../grad/grad.h"
 #include "norm.h"
@@ -90,16 +90,11 @@ dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, 
     return rc;
 }
 
-dt_status
-dt_normalize(const char *op, const dt_array *input, const dt_array *weight, const dt_array *bias,
-             const dt_normalize_params *params, dt_array *out, dt_error *err)
+/* Of dense operands. */
+static dt_status
+normalized(const char *op, const dt_array *input, const dt_array *weight, const dt_array *bias,
+           const dt_normalize_params *params, dt_array *stats, dt_array *out, dt_error *err)
 {
-    DT_RECORD(DT_GRAD_normalize, params, out, dt_normalize(op, input, weight, bias, params, out, err), input, weight,
-              bias);
-    const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}};
-    DT_TRY(dt_check_same_device(op, in, 3, err));
-    DT_TRY(dt_check_same_dtype(op, in, 3, err));
-    DT_TRY(dt_check_float(op, in, 3, err));
     const dt_array *given[] = {input, weight, bias};
     dt_array dense[3] = {DT_ARRAY_EMPTY, DT_ARRAY_EMPTY, DT_ARRAY_EMPTY};
     dt_status rc = DT_OK;
@@ -111,7 +106,7 @@ dt_normalize(const char *op, const dt_array *input, const dt_array *weight, cons
     if (rc == DT_OK) {
         bool made = true;
         rc = dt_call_new_normalize(&dense[0], weight == NULL ? NULL : &dense[1], bias == NULL ? NULL : &dense[2],
-                                   params, out, &made, err);
+                                   params, out, stats, &made, err);
         if (rc == DT_OK && !made) {
             rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op);
         }
@@ -121,4 +116,31 @@ dt_normalize(const char *op, const dt_array *input, const dt_array *weight, cons
         dt_array_clear(&dense[k]);
     }
     return rc;
+}
+
+dt_status
+dt_normalize(const char *op, const dt_array *input, const dt_array *weight, const dt_array *bias,
+             const dt_normalize_params *params, dt_array *out, dt_error *err)
+{
+    DT_RECORD(DT_GRAD_normalize, params, out, dt_normalize(op, input, weight, bias, params, out, err), input, weight,
+              bias);
+    const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}};
+    DT_TRY(dt_check_same_device(op, in, 3, err));
+    DT_TRY(dt_check_same_dtype(op, in, 3, err));
+    DT_TRY(dt_check_float(op, in, 3, err));
+    return normalized(op, input, weight, bias, params, NULL, out, err);
+}
+
+dt_status
+dt_normalize_channels(const dt_array *input, const dt_array *weight, const dt_array *bias,
+                      const dt_normalize_params *params, dt_array *stats, dt_array *out, dt_error *err)
+{
+    DT_RECORD(DT_GRAD_normalize_channels, params, out,
+              dt_normalize_channels(input, weight, bias, params, stats, out, err), input, weight, bias);
+    const dt_operand in[] = {{"input", input, -1}, {"weight", weight, -1}, {"bias", bias, -1}};
+    DT_TRY(dt_check_same_device(OP, in, 3, err));
+    DT_TRY(dt_check_same_dtype(OP, in, 3, err));
+    DT_TRY(dt_check_float(OP, in, 3, err));
+    DT_TRY(dt_check_channels(OP, in, 3, err));
+    return normalized(OP, input, weight, bias, params, stats, out, err);
 }

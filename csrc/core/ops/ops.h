@@ -95,9 +95,9 @@ dt_status dt_scan(dt_scan_op op, const char *name, const dt_array *x, int64_t di
 dt_status dt_scan_extremum(dt_scan_op op, const char *name, const dt_array *x, int64_t dim, dt_array *values,
                            dt_array *indices, dt_error *err) DT_MUST_CHECK;
 
-/* sort.c: the first k along dim of the sorted elements, and where they stand; k < 0: all. Neither is recorded. */
-dt_status dt_sort(const char *name, const dt_array *x, int64_t dim, int64_t k, bool descending, dt_array *values,
-                  dt_array *indices, dt_error *err) DT_MUST_CHECK;
+/* sort.c: of the sorted elements along dim k from `first` on, and where they stand; k < 0: all. Neither is recorded. */
+dt_status dt_sort(const char *name, const dt_array *x, int64_t dim, int64_t first, int64_t k, bool descending,
+                  dt_array *values, dt_array *indices, dt_error *err) DT_MUST_CHECK;
 
 /* matmul.c: the public names check their own ranks; out= as everywhere. */
 dt_status dt_matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err) DT_MUST_CHECK;

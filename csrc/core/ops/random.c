@@ -45,7 +45,7 @@ static uint64_t
 blocks_of(dt_random_kind kind, dt_dtype dtype, int64_t n)
 {
     if (kind == DT_RANDOM_PERMUTATION) {
-        return 1;
+        return DT_PERMUTATION_BLOCKS;
     }
     uint64_t lanes = DT_RANDOM_LANES(kind != DT_RANDOM_INTEGERS, dt_itemsize(dtype));
     return ((uint64_t)n + lanes - 1) / lanes;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 dt_status
-dt_sort(const char *name, const dt_array *x, int64_t dim, int64_t k, bool descending, dt_array *values,
+dt_sort(const char *name, const dt_array *x, int64_t dim, int64_t first, int64_t k, bool descending, dt_array *values,
         dt_array *indices, dt_error *err)
 {
     int last;
@@ -24,8 +24,8 @@ dt_sort(const char *name, const dt_array *x, int64_t dim, int64_t k, bool descen
     dt_status rc = dt_result_new(&places, indices, err);
     if (rc == DT_OK) {
         const dt_array rows = dt_with_last(x, last);
-        dt_array first = dt_with_last(values, last), second = dt_with_last(indices, last);
-        rc = dt_result_made(dt_call_new_sort(&rows, descending, &first, &second, err), indices);
+        dt_array elements = dt_with_last(values, last), places_there = dt_with_last(indices, last);
+        rc = dt_result_made(dt_call_new_sort(&rows, descending, first, &elements, &places_there, err), indices);
     }
     return dt_result_made(rc, values);
 }

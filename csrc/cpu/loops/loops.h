@@ -3,6 +3,7 @@
 #ifndef DT_CPU_LOOPS_H
 #define DT_CPU_LOOPS_H
 
+#include "../../core/numbers/philox.h"
 #include "../cpu.h"
 #include "../isa.h"
 
@@ -71,6 +72,15 @@ typedef struct {
     void (*grad)(const void *grad, const void *x, const void *weight, void *out, int64_t n, cpu_norm_row row,
                  bool centred);
     void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, cpu_norm_row row);
+    /* Of batch norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of the
+     * gradient and of its products with what is normal; the result; the gradient, factor * (grad - means[0] - normal *
+     * means[1]). */
+    double (*total)(const void *x, int64_t n);
+    double (*squares)(const void *x, int64_t n, double mean);
+    void (*products)(const void *grad, const void *x, int64_t n, cpu_norm_row row, double totals[2]);
+    void (*channel)(const void *x, void *out, int64_t n, cpu_norm_row row, double weight, double bias);
+    void (*channel_grad)(const void *grad, const void *x, void *out, int64_t n, cpu_norm_row row, double weight,
+                         const double means[2]);
 } cpu_norm_parts;
 
 /* One row of n numbers of a step of a recurrent layer, or of its gradient (cell.c). */
@@ -118,7 +128,7 @@ typedef struct {
     void (*words)(uint64_t seed, uint64_t counter, int64_t blocks, uint32_t *words);
     cpu_drawn_floats uniforms, normals;
     void (*integers)(const uint32_t *words, int64_t n, uint64_t low, uint64_t range, int64_t *out);
-    void (*shuffled)(uint64_t seed, uint64_t offset, int half, int64_t n, uint64_t *x);
+    void (*shuffled)(const dt_permutation *p, int64_t n, uint64_t *x);
 } cpu_random_parts;
 
 /* An op that changes only the sign of a half type, as masks of bits: those that are kept, then those that are flipped,

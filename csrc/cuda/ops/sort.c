@@ -22,7 +22,7 @@ merge_tiles(cuda_device *d, CUfunction function, k_sort_rows_args *args, const c
 }
 
 dt_status
-cuda_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, dt_error *err)
+cuda_sort(const dt_array *x, bool descending, int64_t first, dt_array *out, dt_array *indices, dt_error *err)
 {
     cuda_device *d;
     CUfunction function;
@@ -32,6 +32,7 @@ cuda_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, 
     const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
     k_sort_rows_args args = {
         .n = x->shape[last],
+        .first = first,
         .k = out->shape[last],
         .x_stride = x->strides[last],
         .out_stride = out->strides[last],

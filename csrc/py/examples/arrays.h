@@ -119,7 +119,7 @@
 #define EXAMPLE_randperm                                                                                               \
     EXAMPLE(">>> generator = dt.manual_seed(0)\n"                                                                      \
             ">>> dt.randperm(5)\n"                                                                                     \
-            "DeviceArray([2, 3, 1, 0, 4], device='cpu', dtype=int64)")
+            "DeviceArray([4, 2, 1, 3, 0], device='cpu', dtype=int64)")
 #define EXAMPLE_rand_like                                                                                              \
     EXAMPLE(">>> dt.rand_like(dt.zeros(2, 3)).shape\n"                                                                 \
             "(2, 3)")

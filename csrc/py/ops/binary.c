@@ -279,6 +279,21 @@ py__batch_norm(PY_PARAMS)
               dt_batch_norm(input, mean, var, weight, bias, eps, out, &err));
 }
 
+static PyObject *
+py__normalize_channels(PY_PARAMS)
+{
+    PY_PARSE(_normalize_channels)
+    const dt_array *weight, *bias, *input = py_arg_array(&a, 0), *stats = py_arg_array(&a, 3);
+    dt_normalize_params params = {.centred = true, .channels = true};
+    if (input == NULL || stats == NULL || py_arg_optional_array(&a, 1, &weight) < 0 ||
+        py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_float(&a, 4, &params.eps) < 0) {
+        return NULL;
+    }
+    dt_array numbers = *stats; /* written to: the array itself stays as it is */
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(input),
+              dt_normalize_channels(input, weight, bias, &params, &numbers, out, &err));
+}
+
 /* Over the dimensions from parameter 3 on; parameter 5: the mean is subtracted. op is what errors name. */
 static PyObject *
 normalized(const py_args *a)
@@ -291,6 +306,7 @@ normalized(const py_args *a)
         return NULL;
     }
     params.lead = (int)lead;
+    params.channels = false;
     PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(input),
               dt_normalize(a->op, input, weight, bias, &params, out, &err));
 }
@@ -375,6 +391,7 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(lerp, LERP_DOC),
     PY_HIDDEN(_affine_, "input = input * scale + shift, rounded twice."),
     PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),
+    PY_HIDDEN(_normalize_channels, "batch_norm in training on the cpu; stats gets mean and variance."),
     PY_HIDDEN(_layer_norm, "layer_norm of float32 or float64 on the cpu, over the dimensions from lead on."),
     PY_HIDDEN(_rms_norm, "The same without a mean."),
     PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),

@@ -58,11 +58,11 @@ py_logcumsumexp(PY_PARAMS)
 
 /* ---------------------------------------------------------------- values and indices */
 
-/* What makes both: of all elements along dim, or of the first k. */
+/* What makes both: of all elements along dim, or of k in their order. */
 typedef struct {
     bool scans;
     dt_scan_op op;
-    int64_t dim, k;
+    int64_t dim, first, k;
     bool descending;
 } selection;
 
@@ -71,7 +71,7 @@ select_elements(const selection *s, const char *op, const dt_array *x, dt_array 
                 dt_error *err)
 {
     DT_TRY(s->scans ? dt_scan_extremum(s->op, op, x, s->dim, values, indices, err)
-                    : dt_sort(op, x, s->dim, s->k, s->descending, values, indices, err));
+                    : dt_sort(op, x, s->dim, s->first, s->k, s->descending, values, indices, err));
     if (DT_UNLIKELY(dt_wants_grad(x)) && !dt_grad_off) { /* gradients go to the elements that were taken */
         dt_array_clear(values);
         *values = DT_ARRAY_EMPTY;
@@ -184,6 +184,20 @@ py_topk(PY_PARAMS)
                            : py_raise(a.state, &err, a.v, 1);
 }
 
+/* k - 1 is in range. */
+static PyObject *
+py__kth(PY_PARAMS)
+{
+    PY_PARSE(_kth)
+    selection s = {.k = 1};
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_int(&a, 1, &s.first) < 0 || py_arg_int(&a, 2, &s.dim) < 0) {
+        return NULL;
+    }
+    s.first--;
+    return values_and_indices(&a, &s, x, NULL);
+}
+
 /* ---------------------------------------------------------------- tables */
 
 #define SCAN_DOC(formula)                                                                                              \
@@ -216,6 +230,7 @@ py_topk(PY_PARAMS)
 
 PyMethodDef py_scan_functions[] = {
     OPS(PY_OP),
+    PY_HIDDEN(_kth, "Where the k-th smallest element along dim stands; dim stays, of size 1."),
     PY_END,
 };
 

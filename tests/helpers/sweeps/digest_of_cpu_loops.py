@@ -77,6 +77,13 @@ def normalized(x: dt.DeviceArray, b: dt.DeviceArray) -> dt.DeviceArray:
     return dt.batch_norm(x, mean, var.abs(), weight, bias)
 
 
+def trained(x: dt.DeviceArray, weight: dt.DeviceArray, bias: dt.DeviceArray) -> dt.DeviceArray:
+    """The gradient of x through batch_norm, then those of weight and bias."""
+    leaves = [each.detach().requires_grad_(True) for each in (x, weight, bias)]
+    y = dt.batch_norm(leaves[0], None, None, *leaves[1:], True)
+    return dt.cat([g.flatten() for g in dt.autograd.grad(y, leaves, x * 0.5 + 1)])
+
+
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
@@ -106,6 +113,10 @@ OPS |= {
     "lerp": lambda a, b: dt.lerp(a, b, 0.25),
     "batch_norm": lambda a, b: normalized(rows(a)[None], b),
     "batch_norm of columns": lambda a, b: normalized(rows(a), b),
+    "batch_norm in training": lambda a, b: dt.batch_norm(dt.stack([a, b])[None], None, None, b[:2], a[:2], True),
+    "batch_norm in training, gradient": lambda a, b: trained(dt.stack([a, b])[None], a[:2], b[:2]),
+    "median": lambda a, b: dt.median(a, 0).indices,
+    "randperm": lambda a, b: dt.randperm(2 * len(a) + 1, generator=dt.Generator().manual_seed(5)),
     "transposed": lambda a, b: rows(a).T.contiguous(),
     "softmax": lambda a, b: dt.softmax(a, 0),
     "softmax of columns": lambda a, b: dt.softmax(rows(a).T, 0),
@@ -146,7 +157,7 @@ def digests(dtype: str) -> dict[str, str]:
             for name, op in OPS.items():
                 try:
                     found[name].update(bytes_of(op(*operands)))
-                except (RuntimeError, IndexError) as error:
+                except (RuntimeError, IndexError, ValueError) as error:
                     found[name].update(type(error).__name__.encode())
     return {name: digest.hexdigest() for name, digest in found.items()}
 

@@ -70,7 +70,7 @@ permutation_row(char *data, int64_t stride, int64_t index, int64_t n, const void
 {
     const random_job *job = ctx;
     const dt_random_params *p = job->params;
-    const int half = dt_random_half_bits(job->numel);
+    const dt_permutation order = dt_random_permutation(p->seed, p->offset, job->numel);
     for (int64_t done = 0, count; done < n; done += count) {
         uint64_t x[CPU_DRAWN];
         int64_t place[CPU_DRAWN], left = count = CPU_MIN(CPU_DRAWN, n - done);
@@ -79,7 +79,7 @@ permutation_row(char *data, int64_t stride, int64_t index, int64_t n, const void
             place[i] = done + i;
         }
         while (left > 0) {
-            cpu_loops_here()->random->shuffled(p->seed, p->offset, half, left, x);
+            cpu_loops_here()->random->shuffled(&order, left, x);
             const int64_t shuffled = left;
             left = 0;
             for (int64_t i = 0; i < shuffled; i++) {

@@ -1,4 +1,5 @@
-/* norm.c: layer norm and its gradient over rows that lie one after the other. */
+/* norm.c: layer norm, and batch norm by the numbers of the batch, and their gradients, over rows that lie one after the
+ * other. */
 #include "../loops.h"
 
 #define CHUNKS 16 /* of rows, whose sums for weight and bias are added in order */
@@ -10,6 +11,9 @@ typedef struct {
     const cpu_norm_parts *parts;
     int64_t n, rows, chunk, nbytes; /* nbytes: of a row */
     double *sums;                   /* of each chunk: for weight, then for bias; NULL: not wanted */
+    int64_t channels;               /* of batch norm: a channel is every so many rows */
+    dt_dtype dtype;
+    void *numbers; /* two of each channel: first the one of all, then the other; NULL: not wanted */
 } norm_job;
 
 static const char *
@@ -24,9 +28,11 @@ job_of(const dt_array *x, const dt_array *weight, const dt_normalize_params *par
     norm_job job = {.x = data_of(x), .weight = data_of(weight), .out = dt_array_data(out), .params = params};
     job.parts = cpu_loops_here()->norm[x->dtype == DT_FLOAT64];
     job.n = 1;
-    for (int d = params->lead; d < x->ndim; d++) {
+    for (int d = params->channels ? 2 : params->lead; d < x->ndim; d++) {
         job.n *= x->shape[d];
     }
+    job.channels = params->channels ? x->shape[1] : 1;
+    job.dtype = (dt_dtype)x->dtype;
     job.rows = dt_array_numel(x) / job.n;
     job.nbytes = job.n * (int64_t)dt_itemsize((dt_dtype)x->dtype);
     return job;
@@ -43,14 +49,99 @@ normalize_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+/* ---------------------------------------------------------------- channels */
+
+static double
+number_of(const norm_job *job, const char *numbers, int64_t channel, double otherwise)
+{
+    return numbers == NULL            ? otherwise
+           : job->dtype == DT_FLOAT64 ? ((const double *)(const void *)numbers)[channel]
+                                      : (double)((const float *)(const void *)numbers)[channel];
+}
+
+static void
+put_numbers(const norm_job *job, int64_t channel, double first, double second)
+{
+    if (job->numbers != NULL && job->dtype == DT_FLOAT64) {
+        ((double *)job->numbers)[channel] = first;
+        ((double *)job->numbers)[job->channels + channel] = second;
+    } else if (job->numbers != NULL) {
+        ((float *)job->numbers)[channel] = (float)first;
+        ((float *)job->numbers)[job->channels + channel] = (float)second;
+    }
+}
+
+static cpu_norm_row
+measure_channel(const norm_job *job, int64_t channel, double *variance)
+{
+    const double count = (double)(job->rows / job->channels * job->n);
+    double sum = 0, squares = 0;
+    for (int64_t r = channel; r < job->rows; r += job->channels) {
+        sum += job->parts->total(job->x + r * job->nbytes, job->n);
+    }
+    for (int64_t r = channel; r < job->rows; r += job->channels) {
+        squares += job->parts->squares(job->x + r * job->nbytes, job->n, sum / count);
+    }
+    *variance = squares / count;
+    return (cpu_norm_row){sum / count, 1 / sqrt(*variance + job->params->eps)};
+}
+
+static void
+channels_part(void *ctx, int64_t begin, int64_t end)
+{
+    const norm_job *job = ctx;
+    for (int64_t c = begin; c < end; c++) {
+        double variance;
+        const cpu_norm_row row = measure_channel(job, c, &variance);
+        const double weight = number_of(job, job->weight, c, 1), bias = number_of(job, job->bias, c, 0);
+        for (int64_t r = c; r < job->rows; r += job->channels) {
+            job->parts->channel(job->x + r * job->nbytes, job->out + r * job->nbytes, job->n, row, weight, bias);
+        }
+        put_numbers(job, c, row.mean, variance);
+    }
+}
+
+static void
+channels_grad_part(void *ctx, int64_t begin, int64_t end)
+{
+    const norm_job *job = ctx;
+    const double count = (double)(job->rows / job->channels * job->n);
+    for (int64_t c = begin; c < end; c++) {
+        double variance, totals[2] = {0, 0};
+        const cpu_norm_row row = measure_channel(job, c, &variance);
+        for (int64_t r = c; r < job->rows; r += job->channels) {
+            job->parts->products(job->grad + r * job->nbytes, job->x + r * job->nbytes, job->n, row, totals);
+        }
+        const double means[2] = {totals[0] / count, totals[1] / count};
+        for (int64_t r = c; r < job->rows; r += job->channels) {
+            job->parts->channel_grad(job->grad + r * job->nbytes, job->x + r * job->nbytes, job->out + r * job->nbytes,
+                                     job->n, row, number_of(job, job->weight, c, 1), means);
+        }
+        put_numbers(job, c, totals[1], totals[0]);
+    }
+}
+
+static void
+run_channels(norm_job *job, dt_array *numbers, void (*part)(void *ctx, int64_t begin, int64_t end))
+{
+    job->numbers = numbers == NULL ? NULL : dt_array_data(numbers);
+    cpu_parallel(job->channels, CPU_CEIL_DIV(CPU_GRAIN / 4, job->rows / job->channels * job->n), part, job);
+}
+
+/* ---------------------------------------------------------------- the slots */
+
 dt_status
 cpu_normalize(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_normalize_params *params,
-              dt_array *out, bool *made, dt_error *err)
+              dt_array *out, dt_array *stats, bool *made, dt_error *err)
 {
     (void)made;
     (void)err;
     norm_job job = job_of(x, weight, params, out);
     job.bias = data_of(bias);
+    if (params->channels) {
+        run_channels(&job, stats, channels_part);
+        return DT_OK;
+    }
     cpu_parallel(job.rows, CPU_CEIL_DIV(CPU_GRAIN / 4, job.n), normalize_part, &job);
     return DT_OK;
 }
@@ -92,6 +183,10 @@ cpu_normalize_grad(const dt_array *grad, const dt_array *x, const dt_array *weig
     (void)made;
     norm_job job = job_of(x, weight, params, out);
     job.grad = data_of(grad);
+    if (params->channels) {
+        run_channels(&job, sums, channels_grad_part);
+        return DT_OK;
+    }
     job.chunk = CPU_CEIL_DIV(job.rows, CHUNKS);
     const int64_t chunks = CPU_CEIL_DIV(job.rows, job.chunk);
     if (sums != NULL) {

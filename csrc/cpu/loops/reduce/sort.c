@@ -1,11 +1,13 @@
 /* sort.c: rows in order. Each element becomes a number with its position in the row, which are sorted: few by merges,
- * many by digits of 8 bits. Of the first few alone only those are kept that may be among them. */
+ * many by digits of 8 bits. Where only some of the order are asked for, those that cannot be among them are left out.
+ */
 #include "../../cpu.h"
 
 #include "../../../core/memory/memory.h"
 
 #define INSERTED 16 /* items that are sorted by insertion */
 #define MERGED 64   /* by merges */
+#define PARTED 1024 /* of which some are found by parting them in two */
 #define DIGITS 256
 #define PIECE 65536     /* of a long row: a thread takes some */
 #define BLOCK 512       /* keys at a time */
@@ -27,7 +29,7 @@ typedef struct sort_job {
     int64_t *indices;
     int ndim;
     const int64_t *shape, *x_strides, *out_strides, *indices_strides;
-    int64_t size, n, k, x_step, out_step, indices_step;
+    int64_t size, n, first, k, x_step, out_step, indices_step;
     int64_t room, ncounts; /* items of a row, twice; numbers that count its digits */
     make_keys keys;
     take_elements take;
@@ -110,7 +112,7 @@ rows_part(void *ctx, int64_t begin, int64_t end)
 }
 
 dt_status
-cpu_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, dt_error *err)
+cpu_sort(const dt_array *x, bool descending, int64_t first, dt_array *out, dt_array *indices, dt_error *err)
 {
     const int last = x->ndim - 1;
     const dt_dtype dtype = (dt_dtype)x->dtype;
@@ -127,12 +129,13 @@ cpu_sort(const dt_array *x, bool descending, dt_array *out, dt_array *indices, d
         .indices_strides = indices->strides,
         .size = (int64_t)dt_itemsize(dtype),
         .n = n,
+        .first = first,
         .k = k,
         .x_step = x->strides[last],
         .out_step = out->strides[last],
         .indices_step = indices->strides[last],
         .wide = bits == 64 || n >> (64 - bits) != 0,
-        .selects = k <= n / SELECTED,
+        .selects = first == 0 && k <= n / SELECTED,
         .take = takes[bits == 8    ? 0
                       : bits == 16 ? 1
                       : bits == 32 ? 2

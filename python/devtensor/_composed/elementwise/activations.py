@@ -159,7 +159,17 @@ def hardswish(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     >>> F.hardswish(dt.tensor([-4.0, 1.0, 4.0]))
     DeviceArray([-0.0000,  0.6667,  4.0000], device='cpu', dtype=float32)
     """
-    return _computed("hardswish", input, inplace, lambda x: x * _C.relu6(x + 3) / 6)
+    return _computed("hardswish", input, inplace, _hardswish)
+
+
+def _hardswish(x: DeviceArray) -> DeviceArray:
+    part = x + 3
+    if part.requires_grad:
+        return x * part.relu6() / 6
+    part.relu6_()
+    part *= x
+    part /= 6
+    return part
 
 
 def hardsigmoid(input: DeviceArray, inplace: bool = False) -> DeviceArray:

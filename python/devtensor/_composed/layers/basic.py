@@ -70,6 +70,9 @@ def conv1d(
     return rows.squeeze(-2)
 
 
+_STRETCH = 16  # numbers of a channel that lie side by side, from which on it is read by itself
+
+
 @autocasts
 def batch_norm(
     input: DeviceArray,
@@ -107,6 +110,13 @@ def batch_norm(
         error = ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
         raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
     x, dims = widened(input), [d for d in range(input.ndim) if d != 1]
+    if not x.is_cuda and x.is_contiguous() and count >= _STRETCH * input.shape[0]:
+        stats = _C.empty(2, channels, dtype=x.dtype)
+        wide = [None if a is None else widened(a) for a in (weight, bias)]
+        result = _C._normalize_channels(x, wide[0], wide[1], stats, eps)
+        _update(running_mean, stats[0], momentum)
+        _update(running_var, stats[1] * (count / (count - 1)), momentum)
+        return result.to(input.dtype)
     mean = x.mean(dims, keepdim=True)
     distance = x - mean
     var = distance.square().mean(dims, keepdim=True)

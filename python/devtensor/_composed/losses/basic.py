@@ -104,7 +104,7 @@ def mse_loss(
     DeviceArray(2., device='cpu', dtype=float32)
     """
     reduction = chosen("mse_loss", size_average, reduce, reduction)
-    return _distance("mse_loss", input, target, weight, reduction, DeviceArray.square)
+    return _distance("mse_loss", input, target, weight, reduction, _square)
 
 
 @autocasts
@@ -129,10 +129,18 @@ def l1_loss(
     return _distance("l1_loss", input, target, weight, reduction, DeviceArray.abs)
 
 
+def _square(distance: DeviceArray) -> DeviceArray:
+    """In place where no gradient needs distance, as below: it is new."""
+    return distance.square() if distance.requires_grad else distance.square_()
+
+
 def _huber(distance: DeviceArray, delta: float) -> DeviceArray:
     """Half the square up to delta, from there on a line with the slope that it has there."""
     near = distance.clamp(-delta, delta)
-    return near * _C.add(distance, near, alpha=-0.5)
+    if distance.requires_grad:
+        return near * _C.add(distance, near, alpha=-0.5)
+    near *= distance.add_(near, alpha=-0.5)
+    return near
 
 
 @autocasts

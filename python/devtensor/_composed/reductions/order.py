@@ -67,20 +67,18 @@ def kthvalue(
     if not 1 <= k <= size:
         text = f"kthvalue(): selected number k out of range for dimension {d}: k={k} of {size} elements"
         raise _C._explained("kthvalue", ("input",), (input,), "selected-out-of-range", RuntimeError(text))
-    first = input.detach().topk(k, d, largest=False).indices
-    return _C.kthvalue_result(_picked(input, d, first.narrow(d, k - 1, 1) if input.ndim else first, keepdim))
+    return _C.kthvalue_result(_picked(input, d, _C._kth(input.detach(), k, d), keepdim))
 
 
 def _middle(input: DeviceArray, d: int) -> DeviceArray:
     """Where the lower of the middle elements stands along d, the first NaN if there is one; d is kept."""
     x = input.detach()
     size = x.shape[d] if x.ndim else 1
-    first = x.topk((size + 1) // 2, d, largest=False).indices
-    middle = first.narrow(d, (size - 1) // 2, 1) if x.ndim else first
+    middle = _C._kth(x, (size + 1) // 2, d)
     if not x.dtype.is_floating_point:
         return middle
-    last = x.topk(1, d)
-    return _C.where(last.values.isnan(), last.indices, middle)
+    last = x.argmax(d, keepdim=True) if x.ndim else middle
+    return _C.where(x.gather(d, last).isnan(), last, middle)
 
 
 def _middle_number(input: DeviceArray, d: int) -> DeviceArray:
