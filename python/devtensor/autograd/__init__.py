@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from devtensor import _C, _refusals
+from devtensor import _C
 from devtensor._diagnosis import watching
+from devtensor._names import refusals as _refusals
 from devtensor._names.old_names import Variable
 from devtensor.autograd import function, functional, graph
 from devtensor.autograd._explain import explain
