@@ -64,6 +64,7 @@ assert_type(plateau.in_cooldown, bool)
 
 # ---------------------------------------------------------------- clipping
 
+net(dt.ones(1, 4)).sum().backward()
 assert_type(nn.utils.clip_grad_norm_(net.parameters(), 1.0), dt.DeviceArray)
 assert_type(nn.utils.get_total_norm([dt.ones(2)], float("inf")), dt.DeviceArray)
 nn.utils.clip_grads_with_norm_(net.weight, 1.0, dt.tensor(2.0))
