@@ -13,7 +13,7 @@ import devtensor as dt
 
 
 def same(got: Any, want: Any, size: Any) -> None:
-    """Within three roundings of numbers of that size: PyTorch fuses some products with sums, by its loops for the CPU."""
+    """Within three roundings of numbers of that size: PyTorch fuses some products with sums."""
     assert got.shape == tuple(want.shape) and name_of(got.dtype) == name_of(want.dtype)
     eps = {"float32": 2.0**-23, "float64": 2.0**-52}[name_of(got.dtype)]
     assert (np.abs(numbers(got) - numbers(want)) <= 3 * eps * size).all()

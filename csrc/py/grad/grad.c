@@ -484,7 +484,7 @@ py__note_step(PY_PARAMS)
     return Py_BuildValue("nnnnIL", given, mixed, first, recorded, step, (long long)dt_nodes_before((uint32_t)before));
 }
 
-/* How many of a list of parameters have the gradient that a step has used. */
+/* How many of a list of parameters have the gradient that a step has used, with nothing added since. */
 static PyObject *
 py__gradients_as_used(PY_PARAMS)
 {
@@ -496,7 +496,8 @@ py__gradients_as_used(PY_PARAMS)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
         PyObject *param = PyList_GET_ITEM(a.v[0], i);
         const dt_node *node = py_is_array(param) ? py_node_of(param) : NULL;
-        found += node != NULL && node->owner != NULL && is_as_used(node->owner);
+        const py_grad_state *s = node != NULL ? node->owner : NULL;
+        found += s != NULL && is_as_used(s) && !s->mixed;
     }
     return PyLong_FromSsize_t(found);
 }
