@@ -36,6 +36,8 @@ is_one_row(const dt_walk *walk)
 
 #define TILE 32
 #define CACHE_WAY 1024 /* lines so far apart fall on 4 of its sets or fewer */
+#define AROUND_FROM                                                                                                    \
+    ((int64_t)2 << 20) /* bytes of a target whose lines share sets: it falls out of them while written */
 
 typedef struct {
     const dt_walk *walk;
@@ -199,14 +201,15 @@ copy_walk(const dt_array *const *arrays, cpu_row cast)
         .cast = cast,
         .turn = turns[cpu_size_index(dt_itemsize(to))],
     };
-    int64_t to_line = walk.strides[0][across] * job.to_size;
-    job.streamed =
-        walk.numel * job.to_size >= CPU_STREAM_FROM && ((intptr_t)job.to | to_line | TILE * job.to_size) % 64 == 0;
+    const int64_t to_line = walk.strides[0][across] * job.to_size;
+    const int64_t from_line = walk.strides[1][walk.ndim - 1] * job.from_size;
+    const bool shares_sets = from_line % CACHE_WAY == 0 || to_line % CACHE_WAY == 0;
+    job.streamed = walk.numel * job.to_size >= (shares_sets ? AROUND_FROM : CPU_STREAM_FROM) &&
+                   ((intptr_t)job.to | to_line | TILE * job.to_size) % 64 == 0;
     for (int d = 0; d < walk.ndim - 1; d++) {
         job.streamed = job.streamed && walk.strides[0][d] * job.to_size % 64 == 0;
     }
-    const int64_t from_line = walk.strides[1][walk.ndim - 1] * job.from_size;
-    job.direct = from == to && !job.streamed && from_line % CACHE_WAY != 0 && to_line % CACHE_WAY != 0;
+    job.direct = from == to && !job.streamed && !shares_sets;
     int64_t outer = walk.numel / (walk.shape[across] * walk.shape[walk.ndim - 1]);
     cpu_parallel(outer * job.tiles[0] * job.tiles[1], CPU_GRAIN / (TILE * TILE), transpose_part, &job);
 }
