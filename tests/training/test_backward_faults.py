@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from failing_cuda_calls import CODES, FREES, LOST, library
+from cuda_faults import CODES, FREES, LOST, library
 from support import CUDA_DEVICES, REAL
 
 import devtensor as dt
