@@ -136,7 +136,7 @@ READ_NOTHING = set(
     as_strided as_strided_ as_subclass
     coalesce get_device is_cpu is_meta is_mps is_quantized is_shared is_sparse is_tensor layout new
     new_tensor reshape_as resize_ resize_as_ set_ share_memory_ storage unfold to_sparse to_sparse_csr untyped_storage
-    istft stft""".split()
+    istft stft dim_order is_set_to new_empty_strided record_stream retains_grad""".split()
 )
 
 

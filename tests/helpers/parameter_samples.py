@@ -288,6 +288,7 @@ VALUES: dict[str, Any] = {
     "new_states": lambda: [dt.get_rng_state()],
     "new_state": lambda: dt.get_rng_state(),
     "callable": lambda: lambda *values: values[0],
+    "vmap.func": lambda: lambda row: row,
     "geometric_.p": 0.5,
     **{f"{op}.{name}": lambda: dt.ones(2, 3, dtype=dt.int64) for op in ("gcd", "lcm") for name in ("input", "other")},
     "mvlgamma.p": 1,

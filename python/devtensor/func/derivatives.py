@@ -250,7 +250,7 @@ def jacrev(
                  [0., 4.]], device='cpu', dtype=float32)
     """
     has_aux = _need_bool("jacrev", "has_aux", has_aux)
-    if chunk_size is not None and chunk_size <= 0:
+    if chunk_size is not None and _C._need_int("jacrev", "chunk_size", chunk_size) <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
@@ -281,7 +281,7 @@ def jacfwd(func: _Function, argnums: _Numbers = 0, has_aux: bool = False, *, ran
     >>> dt.func.jacfwd(lambda x: x.sum())(dt.ones(2))
     DeviceArray([1., 1.], device='cpu', dtype=float32)
     """
-    if randomness not in ("error", "different", "same"):
+    if _C._need_str("jacfwd", "randomness", randomness) not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     return jacrev(func, argnums, has_aux=has_aux)
 

@@ -149,9 +149,9 @@ def vmap(
     """
     if not callable(func):
         raise TypeError(f"vmap(): argument 'func' must be callable, not {type(func).__name__}")
-    if randomness not in ("error", "different", "same"):
+    if _C._need_str("vmap", "randomness", randomness) not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
-    if chunk_size is not None and chunk_size <= 0:
+    if chunk_size is not None and _C._need_int("vmap", "chunk_size", chunk_size) <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
