@@ -92,8 +92,8 @@
 #define PY_SPEC_argsort {"argsort", 1, 3, -1, {"input", "dim", "descending", "stable", "out"}, __func__}
 #define PY_TEXT_argsort "input, dim=-1, descending=False, *, stable=None, out=None"
 #define PY_SELF_argsort "$self, dim=-1, descending=False, *, stable=None"
-#define PY_SPEC__kth {"kthvalue", 3, 3, -1, {"input", "k", "dim"}, __func__}
-#define PY_TEXT__kth "input, k, dim"
+#define PY_SPEC__kth {"kthvalue", 3, 3, -1, {"input", "k", "along"}, __func__}
+#define PY_TEXT__kth "input, k, along"
 #define PY_SPEC_topk {"topk", 2, 5, -1, {"input", "k", "dim", "largest", "sorted", "out"}, __func__}
 #define PY_TEXT_topk "input, k, dim=-1, largest=True, sorted=True, *, out=None"
 #define PY_SELF_topk "$self, k, dim=-1, largest=True, sorted=True"

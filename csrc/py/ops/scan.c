@@ -230,7 +230,7 @@ py__kth(PY_PARAMS)
 
 PyMethodDef py_scan_functions[] = {
     OPS(PY_OP),
-    PY_HIDDEN(_kth, "Where the k-th smallest element along dim stands; dim stays, of size 1."),
+    PY_HIDDEN(_kth, "Where the k-th smallest element stands along a dimension, which stays, of size 1."),
     PY_END,
 };
 

@@ -111,11 +111,15 @@ def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]
     """The op that writes what function gives into its first array, whose method it will be."""
     function = method_of(function)
     op = function.__name__
-    parameters = list(inspect.signature(function).parameters)
+    signature = inspect.signature(function)
+    kept = [parameter for name, parameter in signature.parameters.items() if name != "out"]
+    parameters = [parameter.name for parameter in kept]
 
     @functools.wraps(function)
     def write(input: DeviceArray, *args: Any, **options: Any) -> DeviceArray:
         need_array(op, "input", input)
+        if "out" in options:
+            raise TypeError(f"{op}_() got an unexpected keyword argument 'out'")
         result = function(input, *args, **options)
         given = dict(zip(parameters, (input, *args), strict=False)) | options
         arrays = {name: value for name, value in given.items() if isinstance(value, DeviceArray)}
@@ -123,5 +127,6 @@ def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]
         return input.copy_(result)
 
     write.__name__ = write.__qualname__ = f"{op}_"
+    write.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     write.__doc__ = f"{op}, written into input."
     return write

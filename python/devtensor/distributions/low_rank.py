@@ -54,9 +54,9 @@ class LowRankMultivariateNormal(Distribution):
         if cov_diag.shape[-1:] != (count,):
             raise ValueError(f"cov_diag must be a batch of vectors with shape {count}")
         batch = broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
-        self.loc = loc.expand(*batch, count)
-        self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
-        self.cov_diag = cov_diag.expand(*batch, count)
+        self.loc: DeviceArray = loc.expand(*batch, count)
+        self.cov_factor: DeviceArray = cov_factor.expand(*batch, *cov_factor.shape[-2:])
+        self.cov_diag: DeviceArray = cov_diag.expand(*batch, count)
         super().__init__(batch, (count,), validate_args=validate_args)
 
     def expand(self, batch_shape: Shape) -> LowRankMultivariateNormal:

@@ -70,8 +70,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.n_clusters: int = len(begins)
         self.head_size: int = self.shortlist_size + self.n_clusters
         options = _float_options(_OP, device, dtype)
-        self.head = Linear(self.in_features, self.head_size, self.head_bias, **options)
-        self.tail = ModuleList()
+        self.head: Linear = Linear(self.in_features, self.head_size, self.head_bias, **options)
+        self.tail: ModuleList = ModuleList()
         for i, (first, last) in enumerate(pairwise(self.cutoffs), 1):
             size = int(self.in_features // self.div_value**i)
             self.tail.append(
