@@ -106,14 +106,12 @@ class P2POp:
         if op not in (isend, irecv):
             raise ValueError("P2POp(): argument 'op' must be distributed.isend or distributed.irecv")
         need_array("P2POp", "tensor", tensor)
-        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
-            op,
-            tensor,
-            peer,
-            group,
-            tag,
-            group_peer,
-        )
+        self.op: Callable[..., Work] = op
+        self.tensor: DeviceArray = tensor
+        self.peer: int | None = peer
+        self.group: ProcessGroup | None = group
+        self.tag: int = tag
+        self.group_peer: int | None = group_peer
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:

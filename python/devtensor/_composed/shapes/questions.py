@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_device, _need_dtype
@@ -38,7 +37,7 @@ def is_set_to(input: DeviceArray, tensor: DeviceArray) -> bool:
     return seen[0] == seen[1]
 
 
-def _no(name: str, text: str) -> Any:
+def _no(name: str, text: str) -> Callable[[DeviceArray], bool]:
     def ask(input: DeviceArray) -> bool:
         need_array(name, "input", input)
         return False
@@ -48,9 +47,9 @@ def _no(name: str, text: str) -> Any:
     return ask
 
 
-is_conj = _no("is_conj", "there are no complex numbers")
-is_neg = _no("is_neg", "no array is a lazily negated one")
-is_distributed = _no("is_distributed", "an array lies on one device")
+is_conj: Callable[[DeviceArray], bool] = _no("is_conj", "there are no complex numbers")
+is_neg: Callable[[DeviceArray], bool] = _no("is_neg", "no array is a lazily negated one")
+is_distributed: Callable[[DeviceArray], bool] = _no("is_distributed", "an array lies on one device")
 
 
 def is_inference(input: DeviceArray) -> bool:
