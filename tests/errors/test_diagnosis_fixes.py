@@ -340,6 +340,36 @@ def test_layers_in_a_plain_container(held: str, told: str | None) -> None:
     assert source_files.run(text.replace(held, inside), source_files.names() | {"nn": nn, "GPU": GPU}) is None
 
 
+@pytest.mark.parametrize("also", ["self.add_module('part0', self.parts[0])", "self.first = self.parts[0]"])
+def test_layers_in_a_list_that_are_registered_too(also: str) -> None:
+    text = f"""\
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = [nn.Linear(3, 3)]
+            {also}
+        def forward(self, x):
+            return self.parts[0](x)
+    Net()(dt.ones(2, 3, device=GPU))  # here
+    """
+    error = source_files.run(text, source_files.names() | {"nn": nn, "GPU": GPU})
+    assert "is a plain list" not in "\n".join(error.__notes__)
+
+
+def test_layers_in_a_dictionary_by_number() -> None:
+    text = """\
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = {1: nn.Linear(3, 3)}
+        def forward(self, x):
+            return self.parts[1](x)  # here
+    Net().to(GPU)(dt.ones(2, 3, device=GPU))
+    """
+    error = source_files.run(text, source_files.names() | {"nn": nn, "GPU": GPU})
+    assert "make it an nn.ModuleDict, whose keys are strings" in "\n".join(error.__notes__)
+
+
 def test_parameters_in_a_plain_list() -> None:
     text = """\
     class Net(nn.Module):
@@ -367,6 +397,18 @@ def test_a_state_that_stayed_on_the_cpu(state: str, fix: str) -> None:
     error = source_files.run(text, source_files.names() | {"nn": nn, "GPU": GPU})
     assert error.fix == fix
     assert source_files.run(source_files.repaired(text, error), source_files.names() | {"nn": nn, "GPU": GPU}) is None
+
+
+def test_entries_of_a_tuple_counted_from_its_end() -> None:
+    text = """\
+    v, w = dt.ones(4, 2, device=GPU), dt.ones(2, device=GPU)
+    s = (dt.zeros(2), w, dt.ones(2))
+    nn.functional.batch_norm(v, s[0], s[-1], w, w, True)  # here
+    """
+    space = {"nn": nn, "GPU": GPU}
+    error = source_files.run(text, source_files.names() | space)
+    assert error.fix == f"s = (s[0]{TO}, s[1], s[2]{TO})"
+    assert source_files.run(source_files.repaired(text, error), source_files.names() | space) is None
 
 
 def test_what_a_layer_takes_is_told() -> None:

@@ -171,7 +171,30 @@ def states(lib: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("program", [hooks, registered, states, loading])
+def what_is_complained_of(lib: Any) -> Any:
+    """Keys that a pre-hook puts into the lists, and a subclass that sees its own keys alone."""
+    found: list[Any] = []
+
+    class Strict(lib.nn.Linear):  # type: ignore[misc]
+        def _load_from_state_dict(
+            self, state: Any, prefix: str, local: Any, strict: Any, missing: Any, *rest: Any
+        ) -> None:
+            rest[0].extend(key for key in state if key not in (f"{prefix}weight", f"{prefix}bias"))
+            super()._load_from_state_dict(state, prefix, local, strict, missing, *rest)
+
+    net = lib.nn.Sequential(Strict(2, 2), lib.nn.Linear(1, 1))
+    found.append(str(net.load_state_dict(net.state_dict())))
+    for which in (4, 5):
+        layer = lib.nn.Linear(2, 2)
+        layer._register_load_state_dict_pre_hook(lambda *given, which=which: given[which].append("added"))
+        try:
+            found.append(str(layer.load_state_dict(layer.state_dict())))
+        except RuntimeError as error:
+            found.append(str(error).strip())
+    return found
+
+
+@pytest.mark.parametrize("program", [hooks, registered, states, loading, what_is_complained_of])
 def test_books_are_pytorchs(program: Any) -> None:
     ours, theirs = program(dt), program(torch)
     assert ours == [

@@ -276,6 +276,13 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient() -> None:
 
 # ---------------------------------------------------------------- what is refused
 
+
+@pytest.mark.parametrize("pivots", [[0, 2], [1, 3], [-1, 1]])
+def test_pivots_are_rows(pivots: list[int]) -> None:
+    with pytest.raises(RuntimeError, match="Pivots must all be from 1 to 2"):
+        linalg.lu_solve(dt.eye(2), dt.tensor(pivots, dtype=dt.int32), dt.ones(2, 1))
+
+
 LAPACK: list[Callable[[dt.DeviceArray], Any]] = [
     linalg.inv,
     lambda A: linalg.solve(A, A),

@@ -139,6 +139,16 @@ def test_randperm(n: int, device: str) -> None:
         assert abs(shift - n / 3) < n / 10
 
 
+@pytest.mark.parametrize(("dtype", "most"), [
+    ("uint8", 256), ("int8", 128), ("int16", 32768), ("float16", 2049), ("bfloat16", 257),
+])  # fmt: skip
+def test_randperm_is_held_by_its_dtype(dtype: str, most: int, device: str) -> None:
+    x = dt.randperm(most, dtype=getattr(dt, dtype), device=device)
+    assert sorted(x.tolist()) == list(range(most))
+    with pytest.raises(RuntimeError, match=f"for {dtype}"):
+        dt.randperm(most + 1, dtype=getattr(dt, dtype), device=device)
+
+
 def test_randperm_is_fair() -> None:
     """Every order of five is as likely as the others: chi squared of 119 degrees of freedom, 6 deviations allowed."""
     dt.manual_seed(3)

@@ -27,6 +27,8 @@ VALUES = {
         [[1.0, 4.0], {"sum": 3.0}],
         [[3.0, 12.0], {"sum": 3.0}],
     ],
+    "F.jvp(lambda x: x.logcumsumexp(0), (x,), (torch.ones_like(x),))[1]": [1.0, 1.0],
+    "F.jvp(lambda x: tuple(x.max(0)), (x,), (x,))": [[2.0, 1], [2.0, 0]],
     "F.jacrev(lambda x: (x**2, {'sum': x.sum()}))(x)": [[[2.0, 0.0], [0.0, 4.0]], {"sum": [1.0, 1.0]}],
     "F.jacrev(lambda x, y: x * y, (0, 1))(x, 2 * x)": [[[2.0, 0.0], [0.0, 4.0]], [[1.0, 0.0], [0.0, 2.0]]],
     "F.jacfwd(lambda x: x.outer(x))(x[:1])": [[[2.0]]],

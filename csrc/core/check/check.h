@@ -92,6 +92,8 @@ dt_status dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype,
 dt_status dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 /* an integer that draws are bounded by */
 dt_status dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
+/* Whether every whole number below n is an element of dtype. */
+dt_status dt_check_permutation(const char *op, int64_t n, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_negative_power(const char *op, dt_error *err);
 /* a number that shall stand among elements of dtype: what dt_check_value asks, and no float among integers */
 dt_status dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;

@@ -69,6 +69,20 @@ dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err)
 }
 
 dt_status
+dt_check_permutation(const char *op, int64_t n, dt_dtype dtype, dt_error *err)
+{
+    const int digits = dtype == DT_FLOAT16 ? 11 : dtype == DT_BFLOAT16 ? 8 : dtype == DT_FLOAT32 ? 24 : 53;
+    if (!dt_is_float(dtype)) {
+        return n > 0 ? dt_check_bound(op, n - 1, dtype, err) : DT_OK;
+    }
+    const int64_t most = (INT64_C(1) << digits) + 1;
+    return n <= most
+               ? DT_OK
+               : dt_fail(err, DT_EVALUE, "value-overflow", op, "n cannot be greater than %lld for %s, not %lld (%s)",
+                         (long long)most, dt_dtypes[dtype].name, (long long)n, op);
+}
+
+dt_status
 dt_fail_negative_power(const char *op, dt_error *err)
 {
     return dt_fail(err, DT_EVALUE, "invalid-parameter", op, "Integers to negative integer powers are not allowed.");

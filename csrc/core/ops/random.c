@@ -57,6 +57,9 @@ dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dt
 {
     DT_TRY(check_params(op, dtype, &params, err));
     DT_TRY(dt_shape_check(op, ndim, shape, dtype, err));
+    if (params.kind == DT_RANDOM_PERMUTATION) {
+        DT_TRY(dt_check_permutation(op, shape[0], dtype, err));
+    }
     const bool cast = params.kind == DT_RANDOM_PERMUTATION && dtype != DT_INT64;
     dt_array numbers = DT_ARRAY_EMPTY, *drawn = cast ? &numbers : out;
     DT_TRY(dt_empty(device, cast ? DT_INT64 : dtype, ndim, shape, drawn, err));

@@ -314,19 +314,15 @@ def _repacked(frame: FrameType, node: ast.expr, value: str) -> str | None:
 
 def _tuple_statement(frame: FrameType, site: Site, conversions: list[Conversion]) -> str | None:
     """The tuple whose entries several operands are, such as a state (h, c), with them converted."""
-    places: dict[int, str] = {}
-    for fact, text in conversions:
-        node = fact.node
-        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
-            return None
-        key = resolve(frame, node.slice, site.owner)
-        if type(key) is not int:
-            return None
-        places[key] = text
-    names = {fact.node.value.id for fact, _ in conversions}  # type: ignore[union-attr]
-    held = variables.variable(frame, name := min(names))
-    if len(conversions) < 2 or len(names) > 1 or type(held) is not tuple or len(held) > 4:
+    nodes = [fact.node for fact, _ in conversions]
+    names = {node.value.id for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)}
+    if len(nodes) < 2 or len(names) != 1 or not all(isinstance(node, ast.Subscript) for node in nodes):
         return None
+    held = variables.variable(frame, name := min(names))
+    keys = [resolve(frame, node.slice, site.owner) for node in nodes]  # type: ignore[union-attr]
+    if type(held) is not tuple or len(held) > 4 or not all(type(key) is int for key in keys):
+        return None
+    places = {key % len(held): text for key, (_, text) in zip(keys, conversions, strict=True)}
     if not is_assignable(frame, site, ast.Name(name)):
         return None
     if len(places) == len(held) and len(set(places.values())) == 1:

@@ -10,7 +10,7 @@ from devtensor._diagnosis import arrays, origins, shapes
 from devtensor._diagnosis.callers import Held
 from devtensor._diagnosis.causes import CAUSES, see
 from devtensor._diagnosis.facts import Fact, Failure, Fix
-from devtensor._diagnosis.variables import instance_dict, module_tables, resolve, visible
+from devtensor._diagnosis.variables import below, inside, instance_dict, module_tables, resolve, visible
 
 MARK = "<- the odd one"
 _WIDEST = 48
@@ -101,9 +101,11 @@ def _features(failure: Failure) -> list[str]:
         return []
     path = weight.owner.path.rpartition(".")[0]
     layer = weight.owner.expression + (f".{path}" if path else "")
-    name = given.expression or "what it was given"
-    text = f"{layer} takes {weight.shape[1]} features in the last dimension; {name} has {given.shape[-1]}"
-    if len(given.shape) > 2 and math.prod(given.shape[1:]) == weight.shape[1]:
+    name = given.expression
+    text = (
+        f"{layer} takes {weight.shape[1]} features in the last dimension; {name or 'its input'} has {given.shape[-1]}"
+    )
+    if name is not None and len(given.shape) > 2 and math.prod(given.shape[1:]) == weight.shape[1]:
         text += f", and {name}.flatten(1) would have {weight.shape[1]}"
     return [text]
 
@@ -154,16 +156,21 @@ def _in_plain_containers(failure: Failure, fact: Fact) -> list[str]:
         return []
     for name, base in visible(frame):
         tables = module_tables(base)
-        for key, held in instance_dict(base).items() if tables else ():
+        if not tables or inside(base, wanted) is not None or any(one is wanted for _, one in below(base)):
+            continue  # it is registered as well
+        for key, held in instance_dict(base).items():
             kind = "list" if type(held) in (list, tuple) else "dict" if type(held) is dict else None
             if kind is None or any(key in table for table in tables) or key.startswith("_"):
                 continue
             if any(one is wanted for one in (held.values() if kind == "dict" else held)):
                 fits = _REGISTERING[kind][fact.owner is None]
-                return [
+                text = (
                     f"{name}.{key} is a plain {type(held).__name__}, so .to() on the Module leaves what is in it where "
-                    f"it is; make it an nn.{fits}: {name}.{key} = nn.{fits}({name}.{key})"
-                ]
+                    f"it is; make it an nn.{fits}"
+                )
+                if kind == "dict" and not all(type(part) is str for part in held):
+                    return [f"{text}, whose keys are strings"]
+                return [f"{text}: {name}.{key} = nn.{fits}({name}.{key})"]
     return []
 
 

@@ -202,8 +202,9 @@ def jvp(
 ) -> tuple[Any, ...]:
     """func(*primals), and the product of the Jacobian of func there with tangents, by two backward passes.
 
-    tangents have the form and shapes of primals. strict raises RuntimeError where func does not depend on primals,
-    instead of giving zeros. With has_aux func gives a pair, whose second part is the third result.
+    tangents have the form and shapes of primals. Outputs that are no floats have zeros. What func computes under
+    no_grad is a constant, which it is not in PyTorch's forward mode. strict raises RuntimeError where func does not
+    depend on primals, instead of giving zeros. With has_aux func gives a pair, whose second part is the third result.
 
     >>> dt.func.jvp(lambda x: x * x, (dt.tensor([1.0, 2.0]),), (dt.ones(2),))[1]
     DeviceArray([2., 4.], device='cpu', dtype=float32)
@@ -225,12 +226,13 @@ def jvp(
                 raise RuntimeError(f"{call}: a tangent must have the size of its primal, {list(x.shape)}, not {size}.")
         result, aux = _parts(func(*given), has_aux, call)
         outputs, out_form = _outputs(f"{call}: expected f(*primals)", result)
-        seeds = [_C.zeros_like(x).requires_grad_() for x in outputs]  # the backward is linear in them
-        slopes = _gradients(outputs, inputs, seeds, True)
+        slopes_of = [x for x in outputs if x.is_floating_point()]
+        seeds = [_C.ones_like(x).requires_grad_() for x in slopes_of]  # any do: the backward is linear in them
+        slopes = _gradients(slopes_of, inputs, seeds, True)
         if strict and not any(slope.requires_grad for slope in slopes):
             raise RuntimeError(f"{call}: the result of f does not depend on primals, which strict=True refuses.")
-        found = _gradients(slopes, seeds, vectors, True)
-    products = tree_unflatten(found, out_form)
+        found = iter(_gradients(slopes, seeds, vectors, True))
+    products = tree_unflatten([next(found) if x.is_floating_point() else _C.zeros_like(x) for x in outputs], out_form)
     ended = _ended(result, inputs)
     products = _ended(products, [*inputs, *seeds])
     return (ended, products, _ended(aux, inputs)) if has_aux else (ended, products)
@@ -278,6 +280,8 @@ def _jacobians(output: DeviceArray, inputs: list[DeviceArray]) -> list[DeviceArr
 def jacfwd(func: _Function, argnums: _Numbers = 0, has_aux: bool = False, *, randomness: str = "error") -> _Function:
     """jacrev(func, argnums, has_aux=has_aux): there is no forward mode, and the Jacobian is the same.
 
+    But for what func computes under no_grad, which is a constant here.
+
     >>> dt.func.jacfwd(lambda x: x.sum())(dt.ones(2))
     DeviceArray([1., 1.], device='cpu', dtype=float32)
     """
@@ -288,6 +292,8 @@ def jacfwd(func: _Function, argnums: _Numbers = 0, has_aux: bool = False, *, ran
 
 def hessian(func: _Function, argnums: _Numbers = 0) -> _Function:
     """A function that gives the second derivatives of func with respect to its arguments argnums.
+
+    What func computes under no_grad is a constant.
 
     >>> dt.func.hessian(lambda x: (x * x * x).sum())(dt.tensor([1.0, 2.0]))
     DeviceArray([[ 6.,  0.],

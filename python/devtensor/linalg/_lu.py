@@ -70,6 +70,8 @@ def _eliminated(np: Any, a: Any, pivot: bool) -> tuple[Any, Any, Any]:
 def _order(np: Any, pivots: Any, m: int) -> Any:
     """Which row of the matrix became each row of the factors."""
     count, k = math.prod(pivots.shape[:-1]), pivots.shape[-1]
+    if pivots.size and not (1 <= pivots.min() and pivots.max() <= m):
+        raise RuntimeError(f"Pivots must all be from 1 to {m}, which lu_factor gives: some are not")
     found, each = np.broadcast_to(np.arange(m), (count, m)).copy(), np.arange(count)
     for j, row in enumerate(pivots.reshape(count, k).T - 1):
         found[each, j], found[each, row] = found[each, row], found[each, j]

@@ -119,7 +119,7 @@ def _prepared(
         if own or hooks:
             copied = OrderedDict(state) if copied is None else copied
         for hook in hooks:
-            hook(part, copied, prefix, local_metadata, strict, [], [], problems)
+            hook(part, copied, prefix, local_metadata, strict, answers.missing, answers.unexpected, problems)
         if own and copied is not None:
             _ask(part, copied, prefix, local_metadata, strict, problems, answers)
     return state if copied is None else copied
@@ -136,12 +136,16 @@ def _ask(
 ) -> None:
     """Calls the _load_from_state_dict of a subclass. The usual way, if that asks for it, is gone later, for all."""
     lists: tuple[list[str], list[str]] = [], []
+    own = OrderedDict((key, value) for key, value in state.items() if key.startswith(prefix))
     outer, _here.lists = _here.lists, None
     try:
-        part._load_from_state_dict(state, prefix, local_metadata, strict, *lists, problems)
+        part._load_from_state_dict(own, prefix, local_metadata, strict, *lists, problems)
         usual = _here.lists
     finally:
         _here.lists = outer
+    for key in [key for key in state if key.startswith(prefix) and key not in own]:
+        del state[key]
+    state.update(own)
     if usual is None:
         answers.alone[prefix] = part
     known: tuple[list[str], list[str]] = ([], []) if usual is None else usual

@@ -34,7 +34,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True
-        for before in list(self._optimizer_step_pre_hooks.values()):
+        for before in list(getattr(self, "_optimizer_step_pre_hooks", {}).values()):
             given = before(self, args, kwargs)
             if given is not None:
                 if not (isinstance(given, tuple) and len(given) == 2):
@@ -43,7 +43,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         result = step(self, *args, **kwargs)
         training.note_step(self)
         self._cleared = None
-        for after in list(self._optimizer_step_post_hooks.values()):
+        for after in list(getattr(self, "_optimizer_step_post_hooks", {}).values()):
             after(self, args, kwargs)
         return result
 
