@@ -50,6 +50,7 @@ DIFFERENT = {
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
     "one_hot", "cov", "empty_strided", "tobytes", "__array_interface__",
     "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "cond", "inv_ex", "solve_ex",
+    "lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "tensorinv", "tensorsolve", "poisson", "binomial",
     "det", "eigh", "eigvalsh", "inv", "inverse", "logdet", "lstsq", "matrix_exp",
     "matrix_norm", "matrix_power", "matrix_rank", "norm", "orthogonal_", "pinv", "pinverse", "qr", "slogdet", "solve",
     "solve_triangular", "svd", "svdvals",

@@ -28,6 +28,9 @@ VALUES: dict[str, list[Any]] = {
     "device_ids": [[0]],
     "size": [3, (3, 3)],
     "scale_factor": [2.0, 3.0],
+    "range": [(0.0, 1.0)],
+    "dims": [(0,)],
+    "spacing": [2.0],
 }
 
 
@@ -89,6 +92,16 @@ _CALLS: dict[str, list[Callable[[], dict[str, Any]]]] = {
     "mse_loss l1_loss": [lambda: {"input": numbers(4), "target": numbers(4) * 3 + 0.1}],
     "binary_cross_entropy": [lambda: {"input": dt.tensor([0.2, 0.7]), "target": dt.tensor([1.0, 0.0])}],
     "cholesky cholesky_ex eigh eigvalsh": [definite],
+    "lu lu_factor lu_factor_ex": [
+        lambda: {"input": numbers(3, 3), "A": numbers(3, 3)},
+        lambda: {"A": dt.zeros(2, 2), "check_errors": True},
+    ],
+    "tensorinv": [lambda: {"A": dt.eye(4).reshape(4, 2, 2)}],
+    "tensorsolve": [lambda: {"A": dt.eye(4).reshape(4, 2, 2), "B": dt.ones(2, 2)}],
+    "histogram": [lambda: {"input": numbers(3)}],
+    "gradient": [lambda: {"input": numbers(5)}],
+    "poisson": [lambda: {"input": dt.tensor([0.3, 5.0, 9.0])}],
+    "binomial": [lambda: {"count": dt.tensor([10.0, 20.0]), "prob": dt.tensor([0.3, 0.7])}],
     "qr svd": [lambda: {"input": numbers(4, 2), "A": numbers(4, 2)}],
     "bernoulli multinomial": [lambda: {"input": dt.tensor([0.2, 0.3, 0.5]), "num_samples": 2}],
     "slice_scatter": [lambda: {"input": numbers(4, 4), "src": numbers(2, 4), "start": 0, "end": 2}],
