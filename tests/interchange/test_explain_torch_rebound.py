@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 import pytest
-from rebound_programs import PROGRAMS
+from rebound_programs import HARMLESS, PROGRAMS
 from support import python_path
 
 import devtensor as dt
@@ -48,6 +48,11 @@ def test_what_may_have_changed_is_not_told(name: str) -> None:
     said = run(text)
     assert all(line in said for line in TABLE) == told, said
     assert ("  input  " in said) == told and "(5, 4)  float32" not in said, said
+
+
+def test_calls_that_change_nothing_leave_no_doubt(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(HARMLESS)
+    assert TABLE[0] in said.replace("x       ", "x  ") and "held.w  (4, 5)  float32  cpu" in said
 
 
 def test_a_script_that_nothing_catches(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import collections
 import dis
 import functools
@@ -11,6 +12,7 @@ import sys
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from devtensor._diagnosis import sources
 from devtensor._diagnosis.variables import fast_names
 from devtensor._torch_errors import rebinding
 
@@ -22,6 +24,16 @@ _INSIDE = (
     os.path.join("utils", "_python_dispatch.py"), os.path.join("utils", "_contextlib.py"),
     os.path.join("autograd", "grad_mode.py"),
 )  # fmt: skip
+
+
+# What a handler calls that changes no attribute and no entry of an operand.
+_HARMLESS = frozenset(
+    "bool float format getattr hasattr int isinstance len print repr round str sum tuple type".split()
+)
+_HARMLESS_OF = frozenset("log logger logging os sys time traceback warnings".split())
+_HARMLESS_METHODS = frozenset(
+    "append critical debug dim error exception flush format info item join numel size warning write".split()
+)
 
 
 class At:
@@ -41,14 +53,14 @@ class At:
         return self.real.f_locals
 
     @functools.cached_property
-    def changed(self) -> frozenset[str]:
+    def changed(self) -> frozenset[str | int]:
         return rebinding.stored_since(self.f_code, self.f_lasti, self.real.f_lasti, self.handling)
 
     def doubts(self, name: str) -> bool:
         """Whether a name (or an attribute, as ".name", or an entry, as "[]") can have had another value when the
         exception came."""
         code = self.f_code
-        doubt = name in self.changed
+        doubt = name in self.changed or (not name.isidentifier() and self._has_called_others)
         if name in code.co_cellvars or name in code.co_freevars:
             doubt = doubt or name in self._changed_around
         elif name not in code.co_varnames:
@@ -56,19 +68,38 @@ class At:
         self.doubted = self.doubted or doubt
         return doubt
 
+    @functools.cached_property
+    def _has_called_others(self) -> bool:
+        """Whether functions ran meanwhile that may change what an operand is an attribute or an entry of."""
+        return not all(self._is_harmless(one) for one in self.changed if isinstance(one, int))
+
+    def _is_harmless(self, instruction: int) -> bool:
+        site = sources.locate(sources.Place(self.f_code, instruction, self.f_globals), (ast.Call,))
+        func = site.node.func if site is not None and isinstance(site.node, ast.Call) else None
+        if isinstance(func, ast.Attribute):
+            root: ast.expr = func.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            return func.attr in _HARMLESS_METHODS or (isinstance(root, ast.Name) and root.id.lower() in _HARMLESS_OF)
+        return isinstance(func, ast.Name) and func.id in _HARMLESS
+
     def _may_vary(self, name: str) -> bool:
         return not isinstance(self.f_globals.get(name), ModuleType | FunctionType | type)
+
+    @property
+    def _names_changed(self) -> frozenset[str]:
+        return frozenset(name for name in self.changed if isinstance(name, str))
 
     @functools.cached_property
     def _changed_around(self) -> set[str]:
         """By functions around or inside of this one, whose variables those are too."""
-        shared = ((one.changed, (*one.f_code.co_cellvars, *one.f_code.co_freevars)) for one in self.stack)
+        shared = ((one._names_changed, (*one.f_code.co_cellvars, *one.f_code.co_freevars)) for one in self.stack)
         return {name for changed, names in shared for name in changed.intersection(names)}
 
     @functools.cached_property
     def _changed_globals(self) -> set[str]:
         same = [one for one in self.stack if one.f_globals is self.f_globals]
-        return {name for one in same for name in one.changed.difference(fast_names(one.f_code))}
+        return {name for one in same for name in one._names_changed.difference(fast_names(one.f_code))}
 
     @functools.cached_property
     def _stored_beneath(self) -> frozenset[str]:
@@ -78,7 +109,8 @@ class At:
         beneath: FrameType | None = self.stack[0].f_back if self._has_been_left else None
         while beneath is not None and not (beneath.f_globals is self.f_globals and _is_module_level(beneath.f_code)):
             beneath = beneath.f_back
-        return rebinding.all_stored(beneath.f_code) if beneath is not None else frozenset()
+        stored = rebinding.all_stored(beneath.f_code) if beneath is not None else frozenset()
+        return frozenset(name for name in stored if isinstance(name, str))
 
     @functools.cached_property
     def _has_been_left(self) -> bool:

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import NamedTuple
 
 _ENDS = {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT"}
-_ENTRY = "[]"  # stands for any x[i] = ..., as ".name" does for x.name = ...
+_ENTRY = "[]"  # stands for any x[i] = ..., as ".name" does for x.name = ..., and 42 for the call at that instruction
 _DEEPEST = 8  # handlers within handlers
 
 
@@ -21,7 +21,7 @@ class _Step(NamedTuple):
     op: str
     after: tuple[int, ...]  # the instructions that may come next
     caught: int | None  # the handler of an exception
-    stores: tuple[str, ...]
+    stores: tuple[str | int, ...]
 
 
 @functools.lru_cache(maxsize=64)
@@ -52,8 +52,10 @@ def _handlers(code: CodeType) -> dict[int, int]:
     return found
 
 
-def _stores(one: dis.Instruction) -> tuple[str, ...]:
+def _stores(one: dis.Instruction) -> tuple[str | int, ...]:
     name = one.opname
+    if name.startswith("CALL") and "INTRINSIC" not in name:
+        return (one.offset,)
     if name == "LOAD_FAST_AND_CLEAR":
         return (one.argval,)
     if not name.startswith(("STORE_", "DELETE_")):
@@ -67,14 +69,15 @@ def _stores(one: dis.Instruction) -> tuple[str, ...]:
     return (one.argval,)
 
 
-def all_stored(code: CodeType) -> frozenset[str]:
-    """Every name that the code stores."""
+def all_stored(code: CodeType) -> frozenset[str | int]:
+    """Every name that the code stores, and its calls."""
     return frozenset(name for step in _steps(code).values() for name in step.stores)
 
 
 @functools.lru_cache(maxsize=256)
-def stored_since(code: CodeType, failed: int, now: int, handling: bool) -> frozenset[str]:
-    """What a frame may have stored from the instruction that failed to where it stands now."""
+def stored_since(code: CodeType, failed: int, now: int, handling: bool) -> frozenset[str | int]:
+    """What a frame may have stored, and which calls it may have made, from the instruction that failed to where it
+    stands now; the call that it stands in is not one of them."""
     if failed == now:
         return frozenset()
     steps = _steps(code)
@@ -86,7 +89,7 @@ def stored_since(code: CodeType, failed: int, now: int, handling: bool) -> froze
         edges = _paths(steps, handler, inside)
         reached = {node for node in edges if node[0] == now}
         if reached:
-            return _on_the_way(steps, edges, reached)
+            return _on_the_way(steps, edges, reached) - {now}
     return all_stored(code)
 
 
@@ -117,7 +120,7 @@ def _paths(steps: dict[int, _Step], handler: int, inside: bool) -> dict[_Node, s
     return edges
 
 
-def _on_the_way(steps: dict[int, _Step], edges: dict[_Node, set[_Node]], reached: set[_Node]) -> frozenset[str]:
+def _on_the_way(steps: dict[int, _Step], edges: dict[_Node, set[_Node]], reached: set[_Node]) -> frozenset[str | int]:
     before: dict[_Node, list[_Node]] = {}
     for node, following in edges.items():
         for one in following:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 # name: (the program, whether the operands are still told)
 PROGRAMS = {
-    "finally": ("""
+    "finally": (
+        """
 def work(x, w):
     try:
         return x @ w
     finally:
         w = OTHER
 work(X, W)
-""", False),
-    "finally, another variable": ("""
+""",
+        False,
+    ),
+    "finally, another variable": (
+        """
 def work(x, w):
     done = False
     try:
@@ -23,8 +27,11 @@ def work(x, w):
     finally:
         done = True
 work(X, W)
-""", True),
-    "after it was caught": ("""
+""",
+        True,
+    ),
+    "after it was caught": (
+        """
 def work(x, w):
     try:
         x @ w
@@ -32,8 +39,11 @@ def work(x, w):
         w = OTHER
         show(error)
 work(X, W)
-""", False),
-    "before and after": ("""
+""",
+        False,
+    ),
+    "before and after": (
+        """
 def work(x, w):
     w = w + 0
     try:
@@ -42,8 +52,11 @@ def work(x, w):
         show(error)
         w = OTHER
 work(X, W)
-""", True),
-    "in one branch of a handler": ("""
+""",
+        True,
+    ),
+    "in one branch of a handler": (
+        """
 def work(x, w, again=False):
     try:
         x @ w
@@ -52,8 +65,11 @@ def work(x, w, again=False):
             w = OTHER
         show(error)
 work(X, W)
-""", False),
-    "in a handler within the handler": ("""
+""",
+        False,
+    ),
+    "in a handler within the handler": (
+        """
 def work(x, w):
     try:
         x @ w
@@ -64,8 +80,11 @@ def work(x, w):
             w = OTHER
         show(error)
 work(X, W)
-""", False),
-    "kept, the loop has gone on": ("""
+""",
+        False,
+    ),
+    "kept, the loop has gone on": (
+        """
 def work(x, ws):
     errors = []
     for w in ws:
@@ -75,8 +94,11 @@ def work(x, ws):
             errors.append(error)
     show(errors[0])
 work(X, [W, OTHER])
-""", False),
-    "shown within a loop": ("""
+""",
+        False,
+    ),
+    "shown within a loop": (
+        """
 def work(x, ws):
     for w in ws:
         try:
@@ -85,15 +107,21 @@ def work(x, ws):
             show(error)
             return
 work(X, [W, OTHER])
-""", True),
-    "raised within a loop and a with": ("""
+""",
+        True,
+    ),
+    "raised within a loop and a with": (
+        """
 def work(x, ws):
     for w in ws:
         with block():
             x @ w
 work(X, [W, OTHER])
-""", True),
-    "raised again from a handler in a loop": ("""
+""",
+        True,
+    ),
+    "raised again from a handler in a loop": (
+        """
 def work(x, ws):
     for w in ws:
         try:
@@ -103,8 +131,11 @@ def work(x, ws):
                 continue
             raise
 work(X, [W, OTHER])
-""", True),
-    "kept, and raised later": ("""
+""",
+        True,
+    ),
+    "kept, and raised later": (
+        """
 def work(x, w):
     kept = None
     try:
@@ -114,8 +145,11 @@ def work(x, w):
     w = OTHER
     raise kept
 work(X, W)
-""", False),
-    "an attribute": ("""
+""",
+        False,
+    ),
+    "an attribute": (
+        """
 class Layer:
     def work(self, x):
         try:
@@ -125,16 +159,22 @@ class Layer:
 layer = Layer()
 layer.w = W
 layer.work(X)
-""", False),
-    "an entry": ("""
+""",
+        False,
+    ),
+    "an entry": (
+        """
 def work(x, held):
     try:
         return x @ held["w"]
     finally:
         held["w"] = OTHER
 work(X, {"w": W})
-""", False),
-    "of the function around": ("""
+""",
+        False,
+    ),
+    "of the function around": (
+        """
 def work(x, w):
     def inner():
         return x @ w
@@ -143,8 +183,11 @@ def work(x, w):
     finally:
         w = OTHER
 work(X, W)
-""", False),
-    "of the function around, by nonlocal": ("""
+""",
+        False,
+    ),
+    "of the function around, by nonlocal": (
+        """
 def work(x, w):
     def inner():
         nonlocal w
@@ -154,8 +197,11 @@ def work(x, w):
             w = OTHER
     inner()
 work(X, W)
-""", False),
-    "of the module": ("""
+""",
+        False,
+    ),
+    "of the module": (
+        """
 x, w = X, W
 def work():
     return x @ w
@@ -164,8 +210,11 @@ try:
 except RuntimeError as error:
     w = OTHER
     show(error)
-""", False),
-    "of the module, caught by a function": ("""
+""",
+        False,
+    ),
+    "of the module, caught by a function": (
+        """
 x, w = X, W
 def work():
     try:
@@ -175,8 +224,11 @@ def work():
 error = work()
 w = OTHER
 show(error)
-""", False),
-    "of the module, unchanged": ("""
+""",
+        False,
+    ),
+    "of the module, unchanged": (
+        """
 x, w = X, W
 def work():
     return x @ w
@@ -185,21 +237,30 @@ try:
     work()
 finally:
     done = True
-""", True),
-    "at module level": ("""
+""",
+        True,
+    ),
+    "at module level": (
+        """
 x, w = X, W
 try:
     x @ w
 finally:
     w = OTHER
-""", False),
-    "at module level, in a loop with a block": ("""
+""",
+        False,
+    ),
+    "at module level, in a loop with a block": (
+        """
 x = X
 for w in [W, OTHER]:
     with block():
         x @ w
-""", True),
-    "deleted and made again": ("""
+""",
+        True,
+    ),
+    "deleted and made again": (
+        """
 def work(x, w):
     try:
         x @ w
@@ -207,19 +268,104 @@ def work(x, w):
         del w
         w = OTHER
 work(X, W)
-""", False),
-    "a generator": ("""
+""",
+        False,
+    ),
+    "a generator": (
+        """
 def work(x, w):
     try:
         yield x @ w
     finally:
         w = OTHER
 list(work(X, W))
-""", False),
-    "a generator that changes nothing": ("""
+""",
+        False,
+    ),
+    "a generator that changes nothing": (
+        """
 def work(x, ws):
     for w in ws:
         yield x @ w
 list(work(X, [W, W]))
-""", True),
-}  # fmt: skip
+""",
+        True,
+    ),
+    "an attribute, by a function that was called": (
+        """
+class Held:
+    pass
+def swap(held):
+    held.w = OTHER
+def work(x, held):
+    try:
+        x @ held.w
+    except RuntimeError as error:
+        swap(held)
+        show(error)
+held = Held()
+held.w = W
+work(X, held)
+""",
+        False,
+    ),
+    "an attribute, by setattr": (
+        """
+class Held:
+    pass
+def work(x, held):
+    try:
+        x @ held.w
+    except RuntimeError as error:
+        setattr(held, "w", OTHER)
+        show(error)
+held = Held()
+held.w = W
+work(X, held)
+""",
+        False,
+    ),
+    "an entry, by update": (
+        """
+def work(x, batch):
+    try:
+        x @ batch["w"]
+    except RuntimeError as error:
+        batch.update(w=OTHER)
+        show(error)
+work(X, {"w": W})
+""",
+        False,
+    ),
+    "an entry, by a function in the loop": (
+        """
+def work(x, batch, change):
+    errors = []
+    for _ in range(2):
+        try:
+            x @ batch["w"]
+        except RuntimeError as error:
+            errors.append(error)
+            change(batch)
+    show(errors[0])
+work(X, {"w": W}, lambda batch: batch.update(w=OTHER))
+""",
+        False,
+    ),
+}
+# Calls of a handler that change nothing: the operands are told, an attribute among them.
+HARMLESS = """
+class Held:
+    pass
+def work(x, held):
+    try:
+        x @ held.w
+    except RuntimeError as error:
+        print("failed", len(str(error)), type(error).__name__, tuple(x.size()))
+        logging.getLogger("quiet").info("%s", error)
+        show(error)
+import logging
+held = Held()
+held.w = W
+work(X, held)
+"""
