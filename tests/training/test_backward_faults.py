@@ -14,6 +14,14 @@ import devtensor as dt
 from devtensor import nn
 
 
+@pytest.fixture(autouse=True)
+def short_errors() -> Iterator[None]:
+    """What an error of memory tells it finds among all objects, which are many where thousands of tests are."""
+    dt.set_error_detail("short")
+    yield
+    dt.set_error_detail("full")
+
+
 def network(device: str) -> tuple[Callable[[], dt.DeviceArray], dict[str, dt.DeviceArray]]:
     """A loss, and its leaves by name."""
     dt.manual_seed(3)
