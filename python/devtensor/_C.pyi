@@ -4031,8 +4031,8 @@ class DeviceArray:
         """A tuple of pieces along dim: so many, the first ones longer by 1 where needed, or cut before each index: views.
 
         indices and sections are other names of indices_or_sections. Any dtype. Raises ShapeMismatchError for an array
-        without dimensions, IndexError for a dim out of range, RuntimeError for less than one piece, TypeError unless one of
-        the three is given.
+        without dimensions, IndexError for a dim out of range, RuntimeError for less than one piece or more than 2^24,
+        TypeError unless one of the three is given.
 
         >>> [part.shape for part in dt.tensor_split(dt.ones(7), 3)]
         [(3,), (2,), (2,)]

@@ -186,6 +186,9 @@ def block_diag(*tensors: DeviceArray) -> DeviceArray:
 # ---------------------------------------------------------------- taken apart
 
 
+_MOST_SECTIONS = 1 << 24  # each is an array, though it may have no elements
+
+
 def _sections(op: str, input: DeviceArray, places: Any, d: int) -> tuple[DeviceArray, ...]:
     """The pieces between places, or so many of about one size."""
     size = input.shape[d]
@@ -193,6 +196,8 @@ def _sections(op: str, input: DeviceArray, places: Any, d: int) -> tuple[DeviceA
     if isinstance(count, int):
         if count <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        if count > _MOST_SECTIONS:
+            raise RuntimeError(f"{op}(): number of sections must be at most {_MOST_SECTIONS}, got {count}")
         least, more = divmod(size, count)
         ends = list(itertools.accumulate(least + (k < more) for k in range(count)))
         starts = [0, *ends[:-1]]
@@ -213,8 +218,8 @@ def tensor_split(
     """A tuple of pieces along dim: so many, the first ones longer by 1 where needed, or cut before each index: views.
 
     indices and sections are other names of indices_or_sections. Any dtype. Raises ShapeMismatchError for an array
-    without dimensions, IndexError for a dim out of range, RuntimeError for less than one piece, TypeError unless one of
-    the three is given.
+    without dimensions, IndexError for a dim out of range, RuntimeError for less than one piece or more than 2^24,
+    TypeError unless one of the three is given.
 
     >>> [part.shape for part in dt.tensor_split(dt.ones(7), 3)]
     [(3,), (2,), (2,)]
