@@ -6167,7 +6167,7 @@ def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype:
 def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
     """The integers from 0 to n - 1 in random order, int64 by default.
 
-    Raises ValueError where dtype does not hold them all.
+    Raises RuntimeError where dtype does not hold them all.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
     ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.

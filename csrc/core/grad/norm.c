@@ -66,13 +66,10 @@ at_once(dt_tape *t)
     }
     dt_value x = contiguous(t, A), grad = contiguous(t, G), weight = B == NULL ? NULL : contiguous(t, B);
     dt_array *out = dt_tape_slot(t), *sums = affine ? dt_tape_slot(t) : NULL;
-    int64_t shape[DT_MAX_NDIM + 1] = {2, A->shape[1]};
-    int nsums = 2;
-    if (!p->channels) {
-        for (int d = p->lead; d < A->ndim; d++) {
-            shape[1 + d - p->lead] = A->shape[d];
-        }
-        nsums = 1 + A->ndim - p->lead;
+    int64_t shape[DT_MAX_NDIM + 1] = {2};
+    int nsums = 1;
+    for (int d = p->channels ? 1 : p->lead; d < (p->channels ? 2 : A->ndim); d++) {
+        shape[nsums++] = A->shape[d];
     }
     if (x == NULL || grad == NULL || out == NULL || (B != NULL && weight == NULL) ||
         dt_tape_made(t, dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, out, t->err), out) ==

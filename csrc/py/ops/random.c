@@ -346,9 +346,8 @@ PyMethodDef py_random_functions[] = {
     PY_OP(randn_like, "Like randn, of the shape, dtype and device of input." SAME),
     PY_OP(randint,
           "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME),
-    PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default.\n\nRaises ValueError where dtype "
-                    "does not hold "
-                    "them all." SAME),
+    PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default.\n\nRaises RuntimeError where "
+                    "dtype does not hold them all." SAME),
     PY_HIDDEN(_normal, "normal of two numbers."),
     PY_OP(manual_seed,
           "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),

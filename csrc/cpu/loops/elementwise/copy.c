@@ -36,8 +36,9 @@ is_one_row(const dt_walk *walk)
 
 #define TILE 32
 #define CACHE_WAY 1024 /* lines so far apart fall on 4 of its sets or fewer */
-#define AROUND_FROM                                                                                                    \
-    ((int64_t)2 << 20) /* bytes of a target whose lines share sets: it falls out of them while written */
+/* Bytes of a target from which on lines that share sets of the cache, out of which they fall while they are written,
+ * are stored around it. */
+#define AROUND_FROM ((int64_t)2 << 20)
 
 typedef struct {
     const dt_walk *walk;
