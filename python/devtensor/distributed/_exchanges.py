@@ -11,7 +11,7 @@ from devtensor._composed.arguments import need_array
 from devtensor._errors import DTypeMismatchError
 from devtensor.distributed import _collectives
 from devtensor.distributed._collectives import ReduceOp, Work
-from devtensor.distributed._messages import _other
+from devtensor.distributed._messages import _arrival, _departure, _host
 from devtensor.distributed._world import ProcessGroup, current
 
 
@@ -40,10 +40,6 @@ class Pending(Work):
         return True
 
 
-def _host(op: str, name: str, x: Any) -> DeviceArray:
-    return _collectives._host_of_bools(_collectives._ready(op, name, x))
-
-
 def isend(
     tensor: DeviceArray, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work:
@@ -55,11 +51,9 @@ def isend(
     ValueError: isend(): dst=0 is this process itself
     >>> dt.distributed.destroy_process_group()
     """
-    need_array("isend", "tensor", tensor)
-    world = current(group)
-    target = _other("isend", "dst", dst, group_dst, world)
-    host = _host("isend", "tensor", tensor).clone()
-    return Pending(world._comm.Isend(host, dest=target, tag=_C._need_int("isend", "tag", tag)), host, None)
+    comm, host, where = _departure("isend", tensor, dst, group, tag, group_dst)
+    copied = host.clone()
+    return Pending(comm.Isend(copied, **where), copied, None)
 
 
 def irecv(
@@ -73,18 +67,8 @@ def irecv(
     ValueError: irecv(): src=0 is this process itself
     >>> dt.distributed.destroy_process_group()
     """
-    need_array("irecv", "tensor", tensor)
-    world = current(group)
-    anybody = src is None and group_src is None
-    if anybody and world.size() == 1:
-        raise ValueError("irecv(): there is no other process")
-    source = -1 if anybody else _other("irecv", "src", src, group_src, world)
-    number = _C._need_int("irecv", "tag", tag)
-    from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
-
-    host = _C.empty_like(_host("irecv", "tensor", tensor))
-    request = world._comm.Irecv(host, source=MPI.ANY_SOURCE if anybody else source, tag=number)
-    return Pending(request, host, lambda: _collectives._fill(tensor, host))
+    comm, host, where = _arrival("irecv", tensor, src, group, tag, group_src)
+    return Pending(comm.Irecv(host, **where), host, lambda: _collectives._fill(tensor, host))
 
 
 class P2POp:

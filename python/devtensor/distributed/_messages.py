@@ -20,6 +20,38 @@ def _other(op: str, name: str, rank: Any, group_rank: Any, group: ProcessGroup) 
     return number
 
 
+def _host(op: str, name: str, x: Any) -> DeviceArray:
+    """x where MPI can read it."""
+    return _collectives._host_of_bools(_collectives._ready(op, name, x))
+
+
+def _departure(
+    op: str, tensor: DeviceArray, dst: int | None, group: Any, tag: int, group_dst: int | None
+) -> tuple[Any, DeviceArray, dict[str, int]]:
+    """Who sends, what, and where to."""
+    need_array(op, "tensor", tensor)
+    world = current(group)
+    target = _other(op, "dst", dst, group_dst, world)
+    return world._comm, _host(op, "tensor", tensor), {"dest": target, "tag": _C._need_int(op, "tag", tag)}
+
+
+def _arrival(
+    op: str, tensor: DeviceArray, src: int | None, group: Any, tag: int, group_src: int | None
+) -> tuple[Any, DeviceArray, dict[str, int]]:
+    """Who receives, the memory for it, and where from."""
+    need_array(op, "tensor", tensor)
+    world = current(group)
+    anybody = src is None and group_src is None
+    if anybody and world.size() == 1:
+        raise ValueError(f"{op}(): there is no other process")
+    source = -1 if anybody else _other(op, "src", src, group_src, world)
+    from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
+
+    host = _C.empty_like(_host(op, "tensor", tensor))
+    number = _C._need_int(op, "tag", tag)
+    return world._comm, host, {"source": MPI.ANY_SOURCE if anybody else source, "tag": number}
+
+
 def send(
     tensor: DeviceArray, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> None:
@@ -31,11 +63,8 @@ def send(
     ValueError: send(): dst=0 is this process itself
     >>> dt.distributed.destroy_process_group()
     """
-    need_array("send", "tensor", tensor)
-    world = current(group)
-    target = _other("send", "dst", dst, group_dst, world)
-    host = _collectives._host_of_bools(_collectives._ready("send", "tensor", tensor))
-    world._comm.Send(host, dest=target, tag=_C._need_int("send", "tag", tag))
+    comm, host, where = _departure("send", tensor, dst, group, tag, group_dst)
+    comm.Send(host, **where)
 
 
 def recv(
@@ -52,18 +81,11 @@ def recv(
     ValueError: recv(): src=0 is this process itself
     >>> dt.distributed.destroy_process_group()
     """
-    need_array("recv", "tensor", tensor)
-    world = current(group)
-    anybody = src is None and group_src is None
-    if anybody and world.size() == 1:
-        raise ValueError("recv(): there is no other process")
-    source = -1 if anybody else _other("recv", "src", src, group_src, world)
+    comm, host, where = _arrival("recv", tensor, src, group, tag, group_src)
     from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
 
     status = MPI.Status()
-    host = _C.empty_like(_collectives._host_of_bools(_collectives._ready("recv", "tensor", tensor)))
-    number = _C._need_int("recv", "tag", tag)
-    world._comm.Recv(host, source=MPI.ANY_SOURCE if anybody else source, tag=number, status=status)
+    comm.Recv(host, **where, status=status)
     _collectives._fill(tensor, host)
     return int(status.Get_source())
 
