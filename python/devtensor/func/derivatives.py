@@ -8,6 +8,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool
+from devtensor.autograd.functional import _grad
 from devtensor.autograd.grad_mode import enable_grad
 from devtensor.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -73,15 +74,11 @@ def _reaches_further(outputs: Iterable[DeviceArray], inputs: list[DeviceArray]) 
 
 
 def _gradients(
-    outputs: list[DeviceArray], inputs: list[DeviceArray], seeds: list[DeviceArray] | None, retain: bool
+    outputs: list[DeviceArray], inputs: list[DeviceArray], seeds: list[DeviceArray] | None = None
 ) -> list[DeviceArray]:
     """Of each input; zeros where no output depends on it. Recorded where they depend on other recorded arrays."""
-    pairs = [(out, None if seeds is None else seeds[i]) for i, out in enumerate(outputs) if out.requires_grad]
-    if not pairs or not inputs:
-        return [_C.zeros_like(x) for x in inputs]
-    roots, weights = zip(*pairs, strict=True)
-    further = _reaches_further(roots, inputs) or any(w is not None and w.requires_grad for w in weights)
-    found = _C._grad(roots, weights, retain or further, further, tuple(inputs))
+    further = _reaches_further(outputs, inputs) or any(seed.requires_grad for seed in seeds or ())
+    found = _grad(tuple(outputs), tuple(inputs), None if seeds is None else tuple(seeds), further, True)
     return [_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
@@ -128,7 +125,7 @@ def grad_and_value(func: _Function, argnums: _Numbers = 0, has_aux: bool = False
                     "wanted to use the vjp or jacrev APIs instead?"
                 )
             inputs, form = tree_flatten(chosen)
-            result = tree_unflatten(_gradients([output], inputs, None, True), form)
+            result = tree_unflatten(_gradients([output], inputs), form)
         output, aux = _ended(output, inputs), _ended(aux, inputs)
         return (result, (output, aux)) if has_aux else (result, output)
 
@@ -182,7 +179,7 @@ def vjp(func: _Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...
                 f"function, which gave {len(outputs)} arrays; cotangents have {len(seeds)}"
             )
         with enable_grad():
-            found = _gradients(outputs, inputs, seeds, True)
+            found = _gradients(outputs, inputs, seeds)
         return tree_unflatten(found, given_form)
 
     ended = _ended(result, inputs)
@@ -228,10 +225,10 @@ def jvp(
         outputs, out_form = _outputs(f"{call}: expected f(*primals)", result)
         slopes_of = [x for x in outputs if x.is_floating_point()]
         seeds = [_C.ones_like(x).requires_grad_() for x in slopes_of]  # any do: the backward is linear in them
-        slopes = _gradients(slopes_of, inputs, seeds, True)
+        slopes = _gradients(slopes_of, inputs, seeds)
         if strict and not any(slope.requires_grad for slope in slopes):
             raise RuntimeError(f"{call}: the result of f does not depend on primals, which strict=True refuses.")
-        found = iter(_gradients(slopes, seeds, vectors, True))
+        found = iter(_gradients(slopes, seeds, vectors))
     products = tree_unflatten([next(found) if x.is_floating_point() else _C.zeros_like(x) for x in outputs], out_form)
     ended = _ended(result, inputs)
     products = _ended(products, [*inputs, *seeds])
@@ -271,7 +268,7 @@ def jacrev(
 
 def _jacobians(output: DeviceArray, inputs: list[DeviceArray]) -> list[DeviceArray]:
     """Of one output, one for each input."""
-    rows = [_gradients([element], inputs, None, True) for element in output.reshape(-1)]
+    rows = [_gradients([element], inputs) for element in output.reshape(-1)]
     if not rows:
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
     return [_C.stack(row).reshape((*output.shape, *row[0].shape)) for row in zip(*rows, strict=True)]
