@@ -375,13 +375,13 @@ def test_parameters_in_a_plain_list() -> None:
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.scales = [nn.Parameter(dt.ones(3))]
+            self._scales = [nn.Parameter(dt.ones(3))]
         def forward(self, x):
-            return x * self.scales[0]  # here
+            return x * self._scales[0]  # here
     Net().to(GPU)(dt.ones(2, 3, device=GPU))
     """
     error = source_files.run(text, source_files.names() | {"nn": nn, "GPU": GPU})
-    assert "make it an nn.ParameterList: self.scales = nn.ParameterList(self.scales)" in "\n".join(error.__notes__)
+    assert "make it an nn.ParameterList: self._scales = nn.ParameterList(self._scales)" in "\n".join(error.__notes__)
 
 
 @pytest.mark.parametrize(("state", "fix"), [

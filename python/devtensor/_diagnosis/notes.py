@@ -160,7 +160,7 @@ def _in_plain_containers(failure: Failure, fact: Fact) -> list[str]:
             continue  # it is registered as well
         for key, held in instance_dict(base).items():
             kind = "list" if type(held) in (list, tuple) else "dict" if type(held) is dict else None
-            if kind is None or any(key in table for table in tables) or key.startswith("_"):
+            if kind is None or any(key in table for table in tables):
                 continue
             if any(one is wanted for one in (held.values() if kind == "dict" else held)):
                 fits = _REGISTERING[kind][fact.owner is None]
