@@ -140,6 +140,7 @@ if TYPE_CHECKING:
 del _cuda_amp  # dt.cuda.amp
 # Loaded when they are asked for: they would make a fifth of the time of the import.
 _LATER = {"array_api", "data", "distributed", "distributions", "func", "hub", "multiprocessing", "optim", "utils"}
+_OF_LATER = {"vmap": "func"}  # functions of theirs
 newaxis = None  # as an index it adds a dimension
 globals().update(_typed_classes("cpu", "devtensor"))  # FloatTensor and the others
 
@@ -500,7 +501,7 @@ if not TYPE_CHECKING:
         """A module that is loaded at its first use. What devtensor does not have on purpose says so when it is used."""
         if name in _LATER:
             return _import_module(f"devtensor.{name}")
-        if name == "vmap":
-            return _import_module("devtensor.func").vmap
+        if name in _OF_LATER:
+            return getattr(_import_module(f"devtensor.{_OF_LATER[name]}"), name)
         found = _import_module("devtensor._names.torch_names").find(name)
         return _refusals.find(name) if found is None else found

@@ -112,8 +112,7 @@ def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]
     function = method_of(function)
     op = function.__name__
     signature = inspect.signature(function)
-    kept = [parameter for name, parameter in signature.parameters.items() if name != "out"]
-    parameters = [parameter.name for parameter in kept]
+    parameters = [name for name in signature.parameters if name != "out"]
 
     @functools.wraps(function)
     def write(input: DeviceArray, *args: Any, **options: Any) -> DeviceArray:
@@ -127,6 +126,8 @@ def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]
         return input.copy_(result)
 
     write.__name__ = write.__qualname__ = f"{op}_"
-    write.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    if "out" in signature.parameters:
+        kept = [signature.parameters[name] for name in parameters]
+        write.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     write.__doc__ = f"{op}, written into input."
     return write
