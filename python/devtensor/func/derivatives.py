@@ -78,6 +78,12 @@ def _gradients(
 ) -> list[DeviceArray]:
     """Of each input; zeros where no output depends on it. Recorded where they depend on other recorded arrays."""
     further = _reaches_further(outputs, inputs) or any(seed.requires_grad for seed in seeds or ())
+    return _as_recorded(outputs, inputs, seeds, further)
+
+
+def _as_recorded(
+    outputs: list[DeviceArray], inputs: list[DeviceArray], seeds: list[DeviceArray] | None, further: bool
+) -> list[DeviceArray]:
     found = _grad(tuple(outputs), tuple(inputs), None if seeds is None else tuple(seeds), further, True)
     return [_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
@@ -268,7 +274,8 @@ def jacrev(
 
 def _jacobians(output: DeviceArray, inputs: list[DeviceArray]) -> list[DeviceArray]:
     """Of one output, one for each input."""
-    rows = [_gradients([element], inputs) for element in output.reshape(-1)]
+    further = _reaches_further([output], inputs)
+    rows = [_as_recorded([element], inputs, None, further) for element in output.reshape(-1)]
     if not rows:
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
     return [_C.stack(row).reshape((*output.shape, *row[0].shape)) for row in zip(*rows, strict=True)]
