@@ -136,7 +136,9 @@ compare64(double x, double got, long double want, double *error, double *at, lon
 #define FUNCTIONS64(DO) DO(exp) DO(expm1) DO(log) DO(log1p) DO(tanh) DO(sin) DO(cos)
 FUNCTIONS64(MEASURE64)
 
-#define FUNCTIONS(DO) DO(exp) DO(tanh) DO(erf) DO(expm1) DO(log) DO(log1p) DO(log2) DO(log10) DO(sin) DO(cos) DO(tan)
+#define FUNCTIONS(DO)                                                                                                  \
+    DO(exp)                                                                                                            \
+    DO(tanh) DO(erf) DO(expm1) DO(log) DO(log1p) DO(log2) DO(log10) DO(sin) DO(cos) DO(tan) DO(asin) DO(acos) DO(atan)
 /* what the rows do with large arguments (elementwise.c) */
 #define TURNS(x, near, wide, far) (fabsf(x) < CPU_TURNS_NEAR ? near : fabsf(x) < CPU_TURNS_WIDE ? wide : far)
 #define cpu_sinf(x) TURNS(x, cpu_sinf(x), cpu_sin_wide(x, 0), sinf(x))

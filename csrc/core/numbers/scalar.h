@@ -544,6 +544,19 @@ dt_gelu(double x)
     return x * 0.5 * (1 + erf(x * 0.70710678118654752440));
 }
 
+/* by atan2, which spills no registers on sm_90, as asin does */
+DT_INLINE float
+dt_asinf(float x)
+{
+    return atan2f(x, sqrtf((1 - x) * (1 + x)));
+}
+
+DT_INLINE double
+dt_asin(double x)
+{
+    return atan2(x, sqrt((1 - x) * (1 + x)));
+}
+
 /* The inverse of erf to 4e-7 of the result, by Giles' polynomials of w = -log(1 - x * x) (GPU Computing Gems, ch. 10).
  */
 #define DT_ERFINV(F, suffix, log1p_, sqrt_)                                                                            \

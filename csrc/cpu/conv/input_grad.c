@@ -1,7 +1,11 @@
 /* input_grad.c: what the gradient of a convolution's result gives its input: convolutions of that gradient with the
  * weight turned over. A stride cuts the input into phases: entries with the same place between two steps get the same
- * taps, and those of a phase are the result of one convolution of stride 1. */
+ * taps, and those of a phase are the result of one convolution of stride 1. Where planes are small beside the weight,
+ * all images are one product with channels side by side, and copied to their planes: a product of each image would pack
+ * the weight again. */
 #include "conv.h"
+
+#define COPIED_NUMBERS 2 /* of the weight, take as long to pack as one of the input to copy */
 
 /* Entries of one phase along a dimension, `stride` apart from `first` on, and the taps that reach them, `step` apart
  * from `tap` on: a convolution with that dilation and padding. */
@@ -85,6 +89,25 @@ turn_weight(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+/* The same without a copy, for one group: steps between taps are negative. */
+static dt_array
+turned_view(const dt_array *weight, const phase f[2])
+{
+    dt_array view = *weight;
+    view.shape[0] = weight->shape[1];
+    view.shape[1] = weight->shape[0];
+    view.strides[0] = weight->strides[1];
+    view.strides[1] = weight->strides[0];
+    int64_t last = 0;
+    for (int i = 0; i < 2; i++) {
+        view.shape[2 + i] = f[i].taps;
+        view.strides[2 + i] = -f[i].step * weight->strides[2 + i];
+        last += (f[i].tap + (f[i].taps - 1) * f[i].step) * weight->strides[2 + i];
+    }
+    view.offset += last * (int64_t)dt_itemsize((dt_dtype)weight->dtype);
+    return view;
+}
+
 static dt_status
 clear(dt_array *out, dt_error *err)
 {
@@ -92,12 +115,35 @@ clear(dt_array *out, dt_error *err)
     return cpu_fill(out, &zero, err);
 }
 
-/* One phase: `weights` has room for its taps, and `dense` for its entries if they stand apart in out. */
-static dt_status
-run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const phase f[2], char *weights,
-          char *dense, dt_array *out, dt_error *err)
+/* The same in memory of its own. */
+static dt_array
+turned_copy(const dt_array *weight, const phase f[2], int64_t groups, dt_storage *storage)
 {
-    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)grad->dtype);
+    turn_job turn = {weight, f, storage->data, groups};
+    const int64_t outputs = weight->shape[0] / groups, taps = f[0].taps * f[1].taps;
+    const dt_array turned = {
+        .storage = storage,
+        .dtype = weight->dtype,
+        .ndim = 4,
+        .shape = {groups * weight->shape[1], outputs, f[0].taps, f[1].taps},
+        .strides = {outputs * taps, taps, f[1].taps, 1},
+    };
+    cpu_parallel(turned.shape[0], CPU_CEIL_DIV(CPU_GRAIN, outputs * taps), turn_weight, &turn);
+    return turned;
+}
+
+/* Memory for the taps of a phase, with more than one group, and for its entries, or NULL where they are made in place;
+ * lines: with their channels side by side. */
+typedef struct {
+    char *weights, *entries;
+    bool lines;
+} phase_room;
+
+static dt_status
+run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const phase f[2],
+          const phase_room *room, dt_array *out, dt_error *err)
+{
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)grad->dtype), inputs = out->shape[1];
     dt_array part = *out, g = *grad;
     dt_conv2d_params inner = {.stride = {1, 1}, .groups = params->groups};
     for (int i = 0; i < 2; i++) {
@@ -116,27 +162,19 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
     if (f[0].taps == 0 || f[1].taps == 0 || g.shape[2] == 0 || g.shape[3] == 0) {
         return clear(&part, err);
     }
-    turn_job turn = {weight, f, weights, params->groups};
-    const int64_t inputs = out->shape[1], outputs = weight->shape[0] / params->groups, taps = f[0].taps * f[1].taps;
-    cpu_parallel(inputs, CPU_CEIL_DIV(CPU_GRAIN, outputs * taps), turn_weight, &turn);
-    dt_storage weight_storage = {.data = weights}, dense_storage = {.data = dense};
-    const dt_array turned = {
-        .storage = &weight_storage,
-        .dtype = weight->dtype,
-        .ndim = 4,
-        .shape = {inputs, outputs, f[0].taps, f[1].taps},
-        .strides = {outputs * taps, taps, f[1].taps, 1},
-    };
-    if (dense == NULL) {
+    dt_storage copy = {.data = room->weights}, entries = {.data = room->entries};
+    dt_storage same = {.data = weight->storage->data}; /* not the weight's own: what is packed of it here is not kept */
+    dt_array turned = params->groups > 1 ? turned_copy(weight, f, params->groups, &copy) : turned_view(weight, f);
+    turned.storage = params->groups > 1 ? &copy : &same;
+    if (room->entries == NULL) {
         return cpu_conv2d(&g, &turned, NULL, &inner, &part, err);
     }
     dt_array result = part;
-    const bool last = out->strides[1] == 1 && inputs > 1;
-    result.storage = &dense_storage;
+    result.storage = &entries;
     result.offset = 0;
-    result.strides[3] = last ? inputs : 1;
+    result.strides[3] = room->lines ? inputs : 1;
     result.strides[2] = f[1].count * result.strides[3];
-    result.strides[1] = last ? 1 : f[0].count * f[1].count;
+    result.strides[1] = room->lines ? 1 : f[0].count * f[1].count;
     result.strides[0] = inputs * f[0].count * f[1].count;
     DT_TRY(cpu_conv2d(&g, &turned, NULL, &inner, &result, err));
     return cpu_copy(&result, &part, false, err);
@@ -156,21 +194,24 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
         phases[i] = CPU_MIN(stride[i], out->shape[2 + i]);           /* the others have no entries */
         most *= CPU_CEIL_DIV(out->shape[2 + i], stride[i]);
     }
-    const bool apart = stride[0] > 1 || stride[1] > 1;
+    const bool lines = out->strides[1] == 1 && out->shape[1] > 1;
+    const bool joined = dt_array_numel(weight) / COPIED_NUMBERS > most / CPU_MAX(out->shape[0] - 1, 1);
+    const bool apart = stride[0] > 1 || stride[1] > 1 || (joined && !lines && out->shape[0] > 1);
     const size_t itemsize = dt_itemsize((dt_dtype)grad->dtype);
-    const size_t nweights = ((size_t)dt_array_numel(weight) * itemsize + 63) & ~(size_t)63;
-    const size_t nbytes = nweights + (apart ? (size_t)most * itemsize : 0);
-    char *buffer = dt_large_new(nbytes);
-    if (buffer == NULL) {
+    const size_t turned = params->groups > 1 ? (size_t)dt_array_numel(weight) * itemsize : 0;
+    const size_t nweights = (turned + 63) & ~(size_t)63, nbytes = nweights + (apart ? (size_t)most * itemsize : 0);
+    char *buffer = nbytes > 0 ? dt_large_new(nbytes) : NULL;
+    if (buffer == NULL && nbytes > 0) {
         return dt_fail_nomem(err, nbytes);
     }
+    const phase_room room = {buffer, apart ? buffer + nweights : NULL, lines || joined};
     dt_status rc = DT_OK;
     for (int64_t i = 0; i < phases[0] * phases[1] && rc == DT_OK; i++) {
         const phase f[2] = {
             find_phase(params, 0, stride[0], i / phases[1], out->shape[2], weight->shape[2]),
             find_phase(params, 1, stride[1], i % phases[1], out->shape[3], weight->shape[3]),
         };
-        rc = run_phase(grad, weight, params, f, buffer, apart ? buffer + nweights : NULL, out, err);
+        rc = run_phase(grad, weight, params, f, &room, out, err);
     }
     dt_large_free(buffer);
     return rc;

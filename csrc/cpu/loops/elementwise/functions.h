@@ -1,10 +1,10 @@
 /* functions.h: exp, log, tanh and the like of float32, without branches, so that loops over them become vectors.
  *
- * Most compute in float: the error is below 1.01 units in the last place, except that gelu is less exact far below 0.
- * expm1, log2, log10, pow, tan, and sin and cos of large numbers compute in double and round once: the error is at most
- * 0.51. Every sum, product and quotient is rounded on its own, so that all instruction sets give the same bits. The
- * polynomials are minimax fits; those of log, tanh, sin and cos in float are made by Sollya's fpminimax, for the
- * remainder after the leading terms. They are split into parts that a processor can compute at the same time.
+ * Most compute in float: the error is below 1.02 units in the last place, of atan 1.14, and gelu is less exact far
+ * below 0. expm1, log2, log10, pow, tan, atan2, and sin and cos of large numbers compute in double and round once: the
+ * error is at most 0.51. A product and a sum are rounded once where FMA says so, and else each on its own, so that all
+ * instruction sets give the same bits. The polynomials are minimax fits, most of them made by Sollya's fpminimax for
+ * the remainder after the leading terms. They are split into parts that a processor can compute at the same time.
  * tools/measure_ulp.c measures every float. */
 #ifndef DT_CPU_FUNCTIONS_H
 #define DT_CPU_FUNCTIONS_H
@@ -14,10 +14,13 @@
 #include "../../../core/numbers/scalar.h"
 #include "functions_f64.h"
 
+/* a call in a loop keeps it from becoming vectors */
+#define CPU_FUNCTION __attribute__((always_inline)) static inline
+
 #define CPU_LN2 0x1.62e42fefa39efp-1
 
 /* exp(x) = scale * (1 + rest) for |x| < 700. scale is a power of 2; the relative error of rest is small near 0 too. */
-static inline double
+CPU_FUNCTION double
 cpu_exp_parts(double x, double *scale)
 {
     const double shift = 0x1.8p52;
@@ -29,37 +32,62 @@ cpu_exp_parts(double x, double *scale)
     return r + r * r * q;
 }
 
-/* exp(x) = 2 ** n * exp(r), with an error of 1.01 units in the last place. The product with 2 ** n takes two steps, so
+/* a * b + c, rounded once. Without the instruction: the sum in double, whose last bit is set if it is not exact, so
+ * that it rounds to float as the exact sum does. */
+#if HAS_FMA
+#define FMA(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define FMA(a, b, c) cpu_fmaf(a, b, c)
+CPU_FUNCTION float
+cpu_fmaf(float a, float b, float c)
+{
+    const double product = (double)a * (double)b, wide = (double)c, sum = product + wide, part = sum - product;
+    const double rest = (product - (sum - part)) + (wide - part); /* NaN where the sum is not finite */
+    const uint64_t bits = dt_f64_bits(sum), inexact = (uint64_t)((rest < 0) | (rest > 0)), even = ~bits & 1;
+    const uint64_t down = (dt_f64_bits(rest) ^ bits) >> 63;
+    return (float)dt_bits_f64(bits + (inexact & even) - ((inexact & even & down) << 1));
+}
+#endif
+
+/* yes or no, both of which are computed: a loop with a branch around FMA becomes no vectors. */
+CPU_FUNCTION float
+cpu_chosen(bool which, float yes, float no)
+{
+    const uint32_t mask = 0u - (uint32_t)which;
+    return dt_bits_f32((dt_f32_bits(yes) & mask) | (dt_f32_bits(no) & ~mask));
+}
+
+/* exp(x) = 2 ** n * exp(r), with an error of 1.02 units in the last place. The product with 2 ** n takes two steps, so
  * that a subnormal result is rounded once. The lowest bits of shifted are n + 254: the sum of the two exponents, each
  * with its offset of 127. n is limited from above; then r grows, and the result is infinite in time. Below -104 the
  * result is 0. */
-static inline float
+CPU_FUNCTION float
 cpu_expf(float x)
 {
     const float shift = 0x1.8p23f + 254;
-    const uint32_t shifted = dt_f32_bits(x * 0x1.715476p+0f + shift), end = dt_f32_bits(shift + 129);
+    const uint32_t shifted = dt_f32_bits(FMA(x, 0x1.715476p+0f, shift)), end = dt_f32_bits(shift + 129);
     uint32_t exponents = shifted < end ? shifted : end, half = exponents >> 1;
-    float n = dt_bits_f32(exponents) - shift, r = x - n * 0x1.63p-1f - n * -0x1.bd0106p-13f, z = r * r;
-    float q = 0x1.5554aep-5f + r * 0x1.110890p-7f + z * (0x1.6d7486p-10f + r * 0x1.a1a1c4p-13f);
-    q = 0x1.000000p-1f + (r * 0x1.555556p-3f + z * q);
-    float y = (1 + (r + z * q)) * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
+    float n = dt_bits_f32(exponents) - shift, r = FMA(n, 0x1.bd0106p-13f, FMA(n, -0x1.63p-1f, x)), z = r * r;
+    float q = FMA(z, 0x1.694cc6p-10f, FMA(r, 0x1.123986p-7f, 0x1.555a26p-5f));
+    q = FMA(z, q, FMA(r, 0x1.555492p-3f, 0x1.fffffap-2f));
+    float y = (1 + FMA(z, q, r)) * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
     return x < -104 ? 0 : y;
 }
 
 /* 2 ** (start + more) = scale + rest, for a sum from -126 to 0. With n the integer nearest to the sum, start - n is
  * exact, so that only the error of more counts. */
-static inline float
+CPU_FUNCTION float
 cpu_exp2f_parts(float start, float more, float *scale)
 {
     const float shift = 0x1.8p23f + 127;
     float shifted = start + more + shift, f = start - (shifted - shift) + more, z = f * f;
     *scale = dt_bits_f32(dt_f32_bits(shifted) << 23);
-    float q = 0x1.c6af7cp-5f + f * 0x1.3b2de0p-7f + z * (0x1.5f082ep-10f + f * 0x1.416b5ep-13f);
-    q = 0x1.62e430p-1f + f * 0x1.ebfbdcp-3f + z * q;
+    float q = FMA(z, FMA(f, 0x1.416b5ep-13f, 0x1.5f082ep-10f), FMA(f, 0x1.3b2de0p-7f, 0x1.c6af7cp-5f));
+    q = FMA(z, q, FMA(f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f));
     return *scale * f * q;
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_expm1f(float x)
 {
     double scale, rest = cpu_exp_parts((double)CPU_CLAMP(x, -200.0f, 200.0f), &scale);
@@ -68,28 +96,30 @@ cpu_expm1f(float x)
 
 /* Below 0.625: x + x ** 3 * p(x * x). From there on: 1 - 1 / d with d = (exp(2 * |x|) + 1) / 2, where the rounding
  * error of d corrects the quotient. The error is 0.95 units in the last place. */
-static inline float
+CPU_FUNCTION float
 cpu_tanhf(float x)
 {
     float z = x * x, w = z * z;
-    float p = -0x1.55551cp-2f + z * 0x1.11037ep-3f + w * (-0x1.b7d864p-5f + z * 0x1.4ff84ap-6f + w * -0x1.6d4b38p-8f);
-    float near = x + x * (z * p);
+    float p = FMA(w, -0x1.6d4b38p-8f, FMA(z, 0x1.4ff84ap-6f, -0x1.b7d864p-5f));
+    p = FMA(w, p, FMA(z, 0x1.11037ep-3f, -0x1.55551cp-2f));
+    float near = FMA(x, z * p, x);
 
     const float shift = 0x1.8p23f + 126, magnitude = fabsf(x);
     const uint32_t bits = dt_f32_bits(magnitude), most = dt_f32_bits(10);
     float y = dt_bits_f32(bits < most ? bits : most);
-    float shifted = y * 0x1.715476p+1f + shift, n = shifted - shift;
-    float r = y - n * 0x1.63p-2f - n * -0x1.bd0106p-14f, v = r * r;
-    float q = 0x1p+1f + r * 0x1.5554acp+0f + v * (0x1.5554e4p-1f + r * 0x1.122a12p-2f + v * 0x1.6d51c8p-4f);
-    float half = dt_bits_f32(dt_f32_bits(shifted) << 23), start = half + 0.5f, more = half * (r + r + v * q);
+    float shifted = FMA(y, 0x1.715476p+1f, shift), n = shifted - shift;
+    float r = FMA(n, 0x1.bd0106p-14f, FMA(n, -0x1.63p-2f, y)), v = r * r;
+    float q = FMA(v, 0x1.6d51c8p-4f, FMA(r, 0x1.122a12p-2f, 0x1.5554e4p-1f));
+    q = FMA(v, q, FMA(r, 0x1.5554acp+0f, 2));
+    float half = dt_bits_f32(dt_f32_bits(shifted) << 23), start = half + 0.5f, more = half * FMA(v, q, r + r);
     float d = start + more;
-    float t = 1 / d, far = 0.5f + (0.5f - t + t * (t * (more - (d - start))));
-    return copysignf(magnitude >= 0.625f ? far : near, x);
+    float t = 1 / d, far = 0.5f + FMA(t, t * (more - (d - start)), 0.5f - t);
+    return copysignf(cpu_chosen(magnitude >= 0.625f, far, near), x);
 }
 
 /* The logarithm to base 2 of a normal positive number: x = 2 ** n * m with m between sqrt(1/2) and sqrt(2), log m by
  * its series of (m - 1) / (m + 1). */
-static inline double
+CPU_FUNCTION double
 cpu_log2_normal(double x)
 {
     const uint64_t one = UINT64_C(0x3ff0000000000000), root = UINT64_C(0x3fe6a09e667f3bcd); /* 1, sqrt(1/2) */
@@ -103,7 +133,7 @@ cpu_log2_normal(double x)
 
 /* A positive number is 2 ** n * (1 + f) with 1 + f from 0.75 to 1.5. The result, -n * 2 ** 23, added to the bits of the
  * number gives those of 1 + f. */
-static inline uint32_t
+CPU_FUNCTION uint32_t
 cpu_exponent_down(uint32_t bits)
 {
     return (dt_f32_bits(0.75f) + 0x7fffff - bits) & 0xff800000;
@@ -111,19 +141,19 @@ cpu_exponent_down(uint32_t bits)
 
 /* log(2 ** n * (1 + f)), with down = -n * 2 ** 23. n times the first part of log 2 is exact; the rounding error of its
  * sum with f is added to the rest of the series. */
-static inline float
+CPU_FUNCTION float
 cpu_log_sum(float down, float f)
 {
-    float z = f * f, q = -0x1.0e9962p-3f + f * 0x1.a9d296p-4f + z * -0x1.66c7fep-5f;
-    q = -0x1.54e24ap-3f + f * 0x1.2928f4p-3f + z * q;
-    q = -0x1.00004p-2f + f * 0x1.995b3ep-3f + z * q;
-    float rest = z * (f * 0x1.5555dp-2f + z * q) - 0.5f * z;
+    float z = f * f, q = FMA(z, -0x1.66c7fep-5f, FMA(f, 0x1.a9d296p-4f, -0x1.0e9962p-3f));
+    q = FMA(z, q, FMA(f, 0x1.2928f4p-3f, -0x1.54e24ap-3f));
+    q = FMA(z, q, FMA(f, 0x1.995b3ep-3f, -0x1.00004p-2f));
+    float rest = FMA(z, FMA(z, q, f * 0x1.5555dp-2f), -0.5f * z);
     float whole = down * -0x1.62e4p-24f, sum = whole + f;
-    return sum + (rest + (f - (sum - whole) - down * 0x1.7f7d1cp-43f));
+    return sum + FMA(down, -0x1.7f7d1cp-43f, rest + (f - (sum - whole)));
 }
 
 /* A logarithm at and below start, where it is -infinity, and at infinity and NaN; else log. */
-static inline float
+CPU_FUNCTION float
 cpu_log_ends(float x, float start, float log)
 {
     log = x == start ? -INFINITY : log;
@@ -131,22 +161,22 @@ cpu_log_ends(float x, float start, float log)
     return x < INFINITY ? log : x;
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_logf(float x)
 {
-    const int tiny = x < 0x1p-126f;
-    const uint32_t bits = dt_f32_bits(tiny ? x * 0x1p23f : x), down = cpu_exponent_down(bits);
-    float f = dt_bits_f32(bits + down) - 1;
-    return cpu_log_ends(x, 0, cpu_log_sum((float)(int32_t)(tiny ? down + (23u << 23) : down), f));
+    const bool tiny = x < 0x1p-126f;
+    const uint32_t bits = dt_f32_bits(x * cpu_chosen(tiny, 0x1p23f, 1)), down = cpu_exponent_down(bits);
+    const uint32_t scaled = (0u - (uint32_t)tiny) & (23u << 23);
+    return cpu_log_ends(x, 0, cpu_log_sum((float)(int32_t)(down + scaled), dt_bits_f32(bits + down) - 1));
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_log2f(float x)
 {
     return cpu_log_ends(x, 0, (float)cpu_log2_normal((double)x));
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_log10f(float x)
 {
     return cpu_log_ends(x, 0, (float)(cpu_log2_normal((double)x) * 0x1.34413509f79ffp-2));
@@ -154,7 +184,7 @@ cpu_log10f(float x)
 
 /* f = (1 + x) / 2 ** n - 1 is exact; for large n, where 2 ** -n is less than a rounding error, it is as good as exact.
  */
-static inline float
+CPU_FUNCTION float
 cpu_log1pf(float x)
 {
     const uint32_t down = cpu_exponent_down(dt_f32_bits(1 + x)), scale = down + dt_f32_bits(1);
@@ -164,65 +194,65 @@ cpu_log1pf(float x)
 
 /* Below 0.93: x + x * p, with p a polynomial of x * x - 1/2. From there on: 1 - 2 ** q, with q = log2(1 - erf(|x|)) a
  * polynomial of |x| - 1. Both are centred where exactness matters. The error is 0.94 units in the last place. */
-static inline float
+CPU_FUNCTION float
 cpu_erff(float x)
 {
-    float magnitude = fabsf(x), s = x * x - 0.5f, z = s * s;
-    float p =
-        0x1.454372p-4f + s * -0x1.2b9074p-6f + z * (0x1.c80aaep-9f + s * (-0x1.26d99ep-11f + s * 0x1.5fe06ap-14f));
-    float near = x + x * (-0x1.1ae14ep-5f + s * -0x1.1fd162p-2f + z * p);
+    float magnitude = fabsf(x), s = FMA(x, x, -0.5f), z = s * s;
+    float p = FMA(s, FMA(s, 0x1.5fe06ap-14f, -0x1.26d99ep-11f), 0x1.c80aaep-9f);
+    p = FMA(z, p, FMA(s, -0x1.2b9074p-6f, 0x1.454372p-4f));
+    float near = FMA(x, FMA(z, p, FMA(s, -0x1.1fd162p-2f, -0x1.1ae14ep-5f)), x);
 
     float t = (3.93f < magnitude ? 3.93f : magnitude) - 1, w = t * t, scale;
-    float q = -0x1.eb8794p-5f + t * 0x1.da9adap-7f + w * (-0x1.685a8cp-9f + t * 0x1.08e90ep-12f + w * 0x1.3db6c4p-16f);
-    q = t * (-0x1.e7532ap+1f + t * -0x1.3761cap+0f + w * q);
+    float q = FMA(w, 0x1.3db6c4p-16f, FMA(t, 0x1.08e90ep-12f, -0x1.685a8cp-9f));
+    q = FMA(w, q, FMA(t, 0x1.da9adap-7f, -0x1.eb8794p-5f));
+    q = t * FMA(w, q, FMA(t, -0x1.3761cap+0f, -0x1.e7532ap+1f));
     float rest = cpu_exp2f_parts(-0x1.558eaep+1f, q, &scale);
-    return magnitude < 0.93f ? near : copysignf(1 - scale - rest, x);
+    return cpu_chosen(magnitude < 0.93f, near, copysignf(1 - scale - rest, x));
 }
 
 /* relu(x) - |x| * Phi(-|x|), with Phi(-|x|) = 2 ** q and q a polynomial of |x| - 1/2. Nothing cancels for negative
  * numbers, so that only the error of q counts: 3 units in the last place above -1, 10 above -2, 50 above -5. The result
  * is 0 where the formula with erf gives 0 in double. */
-static inline float
+CPU_FUNCTION float
 cpu_geluf(float x)
 {
     float magnitude = fabsf(x), t = magnitude - 0.5f, z = t * t, w = z * z, scale;
-    float q =
-        0x1.4b0dcep-15f + t * -0x1.0b9f0ep-17f + z * (0x1.f40d6ep-21f + t * -0x1.04f908p-24f) + w * 0x1.d630e6p-30f;
-    q = -0x1.404300p-5f + t * 0x1.95b5acp-8f + z * (-0x1.0e803ap-11f + t * -0x1.3c1c76p-14f) + w * q;
-    q = t * (-0x1.a56f2cp+0f + t * -0x1.0e2c16p-1f + z * q);
+    float q = FMA(z, FMA(t, -0x1.04f908p-24f, 0x1.f40d6ep-21f), FMA(t, -0x1.0b9f0ep-17f, 0x1.4b0dcep-15f));
+    q = FMA(w, 0x1.d630e6p-30f, q);
+    q = FMA(w, q, FMA(z, FMA(t, -0x1.3c1c76p-14f, -0x1.0e803ap-11f), FMA(t, 0x1.95b5acp-8f, -0x1.404300p-5f)));
+    q = t * FMA(z, q, FMA(t, -0x1.0e2c16p-1f, -0x1.a56f2cp+0f));
     float rest = cpu_exp2f_parts(-0x1.b24ca6p+0f, q, &scale);
     float beyond = magnitude * (scale + rest);
     return (x < 0 ? x * 0 : x) - (magnitude < 8.3f ? beyond : 0); /* NaN for -inf, as the formula gives */
 }
 
-/* x = n * pi/2 + r + rest, with n the nearest integer, which the lowest bits of number hold. pi/2 is a sum of parts.
- * For |x| < CPU_TURNS_NEAR the products of n with all parts but the last are exact, and only the last two differences
- * are rounded. */
+/* x = n * pi/2 + r + rest, with n the nearest integer, which the lowest bits of number hold. pi/2 is a sum of three
+ * floats. For |x| < CPU_TURNS_NEAR the difference with n times the first is exact. */
 #define CPU_TURNS_NEAR 0x1p13f
-static inline float
+CPU_FUNCTION float
 cpu_near_turns(float x, float *rest, uint32_t *number)
 {
     const float shift = 0x1.8p23f;
-    float shifted = x * 0x1.45f306p-1f + shift, n = shifted - shift;
-    float before = x - n * 0x1.92p+0f - n * 0x1.fb4p-12f, part = n * 0x1.444p-24f, r = before - part;
-    *rest = before - r - part - n * 0x1.68c234p-39f;
+    float shifted = FMA(x, 0x1.45f306p-1f, shift), n = shifted - shift;
+    float before = FMA(n, -0x1.921fb6p+0f, x), part = n * 0x1.777a5cp-25f, r = before + part;
+    *rest = FMA(n, 0x1.ee59dap-50f, part - (r - before) + FMA(n, 0x1.777a5cp-25f, -part));
     *number = dt_f32_bits(shifted);
     return r;
 }
 
 /* sin(r + rest + quarters * pi/2), for |r| up to pi/4 */
-static inline float
+CPU_FUNCTION float
 cpu_sin_turned(float r, float rest, uint32_t quarters)
 {
     float z = r * r, half = 0.5f * z, most = 1 - half;
-    float s = -0x1.55554p-3f + z * (0x1.1105bcp-7f + z * -0x1.98dc0cp-13f);
-    float c = 0x1.55554ap-5f + z * (-0x1.6c0c2ep-10f + z * 0x1.99eab8p-16f);
-    s = r + (rest + r * z * s);
-    c = most + (1 - most - half + (z * z * c - r * rest));
+    float s = FMA(z, FMA(z, -0x1.98dc0cp-13f, 0x1.1105bcp-7f), -0x1.55554p-3f);
+    float c = FMA(z, FMA(z, 0x1.99eab8p-16f, -0x1.6c0c2ep-10f), 0x1.55554ap-5f);
+    s = r + FMA(r, z * s, rest);
+    c = most + (1 - most - half + FMA(z * z, c, -r * rest));
     return dt_bits_f32(dt_f32_bits(quarters & 1 ? c : s) ^ (quarters & 2) << 30);
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_sinf(float x)
 {
     uint32_t number;
@@ -230,7 +260,7 @@ cpu_sinf(float x)
     return x == 0 ? x : y;
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_cosf(float x)
 {
     uint32_t number;
@@ -240,7 +270,7 @@ cpu_cosf(float x)
 
 /* The same in double, for |x| < CPU_TURNS_WIDE: the result is x - n * pi/2, right to 30 bits. */
 #define CPU_TURNS_WIDE 0x1p20f
-static inline double
+CPU_FUNCTION double
 cpu_wide_turns(double x, uint64_t *number)
 {
     const double shift = 0x1.8p52;
@@ -250,7 +280,7 @@ cpu_wide_turns(double x, uint64_t *number)
 }
 
 /* for |r| up to pi/4 */
-static inline double
+CPU_FUNCTION double
 cpu_sin_near(double r)
 {
     double z = r * r, s = -0x1.a00f9d2308995p-13 + z * 0x1.6cd838b644f66p-19;
@@ -258,7 +288,7 @@ cpu_sin_near(double r)
     return r * (1 + z * s);
 }
 
-static inline double
+CPU_FUNCTION double
 cpu_cos_near(double r)
 {
     double z = r * r, c = -0x1.6c0c8aaec3decp-10 + z * 0x1.9a020a676a7d7p-16;
@@ -266,7 +296,7 @@ cpu_cos_near(double r)
 }
 
 /* sin(x + quarters * pi/2) */
-static inline float
+CPU_FUNCTION float
 cpu_sin_wide(float x, uint64_t quarters)
 {
     uint64_t number;
@@ -275,7 +305,7 @@ cpu_sin_wide(float x, uint64_t quarters)
     return (float)dt_bits_f64(dt_f64_bits(number & 1 ? c : s) ^ (number & 2) << 62);
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_tanf(float x)
 {
     uint64_t number;
@@ -284,7 +314,7 @@ cpu_tanf(float x)
 }
 
 /* 2 ** x for |x| < 1000, right to 34 bits */
-static inline double
+CPU_FUNCTION double
 cpu_exp2_near(double x)
 {
     const double shift = 0x1.8p52 + 1023;
@@ -302,7 +332,7 @@ cpu_exp2_near(double x)
  *
  * Whether y is odd: |y| / 2 is rounded to an integer and doubled, and rest is how far that is from |y|: 0 for an even
  * integer, 1 for an odd one, between 0 and 1 for a fraction. All floats above 2 ** 24 are even, as 2 ** 24 is. */
-static inline float
+CPU_FUNCTION float
 cpu_powf(float x, float y)
 {
     const float length = fabsf(x), height = fabsf(y), shift = 0x1p23f;
@@ -323,7 +353,7 @@ cpu_powf(float x, float y)
 }
 
 /* atan(t) for t from 0 to 1, by a polynomial of t * t, right to 34 bits. */
-static inline double
+CPU_FUNCTION double
 cpu_atan_near(double t)
 {
     double z = t * t, w = z * z, v = w * w;
@@ -337,7 +367,7 @@ cpu_atan_near(double t)
 }
 
 /* The angle of the point (x, y): that of the smaller coordinate over the larger one, turned to where it belongs. */
-static inline double
+CPU_FUNCTION double
 cpu_angle(double y, double x)
 {
     const double height = fabs(y), width = fabs(x);
@@ -351,48 +381,95 @@ cpu_angle(double y, double x)
     return copysign(angle, y);
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_atan2f(float y, float x)
 {
     return (float)cpu_angle((double)y, (double)x);
 }
 
-static inline float
-cpu_atanf(float x)
+#define CPU_HALF_PI 0x1.921fb6p+0f /* and the rest of pi/2 */
+#define CPU_HALF_PI_REST -0x1.777a5cp-25f
+
+/* turns * pi/2 + part + rest, for turns 0, or 1 and 2 and a smaller part */
+CPU_FUNCTION float
+cpu_turned_by(float turns, float part, float rest)
 {
-    return (float)cpu_angle((double)x, 1);
+    const float start = turns * CPU_HALF_PI, sum = start + part;
+    return sum + (part - (sum - start) + FMA(turns, CPU_HALF_PI_REST, rest));
 }
 
-static inline float
+/* From the smaller of |x| and its inverse, t, and what is lost of the inverse: pi/2 - atan(1 / x) if |x| is above 1. */
+CPU_FUNCTION float
+cpu_atanf(float x)
+{
+    const float magnitude = fabsf(x), m = cpu_chosen(magnitude > 0x1p60f, 0x1p60f, magnitude), inverse = 1 / m;
+    const bool far = m > 1;
+    const float t = cpu_chosen(far, inverse, m), lost = cpu_chosen(far, inverse * FMA(-inverse, m, 1), 0);
+    const float z = t * t, w = z * z;
+    float low = FMA(w, FMA(z, 0x1.c0946cp-4f, -0x1.24211ap-3f), FMA(z, 0x1.9991ecp-3f, -0x1.55553ep-2f));
+    float high = FMA(z, 0x1.da9c2ep-5f, -0x1.5825f2p-4f);
+    high = FMA(w, FMA(w, -0x1.d5a1aap-10f, FMA(z, 0x1.6551e2p-7f, -0x1.fe7d24p-6f)), high);
+    const float rest = FMA(t * z, FMA(w * w, high, low), FMA(-0.5f * z, lost, lost));
+    const float turns = cpu_chosen(far, 1, 0), sign = cpu_chosen(far, -1, 1);
+    return copysignf(cpu_turned_by(turns, sign * t, sign * rest), x);
+}
+
+/* asin(|x|) up to 1/2 is s + rest; above, pi/2 minus twice that. There s = sqrt((1 - |x|) / 2), and the rest holds what
+ * its rounding lost, of which an inverse to 4 bits is enough. */
+CPU_FUNCTION float
+cpu_asin_parts(float magnitude, bool far, float *rest)
+{
+    const float half = FMA(-0.5f, magnitude, 0.5f), root = sqrtf(half);
+    const float inverse = dt_bits_f32(0x7ef311c7 - dt_f32_bits(root));
+    const float lost = cpu_chosen(far, 0.5f * FMA(-root, root, half) * inverse, 0);
+    const float s = cpu_chosen(far, root, magnitude), z = s * s, w = z * z;
+    float p = FMA(w, 0x1.5959aap-5f, FMA(z, 0x1.8c415ap-6f, 0x1.747b72p-5f));
+    p = FMA(w, p, FMA(z, 0x1.330206p-4f, 0x1.5555c8p-3f));
+    *rest = FMA(s * z, p, lost);
+    return s;
+}
+
+CPU_FUNCTION float
+cpu_asinf(float x)
+{
+    const bool far = fabsf(x) > 0.5f;
+    float rest, s = cpu_asin_parts(fabsf(x), far, &rest);
+    const float turns = cpu_chosen(far, 1, 0), times = cpu_chosen(far, -2, 1);
+    return copysignf(cpu_turned_by(turns, times * s, times * rest), x);
+}
+
+CPU_FUNCTION float
 cpu_acosf(float x)
 {
-    const double wide = (double)x;
-    return (float)cpu_angle(sqrt((1 - wide) * (1 + wide)), wide);
+    const bool far = fabsf(x) > 0.5f;
+    float rest, s = cpu_asin_parts(fabsf(x), far, &rest);
+    const float sign = copysignf(1, x), turns = cpu_chosen(far, 1 - sign, 1), times = sign * cpu_chosen(far, 2, -1);
+    return cpu_turned_by(turns, times * s, times * rest);
 }
 
 /* From e = exp(|x|) - 1: sinh = (e + e / (e + 1)) / 2, cosh = 1 + e * e / (e + 1) / 2. */
-static inline double
+CPU_FUNCTION double
 cpu_expm1_of(float magnitude)
 {
     double scale, rest = cpu_exp_parts((double)(magnitude > 200 ? 200 : magnitude), &scale);
     return scale * rest + (scale - 1);
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_sinhf(float x)
 {
     const double e = cpu_expm1_of(fabsf(x));
     return copysignf((float)(0.5 * (e + e / (e + 1))), x);
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_coshf(float x)
 {
     const double e = cpu_expm1_of(fabsf(x));
     return (float)(1 + 0.5 * e * (e / (e + 1)));
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_asinhf(float x)
 {
     const double length = fabs((double)x), square = length * length;
@@ -400,7 +477,7 @@ cpu_asinhf(float x)
     return length < (double)INFINITY ? value : x;
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_acoshf(float x)
 {
     const double beyond = (double)x - 1;
@@ -408,7 +485,7 @@ cpu_acoshf(float x)
     return x >= 1 ? value : NAN;
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_atanhf(float x)
 {
     const double length = fabs((double)x);
@@ -416,7 +493,7 @@ cpu_atanhf(float x)
 }
 
 /* Squares of floats neither overflow nor vanish in double. */
-static inline float
+CPU_FUNCTION float
 cpu_hypotf(float a, float b)
 {
     const double x = (double)a, y = (double)b;
@@ -428,7 +505,7 @@ cpu_hypotf(float a, float b)
  * floats is an integer only if the exact one is. The product of that integer with b is exact, and so is the remainder.
  */
 #define CPU_DIVIDES_NEAR(a, b) ((fabsf(a) * 0x1p-20f < fabsf(b)) & (fabsf(b) < INFINITY))
-static inline float
+CPU_FUNCTION float
 cpu_floordivf(float a, float b)
 {
     double q = (double)a / (double)b, whole = (double)(int32_t)q;
@@ -436,7 +513,7 @@ cpu_floordivf(float a, float b)
     return (float)copysign(whole - step, q);
 }
 
-static inline float
+CPU_FUNCTION float
 cpu_floormodf(float a, float b)
 {
     double x = (double)a, y = (double)b, rest = x - (double)(int32_t)(x / y) * y;
@@ -445,7 +522,7 @@ cpu_floormodf(float a, float b)
 }
 
 /* fmodf, there too */
-static inline float
+CPU_FUNCTION float
 cpu_fmodf(float a, float b)
 {
     double x = (double)a, y = (double)b;
@@ -459,14 +536,14 @@ cpu_fmodf(float a, float b)
 #define cpu_dt_floordiv dt_floordiv
 #define cpu_dt_floormod dt_floormod
 #else
-static inline double
+CPU_FUNCTION double
 cpu_step(double step, bool taken)
 {
     return dt_bits_f64(dt_f64_bits(step) & (0u - (uint64_t)taken));
 }
 
 /* The integer part of a / b, and the remainder, which has the sign of a. */
-static inline double
+CPU_FUNCTION double
 cpu_divided(double a, double b, double *rest)
 {
     const double q = trunc(a / b), r = __builtin_fma(-q, b, a);
@@ -475,7 +552,7 @@ cpu_divided(double a, double b, double *rest)
     return q - cpu_step(copysign(1.0, q), over);
 }
 
-static inline double
+CPU_FUNCTION double
 cpu_dt_floordiv(double a, double b)
 {
     double r, q = cpu_divided(a, b, &r);
@@ -483,7 +560,7 @@ cpu_dt_floordiv(double a, double b)
     return copysign(q - cpu_step(1, down), a / b);
 }
 
-static inline double
+CPU_FUNCTION double
 cpu_dt_floormod(double a, double b)
 {
     double r;
@@ -502,9 +579,9 @@ cpu_dt_floormod(double a, double b)
 #define cpu_truncf truncf
 
 /* in place of the formulas of scalar.h */
-#define cpu_asinf asinf
 #define cpu_erfcf erfcf
 #define cpu_dt_erfinvf dt_erfinvf
+#define cpu_dt_asinf cpu_asinf
 #define cpu_dt_geluf cpu_geluf
 #define cpu_dt_floordivf cpu_floordivf
 #define cpu_dt_floormodf cpu_floormodf

@@ -166,7 +166,7 @@ cpu_cos(double x)
 #define cpu_tan tan
 #define cpu_erf erf
 #define cpu_pow pow
-#define cpu_asin asin
+#define cpu_dt_asin asin
 #define cpu_acos acos
 #define cpu_atan atan
 #define cpu_sinh sinh
