@@ -1,22 +1,25 @@
 /* weight_grad.c: what the gradient of a convolution's result gives its weight: products of that gradient (outputs,
  * patches) with patches (patches, channels and taps). Some patches at a time are laid out, where they cannot be read in
- * place, and added to what is there: never those of a whole batch. With one channel a group, planes are correlated tap
- * by tap; where channels lie side by side, some of them at once. What is added up apart follows from the shapes alone,
- * and is joined in one order. */
+ * place, and added to what is there: never those of a whole batch. Of few outputs the product is made the other way
+ * round, which reads patches where they were laid. With one channel a group, planes are correlated tap by tap; where
+ * channels lie side by side, some of them at once. What is added up apart follows from the shapes alone, and is joined
+ * in one order. */
 #include "../loops/loops.h"
 #include "conv.h"
 
 #define DEPTH 256     /* patches laid out at a time */
-#define BLOCK 256     /* columns, channels times taps, of one product */
+#define BLOCK 1024    /* columns, channels times taps, of one product, at most, */
+#define SOME 256      /* and at least, to make ITEMS of them */
 #define ITEMS 8       /* products, if sums are long enough to be cut */
+#define IN_ROWS 128   /* outputs of a group: patches are the rows of a product */
 #define SLICE 1024    /* patches that are worth sums of their own */
-#define IN_PLACE 256  /* patches evenly apart that are worth a product */
+#define IN_PLACE 128  /* patches evenly apart that are worth a product */
 #define FEW_OUTPUTS 4 /* of a group: planes are correlated */
 #define PLANE_BYTES 65536
 #define LANES 16
 
-/* Sums of one (slice, group, block of channels) each, (outputs, columns); columns are (channel, tap), or (tap, channel)
- * where channels lie side by side. */
+/* Sums of one (slice, group, block of channels) each, (outputs, columns), or turned; columns are (channel, tap), or
+ * (tap, channel) where channels lie side by side. */
 typedef struct {
     struct cpu_conv conv;
     const dt_array *x, *grad, *out;
@@ -28,7 +31,8 @@ typedef struct {
     int64_t grad_run, x_run;       /* patches whose places lie evenly apart; 0: laid out */
     int64_t grad_step, x_step;     /* from one to the next */
     bool lines, grad_lines;        /* channels side by side */
-    char *sums;
+    bool turned;                   /* sums */
+    char *sums;                    /* or NULL: made in the result */
     atomic_int status;
 } weight_job;
 
@@ -45,12 +49,16 @@ columns_of(const weight_job *job, int64_t block)
     return CPU_MIN(job->block, job->channels - block * job->block) * job->taps;
 }
 
-/* Where the sums of an item begin, among all. */
+/* Where the sums of an item begin, among all or in the result. */
 static char *
 sums_of(const weight_job *job, int64_t slice, int64_t group, int64_t block)
 {
-    const int64_t row = job->channels * job->taps, before = (slice * job->groups + group) * job->outputs * row;
-    return job->sums + (before + block * job->block * job->taps * job->outputs) * job->size;
+    const int64_t row = job->channels * job->taps, first = block * job->block;
+    if (job->sums == NULL) {
+        const int64_t *strides = job->out->strides;
+        return (char *)dt_array_data(job->out) + (group * job->outputs * strides[0] + first * strides[1]) * job->size;
+    }
+    return job->sums + ((slice * job->groups + group) * row + first * job->taps) * job->outputs * job->size;
 }
 
 #define DT_EACH "../cpu/conv/weight_grad_dtype.inc"
@@ -118,8 +126,10 @@ add_product(const weight_job *job, int64_t group, int64_t block, int64_t t, int6
         .a_column = job->grad_lines ? job->outputs : 1,
         .b_row = job->lines ? columns : 1,
         .b_column = job->lines ? 1 : count,
-        .c_row = columns,
-        .c_column = 1,
+        .c_row = job->sums == NULL ? job->out->strides[0]
+                 : job->turned     ? 1
+                                   : columns,
+        .c_column = job->turned ? job->outputs : 1,
     };
     if (job->grad_run > 0) {
         g.a = grad + place_of(job->grad, job->grad_run, job->grad_step, t) * job->itemsize;
@@ -177,29 +187,41 @@ run_items(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Outputs [begin, end) of all groups: slices joined, and rounded once. */
+/* Sums [begin, end) of all slices. */
 static void
 join_slices(void *ctx, int64_t begin, int64_t end)
 {
     const weight_job *job = ctx;
-    for (int64_t k = begin; k < end; k++) {
-        for (int64_t block = 0; block < job->blocks; block++) {
-            const int64_t columns = columns_of(job, block);
-            for (int64_t slice = 1; slice < job->slices; slice++) {
-                char *to = sums_of(job, 0, k / job->outputs, block);
-                const char *from = sums_of(job, slice, k / job->outputs, block);
-                const int64_t row = k % job->outputs * columns;
-                for (int64_t i = row; i < row + columns; i++) {
-                    if (job->size == 8) {
-                        ((double *)(void *)to)[i] += ((const double *)(const void *)from)[i];
-                    } else {
-                        ((float *)(void *)to)[i] += ((const float *)(const void *)from)[i];
-                    }
-                }
+    const int64_t slice = job->groups * job->outputs * job->channels * job->taps;
+    for (int64_t from = slice; from < job->slices * slice; from += slice) {
+        for (int64_t i = begin; i < end; i++) {
+            if (job->size == 8) {
+                ((double *)(void *)job->sums)[i] += ((const double *)(const void *)job->sums)[from + i];
+            } else {
+                ((float *)(void *)job->sums)[i] += ((const float *)(const void *)job->sums)[from + i];
             }
         }
+    }
+}
+
+/* Outputs [begin, end) of all groups, rounded once. */
+static void
+put_weights(void *ctx, int64_t begin, int64_t end)
+{
+    const weight_job *job = ctx;
+    for (int64_t k = begin; k < end; k++) {
         BY_DTYPE(put_weight, job->x->dtype)(job, k);
     }
+}
+
+/* Whether sums, in their order, are an output's weight as it lies in memory. */
+static bool
+sums_are_weights(const weight_job *job)
+{
+    const int64_t *strides = job->out->strides, *shape = job->out->shape, tap = job->lines ? job->channels : 1;
+    const bool whole = !job->lines || job->taps == 1 || job->blocks == 1;
+    return whole && (job->channels == 1 || strides[1] == (job->lines ? 1 : job->taps)) &&
+           (shape[2] == 1 || strides[2] == shape[3] * tap) && (shape[3] == 1 || strides[3] == tap);
 }
 
 static dt_status
@@ -211,25 +233,28 @@ run_products(weight_job *job, dt_error *err)
     job->x_run = plain && is_plain(job->x, &job->conv) && (x_run >= IN_PLACE || x_run == job->patches) ? x_run : 0;
     job->lines = job->conv.x_channel == 1 && job->channels > 1;
     job->grad_lines = job->grad->strides[1] == 1 && job->outputs > 1;
-    job->blocks = CPU_CEIL_DIV(job->channels, CPU_MAX(BLOCK / job->taps, 1));
+    const int64_t columns = job->channels * job->taps, least = CPU_MIN(columns / SOME, ITEMS);
+    job->blocks = CPU_MIN(CPU_MAX(CPU_MAX(CPU_CEIL_DIV(columns, BLOCK), least), 1), job->channels);
     job->block = CPU_CEIL_DIV(job->channels, job->blocks);
     job->blocks = CPU_CEIL_DIV(job->channels, job->block);
     const int64_t products = job->groups * job->blocks;
     job->slices = CPU_MAX(CPU_MIN(ITEMS / products, job->patches / SLICE), 1);
-    const size_t nbytes = (size_t)(job->slices * job->groups * job->outputs * job->channels * job->taps * job->size);
-    job->sums = dt_large_new(nbytes);
-    if (job->sums == NULL) {
+    const bool direct = job->slices == 1 && plain && sums_are_weights(job);
+    job->turned = !direct && job->outputs <= IN_ROWS;
+    const int64_t sums = job->groups * job->outputs * columns;
+    const size_t nbytes = direct ? 0 : (size_t)(job->slices * sums * job->size);
+    job->sums = direct ? NULL : dt_large_new(nbytes);
+    if (job->sums == NULL && !direct) {
         return dt_fail_nomem(err, nbytes);
     }
-    const int64_t items = products * job->slices;
-    const int64_t work = CPU_MAX(dt_array_numel(job->out) / items * job->patches, 1);
+    const int64_t items = products * job->slices, work = CPU_MAX(sums / products * job->patches / job->slices, 1);
     cpu_parallel(items, CPU_CEIL_DIV(CPU_GRAIN, work), run_items, job);
     dt_status rc = (dt_status)atomic_load(&job->status);
-    if (rc == DT_OK) {
-        const int64_t row = job->channels * job->taps * job->slices;
-        cpu_parallel(job->groups * job->outputs, CPU_CEIL_DIV(CPU_GRAIN, row), join_slices, job);
-    } else {
+    if (rc != DT_OK) {
         rc = dt_fail_nomem(err, nbytes);
+    } else if (!direct) {
+        cpu_parallel(sums, CPU_CEIL_DIV(CPU_GRAIN, job->slices), join_slices, job);
+        cpu_parallel(job->groups * job->outputs, CPU_CEIL_DIV(CPU_GRAIN, columns), put_weights, job);
     }
     dt_large_free(job->sums);
     return rc;

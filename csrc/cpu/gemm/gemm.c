@@ -100,7 +100,7 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
             run.a_step = rows;
         }
         char *place = in_c ? c : tile;
-        run.from = s->first ? NULL : place;
+        run.from = s->first && !(p->adds_to_c && in_c) ? NULL : place;
         run.to = finish ? tile : place;
         for (int64_t stop = CPU_MIN(ahead + ahead_step, ahead_end); ahead < stop; ahead += CACHE_LINE) {
             __builtin_prefetch(b->b + ahead, 0, 2);
@@ -219,7 +219,8 @@ choose_a_mode(gemm_plan *p, bool plain)
     } else if (g->n / p->grid_columns > IN_PLACE_COLUMNS) {
         p->a_mode = GEMM_PACKED;
     } else {
-        p->a_mode = g->a_column == 1 ? GEMM_ANYWHERE : g->a_row == 1 ? GEMM_NEIGHBOURS : GEMM_PACKED;
+        const bool near = g->a_row == 1 && p->some_channels >= g->k; /* so that the second cache has its lines */
+        p->a_mode = g->a_column == 1 ? GEMM_ANYWHERE : near ? GEMM_NEIGHBOURS : GEMM_PACKED;
     }
 }
 
@@ -284,12 +285,14 @@ run_plan(const cpu_gemm_args *g, dt_error *err)
         .panels_a = CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .panels_b = CPU_CEIL_DIV(g->n, parts->kernel->columns),
         .b_in_place = plain && g->conv == NULL && g->b_column == 1 && g->m <= IN_PLACE_ROWS,
-        .c_holds_sums = plain && g->beta == 0 && (g->c_column == 1 || g->n == 1),
         .panel_rows = g->m / CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .larger_panels = g->m % CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .finished = g->alpha == 1 && g->bias == NULL && g->activation == NULL,
     };
     choose_stretch(&p);
+    const bool whole = p.taps == p.some_taps && p.some_channels >= g->k; /* sums, of one stretch */
+    p.adds_to_c = g->beta == 1 && whole;
+    p.c_holds_sums = plain && (g->beta == 0 || p.adds_to_c) && (g->c_column == 1 || g->n == 1);
     int64_t work = g->m * g->n * CPU_MAX(g->k * p.taps, 1);
     choose_grid(&p, CPU_MAX(CPU_MIN(work / THREAD_WORK, cpu_num_threads()), 1));
     choose_a_mode(&p, plain);
