@@ -112,7 +112,8 @@ cpu_row cpu_activation_row(dt_activation activation, dt_dtype dtype);
  * Strides are in elements. c is not read when beta is 0. bias, or NULL, is read at row * bias_row + column *
  * bias_column. activation is NULL, or the row of an elementwise op for the accumulators (cpu_activation_row).
  * conv is NULL, or says which of a's rows and b's columns are patches and which are weights; k is then the number of
- * channels, and the strides of a and b are not used (gemm/patches.h). */
+ * channels, and the strides of a and b are not used (gemm/patches.h). b_storage is b's, if panels of it may be kept for
+ * the next product, or NULL. */
 struct cpu_conv;
 typedef struct {
     dt_dtype dtype;
@@ -123,6 +124,7 @@ typedef struct {
     int64_t a_row, a_column, b_row, b_column, c_row, c_column, bias_row, bias_column;
     cpu_row activation;
     const struct cpu_conv *conv;
+    dt_storage *b_storage;
 } cpu_gemm_args;
 
 dt_status cpu_gemm(const cpu_gemm_args *g, dt_error *err) DT_MUST_CHECK;

@@ -1,5 +1,5 @@
-"""Weights packed once: whatever writes to their memory, the next convolution sees it; and what is kept stays within its
-bounds."""
+"""Weights packed once: whatever writes to their memory, the next convolution or product sees it; and what is kept stays
+within its bounds."""
 
 from __future__ import annotations
 
@@ -344,6 +344,47 @@ def test_many_taps_and_channels_give_the_same_bits() -> None:
         assert len({conv(w, x) for _ in range(4)}) == 1
         assert kept() > 0
         del w
+
+
+def product(w: dt.DeviceArray, rows: int = 20) -> bytes:
+    return dt.linear(array(rows, w.shape[1], seed=1).to(w.dtype), w).to(dt.float64).numpy().tobytes()
+
+
+def test_weights_of_products_are_kept_until_they_are_written() -> None:
+    for shape in ((96, 70), (40, 1300), (513, 257)):  # columns that fill no panel, more than one stretch of a sum
+        w = array(*shape)
+        before = [product(w) for _ in range(4)]
+        assert len(set(before)) == 1
+        assert kept() > 0
+        w[3] *= 2
+        assert product(w) == product(w.clone()) != before[0]
+        assert [product(w), product(w)] == 2 * [product(w.clone())]
+        w.numpy()[5, 7] = 9
+        assert [product(w), product(w), product(w)] == 3 * [product(w.clone())]
+        del w
+        assert kept() == 0
+
+
+def test_views_and_dtypes_of_weights_of_products_are_told_apart() -> None:
+    whole = array(3, 64, 64)
+    views = [whole[0], whole[1], whole[0].t(), whole[:, 5], whole[0, :40], whole[0, :, :40], whole[0, ::2]]
+    for _ in range(4):
+        for w in views:
+            for rows in (2, 3, 20, 60, 200):
+                assert product(w, rows) == product(w.clone(), rows)
+    for dtype in (dt.float16, dt.bfloat16, dt.float64):
+        w = array(64, 80).to(dtype)
+        assert len({product(w) for _ in range(4)}) == 1
+
+
+def test_products_of_batches_and_in_turned_results_keep_right() -> None:
+    a, b, out = array(30, 50), array(50, 90), dt.empty(90, 30).t()
+    want = (a @ b).numpy().copy()
+    for _ in range(4):
+        dt.matmul(a, b, out=out)
+        assert np.array_equal(out.numpy(), want)
+        assert np.array_equal((a.expand(4, 30, 50) @ b)[2].numpy(), want)
+        assert np.array_equal(dt.addmm(dt.zeros(90), a, b).numpy(), want)
 
 
 def test_the_limit_holds_and_0_turns_it_off() -> None:

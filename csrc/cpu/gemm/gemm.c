@@ -338,6 +338,7 @@ transposed(const cpu_gemm_args *g)
     t.c_column = g->c_row;
     t.bias_row = g->bias_column;
     t.bias_column = g->bias_row;
+    t.b_storage = NULL;
     return t;
 }
 

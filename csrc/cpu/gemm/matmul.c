@@ -92,6 +92,7 @@ products(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_ma
         batch *= out->shape[d];
     }
     if (batch == 1) {
+        job.g.b_storage = b->storage;
         return cpu_gemm(&job.g, err);
     }
     /* large products share their own work among the threads */

@@ -2,7 +2,7 @@
  * register block. The panels of a weight that many products share are kept. */
 #include "plan.h"
 
-#define KEPT_PATCHES 1024 /* that share a weight: with more, packing it is little beside the product */
+#define KEPT_PATCHES 1024 /* or rows of a, that share a weight: with more, packing it is little beside the product */
 #define KEPT_NUMBERS 4096 /* of a weight: with fewer too */
 
 static const char zeros[GEMM_MAX_DEPTH * sizeof(double)];
@@ -170,7 +170,7 @@ pack_weights(const void *ctx, void *to)
     const cpu_gemm_args *g = p->g;
     int32_t places[GEMM_MAX_DEPTH];
     gemm_share s = {.plan = p, .places = places};
-    bool is_b = g->conv->patches_are_rows;
+    bool is_b = g->conv == NULL || g->conv->patches_are_rows;
     int64_t width = p->kernel->columns, steps = is_b ? p->panels_b * width : g->m;
     gemm_first_stretch(&s);
     do {
@@ -190,20 +190,24 @@ gemm_keep_weight(gemm_plan *p)
 {
     const cpu_gemm_args *g = p->g;
     const struct cpu_conv *conv = g->conv;
-    if (conv == NULL || conv->weight == NULL) {
+    dt_storage *storage = conv != NULL ? conv->weight : g->b_storage;
+    if (storage == NULL || p->b_in_place) {
         return NULL;
     }
-    bool is_b = conv->patches_are_rows;
+    bool is_b = conv == NULL || conv->patches_are_rows;
     int64_t outputs = is_b ? g->n : g->m, patches = is_b ? g->m : g->n, depth = g->k * p->taps;
     if (patches > KEPT_PATCHES || outputs * depth < KEPT_NUMBERS) {
         return NULL;
     }
     const char *address = is_b ? g->b : g->a;
-    const dt_kept_key key = {{address - (const char *)conv->weight->data, g->dtype, is_b, outputs, g->k,
-                              conv->kernel[0], conv->kernel[1], conv->weight_output, conv->weight_channel,
-                              conv->weight_row, conv->weight_column}};
+    dt_kept_key key = {
+        {address - (const char *)storage->data, g->dtype, is_b, outputs, g->k, 0, 0, g->b_column, g->b_row, 0, 0}};
+    if (conv != NULL) {
+        key = (dt_kept_key){{key.numbers[0], g->dtype, is_b, outputs, g->k, conv->kernel[0], conv->kernel[1],
+                             conv->weight_output, conv->weight_channel, conv->weight_row, conv->weight_column}};
+    }
     int64_t steps = is_b ? p->panels_b * p->kernel->columns : outputs;
-    dt_kept *kept = dt_kept_get(conv->weight, &key, (size_t)(steps * depth * p->size), pack_weights, p);
+    dt_kept *kept = dt_kept_get(storage, &key, (size_t)(steps * depth * p->size), pack_weights, p);
     *(is_b ? &p->kept_b : &p->kept_a) = dt_kept_data(kept);
     return kept;
 }
