@@ -1806,6 +1806,20 @@ class DeviceArray:
         >>> F.hardshrink(dt.tensor([-1.0, 0.25, 2.0]))
         DeviceArray([-1.,  0.,  2.], device='cpu', dtype=float32)
         """
+    def hardswish(self, /) -> DeviceArray:
+        """x * min(max(x + 3, 0), 6) / 6.
+
+        The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+        DeviceMismatchError for an out on another device.
+
+        >>> dt.hardswish(dt.tensor([-4.0, 1.0, 4.0]))
+        DeviceArray([-0.0000,  0.6667,  4.0000], device='cpu', dtype=float32)
+        """
+    def hardswish_(self, /) -> DeviceArray:
+        """x * min(max(x + 3, 0), 6) / 6.
+
+        In place: self keeps device, dtype and shape, and is returned. Floats only.
+        """
     def hardtanh(self, /, min_val: _Number = -1.0, max_val: _Number = 1.0) -> DeviceArray:
         """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.
 
@@ -5592,6 +5606,15 @@ def gt(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) -
 
     >>> dt.gt(dt.tensor([1, 2]), 1)
     DeviceArray([False,  True], device='cpu', dtype=bool)
+    """
+def hardswish(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
+    """x * min(max(x + 3, 0), 6) / 6.
+
+    The result has the shape of input, and its dtype if that is a float; ints and bool give the default dtype. Raises DTypeMismatchError for other dtypes and for an out of another dtype, ShapeMismatchError for an out of another shape,
+    DeviceMismatchError for an out on another device.
+
+    >>> dt.hardswish(dt.tensor([-4.0, 1.0, 4.0]))
+    DeviceArray([-0.0000,  0.6667,  4.0000], device='cpu', dtype=float32)
     """
 def hardtanh(input: DeviceArray, min_val: _Number = -1.0, max_val: _Number = 1.0, *, out: DeviceArray | None = None) -> DeviceArray:
     """x limited to [min_val, max_val]; NaN stays. Raises ValueError where min_val is above max_val or one of them is NaN.

@@ -357,6 +357,7 @@ __all__ += [
     "get_num_threads",
     "get_printoptions",
     "gt",
+    "hardswish",
     "hardtanh",
     "hypot",
     "index_add",

@@ -104,6 +104,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Tried]] = {
     "atanh": (np.arctanh, Tried("FLOAT", "unit", 4)),
     "erfinv": (np.vectorize(erfinv, otypes=[np.float64]), Tried("FLOAT", "unit", 8)),
     "silu": (lambda x: x / (1 + np.exp(-x)), Tried("FLOAT", ulps=4)),
+    "hardswish": (lambda x: np.where(x > 3, x, x * np.clip(x + 3, 0, 6) / 6), Tried("FLOAT", ulps=4)),
     "log": (np.log, Tried("FLOAT", "positive", 4)),
     "log1p": (np.log1p, Tried("FLOAT", "unit", 4)),
     "log2": (np.log2, Tried("FLOAT", "positive", 4)),

@@ -69,6 +69,9 @@ GRADIENTS = {
         lambda g, x, t: t.elu_backward(g, 0.5, 1, 1, False, x), (0.5,)),
     "silu_grad": Gradient(
         lambda g, x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x))), lambda g, x, t: t.silu_backward(g, x), slack=1),
+    "hardswish_grad": Gradient(
+        lambda g, x: np.where(x <= -3, 0, np.where(x >= 3, g, g * (x / 3 + 0.5))),
+        lambda g, x, t: t.hardswish_backward(g, x), slack=1),
     "softplus_grad": Gradient(
         lambda g, x, beta, threshold: np.where(x * beta > threshold, g, g * sigmoid(x * beta)),
         lambda g, x, t: t.softplus_backward(g, x, 2.0, 3.0), (2.0, 3.0)),

@@ -87,13 +87,13 @@ def trained(x: dt.DeviceArray, weight: dt.DeviceArray, bias: dt.DeviceArray) -> 
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
-SMOOTH += ("silu", "softplus", "elu", "gelu")
+SMOOTH += ("silu", "softplus", "elu", "gelu", "hardswish")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "floor_divide")
 BINARY += ("pow", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all")
 
 GRADIENTS = ("abs", "rsqrt", "erf", "tanh", "sigmoid", "relu", "hardtanh", "leaky_relu", "elu", "silu", "softplus")
-GRADIENTS += ("gelu_erf", "gelu_tanh")
+GRADIENTS += ("gelu_erf", "gelu_tanh", "hardswish")
 
 OPS = {name: unary(name) for name in (*EXACT, *SMOOTH)}
 OPS |= {name: binary(name) for name in BINARY}

@@ -154,22 +154,10 @@ def mish(input: DeviceArray, inplace: bool = False) -> DeviceArray:
 def hardswish(input: DeviceArray, inplace: bool = False) -> DeviceArray:
     """x * min(max(x + 3, 0), 6) / 6.
 
-    Floats, computed in float32 for the half types. Raises DTypeMismatchError.
-
     >>> F.hardswish(dt.tensor([-4.0, 1.0, 4.0]))
     DeviceArray([-0.0000,  0.6667,  4.0000], device='cpu', dtype=float32)
     """
-    return _computed("hardswish", input, inplace, _hardswish)
-
-
-def _hardswish(x: DeviceArray) -> DeviceArray:
-    part = x + 3
-    if part.requires_grad:
-        return x * part.relu6() / 6
-    part.relu6_()
-    part *= x
-    part /= 6
-    return part
+    return _activated("hardswish", input, inplace)
 
 
 def hardsigmoid(input: DeviceArray, inplace: bool = False) -> DeviceArray:
