@@ -348,3 +348,20 @@ def test_products_of_two_rows_are_exact_and_the_same_for_any_threads(dtype: str)
         for y in (dt.tensor(b), dt.tensor(b.T.copy()).T):
             assert np.array_equal((dt.tensor(a) @ y).numpy(), a @ b)
             assert np.array_equal((y.T @ dt.tensor(a).T).numpy(), (a @ b).T)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "bfloat16"))
+def test_what_a_product_is_added_to(dtype: str) -> None:
+    """Small integers: every sum is exact. Beside whole panels stand parts, and sums that take several stretches."""
+    rng = np.random.default_rng(3)
+    for m, k, n in ((20, 70, 64), (50, 70, 90), (3, 600, 33), (40, 600, 64), (64, 30, 7)):
+        a, b, c = (rng.integers(-2, 3, shape).astype("float64") for shape in ((m, k), (k, n), (m, n)))
+        left, right, added = (dt.tensor(x, dtype=getattr(dt, dtype)) for x in (a, b, c))
+        for alpha, beta in ((1, 1), (0.5, 1), (2, 1), (1, 0.5), (1, 2), (1, 0)):
+            want = dt.tensor(alpha * (a @ b) + beta * c).to(added.dtype)
+            for layout in (added, added.t().contiguous().t(), dt.cat([added, added], 1)[:, :n]):
+                assert dt.equal(dt.addmm(layout, left, right, beta=beta, alpha=alpha), want), (m, k, n, alpha, beta)
+                out = layout.clone()
+                assert dt.equal(out.addmm_(left, right, beta=beta, alpha=alpha), want), (m, k, n, alpha, beta)
+            row = dt.tensor(beta * c[:1] + alpha * (a @ b)).to(added.dtype)
+            assert dt.equal(dt.addmm(added[0], left, right, beta=beta, alpha=alpha), row), (m, k, n, alpha, beta)

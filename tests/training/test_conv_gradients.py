@@ -47,6 +47,19 @@ def both(x, w, grad, *parameters):
     return own, *exact
 
 
+def compare(rng, device, x_shape, w_shape, parameters, dtype, last):
+    x = numbers(rng, x_shape, dtype, device, last[0]).requires_grad_()
+    w = numbers(rng, w_shape, dtype, device, last[1]).requires_grad_()
+    grad = numbers(rng, dt.conv2d(x.detach(), w.detach(), None, *parameters).shape, dtype, device, last[2])
+    for own, exact, size in zip(*both(x, w, grad, *parameters), strict=True):
+        assert own.dtype is x.dtype and own.device == x.device and own.shape == exact.shape
+        error = (own.double() - exact.detach()).abs().cpu().numpy()
+        smallest = 2.0**-24 if dtype == "float16" else 0.0
+        count = max(grad.numel() // grad.shape[1], w.numel()) ** 0.5 if dtype in ("float32", "float64") else 1
+        bound = 2 * EPS[dtype] * count * size.detach().cpu().numpy() + smallest
+        assert (error <= bound).all(), (x_shape, w_shape, parameters, dtype, last)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(6))
 def test_conv2d(device, seed):
@@ -54,22 +67,39 @@ def test_conv2d(device, seed):
     for _ in range(12):
         x_shape, w_shape, *parameters = sizes(draw)
         dtype, last = draw.choice(list(EPS)), [draw.random() < 0.4 for _ in "xwg"]
-        x = numbers(rng, x_shape, dtype, device, last[0]).requires_grad_()
-        w = numbers(rng, w_shape, dtype, device, last[1]).requires_grad_()
-        grad = numbers(rng, dt.conv2d(x.detach(), w.detach(), None, *parameters).shape, dtype, device, last[2])
-        for own, exact, size in zip(*both(x, w, grad, *parameters), strict=True):
-            assert own.dtype is x.dtype and own.device == x.device and own.shape == exact.shape
-            error = (own.double() - exact.detach()).abs().cpu().numpy()
-            smallest = 2.0**-24 if dtype == "float16" else 0.0
-            count = max(grad.numel() // grad.shape[1], w.numel()) ** 0.5 if dtype in ("float32", "float64") else 1
-            bound = 2 * EPS[dtype] * count * size.detach().cpu().numpy() + smallest
-            assert (error <= bound).all(), (x_shape, w_shape, parameters, dtype, last)
+        compare(rng, device, x_shape, w_shape, parameters, dtype, last)
+
+
+# What the cpu cuts, joins or reads in place: (x, weight, stride, padding, dilation, groups).
+LARGE = (
+    ((3, 40, 12, 12), (130, 40, 3, 3), 1, 1, 1, 1),  # planes read in place, more outputs than rows of one product
+    ((2, 130, 9, 9), (20, 130, 3, 3), 1, 1, 1, 1),  # several blocks of channels
+    ((5, 20, 40, 40), (12, 20, 3, 2), 1, 1, 1, 1),  # several slices of patches
+    ((4, 24, 40, 40), (140, 12, 1, 1), 1, 0, 1, 2),
+    ((6, 200, 5, 4), (150, 200, 3, 3), 1, 1, 1, 1),  # a weight beside which planes are small: one product of all images
+    ((3, 140, 6, 6), (70, 140, 3, 3), 2, 1, 1, 1),
+    ((3, 300, 7, 7), (260, 300, 1, 1), 1, 0, 1, 1),
+    ((2, 300, 13, 12), (40, 300, 1, 1), 2, 0, 1, 1),
+    ((2, 3, 30, 31), (16, 3, 7, 7), 2, 3, 1, 1),  # whole pixels of patches are copied
+    ((2, 5, 13, 11), (8, 5, 3, 4), (3, 1), (4, 5), (2, 1), 1),
+    ((2, 5, 13, 17), (8, 5, 3, 4), 1, 2, (1, 2), 1),
+)
+
+
+@pytest.mark.parametrize("last", ((False,) * 3, (True, False, True), (True,) * 3, (False, True, False)))
+def test_conv2d_of_many_numbers(last):
+    rng = np.random.default_rng(11)
+    for i, (x_shape, w_shape, *parameters) in enumerate(LARGE):
+        for dtype in ("float32", ("float64", "float16", "bfloat16")[i % 3]):
+            compare(rng, "cpu", x_shape, w_shape, parameters, dtype, last)
+
+
 
 
 def test_the_same_bits_for_any_number_of_threads():
     draw, rng = random.Random(7), np.random.default_rng(7)
     before = dt.get_num_threads()
-    cases = [sizes(draw) for _ in range(10)] + [((4, 16, 30, 30), (24, 16, 3, 3), (1, 1), (1, 1), (1, 1), 1)]
+    cases = [sizes(draw) for _ in range(10)] + list(LARGE[:8])
     try:
         for x_shape, w_shape, *parameters in cases:
             for last in (False, True):

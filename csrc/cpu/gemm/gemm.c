@@ -291,7 +291,7 @@ run_plan(const cpu_gemm_args *g, dt_error *err)
     };
     choose_stretch(&p);
     const bool whole = p.taps == p.some_taps && p.some_channels >= g->k; /* sums, of one stretch */
-    p.adds_to_c = g->beta == 1 && whole;
+    p.adds_to_c = g->beta == 1 && whole && p.finished;
     p.c_holds_sums = plain && (g->beta == 0 || p.adds_to_c) && (g->c_column == 1 || g->n == 1);
     int64_t work = g->m * g->n * CPU_MAX(g->k * p.taps, 1);
     choose_grid(&p, CPU_MAX(CPU_MIN(work / THREAD_WORK, cpu_num_threads()), 1));
