@@ -184,6 +184,10 @@ def norm_over(x: DeviceArray, order: float, dims: tuple[int, ...], keep: bool) -
     if order == 1:
         return x.sum(dims, keepdim=keep)
     if order == 2:
+        if len(dims) == x.ndim and x.is_contiguous():  # one pass, and no array of squares
+            flat = x.flatten()
+            total = _C.dot(flat, flat)
+            return power(total.reshape((1,) * x.ndim) if keep else total, 0.5)
         return power(x.square().sum(dims, keepdim=keep), 0.5)
     return power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
 
