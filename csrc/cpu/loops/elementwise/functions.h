@@ -1,6 +1,6 @@
 /* functions.h: exp, log, tanh and the like of float32, without branches, so that loops over them become vectors.
  *
- * Most compute in float: the error is below 1.02 units in the last place, of atan 1.14, and gelu is less exact far
+ * Most compute in float: the error is below 1.02 units in the last place, of atan 1.17, and gelu is less exact far
  * below 0. expm1, log2, log10, pow, tan, atan2, and sin and cos of large numbers compute in double and round once: the
  * error is at most 0.51. A product and a sum are rounded once where FMA says so, and else each on its own, so that all
  * instruction sets give the same bits. The polynomials are minimax fits, most of them made by Sollya's fpminimax for
