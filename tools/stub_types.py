@@ -146,6 +146,7 @@ GETSETS = {
     "grad": "DeviceArray | None",
     "grad_fn": "Node | None",
     "_facts": "tuple[Any, ...]",
+    "metadata": "dict[Any, Any]",
     "next_functions": "tuple[tuple[Node | None, int], ...]",
     "cuda_stream": "int",
     "cuda_event": "int",

@@ -328,6 +328,13 @@ add_to(dt_tape *t, dt_task *task, dt_value gradient)
     return DT_OK;
 }
 
+/* Where the gradient of operand i is added up. */
+static dt_task *
+receiver(const dt_tape *t, int i)
+{
+    return t->caught != NULL ? &t->caught[i] : dt_tape_input(t, i)->task;
+}
+
 void
 dt_tape_give(dt_tape *t, int i, dt_value gradient)
 {
@@ -339,7 +346,7 @@ dt_tape_give(dt_tape *t, int i, dt_value gradient)
     }
     gradient = t->rc == DT_OK ? fit(t, dt_tape_input(t, i), gradient) : NULL;
     if (gradient != NULL) {
-        t->rc = add_to(t, dt_tape_input(t, i)->task, gradient);
+        t->rc = add_to(t, receiver(t, i), gradient);
     }
 }
 
@@ -377,7 +384,7 @@ dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradien
         return;
     }
     const dt_node *input = dt_tape_input(t, i);
-    dt_array *sum = input->task->sum;
+    dt_array *sum = receiver(t, i)->sum;
     if (sum != NULL && sum->dtype == gradient->dtype && is_own(t, sum) && dt_array_is_contiguous(sum)) {
         t->rc = dt_write_region(sum, region, gradient, true, t->err);
         return;
@@ -404,8 +411,9 @@ dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
         return;
     }
     dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;
-    if (from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) && dt_array_is_contiguous(t->grad) &&
-        dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) && t->grad->dtype == to->node->dtype) {
+    if (t->caught == NULL && from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) &&
+        dt_array_is_contiguous(t->grad) && dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) &&
+        t->grad->dtype == to->node->dtype) {
         t->rc = dt_clear_region(t->grad, region, t->err);
         to->sum = from->sum;
         from->sum = NULL;
@@ -438,6 +446,37 @@ unpack(dt_tape *t, dt_node *node)
     return DT_OK;
 }
 
+/* The formula of a hooked node: hooks see what it gives before the operands get it. */
+static void
+call_between_hooks(dt_tape *t, dt_node *node)
+{
+    const size_t n = (size_t)node->ninputs;
+    t->caught = dt_calloc(n, sizeof(*t->caught));
+    dt_array *given = dt_calloc(n, sizeof(*given));
+    t->rc = t->caught == NULL || given == NULL ? dt_fail_nomem(t->err, n * sizeof(*t->caught)) : DT_OK;
+    if (t->rc == DT_OK) {
+        dt_derivatives[node->derivative].gradient(t);
+    }
+    for (size_t i = 0; t->caught != NULL && i < n; i++) {
+        if (t->caught[i].sum != NULL && given != NULL) {
+            dt_array_share(t->caught[i].sum, &given[i]);
+        }
+        drop_sums(&t->caught[i]);
+    }
+    dt_free(t->caught);
+    t->caught = NULL;
+    if (t->rc == DT_OK) {
+        t->rc = dt_front.after(node, t->parts, t->nparts, given, t->err);
+    }
+    for (size_t i = 0; given != NULL && i < n; i++) {
+        if (t->rc == DT_OK && given[i].storage != NULL) {
+            t->rc = add_to(t, dt_tape_input(t, (int)i)->task, &given[i]);
+        }
+        dt_array_clear(&given[i]);
+    }
+    dt_free(given);
+}
+
 /* The formula of a node for the complete gradient of its result. */
 static dt_status
 differentiate(dt_run *run, const dt_task *task, dt_error *err)
@@ -454,10 +493,15 @@ differentiate(dt_run *run, const dt_task *task, dt_error *err)
     t->err = err;
     t->n = 0;
     memset(t->kept, 0, sizeof(t->kept));
-    if (node->derivative != DT_GRAD_function) {
+    if (DT_UNLIKELY(node->hooked)) {
+        t->rc = dt_front.before(node, task->parts == NULL ? task->sum : task->parts, t->nparts, err);
+    }
+    if (t->rc == DT_OK && node->derivative != DT_GRAD_function) {
         t->rc = unpack(t, node);
     }
-    if (t->rc == DT_OK) {
+    if (t->rc == DT_OK && DT_UNLIKELY(node->hooked)) {
+        call_between_hooks(t, node);
+    } else if (t->rc == DT_OK) {
         dt_derivatives[node->derivative].gradient(t);
     }
     dt_tape_drop(t, 0);
@@ -530,6 +574,7 @@ start(dt_run *run, int n, dt_node *const *roots, const dt_array *const *gradient
     dt_tape *t = &run->tape;
     t->run = run;
     t->create_graph = run->options->create_graph;
+    t->caught = NULL;
     t->err = err;
     t->rc = DT_OK;
     t->n = 0;

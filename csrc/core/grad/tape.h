@@ -18,6 +18,7 @@ typedef struct dt_tape {
     dt_value grad;         /* of the result */
     const dt_array *parts; /* of the outputs of a function; without a storage where nothing came */
     int nparts;
+    struct dt_task *caught;     /* of a node with hooks: what was given to each operand, for them to see; else NULL */
     dt_value kept[DT_MAX_KEPT]; /* operands, 15: the result; NULL: not kept */
     struct dt_run *run;
     dt_status rc;

@@ -56,6 +56,9 @@ end_state(py_grad_state *s)
     Py_XDECREF(s->grad);
     Py_XDECREF(s->hooks);
     Py_XDECREF(s->after);
+    Py_XDECREF(s->before);
+    Py_XDECREF(s->later);
+    Py_XDECREF(s->metadata);
     if (s->handle != NULL) {
         PyCapsule_SetContext(s->handle, NULL);
         Py_DECREF(s->handle);
@@ -109,6 +112,8 @@ py_grad_init(py_state *state)
         .release_owner = release_owner,
         .accumulate = py_grad_accumulate,
         .hooks = py_grad_run_hooks,
+        .before = py_grad_before,
+        .after = py_grad_later,
         .function = py_grad_function,
         .pack = py_grad_pack,
         .unpack = py_grad_unpack,
@@ -392,8 +397,8 @@ may_take(const dt_array *grad)
     return atomic_load_explicit(&grad->storage->refs, memory_order_relaxed) == 1 && dt_array_is_dense(grad);
 }
 
-dt_status
-py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
+static dt_status
+accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
 {
     py_grad_state *s = py_grad_state_of(leaf);
     if (s == NULL) {
@@ -439,6 +444,25 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
     forget_use(s);
     Py_XSETREF(s->grad, array);
     return py_grad_after(s);
+}
+
+dt_status
+py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
+{
+    if (!leaf->hooked) {
+        return accumulate(leaf, grad, create_graph, err);
+    }
+    dt_array seen = DT_ARRAY_EMPTY;
+    dt_status rc = py_grad_before(leaf, grad, 1, err);
+    if (rc == DT_OK) {
+        dt_array_share(grad, &seen);
+        rc = accumulate(leaf, grad, create_graph, err);
+    }
+    if (rc == DT_OK) {
+        rc = py_grad_later(leaf, &seen, 1, NULL, err);
+    }
+    dt_array_clear(&seen);
+    return rc;
 }
 
 /* ---------------------------------------------------------------- what optimizers have used */
@@ -523,6 +547,43 @@ py_is_grad_enabled(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
     return PyBool_FromLong(!dt_grad_off);
 }
 
+/* Begins a transform: arrays, a list, are its own, unless one around it may not write to them either. What leaves it.
+ */
+static PyObject *
+py__enter_transform(PY_PARAMS)
+{
+    PY_PARSE(_enter_transform)
+    bool maps = false;
+    if (!PyList_Check(a.v[0])) {
+        return PyErr_Format(PyExc_TypeError, "_enter_transform(): a list is needed");
+    }
+    if (py_arg_bool(&a, 1, &maps) < 0) {
+        return NULL;
+    }
+    const dt_transform before = dt_transform_enter(maps);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a.v[0]); i++) {
+        PyObject *array = PyList_GET_ITEM(a.v[0], i);
+        if (py_is_array(array) && py_array_of(array)->storage != NULL) {
+            dt_transform_admit(&before, py_array_of(array)->storage);
+        }
+    }
+    return Py_BuildValue("Ki", (unsigned long long)before.began, (int)before.maps);
+}
+
+static PyObject *
+py__leave_transform(PY_PARAMS)
+{
+    PY_PARSE(_leave_transform)
+    unsigned long long began;
+    int maps;
+    if (!PyArg_ParseTuple(a.v[0], "Ki", &began, &maps)) {
+        return NULL;
+    }
+    dt_transform_here.began = began;
+    dt_transform_here.maps = maps;
+    Py_RETURN_NONE;
+}
+
 /* ---------------------------------------------------------------- tables */
 
 PyGetSetDef py_grad_getset[] = {
@@ -540,6 +601,8 @@ PyMethodDef py_grad_functions[] = {
     PY_HIDDEN(_note_step, "Which gradients a step has used."),
     PY_HIDDEN(_gradients_as_used, "How many gradients are those that a step has used."),
     PY_HIDDEN(_set_grad_enabled, "Turns recording on or off in this thread; gives what it was."),
+    PY_HIDDEN(_enter_transform, "Begins a transform of a function, which may not write to what was there before."),
+    PY_HIDDEN(_leave_transform, "Goes back to what _enter_transform gave."),
     PY_GETTER(is_grad_enabled, "Whether ops on arrays that require a gradient are recorded in this thread."),
     PY_END,
 };

@@ -322,8 +322,8 @@ def warn_no_gradient_to_clip(op: str, params: list[Any]) -> None:
 
 
 def warn_of_clipping_too_late(op: str, params: list[Any]) -> None:
-    """Clipping after step. Without a limit it only measures, which is done there too, and a second optimizer of the same
-    parameters may be about to use what is clipped."""
+    """Clipping after step. Without a limit it only measures, which is done there too; and where several optimizers have
+    these parameters, the next step may use what is clipped."""
     clipped = set(map(id, params))
     held = [{id(param) for group in one.param_groups for param in group["params"]} for one in list(optimizers)]
     if sum(not clipped.isdisjoint(those) for those in held) > 1:

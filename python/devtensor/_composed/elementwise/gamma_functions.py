@@ -191,7 +191,12 @@ def _slopes() -> tuple[float, ...]:
 
     def zeta(k: int, n: int = 200) -> float:
         """The sum of 1 / i ** k: n terms, and the rest by Euler and Maclaurin."""
-        rest = [n ** (1 - k) / (k - 1), -(n**-k) / 2, k * n ** (-k - 1) / 12, -k * (k + 1) * (k + 2) * n ** (-k - 3) / 720]
+        rest = [
+            n ** (1 - k) / (k - 1),
+            -(n**-k) / 2,
+            k * n ** (-k - 1) / 12,
+            -k * (k + 1) * (k + 2) * n ** (-k - 3) / 720,
+        ]
         return math.fsum([*(i**-k for i in range(1, n + 1)), *rest])
 
     return (-0.5772156649015329, *((-1) ** k * zeta(k) / k for k in range(2, 28)))
