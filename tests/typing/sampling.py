@@ -40,6 +40,7 @@ for other in (
     distributions.NegativeBinomial(3.0, x), distributions.InverseGamma(x + 3, 1.0),
     distributions.Kumaraswamy(x + 1, 2.0),
     distributions.FisherSnedecor(x + 3, 9.0), distributions.ContinuousBernoulli(logits=x),
+    distributions.GeneralizedPareto(x, x + 1, 0.0),
 ):  # fmt: skip
     assert_type(other.sample(), dt.DeviceArray)
     assert_type(other.expand((2, 3)).log_prob(dt.ones(3)), dt.DeviceArray)
