@@ -559,6 +559,7 @@ void py_backends_register(void);
     X(grad_facts)                                                                                                      \
     X(report)                                                                                                          \
     X(saved_hooks)                                                                                                     \
+    X(transform)                                                                                                       \
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

@@ -1994,6 +1994,17 @@ class DeviceArray:
         >>> dt.zeros(3).index_put_((dt.tensor([1]),), dt.tensor(2.0))
         DeviceArray([0., 2., 0.], device='cpu', dtype=float32)
         """
+    def index_reduce(input: DeviceArray, dim: _Ints | None, index: _Number, source: _Number, reduce: _Number, *, include_self: _Number = True) -> DeviceArray:
+        """Of all entries of source that index, a vector, sends to one place of dimension dim, what scatter_reduce makes.
+
+        reduce: "prod", "mean", "amax" or "amin". source is as in index_copy, with its errors, and RuntimeError for another
+        reduce. A copy of input.
+
+        >>> dt.index_reduce(dt.ones(2), 0, dt.tensor([1, 1]), dt.tensor([2.0, 3.0]), "prod")
+        DeviceArray([1., 6.], device='cpu', dtype=float32)
+        """
+    def index_reduce_(input: DeviceArray, dim: _Ints | None, index: _Number, source: _Number, reduce: _Number, *, include_self: _Number = True) -> DeviceArray:
+        """index_reduce, written into input."""
     @overload
     def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
@@ -2075,13 +2086,25 @@ class DeviceArray:
         False
         """
     @property
+    def is_ipu(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
     def is_leaf(self) -> builtins.bool:
         """bool: whether no recorded op made this array."""
+    @property
+    def is_maia(self) -> builtins.bool:
+        """False: there are none of this kind."""
     @property
     def is_meta(self) -> builtins.bool:
         """False: there are none of this kind."""
     @property
+    def is_mkldnn(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
     def is_mps(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_mtia(self) -> builtins.bool:
         """False: there are none of this kind."""
     def is_neg(input) -> builtins.bool:
         """False: no array is a lazily negated one.
@@ -2089,6 +2112,9 @@ class DeviceArray:
         >>> dt.is_neg(dt.ones(2))
         False
         """
+    @property
+    def is_nested(self) -> builtins.bool:
+        """False: there are none of this kind."""
     def is_nonzero(input) -> builtins.bool:
         """Whether the one element of input is not zero, which is read from its device.
 
@@ -2133,6 +2159,18 @@ class DeviceArray:
         """
     @property
     def is_sparse(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_sparse_csr(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_vulkan(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_xla(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_xpu(self) -> builtins.bool:
         """False: there are none of this kind."""
     def isclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
         """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.

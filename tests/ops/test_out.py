@@ -30,6 +30,7 @@ ONE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("scatter", (1, "index", 5.0), {}),
     ("scatter_reduce", (1, "index", "x", "sum"), {}),
     ("index_copy", (0, "row", "x"), {}),
+    ("index_reduce", (0, "row", "x", "mean"), {}),
     ("addr", ("v", "v"), {"alpha": 0.5}),
     ("addmv", ("x", "v"), {}),
     ("vdot", ("v",), {}),

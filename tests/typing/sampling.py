@@ -127,3 +127,7 @@ class Above(distributions.Uniform):
 
 
 assert constraints.is_dependent(Above.range)
+
+assert_type(distributions.LKJCholesky(2, 1.5).sample((2,)), dt.DeviceArray)
+assert isinstance(distributions.Wishart(3.0, scale_tril=dt.eye(2)), distributions.ExponentialFamily)
+assert_type(distributions.CorrCholeskyTransform()(dt.ones(3)), dt.DeviceArray)

@@ -17,6 +17,7 @@ from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
 from devtensor.distributions.distribution import Distribution, Shape
 from devtensor.distributions.gamma import Beta
+from devtensor.distributions.transform import Shape as Sizes
 from devtensor.distributions.transform import Transform
 
 
@@ -92,7 +93,7 @@ class CorrCholeskyTransform(Transform):
         """Of x and the elements of y below the diagonal."""
         return 0.5 * _below(_left(y), -2).log().sum(-1) - 2 * (x + _C.softplus(-2 * x) - math.log(2.0)).sum(-1)
 
-    def forward_shape(self, shape: Shape) -> Shape:
+    def forward_shape(self, shape: Sizes) -> Sizes:
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
         dim = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
@@ -100,7 +101,7 @@ class CorrCholeskyTransform(Transform):
             raise ValueError("Input is not a flattened lower-diagonal number")
         return _C.Size((*shape[:-1], dim, dim))
 
-    def inverse_shape(self, shape: Shape) -> Shape:
+    def inverse_shape(self, shape: Sizes) -> Sizes:
         if len(shape) < 2:
             raise ValueError("Too few dimensions on input")
         if shape[-2] != shape[-1]:

@@ -76,7 +76,7 @@ class Wishart(ExponentialFamily):
         self._root = matrix if name == "scale_tril" else _factor(matrix, inverse=name == "precision_matrix")
 
     @property
-    def arg_constraints(self) -> dict[str, Constraint]:  # type: ignore[override]
+    def arg_constraints(self) -> dict[str, Constraint]:
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,

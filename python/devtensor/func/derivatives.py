@@ -248,6 +248,19 @@ def jvp(
     return (ended, products, _ended(aux, inputs)) if has_aux else (ended, products)
 
 
+def linearize(func: _Function, *primals: Any) -> tuple[Any, _Function]:
+    """func(*primals), and a function of tangents that gives the product of the Jacobian of func there with them.
+
+    Each call of that one calls func again, as jvp does, whose rules and errors hold.
+
+    >>> value, push = dt.func.linearize(lambda x: x * x, dt.tensor([1.0, 2.0]))
+    >>> push(dt.ones(2))
+    DeviceArray([2., 4.], device='cpu', dtype=float32)
+    """
+    value, _ = vjp(func, *primals)
+    return value, lambda *tangents: jvp(func, primals, tangents)[1]
+
+
 def jacrev(
     func: _Function, argnums: _Numbers = 0, *, has_aux: bool = False, chunk_size: int | None = None
 ) -> _Function:

@@ -194,6 +194,7 @@ OPTIONS: dict[str, str] = {
     "scatter": "input dim index src value reduce",
     "scatter_reduce": "input dim index src reduce include_self",
     "index_copy": "input dim index source",
+    "index_reduce": "input dim index source reduce include_self out",
     "index_fill": "input dim index value",
     "put": "input index source accumulate",
     "masked_scatter": "input mask source",
