@@ -1994,7 +1994,7 @@ class DeviceArray:
         >>> dt.zeros(3).index_put_((dt.tensor([1]),), dt.tensor(2.0))
         DeviceArray([0., 2., 0.], device='cpu', dtype=float32)
         """
-    def index_reduce(input: DeviceArray, dim: _Ints | None, index: _Number, source: _Number, reduce: _Number, *, include_self: _Number = True) -> DeviceArray:
+    def index_reduce(input, dim: _Int, index: DeviceArray, source: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
         """Of all entries of source that index, a vector, sends to one place of dimension dim, what scatter_reduce makes.
 
         reduce: "prod", "mean", "amax" or "amin". source is as in index_copy, with its errors, and RuntimeError for another
@@ -2003,7 +2003,7 @@ class DeviceArray:
         >>> dt.index_reduce(dt.ones(2), 0, dt.tensor([1, 1]), dt.tensor([2.0, 3.0]), "prod")
         DeviceArray([1., 6.], device='cpu', dtype=float32)
         """
-    def index_reduce_(input: DeviceArray, dim: _Ints | None, index: _Number, source: _Number, reduce: _Number, *, include_self: _Number = True) -> DeviceArray:
+    def index_reduce_(input, dim: _Int, index: DeviceArray, source: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
         """index_reduce, written into input."""
     @overload
     def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:

@@ -263,7 +263,7 @@ NO_SAMPLE = {
     ),
     **dict.fromkeys(("is_same_size", "is_set_to"), "any two arrays can be compared so"),
     **dict.fromkeys(
-        ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
+        ("full", "full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
     ),
     "fill": "a value stands for a number",
     "map": "of the cpu alone",

@@ -57,14 +57,23 @@ def is_current_stream_capturing() -> bool:
 
 
 def memory_summary(device: Device | None = None, abbreviated: bool = False) -> str:
-    """memory_stats as lines to print.
+    """memory_stats as lines to print; abbreviated: what is current.
 
     >>> dt.cuda.memory_summary().splitlines()[0]
     'cuda:0'
     """
     stats = cuda.memory_stats(device)
     place = _C._need_device("memory_summary", "device", "cuda" if device is None else device)
-    return "\n".join([str(place), *(f"  {name:<40} {value:>16,}" for name, value in stats.items())])
+    return "\n".join(
+        [
+            str(place),
+            *(
+                f"  {name:<40} {value:>16,}"
+                for name, value in stats.items()
+                if name.endswith("current") or not abbreviated
+            ),
+        ]
+    )
 
 
 def memory_cached(device: Device | None = None) -> int:
